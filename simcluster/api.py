@@ -20,11 +20,18 @@ from numpy.typing import NDArray
 
 from simcluster import simulation, units
 from simcluster.errors import TraceError, nearest
-from simcluster.printable import printable
-from simcluster.report import fullest, html, renderers, shouted, summary_text, write_perfetto
+from simcluster.printable import printable_text
+from simcluster.report import (
+    emphasised_verdict,
+    fullest_entry,
+    renderers,
+    result_html,
+    summary_text,
+    write_perfetto,
+)
 from simcluster.report import tables as columns
 from simcluster.scenario import Scenario
-from simcluster.simulation import Entry, GraphPiece, Operand, ShardedGraph, Verification, predicted
+from simcluster.simulation import Entry, GraphPiece, Operand, ShardedGraph, Verification, predict_layouts
 from simcluster.trace import WALL_TIME, Run, Table, write_file
 
 if TYPE_CHECKING:
@@ -99,7 +106,7 @@ def infer_predict_layout(scenario: Scenario | ShardedGraph | str | Path) -> dict
     ``tensor_map`` (per dim its place in the matrix counted from the right, -1: whole) and ``slice_shape``.
     Raises ScenarioError for a scenario that trains, and PlanError as ``simulate`` does.
     """
-    return predicted(_scenario(scenario))
+    return predict_layouts(_scenario(scenario))
 
 
 def _scenario(scenario: Scenario | ShardedGraph | str | Path) -> Scenario:
@@ -289,14 +296,14 @@ class Result:
         A polars DataFrame where polars is installed, else a NumPy structured array; ``frame`` asks for one or
         the other.
         """
-        return _rows(columns.spans(self._run, ranks), frame)
+        return _rows(columns.spans_table(self._run, ranks), frame)
 
     def transfers(self, *, ranks: Iterable[int] | None = None, frame: bool | None = None) -> Rows:
         """Every collective, send and receive: columns as in ``spans`` less flops, and ready_s.
 
         A collective starts when the last of its members is ready. ``ranks`` and ``frame`` as in ``spans``.
         """
-        return _rows(columns.transfers(self._run, ranks), frame)
+        return _rows(columns.transfers_table(self._run, ranks), frame)
 
     def memory(self, *, ranks: Iterable[int] | None = None, frame: bool | None = None) -> Rows:
         """Every allocation and release.
@@ -305,7 +312,7 @@ class Result:
         held_bytes (of all categories, after the change). ``ranks`` and ``frame`` as in
         ``spans``.
         """
-        return _rows(columns.memory(self._run, ranks), frame)
+        return _rows(columns.memory_table(self._run, ranks), frame)
 
     def waits(self, *, ranks: Iterable[int] | None = None, frame: bool | None = None) -> Rows:
         """Every time the kernels of a class stood still, and why.
@@ -313,7 +320,7 @@ class Result:
         Columns: class, stage, rank, ranks, cause, start_s, end_s, duration_s. ``ranks`` and ``frame`` as in
         ``spans``.
         """
-        return _rows(columns.waits(self._run, ranks), frame)
+        return _rows(columns.waits_table(self._run, ranks), frame)
 
     def save(self, path: str | Path) -> None:
         """Writes everything to one file, which ``Result.load`` reads. Raises TraceError if it cannot."""
@@ -355,24 +362,24 @@ class Result:
         return self.to("result", path).decode()
 
     def __repr__(self) -> str:
-        worst = fullest(self.summary)
+        worst = fullest_entry(self.summary)
         memory = f"{units.size(worst['total'])} of {units.size(worst['capacity'])}"
         rate = f"{units.count(self.tokens_per_s)} tokens/s"
         told = f"step {units.seconds(self.step_time_s)}, {rate}, MFU {units.percent(self.mfu)}"
         if "inference" in self.plan:
             told = f"TTFT {units.seconds(self.ttft_s)}, TPOT {units.seconds(self.tpot_s)}, {rate}"
         return (
-            f"Result: {printable(self.name)}\n"
+            f"Result: {printable_text(self.name)}\n"
             f"  {told}\n"
             f"  {self.num_ranks:,} ranks in {self.num_classes:,} classes, memory {memory}: "
-            f"{shouted(self.summary)}"
+            f"{emphasised_verdict(self.summary)}"
         )
 
     def __str__(self) -> str:
         return summary_text(self._run)
 
     def _repr_html_(self) -> str:
-        return html(self._run)
+        return result_html(self._run)
 
 
 def _rows(table: Table, frame: bool | None) -> Rows:

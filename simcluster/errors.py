@@ -16,7 +16,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from simcluster.printable import printable
+from simcluster.printable import printable_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Problem:
     extra: str = ""
 
     def __str__(self) -> str:
-        return printable(self._text)
+        return printable_text(self._text)
 
     @property
     def _text(self) -> str:

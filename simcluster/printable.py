@@ -11,7 +11,7 @@ _COMMAND = re.compile(f"[{_COMMANDS}]")
 _COMMAND_OR_STYLE = re.compile(rf"\x1b\[[\d;]*m|[{_COMMANDS}]")
 
 
-def printable(text: str, *, styled: bool = False) -> str:
+def printable_text(text: str, *, styled: bool = False) -> str:
     r"""The text with characters that a terminal would obey spelled out: ``\x1b``, ``\u202e``.
 
     ``styled`` text keeps the codes of colours and weights, which drawing put there.

@@ -18,7 +18,9 @@ Result = TypeVar("Result")
 _TRIES = 2
 
 
-def mapped(function: Callable[[Item], Result], items: Sequence[Item], jobs: int) -> Iterator[Result | None]:
+def parallel_map(
+    function: Callable[[Item], Result], items: Sequence[Item], jobs: int
+) -> Iterator[Result | None]:
     """What a function of a module gives for each item, in order, worked out by so many processes.
 
     One process, or one item, needs no other than this one. The item of a process that dies, for want of

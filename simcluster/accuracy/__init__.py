@@ -15,12 +15,12 @@ from simcluster.accuracy.summary import (
     by_cluster,
     by_hardware,
     by_operation,
-    grouped,
+    errors_by_key,
     overall,
     unsupported,
     worst,
 )
-from simcluster.accuracy.table import titles
+from simcluster.accuracy.table import column_titles
 
 __all__ = [
     "HOST_COPY",
@@ -36,7 +36,8 @@ __all__ = [
     "by_cluster",
     "by_hardware",
     "by_operation",
-    "grouped",
+    "column_titles",
+    "errors_by_key",
     "known_hardware",
     "overall",
     "predict",
@@ -45,7 +46,6 @@ __all__ = [
     "read_runs",
     "runs_csv",
     "runs_text",
-    "titles",
     "unsupported",
     "worst",
 ]

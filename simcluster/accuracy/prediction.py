@@ -11,8 +11,8 @@ import numpy as np
 
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of, named_hardware
 from simcluster.accuracy.row import MeasuredRow
-from simcluster.cluster import Cluster, Numbers, Placement, load_cluster
-from simcluster.collectives import AUTO, Operation, all_algorithms, collective_time, site
+from simcluster.cluster import Cluster, GroupPlacement, Numbers, load_cluster
+from simcluster.collectives import AUTO, Operation, all_algorithms, collective_time, group_site_of
 from simcluster.errors import PlanError
 
 HOST_COPY = "h2d"
@@ -98,11 +98,13 @@ def _collective(row: MeasuredRow, entry: HardwareSpec) -> Prediction:
     return Prediction(row, entry.cluster, measured, choice.seconds, f"{choice.algorithm} {choice.protocol}")
 
 
-def _forced(row: MeasuredRow, operation: Operation, where: Placement, cluster: Cluster) -> str:
+def _forced(row: MeasuredRow, operation: Operation, where: GroupPlacement, cluster: Cluster) -> str:
     """The algorithm that the notes say was forced (``NCCL_ALGO=RING``), if it is known; else ``auto``."""
     named = _NAMED.search(row.notes)
     algorithm = all_algorithms().get(named[1].lower()) if named else None
-    return algorithm.kind if algorithm and algorithm.supports(operation, site(where, cluster)) else AUTO
+    return (
+        algorithm.kind if algorithm and algorithm.supports(operation, group_site_of(where, cluster)) else AUTO
+    )
 
 
 def _measured(row: MeasuredRow, operation: Operation, num_bytes: int) -> float:

@@ -20,12 +20,12 @@ from simcluster.accuracy.summary import (
     SizeClass,
     by_hardware,
     by_operation,
-    grouped,
+    errors_by_key,
     overall,
     unsupported,
     worst,
 )
-from simcluster.draw import Column, shown, table
+from simcluster.draw import Column, render_text, text_table
 
 _ADDED = ("cluster", "algorithm", "measured_us", "predicted_us", "error", "size_class", "not_predicted")
 
@@ -35,14 +35,16 @@ def accuracy_text(predictions: Sequence[Prediction], num_worst: int = 0, *, colo
     done = [each for each in predictions if not each.reason]
     told: list[RenderableType] = [Text(_head(predictions, len(done)), "bold")]
     if done:
-        told += ["", _table(("hardware", "operation"), grouped(done, by_hardware))]
-        told += ["", _table(("operation",), grouped(done, by_operation) | grouped(done, overall))]
+        told += ["", _table(("hardware", "operation"), errors_by_key(done, by_hardware))]
+        told += ["", _table(("operation",), errors_by_key(done, by_operation) | errors_by_key(done, overall))]
     if num_worst:
         told += ["", Text(f"The {min(num_worst, len(done))} rows farthest off", "bold")]
         told += [_worst(worst(done, num_worst))]
     if reasons := unsupported(predictions):
         told += ["", Text("Not predicted", "bold")]
-        told += [table([Column(quantity=True), Column(wraps=True)], [(f"{n}", why) for why, n in reasons])]
+        told += [
+            text_table([Column(quantity=True), Column(wraps=True)], [(f"{n}", why) for why, n in reasons])
+        ]
         if any(not each.cluster and each.row.operation in PRICED for each in predictions):
             known = "; ".join(dict.fromkeys(entry.words for entry in known_hardware()))
             told += ["", Text(f"Hardware that is known: {known}; any other with --cluster NAME", "dim")]
@@ -50,7 +52,7 @@ def accuracy_text(predictions: Sequence[Prediction], num_worst: int = 0, *, colo
         "",
         Text("error = predicted / measured time - 1; bias: its median, + means predicted slower", "dim"),
     ]
-    return shown(*told, colour=colour)
+    return render_text(*told, colour=colour)
 
 
 def accuracy_csv(predictions: Sequence[Prediction]) -> str:
@@ -85,7 +87,7 @@ def _table(titles: Sequence[str], groups: Mapping[Key, Mapping[SizeClass, Errors
     rows = []
     for key, sizes in groups.items():
         rows += [[*key, str(size), *errors.cells] for size, errors in sizes.items()]
-    return table(columns, rows)
+    return text_table(columns, rows)
 
 
 def _brief(errors: Errors | None) -> str:
@@ -96,7 +98,7 @@ def _worst(rows: Sequence[Prediction]) -> RenderableType:
     columns = [Column("row"), Column("hardware", wraps=True), Column("operation")]
     columns += [Column(title, quantity=True) for title in ("ranks", "size", "measured", "predicted", "error")]
     columns += [Column("how")]
-    return table(
+    return text_table(
         columns,
         [
             [

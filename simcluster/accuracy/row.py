@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from simcluster.accuracy.table import count, figure, read_table
+from simcluster.accuracy.table import parse_count, parse_figure, read_table
 
 COLUMNS = (
     "id",
@@ -66,11 +66,11 @@ def read_rows(path: str | Path) -> list[MeasuredRow]:
 
 
 def _row(line: int, written: Mapping[str, str]) -> MeasuredRow:
-    figures = [figure(written, name) for name in ("time_us", "algbw_gb_s", "busbw_gb_s")]
+    figures = [parse_figure(written, name) for name in ("time_us", "algbw_gb_s", "busbw_gb_s")]
     if all(each is None for each in figures):
         raise ValueError("none of time_us, algbw_gb_s and busbw_gb_s is given")
     seconds, algbw, busbw = figures
-    devices, hosts = count(written, "num_devices"), count(written, "num_hosts")
+    devices, hosts = parse_count(written, "num_devices"), parse_count(written, "num_hosts")
     if devices is None or hosts is None:
         raise ValueError("num_devices and num_hosts are needed")
     if hosts > devices:
@@ -83,7 +83,7 @@ def _row(line: int, written: Mapping[str, str]) -> MeasuredRow:
         hardware=written["hardware"],
         num_devices=devices,
         num_hosts=hosts,
-        num_bytes=count(written, "message_bytes"),
+        num_bytes=parse_count(written, "message_bytes"),
         seconds=None if seconds is None else seconds * 1e-6,
         algbw=None if algbw is None else algbw * 1e9,
         busbw=None if busbw is None else busbw * 1e9,

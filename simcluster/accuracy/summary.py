@@ -27,7 +27,7 @@ class SizeClass(enum.StrEnum):
         return cls.FROM if prediction.row.size >= LARGE_BYTES else cls.BELOW
 
 
-class Erring(Protocol):
+class Comparable(Protocol):
     """What was predicted, and how far it is off; or the reason why nothing was."""
 
     @property
@@ -51,7 +51,7 @@ class Erring(Protocol):
         ...
 
 
-Erred = TypeVar("Erred", bound=Erring)
+Erred = TypeVar("Erred", bound=Comparable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Errors:
     bias: float
 
     @classmethod
-    def of(cls, predictions: Iterable[Erring]) -> Errors:
+    def of(cls, predictions: Iterable[Comparable]) -> Errors:
         """The errors of at least one row that was predicted."""
         signed = np.array([each.error for each in predictions])
         sizes = np.abs(signed)
@@ -93,7 +93,7 @@ FIGURES = ("rows", "median", "p90", "worst", "bias")
 Key: TypeAlias = tuple[str, ...]
 
 
-def grouped(
+def errors_by_key(
     predictions: Iterable[Prediction], key: Callable[[Prediction], Key]
 ) -> dict[Key, dict[SizeClass, Errors]]:
     """The errors of the predicted rows by key (sorted) and size class."""
@@ -127,7 +127,7 @@ def overall(each: Prediction) -> Key:
     return ("all",)
 
 
-def unsupported(predictions: Sequence[Erring]) -> list[tuple[str, int]]:
+def unsupported(predictions: Sequence[Comparable]) -> list[tuple[str, int]]:
     """Why rows were not predicted and how many for each reason, most first."""
     return Counter(each.reason for each in predictions if each.reason).most_common()
 

@@ -21,7 +21,7 @@ _DIGITS = 18
 """The longest whole number that is read: all of them are counts or bytes."""
 
 
-def titles(path: str | Path) -> list[str]:
+def column_titles(path: str | Path) -> list[str]:
     """The titles of a file's columns; ScenarioError if it cannot be read or is no CSV."""
     reader = _reader(path)
     try:
@@ -53,18 +53,18 @@ def read_table(
     return found
 
 
-def count(cells: Mapping[str, str], title: str) -> int | None:
+def parse_count(cells: Mapping[str, str], title: str) -> int | None:
     """A cell as a whole number of at least one, or None if it is empty; ValueError if it is none."""
     text = cells[title]
     if not text:
         return None
-    number = whole(text)
+    number = parse_whole(text)
     if not number:
         raise ValueError(f"{title} '{text}' is no whole number of at least one")
     return number
 
 
-def whole(text: str) -> int | None:
+def parse_whole(text: str) -> int | None:
     """The whole number that a cell holds; None if it holds none.
 
     ``64.0`` is 64: programs that keep a column of numbers as floats, for its empty cells, write so.
@@ -75,7 +75,7 @@ def whole(text: str) -> int | None:
     return int(digits)
 
 
-def figure(cells: Mapping[str, str], title: str) -> float | None:
+def parse_figure(cells: Mapping[str, str], title: str) -> float | None:
     """A cell as a number above zero, or None if it is empty or not there; ValueError if it is none."""
     text = cells.get(title, "")
     if not text:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from simcluster.cluster import NOMINAL, Cluster
-from simcluster.program import Classes, Loads
+from simcluster.program import GroupLoads, RankClasses
 
 
-def reached(classes: Classes, cluster: Cluster) -> Mapping[int, str]:
+def find_class_splits(classes: RankClasses, cluster: Cluster) -> Mapping[int, str]:
     """Class -> its own device's or link's change, or the class nearer to one that it meets, and where.
 
     A class's links are those that its groups and its transfers load, whoever of them sends there. Classes
@@ -39,7 +39,7 @@ def reached(classes: Classes, cluster: Cluster) -> Mapping[int, str]:
 
 
 def _met(
-    classes: Classes, index: int, every: list[tuple[str, ...]], seen: set[int]
+    classes: RankClasses, index: int, every: list[tuple[str, ...]], seen: set[int]
 ) -> Iterator[tuple[int, str]]:
     """The classes that a class waits for or keeps waiting; ``seen`` are the groups looked at before."""
     for axes in every:
@@ -52,7 +52,7 @@ def _met(
             yield neighbours[index][0], "along the pipeline"
 
 
-def _linked(classes: Classes) -> Iterator[tuple[int, str]]:
+def _linked(classes: RankClasses) -> Iterator[tuple[int, str]]:
     """Classes whose groups or transfers load a changed link, each with the first such link and its change."""
     flows = classes.flows
     if not flows.changed:
@@ -69,7 +69,7 @@ def _linked(classes: Classes) -> Iterator[tuple[int, str]]:
             yield classes.next_stage[index][0], told
 
 
-def _changed_rows(loads: Sequence[Loads], changed: Mapping[int, str]) -> Mapping[int, int]:
+def _changed_rows(loads: Sequence[GroupLoads], changed: Mapping[int, str]) -> Mapping[int, int]:
     """Rows that load changed links, each with the first of them."""
     found: dict[int, int] = {}
     for each in loads:

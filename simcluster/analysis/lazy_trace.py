@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.analysis.memory_usage import memory
+from simcluster.analysis.memory_usage import build_allocation_table
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.analysis.timeline import instruction_times, record, waits
+from simcluster.analysis.timeline import find_idle_gaps, instruction_times, record_run
 from simcluster.engine import ClassTiming, Timing
 from simcluster.errors import TraceError
-from simcluster.trace import Asked, Recording, Table
+from simcluster.trace import LazyRecording, Recording, Table
 
 MOST_EXPANDED = 2**23
 """Entries of the streams of all classes that are recorded: 200 MB."""
@@ -31,13 +31,13 @@ class LazyTrace:
     timing: Timing
 
     @cached_property
-    def recording(self) -> Recording | Asked:
+    def recording(self) -> Recording | LazyRecording:
         """When everything ran."""
         if self.timing.swept is None:
             return self._record(self._all)
         first: dict[int, int] = {}
         alike = np.array([first.setdefault(part, index) for index, part in enumerate(self.placed.parts)])
-        return Asked(self._record, alike, self.timing.end, self._refusal)
+        return LazyRecording(self._record, alike, self.timing.end, self._refusal)
 
     @cached_property
     def memory(self) -> Table:
@@ -58,17 +58,19 @@ class LazyTrace:
 
     def _record(self, chosen: Sequence[int]) -> Recording:
         parts = [self.placed.parts[index] for index in chosen]
-        return record(self.placed.program, parts, self._timings(chosen))
+        return record_run(self.placed.program, parts, self._timings(chosen))
 
     def _memory(self, chosen: Sequence[int]) -> Table:
         placed, timings = self.placed, self._timings(chosen)
         times = [instruction_times(timing) for timing in timings]
         parts = [placed.parts[index] for index in chosen]
-        return memory(placed.program, parts, [placed.devices[index] for index in chosen], timings, times)
+        return build_allocation_table(
+            placed.program, parts, [placed.devices[index] for index in chosen], timings, times
+        )
 
     def _waits(self, chosen: Sequence[int]) -> Table:
         axis = self.placed.program.stage_axis
-        return waits(self._timings(chosen), self.timing.end, axis, self.num_stages)
+        return find_idle_gaps(self._timings(chosen), self.timing.end, axis, self.num_stages)
 
     @property
     def _refusal(self) -> TraceError | None:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from simcluster.cluster import Cluster, Device
-from simcluster.program import Classes, Code, Program
+from simcluster.program import InstructionBlock, Program, RankClasses
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class PlacedProgram:
     """A Program, the classes of ranks that run alike, and the cluster whose devices they are."""
 
     program: Program
-    classes: Classes
+    classes: RankClasses
     cluster: Cluster
 
     @cached_property
@@ -36,7 +36,7 @@ class PlacedProgram:
         """How many ranks all classes have together."""
         return len(self.classes.of_rank)
 
-    def executions(self, steps: int) -> Iterator[tuple[Code, int]]:
+    def executions(self, steps: int) -> Iterator[tuple[InstructionBlock, int]]:
         """Every code with how often all ranks together run it in so many steps."""
         ranks = np.zeros(len(self.program.parts), dtype=np.int64)
         np.add.at(ranks, self.parts, self.classes.sizes)

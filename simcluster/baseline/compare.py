@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from simcluster.analysis import ANSWER_METRICS, METRICS
-from simcluster.baseline.figure import JUDGED, Good, good
+from simcluster.analysis import INFERENCE_METRICS, METRICS
+from simcluster.baseline.figure import JUDGED, GoodDirection, good_direction
 from simcluster.baseline.record import Record
 from simcluster.baseline.scenario_bounds import Bound
-from simcluster.baseline.tolerance import Tolerance, Tolerances
+from simcluster.baseline.tolerance import FigureTolerance, Tolerances
 from simcluster.errors import SimclusterError
 
 _SAME_RATIO = 1e-9
 
 
-class Verdict(StrEnum):
+class DriftVerdict(StrEnum):
     """Which way a figure moved."""
 
     WORSE = "worse"
@@ -32,16 +32,20 @@ class Drift:
     figure: str
     old: float
     new: float
-    tolerance: Tolerance
+    tolerance: FigureTolerance
     judged: bool
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> DriftVerdict:
         """Better or worse; a judged figure without a good direction is worse wherever it goes."""
-        direction = good(self.figure)
-        if direction is Good.NOWHERE:
-            return Verdict.WORSE if self.judged else Verdict.MOVED
-        return Verdict.BETTER if (self.new > self.old) == (direction is Good.UP) else Verdict.WORSE
+        direction = good_direction(self.figure)
+        if direction is GoodDirection.NOWHERE:
+            return DriftVerdict.WORSE if self.judged else DriftVerdict.MOVED
+        return (
+            DriftVerdict.BETTER
+            if (self.new > self.old) == (direction is GoodDirection.UP)
+            else DriftVerdict.WORSE
+        )
 
     @property
     def change(self) -> str:
@@ -63,7 +67,7 @@ def drifts(old: Record, new: Record, tolerances: Tolerances) -> tuple[Drift, ...
 
 
 def _drifts(old: Record, new: Record, tolerances: Tolerances) -> Iterator[Drift]:
-    for figure in (*METRICS, *ANSWER_METRICS):
+    for figure in (*METRICS, *INFERENCE_METRICS):
         if figure not in old.metrics or figure not in new.metrics:
             continue
         before, after = old.metrics[figure], new.metrics[figure]
@@ -75,14 +79,14 @@ def _drifts(old: Record, new: Record, tolerances: Tolerances) -> Iterator[Drift]
 
 def _is_implied(figure: str, old: Record, new: Record) -> bool:
     """Whether a throughput moved exactly as the step time's inverse."""
-    if good(figure) is not Good.UP or "step_time_s" not in old.metrics:
+    if good_direction(figure) is not GoodDirection.UP or "step_time_s" not in old.metrics:
         return False
     work_before = old.metrics[figure] * old.metrics["step_time_s"]
     work_after = new.metrics[figure] * new.metrics["step_time_s"]
     return math.isclose(work_before, work_after, rel_tol=_SAME_RATIO)
 
 
-class Status(StrEnum):
+class CheckStatus(StrEnum):
     """What became of one scenario."""
 
     SAME = "unchanged"
@@ -96,7 +100,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """One scenario of a check: its records, what drifted, its own bounds, or why it did not run."""
 
     key: str
@@ -107,25 +111,25 @@ class Outcome:
     error: SimclusterError | None = None
 
     @property
-    def status(self) -> Status:
+    def status(self) -> CheckStatus:
         """Worse if any judged figure is, or the verdict on memory; then out of bounds if it breaks one of its
         own; new without a record; better only if nothing is worse.
         """
         if self.error is not None:
-            return Status.WRONG
+            return CheckStatus.WRONG
         if self.new is None:
-            return Status.MISSING
+            return CheckStatus.MISSING
         verdicts = {drift.verdict for drift in self.drifts if drift.judged}
         lost = self.new.lost(self.old) if self.old is not None else 0
-        if Verdict.WORSE in verdicts or lost > 0:
-            return Status.WORSE
+        if DriftVerdict.WORSE in verdicts or lost > 0:
+            return CheckStatus.WORSE
         if self.broken:
-            return Status.OUT_OF_BOUNDS
+            return CheckStatus.OUT_OF_BOUNDS
         if self.old is None:
-            return Status.NEW
-        if Verdict.BETTER in verdicts or lost < 0:
-            return Status.BETTER
-        return Status.DRIFTED if self.drifts else Status.SAME
+            return CheckStatus.NEW
+        if DriftVerdict.BETTER in verdicts or lost < 0:
+            return CheckStatus.BETTER
+        return CheckStatus.DRIFTED if self.drifts else CheckStatus.SAME
 
     @property
     def broken(self) -> tuple[Bound, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from simcluster import units
-from simcluster.analysis import ANSWER_METRICS, METRICS, SHARED_METRICS
+from simcluster.analysis import INFERENCE_METRICS, METRICS, SHARED_METRICS
 from simcluster.units import Dimension
 
 JUDGED = (
@@ -35,7 +35,7 @@ _RATES = {
 }
 
 
-class Good(Enum):
+class GoodDirection(Enum):
     """Where a figure should go."""
 
     DOWN = -1
@@ -43,7 +43,7 @@ class Good(Enum):
     NOWHERE = 0
 
 
-def short(figure: str) -> str:
+def short_name(figure: str) -> str:
     """The name without its unit: ``step_time`` for ``step_time_s``."""
     for suffix in _SUFFIXES:
         if figure.endswith(suffix) and not figure.endswith("_per_s"):
@@ -51,29 +51,29 @@ def short(figure: str) -> str:
     return figure.replace("_s_max", "_max")
 
 
-EVERY = (*METRICS, *SHARED_METRICS, *ANSWER_METRICS)
+EVERY = (*METRICS, *SHARED_METRICS, *INFERENCE_METRICS)
 
 
-def known(name: str) -> str:
+def figure_named(name: str) -> str:
     """The figure with this full or short name; ValueError, with the nearest name, if there is none."""
-    names = {short(figure): figure for figure in EVERY} | {figure: figure for figure in EVERY}
+    names = {short_name(figure): figure for figure in EVERY} | {figure: figure for figure in EVERY}
     if name not in names:
-        close = difflib.get_close_matches(name, map(short, EVERY), n=1)
+        close = difflib.get_close_matches(name, map(short_name, EVERY), n=1)
         raise ValueError(f"no figure is called '{name}'" + (f"; did you mean '{close[0]}'?" if close else ""))
     return names[name]
 
 
-def listed(figures: Iterable[str]) -> str:
+def figure_list_text(figures: Iterable[str]) -> str:
     """``figures: step_time, mfu``, by their short names."""
-    return f"figures: {', '.join(map(short, figures))}"
+    return f"figures: {', '.join(map(short_name, figures))}"
 
 
-def good(figure: str) -> Good:
+def good_direction(figure: str) -> GoodDirection:
     """Whether less or more of a figure is better; neither for counts of ranks, classes and events."""
     if figure.startswith("num_"):
-        return Good.NOWHERE
+        return GoodDirection.NOWHERE
     shares = figure.startswith(("mfu", "hfu")) or figure.endswith(("_mfu", "_mbu"))
-    return Good.UP if "_per_s" in figure or shares else Good.DOWN
+    return GoodDirection.UP if "_per_s" in figure or shares else GoodDirection.DOWN
 
 
 def dimension(figure: str) -> Dimension | None:
@@ -91,7 +91,7 @@ def is_share(figure: str) -> bool:
     return not counted and dimension(figure) is None
 
 
-def amount(figure: str, written: float | str) -> float:
+def figure_text(figure: str, written: float | str) -> float:
     """A value of a figure as a person writes it, in SI units: ``8.5 s``, ``64 GiB``, ``45 %``, or a number.
 
     Raises ValueError, with the accepted form, for anything else.
@@ -102,14 +102,16 @@ def amount(figure: str, written: float | str) -> float:
     if measured is not None:
         return units.parse(written, measured)
     if not is_share(figure):
-        raise ValueError(f"'{written}': {short(figure)} is a number without a unit; write for example 1.5")
+        raise ValueError(
+            f"'{written}': {short_name(figure)} is a number without a unit; write for example 1.5"
+        )
     match = _PERCENT.fullmatch(written.strip())
     if match is None:
         raise ValueError(f"'{written}' is no share; write for example '45 %', or 0.45")
     return float(match[1]) / 100
 
 
-def readings(figure: str, *values: float) -> tuple[str, ...]:
+def figure_texts(figure: str, *values: float) -> tuple[str, ...]:
     """Values of one figure to read, in one unit, with enough digits to tell them apart."""
     scale, unit = _unit(figure, max((abs(value) for value in values), default=0.0))
     shown: tuple[str, ...] = ()

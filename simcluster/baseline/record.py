@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from simcluster.analysis import ANSWER_METRICS, METRICS, MemoryVerdict
+from simcluster.analysis import INFERENCE_METRICS, METRICS, MemoryVerdict
 from simcluster.document import Document, Name, Section, real_path, validate
-from simcluster.trace import Run, atomic
+from simcluster.trace import Run, atomic_path
 
 FORMAT = 1
 
@@ -43,7 +43,9 @@ class Record(Section):
             program=documents["provenance"]["program"],
             fits=summary["fits"],
             verdict=summary.get("verdict"),
-            metrics={figure: summary[figure] for figure in (*METRICS, *ANSWER_METRICS) if figure in summary},
+            metrics={
+                figure: summary[figure] for figure in (*METRICS, *INFERENCE_METRICS) if figure in summary
+            },
         )
 
     def lost(self, old: Record) -> int:
@@ -79,7 +81,7 @@ def save(path: Path, records: Mapping[str, Record]) -> None:
         "simcluster_baseline": FORMAT,
         "scenarios": {name: records[name].model_dump(mode="json") for name in records},
     }
-    with atomic(path) as partial:
+    with atomic_path(path) as partial:
         partial.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 

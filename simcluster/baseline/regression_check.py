@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from simcluster.baseline import record
-from simcluster.baseline.compare import Outcome, drifts
+from simcluster.baseline.compare import CheckOutcome, drifts
 from simcluster.baseline.file_search import scenario_files
 from simcluster.baseline.record import Record
 from simcluster.baseline.report import CheckReport, update_command
-from simcluster.baseline.scenario_bounds import bounds, judged
+from simcluster.baseline.scenario_bounds import bounds_of, check_bounds
 from simcluster.baseline.tolerance import Tolerances
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError, SimclusterError
@@ -47,7 +47,7 @@ def check(
     keys = {record.key_of(path, target): path for path in files}
     outcomes = [_outcome(key, path, known.get(key), tolerances, run) for key, path in keys.items()]
     gone = [key for key in known if key not in keys and _expected(key, target, given)]
-    outcomes += [Outcome(key, old=known[key]) for key in gone]
+    outcomes += [CheckOutcome(key, old=known[key]) for key in gone]
     writes = update and not any(outcome.error for outcome in outcomes)
     if writes:
         kept = {key: old for key, old in known.items() if key not in gone}
@@ -68,16 +68,16 @@ def _known(target: Path, given: Sequence[Path], *, update: bool) -> Mapping[str,
 
 def _outcome(
     key: str, path: Path, old: Record | None, tolerances: Tolerances, run: Callable[[Scenario], Run]
-) -> Outcome:
+) -> CheckOutcome:
     try:
         scenario = Scenario.load(path)
-        bounds(scenario)
+        bounds_of(scenario)
         found = run(scenario)
     except SimclusterError as error:
-        return Outcome(key, old, error=error)
+        return CheckOutcome(key, old, error=error)
     new = Record.of(found)
     moved = drifts(old, new, tolerances) if old is not None else ()
-    return Outcome(key, old, new, moved, judged(scenario, found))
+    return CheckOutcome(key, old, new, moved, check_bounds(scenario, found))
 
 
 def _path(target: Path, key: str) -> Path:

@@ -14,28 +14,28 @@ from rich.padding import Padding
 from rich.text import Text
 
 from simcluster.analysis import MemoryVerdict
-from simcluster.baseline.compare import Drift, Outcome, Status, Verdict
-from simcluster.baseline.figure import readings, short
-from simcluster.draw import Cell, Column, screen_width, shown, table
-from simcluster.printable import printable
+from simcluster.baseline.compare import CheckOutcome, CheckStatus, Drift, DriftVerdict
+from simcluster.baseline.figure import figure_texts, short_name
+from simcluster.draw import Cell, Column, render_text, screen_width, text_table
+from simcluster.printable import printable_text
 
 WIDE = 80
 """Columns of a screen that has room for the tolerances."""
 
 _STYLES = {
-    Status.WORSE: "bold red",
-    Status.WRONG: "bold red",
-    Status.MISSING: "bold red",
-    Status.OUT_OF_BOUNDS: "bold red",
-    Status.BETTER: "green",
-    Status.NEW: "yellow",
-    Status.DRIFTED: "yellow",
-    Status.SAME: "",
+    CheckStatus.WORSE: "bold red",
+    CheckStatus.WRONG: "bold red",
+    CheckStatus.MISSING: "bold red",
+    CheckStatus.OUT_OF_BOUNDS: "bold red",
+    CheckStatus.BETTER: "green",
+    CheckStatus.NEW: "yellow",
+    CheckStatus.DRIFTED: "yellow",
+    CheckStatus.SAME: "",
 }
-_WIDEST = max(map(len, Status))
-_ACCEPTED = frozenset(Status) - {Status.SAME, Status.OUT_OF_BOUNDS}
+_WIDEST = max(map(len, CheckStatus))
+_ACCEPTED = frozenset(CheckStatus) - {CheckStatus.SAME, CheckStatus.OUT_OF_BOUNDS}
 """What an update of the baseline would accept."""
-_VERDICTS = {Verdict.WORSE: "bold red", Verdict.BETTER: "green", Verdict.MOVED: ""}
+_VERDICTS = {DriftVerdict.WORSE: "bold red", DriftVerdict.BETTER: "green", DriftVerdict.MOVED: ""}
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,7 +49,7 @@ class CheckReport:
 
     baseline: Path
     paths: tuple[Path, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CheckOutcome, ...]
     unseen: int = 0
     update: bool = False
     written: bool = False
@@ -59,7 +59,7 @@ class CheckReport:
         return self.passed
 
     @property
-    def wrong(self) -> tuple[Outcome, ...]:
+    def wrong(self) -> tuple[CheckOutcome, ...]:
         """The scenarios that could not be run."""
         return tuple(each for each in self.outcomes if each.error is not None)
 
@@ -68,10 +68,10 @@ class CheckReport:
         """Whether nothing is worse, new, missing or wrong and every bound holds; an update accepts what
         moved and what is new.
         """
-        failing = {Status.WRONG}
+        failing = {CheckStatus.WRONG}
         if not self.update:
-            failing |= {Status.WORSE, Status.MISSING}
-            failing |= set() if self.allow_new else {Status.NEW}
+            failing |= {CheckStatus.WORSE, CheckStatus.MISSING}
+            failing |= set() if self.allow_new else {CheckStatus.NEW}
         return not any(each.status in failing or each.broken for each in self.outcomes)
 
     def text(self, *, width: int | None = None, colour: bool = False, errors: bool = True) -> str:
@@ -82,10 +82,10 @@ class CheckReport:
         parts = []
         for outcome in self.outcomes:
             told = _told(outcome, wide=screen_width(width) >= WIDE, written=self.written)
-            parts.append(shown(*told, width=width, colour=colour))
+            parts.append(render_text(*told, width=width, colour=colour))
             if outcome.error is not None and errors:
                 parts.append(textwrap.indent(str(outcome.error), "  "))
-        return "\n".join([*parts, "", *map(printable, (self._sum(), *self._hints()))])
+        return "\n".join([*parts, "", *map(printable_text, (self._sum(), *self._hints()))])
 
     def __repr__(self) -> str:
         return self.text()
@@ -94,7 +94,7 @@ class CheckReport:
         counts = Counter(outcome.status for outcome in self.outcomes)
         listed = ", ".join(f"{counts[status]} {status}" for status in _STYLES if counts[status])
         noun = "scenario" if len(self.outcomes) == 1 else "scenarios"
-        worse = sum(bool(outcome.broken) for outcome in self.outcomes if outcome.status is Status.WORSE)
+        worse = sum(bool(outcome.broken) for outcome in self.outcomes if outcome.status is CheckStatus.WORSE)
         bounds = f"; {worse} of the worse also out of bounds" if worse else ""
         unseen = f"; {self.unseen} more in {self.baseline} not checked" if self.unseen else ""
         return f"{len(self.outcomes)} {noun}: {listed or 'none'}{bounds}{unseen}"
@@ -107,7 +107,7 @@ class CheckReport:
         elif not self.wrong and any(each.status in _ACCEPTED for each in self.outcomes):
             yield f"to accept: {update_command(self.baseline, self.paths)}"
         may_be_new = self.update or self.allow_new
-        if not may_be_new and any(each.status is Status.NEW for each in self.outcomes):
+        if not may_be_new and any(each.status is CheckStatus.NEW for each in self.outcomes):
             yield "to pass without a baseline for what is new: --allow-new"
 
 
@@ -116,7 +116,7 @@ def update_command(baseline: Path, paths: Sequence[Path]) -> str:
     return shlex.join(["simcluster", "check", *map(str, paths), "--baseline", str(baseline), "--update"])
 
 
-def _told(outcome: Outcome, *, wide: bool, written: bool) -> Iterator[RenderableType]:
+def _told(outcome: CheckOutcome, *, wide: bool, written: bool) -> Iterator[RenderableType]:
     yield _headline(outcome)
     if outcome.drifts:
         yield _drift_table(outcome.drifts, wide=wide)
@@ -124,7 +124,7 @@ def _told(outcome: Outcome, *, wide: bool, written: bool) -> Iterator[Renderable
         yield Padding(line, (0, 0, 0, 2))
 
 
-def _headline(outcome: Outcome) -> Text:
+def _headline(outcome: CheckOutcome) -> Text:
     record = outcome.new or outcome.old
     name = f"  {record.name}" if record is not None else ""
     return Text.assemble(
@@ -149,16 +149,16 @@ def _drift_table(drifts: tuple[Drift, ...], *, wide: bool) -> RenderableType:
         if each.judged or each.figure.removesuffix("_max") not in moved - {each.figure}
     ]
     told.sort(key=lambda each: not each.judged)
-    return table(columns, [_row(each, wide=wide) for each in told], indent=2)
+    return text_table(columns, [_row(each, wide=wide) for each in told], indent=2)
 
 
 def _row(drift: Drift, *, wide: bool) -> list[Cell]:
-    old, new = readings(drift.figure, drift.old, drift.new)
+    old, new = figure_texts(drift.figure, drift.old, drift.new)
     verdict = (
         Text(drift.verdict, _VERDICTS[drift.verdict]) if drift.judged else Text(f"({drift.verdict})", "dim")
     )
     tolerance = [drift.tolerance.shown(drift.figure)] if wide else []
-    return [short(drift.figure), old, new, drift.change, *tolerance, verdict]
+    return [short_name(drift.figure), old, new, drift.change, *tolerance, verdict]
 
 
 _MEMORY = {
@@ -168,7 +168,7 @@ _MEMORY = {
 }
 
 
-def _remarks(outcome: Outcome, *, written: bool) -> Iterator[Text]:
+def _remarks(outcome: CheckOutcome, *, written: bool) -> Iterator[Text]:
     old, new = outcome.old, outcome.new
     if outcome.error is not None:
         return

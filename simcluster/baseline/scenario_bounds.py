@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from simcluster.analysis import ANSWER_METRICS, METRICS, SHARED_METRICS
-from simcluster.baseline.figure import amount, known, listed, readings, short
+from simcluster.analysis import INFERENCE_METRICS, METRICS, SHARED_METRICS
+from simcluster.baseline.figure import figure_list_text, figure_named, figure_text, figure_texts, short_name
 from simcluster.document import Refused
 from simcluster.errors import Problem, ScenarioError
 from simcluster.scenario import BoundSpec, Scenario
@@ -31,9 +31,9 @@ class Bound:
     def __str__(self) -> str:
         limits = {"at least": self.least, "at most": self.most}
         given = {words: limit for words, limit in limits.items() if limit is not None}
-        value, *shown = readings(self.figure, self.value, *given.values())
+        value, *shown = figure_texts(self.figure, self.value, *given.values())
         listed = " and ".join(f"{words} {text}" for words, text in zip(given, shown, strict=True))
-        return f"{short(self.figure)} is {value}, expected {listed}"
+        return f"{short_name(self.figure)} is {value}, expected {listed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Limits:
     most: float | None
 
 
-def bounds(scenario: Scenario) -> dict[str, Limits]:
+def bounds_of(scenario: Scenario) -> dict[str, Limits]:
     """The bounds a scenario sets itself, by full figure name.
 
     Raises ScenarioError, pointing into the file, for names that are no figures, for figures bounded twice and
@@ -57,14 +57,16 @@ def bounds(scenario: Scenario) -> dict[str, Limits]:
     for name, bound in scenario.spec.expect.items():
         path = f"expect.{name}"
         try:
-            figure = known(name)
+            figure = figure_named(name)
         except ValueError as error:
-            problems.append(Problem(str(error), path, "" if unknown else listed(_figures(scenario))))
+            problems.append(
+                Problem(str(error), path, "" if unknown else figure_list_text(_figures(scenario)))
+            )
             unknown = True
             continue
         if figure in SHARED_METRICS and not scenario.spec.tenants:
             problems.append(Problem(f"only a scenario with tenants has a {name}", path))
-        if figure in ANSWER_METRICS and scenario.spec.inference is None:
+        if figure in INFERENCE_METRICS and scenario.spec.inference is None:
             problems.append(Problem(f"only an inference has a {name}", path))
         if figure in found:
             problems.append(Problem(f"'{names[figure]}' and '{name}' are one figure", path))
@@ -83,7 +85,7 @@ def _limits(figure: str, name: str, bound: BoundSpec) -> Limits:
     problems = []
     for key, written in (("min", bound.min), ("max", bound.max)):
         try:
-            read[key] = None if written is None else amount(figure, written)
+            read[key] = None if written is None else figure_text(figure, written)
         except ValueError as error:
             problems.append(Problem(str(error), f"expect.{name}.{key}"))
     least, most = read["min"], read["max"]
@@ -100,13 +102,13 @@ def _figures(scenario: Scenario) -> Iterator[str]:
     if scenario.spec.tenants:
         yield from SHARED_METRICS
     if scenario.spec.inference is not None:
-        yield from ANSWER_METRICS
+        yield from INFERENCE_METRICS
 
 
-def judged(scenario: Scenario, run: Run) -> tuple[Bound, ...]:
+def check_bounds(scenario: Scenario, run: Run) -> tuple[Bound, ...]:
     """Every bounded figure of a run of this scenario, in the order of the file."""
     summary: Mapping[str, float] = run.documents["summary"]
     return tuple(
         Bound(figure, float(summary[figure]), limits.least, limits.most)
-        for figure, limits in bounds(scenario).items()
+        for figure, limits in bounds_of(scenario).items()
     )

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from simcluster import units
-from simcluster.baseline.figure import EVERY, dimension, known, listed, readings
+from simcluster.baseline.figure import EVERY, dimension, figure_list_text, figure_named, figure_texts
 from simcluster.errors import ScenarioError
 
 FORM = "write for example step_time=1%, peak_memory=512MiB, mfu=0.01, or 1% for every figure"
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerance:
+class FigureTolerance:
     """An amount that a figure may move: a share of what it was, or in SI units."""
 
     amount: float
@@ -26,10 +26,10 @@ class Tolerance:
 
     def shown(self, figure: str) -> str:
         """The tolerance of a figure to read: ``1 %``, ``512 MiB``."""
-        return f"{100 * self.amount:g} %" if self.relative else readings(figure, self.amount)[0]
+        return f"{100 * self.amount:g} %" if self.relative else figure_texts(figure, self.amount)[0]
 
 
-DEFAULT = Tolerance(0.001)
+DEFAULT = FigureTolerance(0.001)
 """Runs are deterministic: this is room for a curve that was measured again, not for noise."""
 
 
@@ -37,10 +37,10 @@ DEFAULT = Tolerance(0.001)
 class Tolerances:
     """Tolerances by figure, and the one of all other figures."""
 
-    named: Mapping[str, Tolerance] = field(default_factory=dict)
-    others: Tolerance = DEFAULT
+    named: Mapping[str, FigureTolerance] = field(default_factory=dict)
+    others: FigureTolerance = DEFAULT
 
-    def __getitem__(self, figure: str) -> Tolerance:
+    def __getitem__(self, figure: str) -> FigureTolerance:
         return self.named.get(figure, self.others)
 
     @classmethod
@@ -49,7 +49,7 @@ class Tolerances:
 
         A lone ``1%`` is for all other figures. Raises ScenarioError, with the form, for anything else.
         """
-        named: dict[str, Tolerance] = {}
+        named: dict[str, FigureTolerance] = {}
         others = DEFAULT
         texts = [text] if isinstance(text, str) else list(text)
         for part in (part.strip() for text in texts for part in text.split(",")):
@@ -68,12 +68,14 @@ class Tolerances:
 def _figure(name: str, part: str) -> str:
     """The figure of that name; ScenarioError, with the names there are, for another."""
     try:
-        return known(name)
+        return figure_named(name)
     except ValueError as error:
-        raise ScenarioError(f"tolerance '{part}': {error}", hint=f"{FORM}; {listed(EVERY)}") from None
+        raise ScenarioError(
+            f"tolerance '{part}': {error}", hint=f"{FORM}; {figure_list_text(EVERY)}"
+        ) from None
 
 
-def _read(text: str, figure: str) -> Tolerance:
+def _read(text: str, figure: str) -> FigureTolerance:
     """A tolerance of one figure; ValueError in plain words."""
     relative = text.endswith("%")
     measured = dimension(figure)
@@ -87,4 +89,4 @@ def _read(text: str, figure: str) -> Tolerance:
         raise ValueError("must be a finite number of at least 0")
     if not figure and not relative:
         raise ValueError("a tolerance of all figures is a share; write it with '%'")
-    return Tolerance(amount / 100 if relative else amount, relative)
+    return FigureTolerance(amount / 100 if relative else amount, relative)

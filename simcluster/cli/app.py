@@ -13,7 +13,7 @@ from typer.main import get_command
 from simcluster._version import __version__
 from simcluster.cli import commands
 from simcluster.cli.output.exit_code import ExitCode
-from simcluster.cli.output.terminal import complain, give_up, note, out
+from simcluster.cli.output.terminal import discard_output, print_note, print_problems, print_result
 from simcluster.errors import SimclusterError
 
 EXAMPLES = """\b
@@ -41,12 +41,12 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             return ExitCode.INTERRUPTED
         except SimclusterError as error:
-            complain(error)
+            print_problems(error)
             return ExitCode.of(error)
         except OSError as error:
             return _failed(error)
         except MemoryError:
-            complain("this machine has not enough memory for that simulation")
+            print_problems("this machine has not enough memory for that simulation")
             return ExitCode.FAILED
 
 
@@ -63,7 +63,7 @@ commands.add_to(app)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        out(f"simcluster {__version__}")
+        print_result(f"simcluster {__version__}")
         raise typer.Exit
 
 
@@ -80,7 +80,7 @@ def _failed(error: OSError) -> ExitCode:
     """Says which file could not be read or written."""
     named = error.filename2 or error.filename
     place = f"{named}: " if named else ""
-    complain(f"{place}{(error.strerror or str(error)).lower()}")
+    print_problems(f"{place}{(error.strerror or str(error)).lower()}")
     return ExitCode.WRONG_INPUT
 
 
@@ -95,8 +95,8 @@ def command_line(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except OSError as error:  # help or usage that nobody can be shown
-        give_up(sys.stdout)
+        discard_output(sys.stdout)
         code = _failed(error)
     if code == ExitCode.INTERRUPTED:
-        note("interrupted")
+        print_note("interrupted")
     return code

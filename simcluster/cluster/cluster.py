@@ -14,30 +14,30 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.device import NOMINAL, Device, Fleet, Speed
+from simcluster.cluster.device import NOMINAL, Device, DeviceArray, DeviceSpeed
 from simcluster.cluster.host import Host, Protocol, slower
 from simcluster.cluster.interconnect import (
-    Fabric,
+    GroupPlacement,
+    HostFabric,
     Lay,
     Level,
-    Placement,
     Reach,
     Storage,
     Wiring,
-    alike,
-    appearing,
-    placement,
+    equal_rows,
+    group_placement_of,
+    number_by_appearance,
 )
 from simcluster.cluster.networks import Switch
 from simcluster.cluster.topology import (
-    Background,
+    BackgroundTraffic,
     HostGroup,
     JoinedTopology,
     LinkChange,
     LinkChanges,
     LinkChangeSpec,
-    MixedPlaces,
-    Places,
+    MixedRankPlaces,
+    RankPlaces,
     Ranks,
     Topology,
 )
@@ -65,12 +65,12 @@ class Cluster:
 
     groups: tuple[HostGroup, ...]
     assumptions: tuple[Assumption, ...] = ()
-    speeds: Mapping[int, Speed] = field(default_factory=dict)
+    speeds: Mapping[int, DeviceSpeed] = field(default_factory=dict)
     storage: Storage | None = None
     changed_links: LinkChanges = field(default_factory=LinkChanges)
     whole: Cluster | None = None
     hosts: Ranks | None = None
-    _devices: dict[tuple[int, Speed], Device] = field(default_factory=dict, init=False, repr=False)
+    _devices: dict[tuple[int, DeviceSpeed], Device] = field(default_factory=dict, init=False, repr=False)
     _together: dict[tuple[int, ...], Host] = field(default_factory=dict, init=False, repr=False)
     _topologies: list[Topology] = field(default_factory=list, init=False, repr=False)
 
@@ -80,7 +80,7 @@ class Cluster:
         host: Host,
         num_hosts: int,
         assumptions: tuple[Assumption, ...] = (),
-        speeds: Mapping[int, Speed] | None = None,
+        speeds: Mapping[int, DeviceSpeed] | None = None,
         network: Lay = Switch,
         storage: Storage | None = None,
     ) -> Cluster:
@@ -121,7 +121,7 @@ class Cluster:
 
     def group_of(self, ranks: Ranks) -> Ranks:
         """The group of each rank, in the shape of ``ranks``."""
-        return MixedPlaces.of(self.groups).group_of(ranks)
+        return MixedRankPlaces.of(self.groups).group_of(ranks)
 
     @property
     def topology(self) -> Topology:
@@ -145,7 +145,7 @@ class Cluster:
         return self.changed_links.changes
 
     @property
-    def background(self) -> tuple[Background, ...]:
+    def background(self) -> tuple[BackgroundTraffic, ...]:
         """What others send over links."""
         return self.changed_links.background
 
@@ -184,12 +184,12 @@ class Cluster:
         size = self.host.num_devices
         return np.asarray(self.hosts[ranks // size] * size + ranks % size, dtype=np.int64)
 
-    def placement(self, ranks: Ranks | Sequence[int]) -> Placement:
+    def placement(self, ranks: Ranks | Sequence[int]) -> GroupPlacement:
         """How one group of ranks [size] lies on the cluster."""
         found, _ = self.placements(np.asarray(ranks, dtype=np.int64)[np.newaxis])
         return found[0]
 
-    def placements(self, groups: Ranks) -> tuple[list[Placement], NDArray[np.intp]]:
+    def placements(self, groups: Ranks) -> tuple[list[GroupPlacement], NDArray[np.intp]]:
         """The different placements of ``groups`` [num_groups, size], and for each group the index of its own.
 
         Members count in the order in which they are given. Placements are sorted, so the answer does not
@@ -197,16 +197,16 @@ class Cluster:
         """
         groups = self.devices_of(groups)
         places = self._places
-        hosts, pods = appearing(places.hosts(groups)), appearing(places.pods(groups))
+        hosts, pods = number_by_appearance(places.hosts(groups)), number_by_appearance(places.pods(groups))
         parts = self.topology.network.places(places.hosts(groups))
         own, rails = places.local(groups), places.rails(groups)
         kinds, islands = places.kinds(groups), places.islands(groups)
         # Where all devices are joined alike, only which places are the same tells groups apart.
         alike_inside = all(host.joins_all_alike for host in self.kinds)
-        beside = [appearing(own), appearing(rails)] if alike_inside else [own]
-        first, index, signatures = alike([*beside, hosts, pods, *parts])
+        beside = [number_by_appearance(own), number_by_appearance(rails)] if alike_inside else [own]
+        first, index, signatures = equal_rows([*beside, hosts, pods, *parts])
         return [
-            placement(
+            group_placement_of(
                 signature,
                 groups[row],
                 hosts[row],
@@ -238,18 +238,18 @@ class Cluster:
             rank -= group.num_devices
         raise IndexError(rank)
 
-    def speed(self, rank: int) -> Speed:
+    def speed(self, rank: int) -> DeviceSpeed:
         """How fast the device of ``rank`` is beside the host's; IndexError if there is none."""
         if not 0 <= rank < self.num_devices:
             raise IndexError(f"rank {rank} of a cluster with {self.num_devices} devices")
         return self.speeds.get(rank, NOMINAL)
 
-    def fleet(self, ranks: Sequence[int]) -> Fleet:
+    def fleet(self, ranks: Sequence[int]) -> DeviceArray:
         """The devices that run ``ranks``, all of one kind of host, to be priced beside each other."""
         speeds = [self.speed(rank) for rank in ranks]
         factors = [(speed.compute, speed.memory_bandwidth) for speed in speeds]
         compute, bandwidth = np.array(factors, dtype=np.float64).reshape(-1, 2).T
-        return Fleet(self.kinds[self._kind(ranks[0])].device, compute, bandwidth)
+        return DeviceArray(self.kinds[self._kind(ranks[0])].device, compute, bandwidth)
 
     def hosts_of(self, ranks: Ranks) -> Ranks:
         """The host of each rank, in the shape of ``ranks``."""
@@ -274,9 +274,9 @@ class Cluster:
         return protocol.hops[Level.HOST] + longer
 
     @property
-    def _places(self) -> Places:
+    def _places(self) -> RankPlaces:
         if self.mixed:
-            return MixedPlaces.of(self.groups)
+            return MixedRankPlaces.of(self.groups)
         return self.groups[0].places
 
     def _latency(self, host: Host, reach: Reach) -> float:
@@ -290,10 +290,10 @@ def _closest(host: Host) -> Reach:
     return Reach.HOST if host.island is None else Reach.ISLAND
 
 
-def _ports(host: Host, reach: Reach) -> Fabric:
+def _ports(host: Host, reach: Reach) -> HostFabric:
     """The links that join devices which lie so far apart."""
     if reach is Reach.ISLAND and host.island:
         return host.island.fabric
     if reach is Reach.POD and host.pod:
-        return Fabric(Wiring.SWITCH, host.pod.link)
+        return HostFabric(Wiring.SWITCH, host.pod.link)
     return host.fabric

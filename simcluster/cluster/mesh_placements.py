@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.cluster import Cluster
-from simcluster.cluster.interconnect import Placement
+from simcluster.cluster.interconnect import GroupPlacement
 from simcluster.layout import Mesh
 
 
 @lru_cache(maxsize=128)
 def placements_of(
     cluster: Cluster, mesh: Mesh, axes: tuple[str, ...]
-) -> tuple[tuple[Placement, ...], NDArray[np.int64]]:
+) -> tuple[tuple[GroupPlacement, ...], NDArray[np.int64]]:
     """The different placements of all groups over ``axes``, and the index of each group's own [groups].
 
     Groups are in the order of ``Mesh.groups``. The array is everybody's: it cannot be written.

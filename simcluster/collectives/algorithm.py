@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar
 
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.step import Routine
 from simcluster.registry import kinds
@@ -26,16 +26,16 @@ class Algorithm(ABC):
     own_protocols: ClassVar[bool] = False
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {}
 
-    def supports(self, operation: Operation, site: Site) -> bool:
+    def supports(self, operation: Operation, site: GroupSite) -> bool:
         """Whether it can do ``operation`` for such a group (of at least two ranks)."""
         return operation in self.operations and site.num_ranks >= 2
 
-    def in_network(self, site: Site) -> bool:
+    def in_network(self, site: GroupSite) -> bool:
         """Whether switches of the network add up on the way."""
         return False
 
     @abstractmethod
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """The steps in order, in parts of S as ``Operation`` counts it."""
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simcluster.cluster import Host, Placement, Reach, Topology, Wiring
+from simcluster.cluster import GroupPlacement, Host, Reach, Topology, Wiring
 from simcluster.collectives.step import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class GroupSite:
     """A group in units: its hosts, or pods where it lies on several of them.
 
     Ranks are numbered unit by unit, in each unit as they stand in the group: ``order[i]`` is the place in the
@@ -54,7 +54,7 @@ class Site:
         widths: Ints | None = None,
         switched: bool = False,
         aggregated: bool = False,
-    ) -> Site:
+    ) -> GroupSite:
         """A group of neighbours with so many ranks in each unit, its rails spread over them."""
         rails = min(units) if rails is None else rails
         if not 1 <= rails <= min(units):
@@ -76,7 +76,7 @@ class Site:
         )
 
     @classmethod
-    def of(cls, placement: Placement, topology: Topology, host: Host) -> Site:
+    def of(cls, placement: GroupPlacement, topology: Topology, host: Host) -> GroupSite:
         """Where a group of this placement stands, on hosts that collectives see as ``host``."""
         wide = placement.num_pods > 1 and host.pod is not None
         unit_of = placement.pod_of if wide else placement.host_of

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.step import Array, Cut, Ints, Routine, Step
+from simcluster.collectives.step import AlgorithmStep, Array, ChunkLayout, Ints, Routine
 
 _HELD_BY_ROOT = (Operation.BROADCAST, Operation.SCATTER, Operation.SEND_RECEIVE)
 _HELD_BY_OWNER = (Operation.ALL_GATHER, Operation.GATHER)
@@ -19,7 +19,7 @@ _BY_RANK = (Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.GATHER, Op
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CollectiveResult:
     """What every rank of the group holds (None: nothing of its own), and how long the longest wait was.
 
     ``depth``: the most sends of which each needs what the one before it brought.
@@ -29,14 +29,14 @@ class Outcome:
     depth: int
 
 
-def perform(
+def run_on_rank_arrays(
     operation: Operation,
     routine: Routine,
-    site: Site,
+    site: GroupSite,
     arrays: Sequence[Array],
     reduction: np.ufunc = np.add,
     counts: Ints | None = None,
-) -> Outcome:
+) -> CollectiveResult:
     """What the group holds after a routine on ``arrays``, one per rank in the group's order, equal shapes.
 
     ``reduction`` is ``np.add`` or ``np.maximum``. ``counts`` [n, n] are the elements that each rank has for
@@ -47,7 +47,7 @@ def perform(
     run = _Run(operation, routine.cut, site, [np.asarray(array) for array in arrays], reduction, counts)
     for step in routine.steps:
         run.play(step)
-    return Outcome(run.results(), int(run.depth.max(initial=0)))
+    return CollectiveResult(run.results(), int(run.depth.max(initial=0)))
 
 
 class _Run:
@@ -56,8 +56,8 @@ class _Run:
     def __init__(
         self,
         operation: Operation,
-        cut: Cut,
-        site: Site,
+        cut: ChunkLayout,
+        site: GroupSite,
         arrays: list[Array],
         reduction: np.ufunc,
         counts: Ints | None,
@@ -152,7 +152,7 @@ class _Run:
         """The chunks of a block, part by part."""
         return np.flatnonzero(self.block_of_chunk == block).tolist()
 
-    def play(self, step: Step) -> None:
+    def play(self, step: AlgorithmStep) -> None:
         """All rounds of a step; each sends what was there when the round began."""
         src, dst = step.sends()
         turns = step.order()
@@ -165,7 +165,7 @@ class _Run:
                 now = turns == turn
                 self._send(step, src[now], dst[now], chunks[now])
 
-    def _send(self, step: Step, src: Ints, dst: Ints, chunks: Ints) -> None:
+    def _send(self, step: AlgorithmStep, src: Ints, dst: Ints, chunks: Ints) -> None:
         here, there = np.repeat(src, chunks.shape[1]), np.repeat(dst, chunks.shape[1])
         moved = chunks.ravel()
         assert self.have[here, moved].all(), "a step sends a chunk that its sender does not have"

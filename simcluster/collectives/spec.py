@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from simcluster.collectives.cost import AUTO, Override, Selection, Wanted, refused_name
+from simcluster.collectives.cost import AUTO, CollectiveRequest, Override, Selection, refused_name
 from simcluster.collectives.operation import Operation
 from simcluster.document import Name, PositiveInt, Refused, Section
 
@@ -97,7 +97,7 @@ class CollectivesSpec(Section):
     def build(self) -> Selection:
         """The selection."""
         overrides = tuple(
-            Override(each.match, Wanted(each.algorithm, each.protocol, each.channels))
+            Override(each.match, CollectiveRequest(each.algorithm, each.protocol, each.channels))
             for each in self.overrides
         )
         return Selection.by(self.algorithm, self._named(), overrides)

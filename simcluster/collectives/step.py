@@ -21,7 +21,7 @@ NO_HOPS = (0, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cut:
+class ChunkLayout:
     """How the bytes S are cut: ``blocks`` equal blocks, each in ``parts`` equal parts.
 
     Chunk ``part * blocks + slot`` is that part of block ``slots[part, slot]``, or of block ``slot`` where
@@ -46,7 +46,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Step:
+class AlgorithmStep:
     """``repeat`` equal rounds that follow one another, in which sends happen at the same time.
 
     ``combine``: what arrives is reduced into what is there, else it takes its place. ``hops``: waits that all
@@ -80,7 +80,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Sends(Step):
+class Sends(AlgorithmStep):
     """Sends from ``src`` to ``dst`` [k] of runs of chunks that move on from round to round.
 
     In round t a send carries the chunks ``base + ((first + advance t + stride j) % modulus) width + w`` for
@@ -100,15 +100,15 @@ class Sends(Step):
     turns: Ints | None = None
 
     def sends(self) -> tuple[Ints, Ints]:
-        """See ``Step.sends``."""
+        """See ``AlgorithmStep.sends``."""
         return self.src, self.dst
 
     def order(self) -> Ints | None:
-        """See ``Step.order``."""
+        """See ``AlgorithmStep.order``."""
         return self.turns
 
     def chunks(self, number: int) -> Ints:
-        """See ``Step.chunks``."""
+        """See ``AlgorithmStep.chunks``."""
         first = np.broadcast_to(np.asarray(self.first, dtype=np.int64), self.src.shape)[:, None]
         base = np.broadcast_to(np.asarray(self.base, dtype=np.int64), self.src.shape)[:, None, None]
         place = (first + self.advance * number + self.stride * np.arange(self.count)) % self.modulus
@@ -117,12 +117,12 @@ class Sends(Step):
 
     @property
     def size(self) -> int:
-        """See ``Step.size``."""
+        """See ``AlgorithmStep.size``."""
         return self.count * self.width
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Exchange(Step):
+class GroupExchange(AlgorithmStep):
     """Every rank of a row of ``groups`` [m, q] sends to every other rank of its row.
 
     From column a to column b: the chunks ``out[:, a] + into[:, b] + stride j``, j below ``count``; ``out``
@@ -136,19 +136,19 @@ class Exchange(Step):
     stride: int = 1
 
     def sends(self) -> tuple[Ints, Ints]:
-        """See ``Step.sends``."""
+        """See ``AlgorithmStep.sends``."""
         here, there = self._pairs()
         return self.groups[:, here].ravel(), self.groups[:, there].ravel()
 
     def chunks(self, number: int) -> Ints:
-        """See ``Step.chunks``."""
+        """See ``AlgorithmStep.chunks``."""
         here, there = self._pairs()
         first = (self.out[:, here] + self.into[:, there]).reshape(-1, 1)
         return np.asarray(first + self.stride * np.arange(self.count), dtype=np.int64)
 
     @property
     def size(self) -> int:
-        """See ``Step.size``."""
+        """See ``AlgorithmStep.size``."""
         return self.count
 
     def _pairs(self) -> tuple[Ints, Ints]:
@@ -166,8 +166,8 @@ class Routine:
     busiest of them, so that ranks that the algorithm tells apart by their numbers only are alike.
     """
 
-    cut: Cut
-    steps: tuple[Step, ...]
+    cut: ChunkLayout
+    steps: tuple[AlgorithmStep, ...]
     evened: bool = False
 
     @property
@@ -176,7 +176,7 @@ class Routine:
 
         Routines of one way load links alike, up to how much they send.
         """
-        if any(isinstance(step, Exchange) for step in self.steps):
+        if any(isinstance(step, GroupExchange) for step in self.steps):
             return None
         ways = {tuple(ends.tobytes() for ends in step.sends()) for step in self.steps}
         return next(iter(ways)) if len(ways) == 1 else None

@@ -27,10 +27,10 @@ from simcluster.document.section import (
     Share,
 )
 from simcluster.document.shape import Shape
-from simcluster.document.tree import Key, Node, keys_of
+from simcluster.document.tree import DocumentNode, Key, keys_of
 from simcluster.document.unsupported import Unsupported
 from simcluster.document.validation import validate, validate_data
-from simcluster.document.wording import counted, either
+from simcluster.document.wording import choice_phrase, count_phrase
 
 __all__ = [
     "Bandwidth",
@@ -38,13 +38,13 @@ __all__ = [
     "CatalogSection",
     "Compute",
     "Document",
+    "DocumentNode",
     "Duration",
     "Figure",
     "Fraction",
     "Frequency",
     "Key",
     "Name",
-    "Node",
     "NonNegativeFloat",
     "NonNegativeInt",
     "OtherNameSpec",
@@ -60,9 +60,9 @@ __all__ = [
     "Unsupported",
     "changed",
     "check_readable",
+    "choice_phrase",
     "content_of",
-    "counted",
-    "either",
+    "count_phrase",
     "json_object",
     "json_schema",
     "keys_of",

@@ -13,10 +13,10 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from simcluster.document.mark import Mark, Source
+from simcluster.document.mark import Mark, SourceText
 from simcluster.document.scalar import resolve
 from simcluster.document.syntax import error_at, syntax_error
-from simcluster.document.tree import Key, Node, spelled
+from simcluster.document.tree import DocumentNode, Key, key_text
 from simcluster.errors import ScenarioError
 
 MAX_DEPTH = 64
@@ -27,7 +27,7 @@ _BEYOND_UNICODE = re.compile(r"\\U(?!000|0010)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def compose(source: Source) -> Node | None:
+def compose(source: SourceText) -> DocumentNode | None:
     """The root node of the only document in the source; None if it holds nothing at all.
 
     Raises ScenarioError, with its place, for anything that is not plain YAML 1.2.
@@ -43,15 +43,15 @@ def compose(source: Source) -> Node | None:
 
 
 class _Composer:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self.source = source
         self.events: Iterator[Any] = YAML(typ="safe", pure=True).parse(source.text)
-        self.anchors: dict[str, tuple[Node, int]] = {}
+        self.anchors: dict[str, tuple[DocumentNode, int]] = {}
         self.count = 0
         self.aliased = 0
 
-    def document(self) -> Node | None:
-        root: Node | None = None
+    def document(self) -> DocumentNode | None:
+        root: DocumentNode | None = None
         for event in self.events:
             match type(event).__name__:
                 case "DocumentStartEvent" if root is not None:
@@ -62,7 +62,7 @@ class _Composer:
                     root = self.node(next(self.events), None, 0)
         return root
 
-    def node(self, event: Any, key: Mark | None, depth: int) -> Node:
+    def node(self, event: Any, key: Mark | None, depth: int) -> DocumentNode:
         """The value that starts with this event; ``key`` is the place of its key, if it has one."""
         mark = self.source.mark(event.start_mark.index)
         kind = type(event).__name__
@@ -85,7 +85,7 @@ class _Composer:
             self.anchors[event.anchor] = (node, self.count - before)
         return node
 
-    def alias(self, event: Any, mark: Mark, key: Mark) -> Node:
+    def alias(self, event: Any, mark: Mark, key: Mark) -> DocumentNode:
         if event.anchor not in self.anchors:
             raise self.error(
                 event,
@@ -97,29 +97,29 @@ class _Composer:
         self.aliased += count
         if self.aliased > MAX_ALIASED:
             raise self.error(event, f"the aliases of this file stand for more than {MAX_ALIASED:,} values")
-        return Node(node.data, mark, key, node.children)
+        return DocumentNode(node.data, mark, key, node.children)
 
-    def scalar(self, event: Any, mark: Mark, key: Mark) -> Node:
+    def scalar(self, event: Any, mark: Mark, key: Mark) -> DocumentNode:
         if event.style is not None:
             if _SURROGATE.search(event.value):
                 raise self.error(event, "an escape in this text is no Unicode character")
-            return Node(event.value, mark, key)
+            return DocumentNode(event.value, mark, key)
         try:
             data = resolve(event.value)
         except ValueError as error:
             raise self.error(event, str(error)) from None
-        return Node(data, mark if event.value else key, key)
+        return DocumentNode(data, mark if event.value else key, key)
 
-    def sequence(self, mark: Mark, key: Mark, depth: int) -> Node:
-        children: dict[Key, Node] = {}
+    def sequence(self, mark: Mark, key: Mark, depth: int) -> DocumentNode:
+        children: dict[Key, DocumentNode] = {}
         for event in self.events:
             if type(event).__name__ == "SequenceEndEvent":
                 break
             children[len(children)] = self.node(event, None, depth + 1)
-        return Node([child.data for child in children.values()], mark, key, children)
+        return DocumentNode([child.data for child in children.values()], mark, key, children)
 
-    def mapping(self, mark: Mark, key: Mark, depth: int) -> Node:
-        children: dict[Key, Node] = {}
+    def mapping(self, mark: Mark, key: Mark, depth: int) -> DocumentNode:
+        children: dict[Key, DocumentNode] = {}
         merged: set[Key] = set()
         for event in self.events:
             if type(event).__name__ == "MappingEndEvent":
@@ -137,15 +137,17 @@ class _Composer:
                 continue
             if name.data in children and name.data not in merged:
                 first = children[name.data].key
-                raise self.error(event, f"duplicate key '{spelled(name.data)}'; it stands already at {first}")
+                raise self.error(
+                    event, f"duplicate key '{key_text(name.data)}'; it stands already at {first}"
+                )
             merged.discard(name.data)
             children[name.data] = value
-        return Node({name: child.data for name, child in children.items()}, mark, key, children)
+        return DocumentNode({name: child.data for name, child in children.items()}, mark, key, children)
 
-    def merge(self, event: Any, value: Node) -> dict[Key, Node]:
+    def merge(self, event: Any, value: DocumentNode) -> dict[Key, DocumentNode]:
         """What ``<<`` brings in; of several mappings the first that has a key wins."""
         parts = value.children.values() if isinstance(value.data, list) else [value]
-        found: dict[Key, Node] = {}
+        found: dict[Key, DocumentNode] = {}
         for part in parts:
             if not isinstance(part.data, dict):
                 raise self.error(event, "'<<' merges a mapping; write for example '<<: *name'")

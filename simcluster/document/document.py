@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from simcluster.document.composer import compose
 from simcluster.document.file import text_of
-from simcluster.document.mark import Mark, Source
+from simcluster.document.mark import Mark, SourceText
 from simcluster.document.syntax import error_at
-from simcluster.document.tree import Key, Node, keys_of
+from simcluster.document.tree import DocumentNode, Key, keys_of
 from simcluster.errors import Problem, ScenarioError, SimclusterError
 
 Error = TypeVar("Error", bound=SimclusterError)
@@ -27,8 +27,8 @@ class Document:
 
     name: str
     data: dict[Any, Any]
-    source: Source = field(repr=False)
-    root: Node = field(repr=False)
+    source: SourceText = field(repr=False)
+    root: DocumentNode = field(repr=False)
 
     @classmethod
     def read(cls, path: str | Path) -> Document:
@@ -39,7 +39,7 @@ class Document:
     def parse(cls, text: str, name: str = "<text>") -> Document:
         """The document in a text; raises ScenarioError, with line and column, if it is not plain YAML 1.2."""
         text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-        source = Source(name, text)
+        source = SourceText(name, text)
         root = _mapping(source)
         return cls(name, root.data, source, root)
 
@@ -83,8 +83,8 @@ class Document:
         Mappings on the way are created where absent; list items are named by index. Raises ScenarioError for
         text that is not YAML, an index out of range, or a path through a scalar.
         """
-        source = Source(f"--set {path}={text}", text, inline=True)
-        value = compose(source) or Node(None, source.mark(0), source.mark(0))
+        source = SourceText(f"--set {path}={text}", text, inline=True)
+        value = compose(source) or DocumentNode(None, source.mark(0), source.mark(0))
         if not all(path.split(".")):
             raise error_at(source, 0, "write KEY=VALUE, with a key such as parallel.mesh.tensor")
         try:
@@ -94,7 +94,7 @@ class Document:
         return Document(self.name, root.data, self.source, root)
 
 
-def _mapping(source: Source) -> Node:
+def _mapping(source: SourceText) -> DocumentNode:
     """The root node of a text, which must be a mapping."""
     root = compose(source)
     if root is None or root.data is None:

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from simcluster.document.scalar import resolve
 from simcluster.document.section import Refused
 from simcluster.document.shape import Shape
-from simcluster.document.tree import Key, spelled
+from simcluster.document.tree import Key, key_text
 from simcluster.document.wording import (
     BOOLEAN,
     INTEGER,
@@ -20,8 +20,8 @@ from simcluster.document.wording import (
     NOTHING,
     NUMBER,
     TEXT,
-    bounded,
-    counted,
+    bounds_phrase,
+    count_phrase,
     kind_of,
     spelled_value,
 )
@@ -53,7 +53,7 @@ class Complaint:
 
 def unknown_key(path: tuple[Key, ...], section: Shape | None) -> Complaint:
     """A key that its section does not have."""
-    name = spelled(path[-1])
+    name = key_text(path[-1])
     fields = section.fields if section else {}
     known = [field for field, shape in fields.items() if not shape.is_hidden]
     if section and name in known:
@@ -72,11 +72,11 @@ def missing_key(path: tuple[Key, ...], section: Shape | None) -> Complaint:
     accepted = f"; write {wanted.wants}" if wanted else ""
     if isinstance(path[-1], int):
         return Complaint(path, f"item {path[-1] + 1} of the list is missing{accepted}")
-    name = section.canonical(spelled(path[-1])) if section else spelled(path[-1])
+    name = section.canonical(key_text(path[-1])) if section else key_text(path[-1])
     return Complaint((*path[:-1], name), f"'{name}' is missing{accepted}")
 
 
-def misfit(value: Any, shape: Shape | None) -> str:
+def wrong_form(value: Any, shape: Shape | None) -> str:
     """A value of a form that is not accepted: what was found and what is wanted."""
     wants = shape.wants if shape else "a value of another form"
     kinds = shape.kinds if shape else frozenset()
@@ -126,30 +126,31 @@ def suggestion(name: Any, known: Iterable[str]) -> str:
     return nearest(name, known)
 
 
-def sentence(error: ErrorDetails, path: tuple[Key, ...], shape: Shape | None) -> str:
+def error_sentence(error: ErrorDetails, path: tuple[Key, ...], shape: Shape | None) -> str:
     """What is wrong with one value, from pydantic's finding and the shape that was wanted."""
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     if kind in ("value_error", "assertion_error"):
-        return str(context["error"]) or misfit(value, None)
+        return str(context["error"]) or wrong_form(value, None)
     if kind == "not_supported":
-        return f"'{spelled(path[-1])}' is not supported yet"
+        return f"'{key_text(path[-1])}' is not supported yet"
     if kind == "finite_number":
         return f"{spelled_value(value)} is not a finite number; write {shape.wants if shape else 'a number'}"
     if kind in _BOUNDS:
         bound, trouble = _BOUNDS[kind]
-        wants = shape.wants if shape and bound in shape.inner().schema else bounded("a value", context)
+        wants = shape.wants if shape and bound in shape.inner().schema else bounds_phrase("a value", context)
         return f"{spelled_value(value)} is {trouble}; write {wants}"
     if kind in ("too_short", "too_long"):
         bound, word = ("min_length", "at least") if kind == "too_short" else ("max_length", "at most")
-        return f"the {kind_of(value)} has {counted(len(value), 'item')}; write {word} {context[bound]}"
+        return f"the {kind_of(value)} has {count_phrase(len(value), 'item')}; write {word} {context[bound]}"
     if kind in ("string_too_short", "string_too_long"):
         bound, word = ("min_length", "at least") if kind == "string_too_short" else ("max_length", "at most")
-        return f"{spelled_value(value)} has {counted(len(value), 'character')}; write {word} {context[bound]}"
+        length = count_phrase(len(value), "character")
+        return f"{spelled_value(value)} has {length}; write {word} {context[bound]}"
     if kind == "string_pattern_mismatch":
         return f"{spelled_value(value)} does not have the form {context['pattern']}"
     if not error["msg"].startswith(("Input ", "Unable ", "Field ", "Object ")) and kind not in _TYPES:
         return str(error["msg"])
-    return misfit(value, shape)
+    return wrong_form(value, shape)
 
 
 # pydantic's own kinds whose text does not begin as its others do; all mean a value of the wrong form.
@@ -171,7 +172,7 @@ def is_about_form(error: ErrorDetails) -> bool:
     )
 
 
-def refusals(error: ErrorDetails) -> tuple[tuple[str, str], ...]:
+def refusal_problems(error: ErrorDetails) -> tuple[tuple[str, str], ...]:
     """The paths and messages of a validator that points inside its section; empty for all other errors."""
     refused = error.get("ctx", {}).get("error")
     if not isinstance(refused, Refused):

@@ -12,7 +12,7 @@ from typing import Any
 from simcluster.document.document import Document
 from simcluster.document.mark import Mark
 from simcluster.document.section import Name, Section
-from simcluster.document.tree import Key, Node
+from simcluster.document.tree import DocumentNode, Key
 from simcluster.errors import Problem, ScenarioError, nearest
 
 _NOWHERE = Mark("")
@@ -45,7 +45,7 @@ class OtherNames:
     """
 
     names: Mapping[str, tuple[str, OtherNameSpec]]
-    besides: Callable[[Node], Node] | None = None
+    besides: Callable[[DocumentNode], DocumentNode] | None = None
 
     def read(self, document: Document) -> Document:
         """The document with its own keys only.
@@ -76,7 +76,7 @@ class OtherNames:
 
     # -- reading ----------------------------------------------------------------------------------------
 
-    def _renamed(self, root: Node) -> Node:
+    def _renamed(self, root: DocumentNode) -> DocumentNode:
         problems: list[Problem] = []
         for name, (tool, meant) in sorted(self.names.items(), key=lambda item: item[1][1].default):
             keys = tuple(name.split("."))
@@ -99,7 +99,7 @@ class OtherNames:
             raise ScenarioError(*problems)
         return root if self.besides is None else self.besides(root)
 
-    def _left(self, root: Node) -> list[Problem]:
+    def _left(self, root: DocumentNode) -> list[Problem]:
         """What is left of mappings that only the other tool has."""
         parents = {
             name.rpartition(".")[0]: tool for name, (tool, _) in self.names.items() if name.count(".") > 1
@@ -130,12 +130,12 @@ def _told(schema: dict[str, Any], tool: str, meant: OtherNameSpec) -> dict[str, 
     return {key: part for key, part in place.items() if key not in ("default", "description")} | told
 
 
-def _is_set(node: Node) -> bool:
+def _is_set(node: DocumentNode) -> bool:
     """Whether a value was given with ``--set``, which has no lines."""
     return bool(node.mark.name) and not node.mark.line
 
 
-def _meaning(node: Node, meant: OtherNameSpec) -> Node:
+def _meaning(node: DocumentNode, meant: OtherNameSpec) -> DocumentNode:
     """The node with its value in the document's own words."""
     data = node.data
     if meant.values and isinstance(data, (str, bool)) and data in meant.values:
@@ -145,7 +145,7 @@ def _meaning(node: Node, meant: OtherNameSpec) -> Node:
     return node
 
 
-def _planted(data: Any, mark: Mark = _NOWHERE, key: Mark | None = None) -> Node:
+def _planted(data: Any, mark: Mark = _NOWHERE, key: Mark | None = None) -> DocumentNode:
     """Plain data as nodes that all stand in one place."""
     items: Mapping[Key, Any] = {}
     if isinstance(data, Mapping):
@@ -153,10 +153,10 @@ def _planted(data: Any, mark: Mark = _NOWHERE, key: Mark | None = None) -> Node:
     elif isinstance(data, (list, tuple)):
         items = dict(enumerate(data))
     children = {name: _planted(value, mark) for name, value in items.items()}
-    return Node(data, mark, mark if key is None else key, children)
+    return DocumentNode(data, mark, mark if key is None else key, children)
 
 
-def _without(node: Node, keys: Sequence[Key]) -> Node:
+def _without(node: DocumentNode, keys: Sequence[Key]) -> DocumentNode:
     """A copy without a key; a mapping that holds nothing else goes with it."""
     first, *rest = keys
     children = dict(node.children)
@@ -168,7 +168,7 @@ def _without(node: Node, keys: Sequence[Key]) -> Node:
     return node.with_children(children)
 
 
-def _put(root: Node, path: Sequence[Key], value: Node, first: bool) -> Node:
+def _put(root: DocumentNode, path: Sequence[Key], value: DocumentNode, first: bool) -> DocumentNode:
     """A copy in which a value stands at a path, whatever stood there."""
     try:
         root = root.with_value(tuple(path), value)

@@ -47,7 +47,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceText:
     """A text with the name to show for it; ``inline`` text comes from a command line, not from a file."""
 
     name: str

@@ -145,7 +145,7 @@ class Section(BaseModel):
         """The JSON schema with every accepted name of a field, and defaults as they would be written."""
         written = handler(schema)
         target = handler.resolve_ref_schema(written)
-        told = described(cls)
+        told = field_descriptions(cls)
         for name, field in cls.model_fields.items():
             alias = field.validation_alias
             shown = target.get("properties", {}).get(alias if isinstance(alias, str) else name, {})
@@ -163,7 +163,7 @@ class Section(BaseModel):
 
 
 @cache
-def described(section: type[Section]) -> Mapping[str, str]:
+def field_descriptions(section: type[Section]) -> Mapping[str, str]:
     """What the fields of a section are, by name: the text below each in the source, where there is one.
 
     pydantic can read that too, but of every class as it is made, for which starting would wait.

@@ -22,9 +22,9 @@ from simcluster.document.wording import (
     NOTHING,
     NUMBER,
     TEXT,
-    bounded,
-    counted,
-    either,
+    bounds_phrase,
+    choice_phrase,
+    count_phrase,
     kind_of,
     spelled_value,
 )
@@ -133,7 +133,7 @@ class Shape:
     @property
     def tags(self) -> str:
         """The values of the discriminator in words."""
-        return either(spelled_value(tag) for tag in self.inner().schema["choices"])
+        return choice_phrase(spelled_value(tag) for tag in self.inner().schema["choices"])
 
     @property
     def shorthand(self) -> str:
@@ -228,9 +228,9 @@ class Shape:
             case "dict":
                 return "a mapping"
             case "int":
-                return bounded("an integer", schema)
+                return bounds_phrase("an integer", schema)
             case "float":
-                return bounded("a number", schema)
+                return bounds_phrase("a number", schema)
             case "str":
                 return "text"
             case "bool":
@@ -238,15 +238,17 @@ class Shape:
             case "none":
                 return "null"
             case "literal" | "enum":
-                return either(spelled_value(option) for option in self.options)
+                return choice_phrase(spelled_value(option) for option in self.options)
             case "tuple" if "variadic_item_index" not in schema:
-                return f"a list of {counted(len(schema['items_schema']), 'item')}"
+                return f"a list of {count_phrase(len(schema['items_schema']), 'item')}"
             case "tagged-union":
                 return f"a mapping with {self.discriminator}: {self.tags}"
             case "union":
                 choices = [choice for choice in self.choices().values() if choice.type != "is-instance"]
                 many = sum(choice.kinds == {MAPPING} for choice in choices) > 1
-                return either("a mapping" if many and c.kinds == {MAPPING} else c.wants for c in choices)
+                return choice_phrase(
+                    "a mapping" if many and c.kinds == {MAPPING} else c.wants for c in choices
+                )
             case kind:
                 return "a list" if kind in _LISTS else "a value of another form"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
-from simcluster.document.mark import Source
+from simcluster.document.mark import SourceText
 from simcluster.errors import Problem, ScenarioError
 
 # The parser's own name for what it met, where a reader would not guess it.
@@ -28,7 +28,7 @@ _MET = {
 }
 
 
-def syntax_error(source: Source, error: YAMLError) -> ScenarioError:
+def syntax_error(source: SourceText, error: YAMLError) -> ScenarioError:
     """The parser's complaint as an error with its place and our words."""
     if isinstance(error, ReaderError):
         code = error.character if isinstance(error.character, int) else ord(error.character)
@@ -47,26 +47,26 @@ def syntax_error(source: Source, error: YAMLError) -> ScenarioError:
     return error_at(source, place, f"this is not valid YAML: {problem}")
 
 
-def error_at(source: Source, index: int, message: str) -> ScenarioError:
+def error_at(source: SourceText, index: int, message: str) -> ScenarioError:
     """An error at the character with this index."""
     mark = source.mark(index)
     return ScenarioError(Problem(message, where=str(mark), excerpt=mark.excerpt()))
 
 
-def _indented_with_tab(source: Source, place: int) -> bool:
+def _indented_with_tab(source: SourceText, place: int) -> bool:
     line = source.text[source.text.rfind("\n", 0, place) + 1 : place]
     return "\t" in line[: len(line) - len(line.lstrip())]
 
 
-_Words = Callable[[Source, int, int, "re.Match[str]"], tuple[int, str]]
+_Words = Callable[[SourceText, int, int, "re.Match[str]"], tuple[int, str]]
 
 
-def _unexpected_start(source: Source, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
+def _unexpected_start(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
     character = source.text[place : place + 1]
     return place, f"text cannot start with '{character}'; put it in quotes"
 
 
-def _second_colon(source: Source, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
+def _second_colon(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
     line_start = source.text.rfind("\n", 0, place) + 1
     if ": " in source.text[line_start:place]:
         return place, "a second ': ' on this line; put text that holds ': ' in quotes"
@@ -74,12 +74,12 @@ def _second_colon(source: Source, place: int, begun: int, found: re.Match[str]) 
     return key, "this key does not fit below the line above; align it with the keys it belongs to"
 
 
-def _no_colon(source: Source, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
+def _no_colon(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
     text = source.text[begun:].split("\n", 1)[0].strip()
     return begun, f"'{_short(text)}' has no value; expected 'key: value'"
 
 
-def _not_closed(source: Source, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
+def _not_closed(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
     closing = found[1]
     kind, opening = ("list", "[") if closing == "]" else ("mapping", "{")
     line = source.mark(begun).line
@@ -89,7 +89,7 @@ def _not_closed(source: Source, place: int, begun: int, found: re.Match[str]) ->
     return place, f"expected ',' or '{closing}' here: {opened} is not closed yet"
 
 
-def _block_ends(source: Source, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
+def _block_ends(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
     met = found[1]
     if met in ("<block mapping start>", "<block sequence start>"):
         return place, "the indentation fits none of the lines above; align this line with its neighbours"
@@ -100,7 +100,7 @@ def _block_ends(source: Source, place: int, begun: int, found: re.Match[str]) ->
     return place, f"expected the end of the line, but found {_MET.get(met, repr(met))}"
 
 
-def _no_content(source: Source, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
+def _no_content(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
     met = found[1]
     if met in ("]", "}") and source.text[begun:place].count("{["["}]".index(met)]) == 0:
         return place, f"a closing '{met}' without its opening '{'[' if met == ']' else '{'}'"
@@ -110,7 +110,7 @@ def _no_content(source: Source, place: int, begun: int, found: re.Match[str]) ->
 def _saying(message: str, *, where_begun: bool = False) -> _Words:
     """Fixed words; groups of the pattern may be named in them."""
 
-    def words(source: Source, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
+    def words(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
         return begun if where_begun else place, message.format(*found.groups())
 
     return words

@@ -8,14 +8,14 @@ from typing import Any
 
 from simcluster.document.mark import Mark
 from simcluster.document.scalar import Scalar
-from simcluster.document.wording import counted, spelled_value
+from simcluster.document.wording import count_phrase, spelled_value
 
 Key = Scalar
 Path = tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DocumentNode:
     """A value: its plain data, the place of the value and the place of its key, and what it contains.
 
     ``children`` are by key for a mapping and by index for a list. A list item and the root have no key of
@@ -25,7 +25,7 @@ class Node:
     data: Any
     mark: Mark
     key: Mark
-    children: dict[Key, Node] = field(default_factory=dict)
+    children: dict[Key, DocumentNode] = field(default_factory=dict)
 
     @property
     def place(self) -> Mark:
@@ -42,7 +42,7 @@ class Node:
         )
         return tuple(found)
 
-    def find(self, path: Sequence[Key]) -> tuple[Node, int]:
+    def find(self, path: Sequence[Key]) -> tuple[DocumentNode, int]:
         """The deepest node that exists on the path, and how many keys lead to it."""
         node = self
         for depth, key in enumerate(path):
@@ -51,13 +51,13 @@ class Node:
             node = node.children[key]
         return node, len(path)
 
-    def with_children(self, children: dict[Key, Node]) -> Node:
+    def with_children(self, children: dict[Key, DocumentNode]) -> DocumentNode:
         """The same mapping or list with other children; its data follow them."""
         parts = {key: child.data for key, child in children.items()}
         data = list(parts.values()) if isinstance(self.data, list) else parts
         return replace(self, data=data, children=children)
 
-    def with_value(self, path: Path, value: Node) -> Node:
+    def with_value(self, path: Path, value: DocumentNode) -> DocumentNode:
         """A copy in which ``value`` stands at the path; mappings on the way are created where absent.
 
         Raises ValueError, in plain words, for an index out of range or a path through a scalar.
@@ -65,13 +65,13 @@ class Node:
         if not path:
             return value
         key, *rest = path
-        parent = self if self.data is not None else Node({}, value.mark, value.mark)
+        parent = self if self.data is not None else DocumentNode({}, value.mark, value.mark)
         if isinstance(parent.data, list) and not (isinstance(key, int) and key in parent.children):
-            held = counted(len(parent.data), "item")
+            held = count_phrase(len(parent.data), "item")
             raise ValueError(f"the list has no item '{key}'; it holds {held}, counted from 0")
         if not isinstance(parent.data, (dict, list)):
             raise ValueError(f"{spelled_value(parent.data)} is a single value; it holds no key '{key}'")
-        child = parent.children.get(key, Node(None, value.mark, value.mark))
+        child = parent.children.get(key, DocumentNode(None, value.mark, value.mark))
         return parent.with_children({**parent.children, key: child.with_value(tuple(rest), value)})
 
 
@@ -88,7 +88,7 @@ def _keys_of(data: Any, segments: list[str]) -> tuple[Path, int]:
     keys: Iterable[Key] = data if isinstance(data, Mapping) else ()
     if isinstance(data, (list, tuple)):
         keys = range(len(data))
-    named = {spelled(key): key for key in keys}
+    named = {key_text(key): key for key in keys}
     for used in range(1, len(segments) + 1):
         name = ".".join(segments[:used])
         if name not in named:
@@ -100,7 +100,7 @@ def _keys_of(data: Any, segments: list[str]) -> tuple[Path, int]:
     return best
 
 
-def spelled(key: Key) -> str:
+def key_text(key: Key) -> str:
     """A key as it stands in a key path: ``true`` and ``null`` as in YAML."""
     if key is None or isinstance(key, bool):
         return {None: "null", True: "true", False: "false"}[key]

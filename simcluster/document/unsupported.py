@@ -9,7 +9,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 
-class NotYet:
+class NotSupportedYet:
     """An annotation that refuses every value: "'fusion' is not supported yet"."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -23,7 +23,7 @@ def _refuse(written: Any) -> None:
     raise PydanticCustomError("not_supported", "not supported yet")
 
 
-Unsupported = SkipJsonSchema[Annotated[None, NotYet(), Field(exclude=True)]]
+Unsupported = SkipJsonSchema[Annotated[None, NotSupportedYet(), Field(exclude=True)]]
 """The type of a key of later work: ``fusion: Unsupported = None``.
 
 Any value given to it is refused. The key is neither in the JSON schema (so editors flag it and do not offer

@@ -12,17 +12,17 @@ from pydantic_core import ErrorDetails
 from simcluster.document.document import Document
 from simcluster.document.error_messages import (
     Complaint,
+    error_sentence,
     is_about_form,
-    misfit,
     missing_key,
     near_option,
     not_one_of,
-    refusals,
-    sentence,
+    refusal_problems,
     unknown_key,
+    wrong_form,
 )
 from simcluster.document.shape import Shape
-from simcluster.document.tree import Key, keys_of, spelled
+from simcluster.document.tree import Key, key_text, keys_of
 from simcluster.document.wording import LIST, MAPPING, kind_of
 from simcluster.errors import Problem, ScenarioError, SimclusterError
 
@@ -57,7 +57,7 @@ def validate_data(
     except ValidationError as error:
         problems = []
         for complaint in complaints_of(error, model, data):
-            path = ".".join(spelled(key) for key in complaint.path)
+            path = ".".join(key_text(key) for key in complaint.path)
             where = ": ".join(part for part in (name, path) if part) if name else ""
             problems.append(Problem(complaint.message, path=path, where=where))
         raise ScenarioError(*problems) from None
@@ -66,7 +66,7 @@ def validate_data(
 def _problem(complaint: Complaint, document: Document) -> Problem:
     node, depth = document.root.find(complaint.path)
     mark = node.key if complaint.at_key else node.place
-    path = ".".join(spelled(key) for key in complaint.path)
+    path = ".".join(key_text(key) for key in complaint.path)
     # A key missing at the top has no line of its own to show.
     return Problem(complaint.message, path=path, where=str(mark), excerpt=mark.excerpt() if depth else "")
 
@@ -160,7 +160,7 @@ def _of_union(
     if precise and not near_option(value, union.options):
         yield from _settled(precise[0], data, depth + 1)
         return
-    yield Complaint(_value_at(path, data)[1], misfit(value, union))
+    yield Complaint(_value_at(path, data)[1], wrong_form(value, union))
 
 
 def _distance(findings: Sequence[_Finding]) -> tuple[int, int]:
@@ -181,12 +181,12 @@ def _complaints(finding: _Finding, data: Any) -> Iterator[Complaint]:
     elif kind == "union_tag_invalid" and finding.shape:
         message = not_one_of(finding.details["ctx"]["tag"], finding.shape.choices(), finding.shape.tags)
         yield Complaint((*finding.path, finding.shape.discriminator), message)
-    elif refused := refusals(finding.details):
+    elif refused := refusal_problems(finding.details):
         for path, message in refused:
             inside = keys_of(_value_at(written, data)[0], path)
             yield Complaint(_value_at((*written, *inside), data)[1], message)
     else:
-        yield Complaint(written, sentence(finding.details, finding.path, finding.shape), finding.at_key)
+        yield Complaint(written, error_sentence(finding.details, finding.path, finding.shape), finding.at_key)
 
 
 def _value_at(path: tuple[Key, ...], data: Any) -> tuple[Any, tuple[Key, ...]]:

@@ -51,7 +51,7 @@ def spelled_value(value: Any) -> str:
     return f"a {kind}" if kind in (LIST, MAPPING) else str(value)
 
 
-def bounded(noun: str, bounds: dict[str, Any]) -> str:
+def bounds_phrase(noun: str, bounds: dict[str, Any]) -> str:
     """A noun with its bounds: ``an integer of at least 1``, ``a number above 0 and at most 1``."""
     bounds = {
         name: int(bound) if bound == int(bound) else bound
@@ -71,12 +71,12 @@ def bounded(noun: str, bounds: dict[str, Any]) -> str:
     return f"{noun} {' and '.join(parts)}" if parts else noun
 
 
-def either(words: Iterable[str]) -> str:
+def choice_phrase(words: Iterable[str]) -> str:
     """Words as a choice: ``a, b or c``; repeated ones once."""
     *most, last = dict.fromkeys(words) or [""]
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def counted(number: int, noun: str) -> str:
+def count_phrase(number: int, noun: str) -> str:
     """A number with its noun: ``1 item``, ``2 items``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

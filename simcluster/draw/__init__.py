@@ -3,17 +3,17 @@
 ``draw.area`` is imported by its own name: it alone needs NumPy, which a list on the terminal does not.
 """
 
-from simcluster.draw.area import stacked_area, thinned
+from simcluster.draw.area import stacked_area, thin_levels
 from simcluster.draw.grid import TONES, schedule_grid
 from simcluster.draw.markup import Markup, html_legend, html_table, section, swatch
-from simcluster.draw.schedule_slots import Slot, slots
-from simcluster.draw.screen import screen_width, shown
+from simcluster.draw.schedule_slots import ScheduleSlot, schedule_layout
+from simcluster.draw.screen import render_text, screen_width
 from simcluster.draw.svg import FONT, Canvas, ticks
-from simcluster.draw.svg_bars import LIMIT, Stack, stacks
-from simcluster.draw.svg_timeline import Block, timeline
-from simcluster.draw.text_bars import bar, flow, legend
-from simcluster.draw.text_tables import Cell, Column, table
-from simcluster.draw.tier_diagram import Box, Line, Row, layers
+from simcluster.draw.svg_bars import LIMIT, Stack, stacked_bars_svg
+from simcluster.draw.svg_timeline import TimelineBlock, timeline_svg
+from simcluster.draw.text_bars import text_bar, text_legend, wrap_items
+from simcluster.draw.text_tables import Cell, Column, text_table
+from simcluster.draw.tier_diagram import Box, BoxRow, Connection, tier_diagram_svg
 from simcluster.draw.tone import (
     BLUE,
     GREEN,
@@ -25,9 +25,9 @@ from simcluster.draw.tone import (
     RED,
     TEAL,
     YELLOW,
-    Part,
+    BarPart,
     Tone,
-    total,
+    sum_of_parts,
 )
 
 __all__ = [
@@ -44,35 +44,35 @@ __all__ = [
     "TEAL",
     "TONES",
     "YELLOW",
-    "Block",
+    "BarPart",
     "Box",
+    "BoxRow",
     "Canvas",
     "Cell",
     "Column",
-    "Line",
+    "Connection",
     "Markup",
-    "Part",
-    "Row",
-    "Slot",
+    "ScheduleSlot",
     "Stack",
+    "TimelineBlock",
     "Tone",
-    "bar",
-    "flow",
     "html_legend",
     "html_table",
-    "layers",
-    "legend",
+    "render_text",
     "schedule_grid",
+    "schedule_layout",
     "screen_width",
     "section",
-    "shown",
-    "slots",
     "stacked_area",
-    "stacks",
+    "stacked_bars_svg",
+    "sum_of_parts",
     "swatch",
-    "table",
-    "thinned",
+    "text_bar",
+    "text_legend",
+    "text_table",
+    "thin_levels",
     "ticks",
-    "timeline",
-    "total",
+    "tier_diagram_svg",
+    "timeline_svg",
+    "wrap_items",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster import units
-from simcluster.draw.svg import CHARACTER, Canvas, instant, number, ticks
+from simcluster.draw.svg import CHARACTER, Canvas, coordinate, ticks, time_label
 from simcluster.draw.svg_bars import LIMIT
 from simcluster.draw.tone import Tone
 
@@ -21,7 +21,7 @@ FAR = 0.25
 Floats = NDArray[np.float64]
 
 
-def thinned(times: Floats, levels: Floats, end: float, count: int) -> NDArray[np.int64]:
+def thin_levels(times: Floats, levels: Floats, end: float, count: int) -> NDArray[np.int64]:
     """For each of ``count`` equal spans of time up to ``end``, the index of its highest moment.
 
     ``levels`` [series, moments] holds from ``times`` [moments] (sorted, the first at 0) to the next moment;
@@ -59,7 +59,7 @@ def stacked_area(
     Each of ``columns`` columns shows the highest moment of its span of time. A limit that is far off is not
     drawn: the levels would be flat. ``line``: (times, levels) of another level, drawn as a line.
     """
-    chosen = thinned(times, levels, end, columns)
+    chosen = thin_levels(times, levels, end, columns)
     tops = np.cumsum(levels[:, chosen], axis=0)
     highest = float(tops[-1].max()) if tops.size else 0.0
     if line is not None:
@@ -75,7 +75,7 @@ def stacked_area(
     for tick in ticks(end, 8):
         x = margin + tick / end * columns * across
         canvas.line(x, TOP, x, ground + 3)
-        canvas.text(x, height - 7, instant(tick), anchor="middle", size=FONT_SIZE, faint=True)
+        canvas.text(x, height - 7, time_label(tick), anchor="middle", size=FONT_SIZE, faint=True)
     lower = np.full(columns, ground)
     for (name, tone), top in zip(series, tops, strict=True):
         upper = ground - top * up
@@ -115,8 +115,8 @@ def _steps(heights: Floats, left: float, across: float, *, back: bool = False) -
     ends = np.append(changes[1:], len(rounded))
     pieces = []
     for index, (start, end) in enumerate(zip(changes.tolist(), ends.tolist(), strict=True)):
-        y = number(float(rounded[start]))
+        y = coordinate(float(rounded[start]))
         at, to = (len(rounded) - start, len(rounded) - end) if back else (start, end)
-        pieces.append(f"V{y}" if index else f"L{number(left + at * across)} {y}")
-        pieces.append(f"H{number(left + to * across)}")
+        pieces.append(f"V{y}" if index else f"L{coordinate(left + at * across)} {y}")
+        pieces.append(f"H{coordinate(left + to * across)}")
     return "".join(pieces)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from rich.text import Text
 
-from simcluster.draw.schedule_slots import LENGTHS, Slot, slots
+from simcluster.draw.schedule_slots import LENGTHS, ScheduleSlot, schedule_layout
 from simcluster.draw.tone import BLUE, EMPTY, GREEN, GREY, ORANGE, PURPLE, TEAL, Tone
 
 TONES: Mapping[str, Tone] = MappingProxyType(
@@ -30,9 +30,9 @@ def schedule_grid(
 
     Actions start as early as their dependencies allow and take ``lengths`` units of time, a unit being as
     wide as the longest label that has to fit. ``labels`` name the rows (default: ``stage 0`` ...), ``places``
-    say where chunks lie, as in ``slots``.
+    say where chunks lie, as in ``schedule_layout``.
     """
-    rows = slots(schedule, lengths, places)
+    rows = schedule_layout(schedule, lengths, places)
     names = [*labels] or [f"stage {stage}" for stage in range(len(rows))]
     margin = max((len(name) for name in names), default=0) + 2
     unit = max((-(-(len(slot.label) + 1) // slot.length) for row in rows for slot in row), default=1)
@@ -44,7 +44,7 @@ def schedule_grid(
     return Text("\n", no_wrap=True, overflow="crop").join(lines)
 
 
-def _line(row: Sequence[Slot], unit: int, length: int) -> Text:
+def _line(row: Sequence[ScheduleSlot], unit: int, length: int) -> Text:
     text = Text(no_wrap=True)
     for slot in row:
         text.append(_idle(slot.start * unit - len(text), unit), EMPTY.style)

@@ -20,7 +20,7 @@ _Key = tuple[str, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class ScheduleSlot:
     """One action of one stage: ``start`` and ``length`` in units, ``kind`` the letters of its halves."""
 
     label: str
@@ -66,11 +66,11 @@ class _Order:
         return {place: number for number, place in enumerate(self.places)}
 
 
-def slots(
+def schedule_layout(
     schedule: str,
     lengths: Mapping[str, int] = LENGTHS,
     places: Sequence[tuple[int, int]] = (),
-) -> list[list[Slot]]:
+) -> list[list[ScheduleSlot]]:
     """Per stage its actions as early as their order and the stages before and after allow.
 
     ``places`` are the pieces of the model as (stage, chunk), in the order of the forward pass; if they are
@@ -83,7 +83,7 @@ def slots(
     written = {half.key(stage) for stage, row in enumerate(halves) for word in row for half in word}
     chunks = 1 + max((half.chunk for row in halves for word in row for half in word), default=0)
     order = _Order(places or [(stage, chunk) for chunk in range(chunks) for stage in range(len(rows))])
-    found: list[list[Slot]] = [[] for _ in rows]
+    found: list[list[ScheduleSlot]] = [[] for _ in rows]
     over: dict[_Key, int] = {}
     while any(len(done) < len(row) for done, row in zip(found, rows, strict=True)):
         ready = [
@@ -113,7 +113,7 @@ def _place(
     stage: int,
     words: Sequence[str],
     halves: Sequence[Sequence[_Half]],
-    found: list[Slot],
+    found: list[ScheduleSlot],
     over: dict[_Key, int],
     order: _Order,
     lengths: Mapping[str, int],
@@ -123,6 +123,6 @@ def _place(
     free = found[-1].end if found else 0
     start = max([free, *(over.get(half.needs(stage, order) or half.key(stage), 0) for half in word)])
     length = sum(lengths.get(half.kind, 1) for half in word) or 1
-    found.append(Slot(words[position], "".join(half.kind for half in word), start, length))
+    found.append(ScheduleSlot(words[position], "".join(half.kind for half in word), start, length))
     for half in word:
         over[half.key(stage)] = start + length

@@ -9,7 +9,7 @@ import shutil
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
-from simcluster.printable import printable
+from simcluster.printable import printable_text
 
 NARROWEST, WIDEST = 60, 120
 """Screens outside these are drawn as if they were inside."""
@@ -25,7 +25,7 @@ def screen_width(width: int | None = None) -> int:
     return max(NARROWEST, min(WIDEST, width))
 
 
-def shown(*renderables: RenderableType, width: int | None = None, colour: bool = False) -> str:
+def render_text(*renderables: RenderableType, width: int | None = None, colour: bool = False) -> str:
     """The text of rich renderables one below the other, no line longer than ``width``.
 
     With ``colour`` it holds ANSI codes of the sixteen colours; without, none. What is drawn holds no others:
@@ -56,4 +56,4 @@ class _Printable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for segment in console.render(self._inside, options):
-            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+            yield segment if segment.control else Segment(printable_text(segment.text), segment.style)

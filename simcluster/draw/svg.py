@@ -19,7 +19,7 @@ CHARACTER = 0.56
 """Mean width of a character, as a share of the font size."""
 
 
-def number(value: float) -> str:
+def coordinate(value: float) -> str:
     """A coordinate, to a tenth of a pixel."""
     return f"{value:.1f}".removesuffix(".0")
 
@@ -37,8 +37,8 @@ class Canvas:
         """A filled rectangle; ``title`` appears when the pointer rests on it."""
         inner = f"<title>{escape(title)}</title>" if title else ""
         box = (
-            f'x="{number(x)}" y="{number(y)}" width="{number(max(width, 0.1))}" height="{number(height)}" '
-            f'fill="{escape(colour)}"'
+            f'x="{coordinate(x)}" y="{coordinate(y)}" width="{coordinate(max(width, 0.1))}" '
+            f'height="{coordinate(height)}" fill="{escape(colour)}"'
         )
         self.shapes.append(f"<rect {box}>{inner}</rect>" if inner else f"<rect {box}/>")
 
@@ -58,7 +58,7 @@ class Canvas:
         colour: str = "currentColor",
     ) -> None:
         """A thin line; ``strong`` for limits, else a faint guide."""
-        ends = f'x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"'
+        ends = f'x1="{coordinate(x1)}" y1="{coordinate(y1)}" x2="{coordinate(x2)}" y2="{coordinate(y2)}"'
         look = 'stroke-width="1.5"' if strong else 'stroke-width="1" stroke-opacity="0.18"'
         self.shapes.append(f'<line {ends} stroke="{escape(colour)}" {look}/>')
 
@@ -72,9 +72,9 @@ class Canvas:
         title: str,
     ) -> None:
         """A line pulled towards a point; ``strong`` is one to be seen first."""
-        points = [f"{number(x)} {number(y)}" for x, y in (start, pull, end)]
+        points = [f"{coordinate(x)} {coordinate(y)}" for x, y in (start, pull, end)]
         colour, opacity = ("#e4572e", "1") if strong else ("currentColor", "0.35")
-        look = f'fill="none" stroke="{colour}" stroke-opacity="{opacity}" stroke-width="{number(width)}"'
+        look = f'fill="none" stroke="{colour}" stroke-opacity="{opacity}" stroke-width="{coordinate(width)}"'
         data = f"M{points[0]}Q{points[1]} {points[2]}"
         self.shapes.append(f'<path d="{data}" {look}><title>{escape(title)}</title></path>')
 
@@ -90,29 +90,32 @@ class Canvas:
         faint: bool = False,
     ) -> None:
         """Text with its base line at ``y``; ``anchor`` is start, middle or end."""
-        look = f'font-size="{number(size)}" text-anchor="{anchor}" fill="{escape(colour)}"'
+        look = f'font-size="{coordinate(size)}" text-anchor="{anchor}" fill="{escape(colour)}"'
         faded = ' fill-opacity="0.7"' if faint else ""
-        self.shapes.append(f'<text x="{number(x)}" y="{number(y)}" {look}{faded}>{escape(text)}</text>')
+        self.shapes.append(
+            f'<text x="{coordinate(x)}" y="{coordinate(y)}" {look}{faded}>{escape(text)}</text>'
+        )
 
     def render(self) -> str:
         """The SVG element: shrinks with the space it is given, never grows beyond its size."""
         return "".join(self._pieces())
 
     def _pieces(self) -> Iterator[str]:
-        size = f'viewBox="0 0 {number(self.width)} {number(self.height)}" width="{number(self.width)}"'
+        width, height = coordinate(self.width), coordinate(self.height)
+        size = f'viewBox="0 0 {width} {height}" width="{width}"'
         look = f"max-width:100%;height:auto;display:block;{FONT}"
-        yield f'<svg xmlns="http://www.w3.org/2000/svg" {size} height="{number(self.height)}" role="img" '
+        yield f'<svg xmlns="http://www.w3.org/2000/svg" {size} height="{coordinate(self.height)}" role="img" '
         yield f'aria-label="{escape(self.label)}" style="{look}">'
         yield from self.shapes
         yield "</svg>"
 
 
-def fits(text: str, width: float, size: float) -> bool:
+def text_fits(text: str, width: float, size: float) -> bool:
     """Whether a text of this font size is no wider than ``width`` pixels."""
     return len(text) * size * CHARACTER <= width
 
 
-def instant(value: float) -> str:
+def time_label(value: float) -> str:
     """A time on an axis: ``2 s``, ``500 ms``, ``1.50 s``."""
     return units.seconds(value).replace(".00 ", " ").replace(".0 ", " ")
 

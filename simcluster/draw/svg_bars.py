@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from simcluster.draw.svg import CHARACTER, ON_FILL, Canvas, fits
-from simcluster.draw.tone import Part, total
+from simcluster.draw.svg import CHARACTER, ON_FILL, Canvas, text_fits
+from simcluster.draw.tone import BarPart, sum_of_parts
 
 ROW, GAP, EDGE, FONT_SIZE = 20, 5, 4, 10.5
 
@@ -18,12 +18,12 @@ class Stack:
     """One bar: its label to the left, its parts, a note to the right, and the value it must not pass."""
 
     label: str
-    parts: Sequence[Part]
+    parts: Sequence[BarPart]
     note: str = ""
     limit: float | None = None
 
 
-def stacks(
+def stacked_bars_svg(
     rows: Sequence[Stack], reading: Callable[[float], str], *, width: float = 960, whole: float | None = None
 ) -> str:
     """The SVG of the bars; ``reading`` writes a value with its unit.
@@ -40,7 +40,7 @@ def stacks(
     )
     height = 2 * EDGE + len(rows) * (ROW + GAP) - GAP
     canvas = Canvas(width, height, f"{len(rows)} stacked bars")
-    largest = max((max(total(row.parts), row.limit or 0.0) for row in rows), default=0.0) or 1.0
+    largest = max((max(sum_of_parts(row.parts), row.limit or 0.0) for row in rows), default=0.0) or 1.0
     for index, row in enumerate(rows):
         full = largest if whole is None or not row.limit else whole * row.limit
         scale = (width - left - right) / full
@@ -55,12 +55,14 @@ def stacks(
             if part.value <= 0:
                 continue
             canvas.rect(x, y, length, ROW, part.tone.colour, f"{part.name}: {reading(part.value)}")
-            inside = next((text for text in _labels(part, reading) if fits(text, length - 4, FONT_SIZE)), "")
+            inside = next(
+                (text for text in _labels(part, reading) if text_fits(text, length - 4, FONT_SIZE)), ""
+            )
             if inside:
                 middle = x + length / 2
                 canvas.text(middle, base, inside, anchor="middle", size=FONT_SIZE, colour=ON_FILL)
             x += length
-        over = row.limit is not None and total(row.parts) > row.limit
+        over = row.limit is not None and sum_of_parts(row.parts) > row.limit
         if over and row.limit is not None:
             at = left + row.limit * scale
             canvas.line(at, y - 3, at, y + ROW + 3, strong=True, colour=LIMIT)
@@ -70,6 +72,6 @@ def stacks(
     return canvas.render()
 
 
-def _labels(part: Part, reading: Callable[[float], str]) -> tuple[str, ...]:
+def _labels(part: BarPart, reading: Callable[[float], str]) -> tuple[str, ...]:
     """What may stand in a part, from most to least."""
     return f"{part.name} {reading(part.value)}", part.name, reading(part.value)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from simcluster import units
-from simcluster.draw.svg import CHARACTER, ON_FILL, Canvas, fits, instant, number, ticks
+from simcluster.draw.svg import CHARACTER, ON_FILL, Canvas, coordinate, text_fits, ticks, time_label
 from simcluster.draw.tone import Tone
 
 ROW, GAP, TOP, BOTTOM, FONT_SIZE = 20, 4, 6, 22, 10
@@ -17,7 +17,7 @@ of a tone are one path, so that a notebook stays small."""
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TimelineBlock:
     """Something that lasts from ``start`` to ``end`` (seconds)."""
 
     start: float
@@ -26,8 +26,8 @@ class Block:
     tone: Tone
 
 
-def timeline(
-    rows: Sequence[tuple[str, Sequence[Block]]],
+def timeline_svg(
+    rows: Sequence[tuple[str, Sequence[TimelineBlock]]],
     *,
     end: float | None = None,
     width: float = 960,
@@ -37,7 +37,7 @@ def timeline(
 
     ``told`` writes times, if they are no seconds.
     """
-    seconds, tick_text = told or units.seconds, told or instant
+    seconds, tick_text = told or units.seconds, told or time_label
     last = max((block.end for _, blocks in rows for block in blocks), default=0.0)
     end = end or last or 1.0
     margin = 12 + FONT_SIZE * CHARACTER * max((len(label) for label, _ in rows), default=0)
@@ -63,9 +63,9 @@ def timeline(
                 canvas.rect(x, y, drawn, ROW, block.tone.colour, title)
             else:
                 merged.setdefault(block.tone, []).append(
-                    f"M{number(x)} {y}h{number(drawn)}v{ROW}h{number(-drawn)}z"
+                    f"M{coordinate(x)} {y}h{coordinate(drawn)}v{ROW}h{coordinate(-drawn)}z"
                 )
-            if few and fits(block.label, length - 3, FONT_SIZE):
+            if few and text_fits(block.label, length - 3, FONT_SIZE):
                 middle = x + length / 2
                 canvas.text(
                     middle, y + ROW / 2 + 3.5, block.label, anchor="middle", size=FONT_SIZE, colour=ON_FILL

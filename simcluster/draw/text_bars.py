@@ -7,13 +7,13 @@ from itertools import accumulate
 
 from rich.text import Text
 
-from simcluster.draw.tone import EMPTY, Part
+from simcluster.draw.tone import EMPTY, BarPart
 
 MARK = "┃"
 """Where a bar passes its limit."""
 
 
-def cells(values: Iterable[float], scale: float, width: int) -> list[int]:
+def cell_widths(values: Iterable[float], scale: float, width: int) -> list[int]:
     """How many of ``width`` characters each value takes where ``scale`` takes all of them.
 
     Ends are rounded, not lengths, so the sum is right to half a character.
@@ -22,8 +22,8 @@ def cells(values: Iterable[float], scale: float, width: int) -> list[int]:
     return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def bar(
-    parts: Sequence[Part], width: int, *, scale: float, limit: float | None = None, colour: bool = False
+def text_bar(
+    parts: Sequence[BarPart], width: int, *, scale: float, limit: float | None = None, colour: bool = False
 ) -> Text:
     """A stacked bar of ``width`` characters; ``scale`` is the value of a full one.
 
@@ -31,11 +31,11 @@ def bar(
     ``colour`` every tone has a fill of its own.
     """
     text = Text(no_wrap=True)
-    for part, count in zip(parts, cells([part.value for part in parts], scale, width), strict=True):
+    for part, count in zip(parts, cell_widths([part.value for part in parts], scale, width), strict=True):
         text.append(part.tone.fill(colour) * count, part.tone.style)
     if limit is None:
         return text
-    room = cells([limit], scale, width)[0]
+    room = cell_widths([limit], scale, width)[0]
     if len(text) < room:
         text.append(EMPTY.glyph * (room - len(text)), EMPTY.style)
     text.append(" " * (width - len(text)))
@@ -45,13 +45,13 @@ def bar(
     return text
 
 
-def legend(parts: Iterable[Part], width: int, *, colour: bool = False) -> Text:
+def text_legend(parts: Iterable[BarPart], width: int, *, colour: bool = False) -> Text:
     """``█ compute  ▓ communication``: which fill means what, in as many lines of ``width`` as it takes."""
     entries = [Text.assemble((part.tone.fill(colour), part.tone.style), f" {part.name}") for part in parts]
-    return flow(entries, width, "  ")
+    return wrap_items(entries, width, "  ")
 
 
-def flow(items: Iterable[Text | str], width: int, separator: str = ", ") -> Text:
+def wrap_items(items: Iterable[Text | str], width: int, separator: str = ", ") -> Text:
     """Items one after the other in lines of at most ``width`` characters, broken only between items."""
     lines: list[Text] = []
     for item in items:

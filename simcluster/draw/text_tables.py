@@ -21,7 +21,7 @@ class Column:
     style: str = ""
 
 
-def table(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> Table:
+def text_table(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> Table:
     """A table without lines; titles are shown if any column has one.
 
     Quantities are flush right. Where the screen is too narrow, columns that may wrap do.

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from simcluster.draw.markup import Markup
-from simcluster.draw.svg import CHARACTER, Canvas, fits
+from simcluster.draw.svg import CHARACTER, Canvas, text_fits
 from simcluster.draw.tone import Tone
 
 _BOX, _GAP, _ROOM, _NAME, _SIZE = 24.0, 6.0, 44.0, 96.0, 10.0
@@ -27,7 +27,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BoxRow:
     """Boxes side by side, with the row's name at the left; ``more`` says what is left out."""
 
     name: str
@@ -36,7 +36,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Connection:
     """A line between two boxes, ``weight`` pixels wide."""
 
     one: Hashable
@@ -46,7 +46,9 @@ class Line:
     strong: bool = False
 
 
-def layers(rows: Sequence[Row], lines: Iterable[Line], label: str, width: float = 960) -> Markup:
+def tier_diagram_svg(
+    rows: Sequence[BoxRow], lines: Iterable[Connection], label: str, width: float = 960
+) -> Markup:
     """The rows from top to bottom, as SVG. Lines to boxes that are not drawn are left out."""
     height = len(rows) * _BOX + (len(rows) - 1) * _ROOM + 2 * _GAP
     canvas = Canvas(width, height, label)
@@ -64,8 +66,8 @@ def layers(rows: Sequence[Row], lines: Iterable[Line], label: str, width: float 
         for box in row.boxes:
             (x, y), wide = middle[box.key], half[box.key]
             canvas.rect(x - wide, y - _BOX / 2, 2 * wide, _BOX, box.tone.colour, box.title or box.label)
-            text = box.label if fits(box.label, 2 * wide, _SIZE) else box.short
-            if text and fits(text, 2 * wide, _SIZE):
+            text = box.label if text_fits(box.label, 2 * wide, _SIZE) else box.short
+            if text and text_fits(text, 2 * wide, _SIZE):
                 canvas.text(x, y + 3.5, text, anchor="middle", size=_SIZE, colour="#16181b")
     for index, row in enumerate(rows):
         y = _GAP + index * (_BOX + _ROOM) + _BOX / 2
@@ -75,7 +77,7 @@ def layers(rows: Sequence[Row], lines: Iterable[Line], label: str, width: float 
     return Markup(canvas.render())
 
 
-def _draw(canvas: Canvas, line: Line, start: tuple[float, float], end: tuple[float, float]) -> None:
+def _draw(canvas: Canvas, line: Connection, start: tuple[float, float], end: tuple[float, float]) -> None:
     """A straight line, or a bow over a row between boxes of the same row."""
     (x1, y1), (x2, y2) = start, end
     bow = 0.0 if y1 != y2 else -(_BOX / 2 + 6 + min(_ROOM / 2, abs(x2 - x1) / 12))

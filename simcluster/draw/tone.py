@@ -41,7 +41,7 @@ EMPTY = Tone("bright_black", "#808890", "·")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BarPart:
     """One part of a stacked bar: its name, its value in the unit of the bar, its tone."""
 
     name: str
@@ -49,6 +49,6 @@ class Part:
     tone: Tone
 
 
-def total(parts: Iterable[Part]) -> float:
+def sum_of_parts(parts: Iterable[BarPart]) -> float:
     """The sum of the parts."""
     return sum(part.value for part in parts)

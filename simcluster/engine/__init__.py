@@ -3,11 +3,11 @@
 from simcluster.engine.beside import Beside
 from simcluster.engine.choices import Choices
 from simcluster.engine.engine import run, run_together
-from simcluster.engine.fabric import Background, CapacityChange, Fabric, Links, Phase, Transfer
+from simcluster.engine.fabric import Background, CapacityChange, Fabric, FlowPhase, Links, Transfer
 from simcluster.engine.lanes import Lane, kernels
-from simcluster.engine.linked import LinkedClass
-from simcluster.engine.loaded import fabric, fabrics
-from simcluster.engine.lodger import Lodger, Progress, no_collection
+from simcluster.engine.linked import ClassProgram
+from simcluster.engine.loaded import build_fabric, build_fabrics
+from simcluster.engine.lodger import Progress, Workload, no_collection
 from simcluster.engine.rank_classes import classes_on_links, classes_together
 from simcluster.engine.spec import RunSpec
 from simcluster.engine.sweep import Swept
@@ -22,14 +22,13 @@ __all__ = [
     "Beside",
     "CapacityChange",
     "Choices",
+    "ClassProgram",
     "ClassTiming",
     "Fabric",
+    "FlowPhase",
     "Lane",
-    "LinkedClass",
     "Links",
-    "Lodger",
     "Method",
-    "Phase",
     "Progress",
     "RunSpec",
     "Swept",
@@ -37,10 +36,11 @@ __all__ = [
     "Timing",
     "Transfer",
     "Vectors",
+    "Workload",
+    "build_fabric",
+    "build_fabrics",
     "classes_on_links",
     "classes_together",
-    "fabric",
-    "fabrics",
     "kernels",
     "no_collection",
     "run",

@@ -16,7 +16,7 @@ Nanoseconds: TypeAlias = int | NDArray[np.int64]
 """Of one device, or an array over devices; both give the same."""
 
 
-def waits_for_host(kernels: Sequence[Nanoseconds], launches: Sequence[int]) -> list[Nanoseconds]:
+def launch_stalls(kernels: Sequence[Nanoseconds], launches: Sequence[int]) -> list[Nanoseconds]:
     """Nanoseconds for which each kernel waits until the host has launched it.
 
     ``kernels`` says how long they take, ``launches`` how long the host takes for each, in program order.

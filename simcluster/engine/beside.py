@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from simcluster.cluster import SCALE
 from simcluster.engine.lanes import Lane, Longer
 from simcluster.engine.pace import PARTS
-from simcluster.engine.prices import Shares, Uneven
+from simcluster.engine.prices import Shares, UnequalDurations
 from simcluster.engine.stage import Stage
 from simcluster.engine.timed import NOTHING
 
@@ -130,7 +130,7 @@ class Beside:
 
     def __init__(self, stage: Stage, lanes: Sequence[Lane]) -> None:
         if any(int(priced.parts.max(initial=0)) >= LONG for priced in stage.priced.values()):
-            raise Uneven
+            raise UnequalDurations
         self.stage, self.lanes = stage, lanes
         self.compute = next(lane for lane in lanes if lane.drops)
         self._segment_rows: list[int] = stage.rows(self.compute.number).tolist()

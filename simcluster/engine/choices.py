@@ -4,39 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.cluster import SCALE, Cluster, Placement, Taken, Way
-from simcluster.collectives import Choice, Operation, collective_time, copy_time, work_time
-from simcluster.program import Action, Classes, Instruction, Wants, with_next
+from simcluster.cluster import SCALE, Cluster, GroupPlacement, HostPath, ResourceShare
+from simcluster.collectives import AlgorithmChoice, Operation, collective_time, copy_time, work_time
+from simcluster.program import (
+    CollectiveRequests,
+    Instruction,
+    InstructionKind,
+    RankClasses,
+    peer_is_next_stage,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
     """The choices of the classes of a Program on a cluster."""
 
-    classes: Classes
+    classes: RankClasses
     cluster: Cluster
-    wants: Wants
+    wants: CollectiveRequests
 
-    def of(self, index: int, each: Instruction) -> Choice:
+    def of(self, index: int, each: Instruction) -> AlgorithmChoice:
         """How a class's collective, transfer or copy is done, and how long it takes alone."""
-        if each.action is Action.COPY:
+        if each.action is InstructionKind.COPY:
             rank = self.classes.representatives[index]
-            if each.operation == Way.WORK:
+            if each.operation == HostPath.WORK:
                 return work_time(each.works, rank, self.cluster)
-            return copy_time(Way(each.operation), rank, each.num_bytes, self.cluster, each.at_most)
+            return copy_time(HostPath(each.operation), rank, each.num_bytes, self.cluster, each.at_most)
         where = self.where(index, each)
         operation = Operation(each.operation)
         parts = each.parts and each.parts.of_number(self.classes.groups[index, each.group].number)
         return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each), parts)
 
-    def taken(self, index: int, each: Instruction) -> Taken | None:
+    def taken(self, index: int, each: Instruction) -> ResourceShare | None:
         """What a class's collective, transfer or copy takes of its device while it is under way."""
         device = self.cluster.device(self.classes.representatives[index])
         held = self.held(index, each)
         if held is None:
             return None
         units, passing = held
-        return Taken(units, round(min(1.0, passing / device.memory_bandwidth) * SCALE))
+        return ResourceShare(units, round(min(1.0, passing / device.memory_bandwidth) * SCALE))
 
     def held(self, index: int, each: Instruction) -> tuple[int, float] | None:
         """The millionths of the units that it holds, and the bytes/s that pass the memory; None if it takes
@@ -46,7 +52,7 @@ class Choices:
         if device.communication is None:
             return None
         choice = self.of(index, each)
-        if each.action is Action.COPY:
+        if each.action is InstructionKind.COPY:
             return self._copied(each, choice)
         where, operation = self.where(index, each), Operation(each.operation)
         sent = operation.bus_factor(where.num_ranks) * each.num_bytes
@@ -54,17 +60,17 @@ class Choices:
         return device.communication.units(where), traffic
 
     @staticmethod
-    def _copied(each: Instruction, choice: Choice) -> tuple[int, float] | None:
+    def _copied(each: Instruction, choice: AlgorithmChoice) -> tuple[int, float] | None:
         """What a copy takes of its device: no units, and of its memory what arrives there or leaves it."""
-        if each.operation not in (Way.TO_DEVICE, Way.FROM_DEVICE) or not choice.phases:
+        if each.operation not in (HostPath.TO_DEVICE, HostPath.FROM_DEVICE) or not choice.phases:
             return None
         return 0, sum(phase.num_bytes for phase in choice.phases) / choice.transfer
 
-    def where(self, index: int, each: Instruction) -> Placement:
+    def where(self, index: int, each: Instruction) -> GroupPlacement:
         """Where those are who meet in it."""
         return self.classes.groups[index, each.group].placement if each.group else self.peer(index, each)[1]
 
-    def peer(self, index: int, each: Instruction) -> tuple[int, Placement]:
+    def peer(self, index: int, each: Instruction) -> tuple[int, GroupPlacement]:
         """The class at the other end of a transfer, and where the pair lies."""
         classes = self.classes
-        return (classes.next_stage if with_next(each.stream) else classes.prev_stage)[index]
+        return (classes.next_stage if peer_is_next_stage(each.stream) else classes.prev_stage)[index]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcluster.engine.linked import LinkedClass, LinkedStream
+from simcluster.engine.linked import ClassProgram, LinkedStream
 from simcluster.engine.timed import NOTHING
 from simcluster.program import Program
 
@@ -14,7 +14,7 @@ STILL = "links that carry nothing"
 
 
 def stuck(
-    program: Program, rank: int, linked: LinkedClass, done: Sequence[int], arrived: Sequence[str | None]
+    program: Program, rank: int, linked: ClassProgram, done: Sequence[int], arrived: Sequence[str | None]
 ) -> list[str]:
     """One line per stuck stream of a rank.
 
@@ -38,7 +38,7 @@ def stuck(
     return lines
 
 
-def _name(program: Program, linked: LinkedClass, each: LinkedStream, position: int) -> str:
+def _name(program: Program, linked: ClassProgram, each: LinkedStream, position: int) -> str:
     index = int(each.execution[position])
     if index < 0:
         return "a wait"

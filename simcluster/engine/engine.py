@@ -14,16 +14,16 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster import DEVICES_OWN, Cluster, Dispatch, Taken
+from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime, ResourceShare
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.engine.deadlock import HEADING, LATE, STILL, stuck
 from simcluster.engine.fabric import NO_LINKS, Fabric, Links
 from simcluster.engine.flows import Network
-from simcluster.engine.kinds import Kinds
-from simcluster.engine.linked import LinkedClass, link
-from simcluster.engine.lodger import Lodger, Progress, no_collection
-from simcluster.engine.lowered import Lowered
-from simcluster.engine.merged import merged
+from simcluster.engine.kinds import EntryTypes
+from simcluster.engine.linked import ClassProgram, link
+from simcluster.engine.lodger import Progress, Workload, no_collection
+from simcluster.engine.lowered import PricedProgram
+from simcluster.engine.merged import coalesce_links
 from simcluster.engine.pace import Pace, stretched_times
 from simcluster.engine.streams import (
     Communications,
@@ -43,11 +43,11 @@ from simcluster.program import (
     COMPUTE,
     FREE_CALLS,
     SENDER_OF,
-    Action,
-    Classes,
     HostCalls,
     Instruction,
+    InstructionKind,
     Program,
+    RankClasses,
 )
 
 Ints = NDArray[np.int64]
@@ -56,10 +56,10 @@ Ints = NDArray[np.int64]
 def run(
     program: Program,
     cluster: Cluster,
-    classes: Classes,
+    classes: RankClasses,
     *,
     steps: int = 1,
-    dispatch: Dispatch = DEVICES_OWN,
+    dispatch: DispatchTime = DEVICES_OWN,
     algorithms: Selection = AUTOMATIC,
     fabric: Fabric | None = None,
     host: HostCalls = FREE_CALLS,
@@ -74,7 +74,7 @@ def run(
 
     With events or by a sweep: the faster of the two, unless ``method`` says. The times are the same.
     """
-    alone = Lodger(program, cluster, classes, steps, dispatch, algorithms, fabric, host)
+    alone = Workload(program, cluster, classes, steps, dispatch, algorithms, fabric, host)
     return run_together([alone], progress, method)[0]
 
 
@@ -88,7 +88,7 @@ def _run_until(over: simpy.Event) -> None:
 
 
 def run_together(
-    lodgers: Sequence[Lodger], progress: Progress | None = None, method: Method | None = None
+    lodgers: Sequence[Workload], progress: Progress | None = None, method: Method | None = None
 ) -> list[Timing]:
     """Runs Programs at once on the links they share, and says for each what it did in its own ``steps``.
 
@@ -113,7 +113,7 @@ def run_together(
         ) from None
 
 
-def _by_events(lodgers: Sequence[Lodger], links: Links, watched: Progress) -> list[Timing]:
+def _by_events(lodgers: Sequence[Workload], links: Links, watched: Progress) -> list[Timing]:
     """What ``run_together`` does where no sweep can."""
     env = simpy.Environment()
     watched.ended = 0
@@ -121,7 +121,7 @@ def _by_events(lodgers: Sequence[Lodger], links: Links, watched: Progress) -> li
     rounds = [engine.round() for engine in engines]
     watched.env, watched.streams = env, [each for found in rounds for each in found.every]
     watched.total = sum(stream.length for stream in watched.streams)
-    network = Network(env, merged(links))
+    network = Network(env, coalesce_links(links))
     over = simpy.Event(env)
     waiting = set(range(len(engines)))
 
@@ -158,9 +158,9 @@ class _Done:
     ``met`` says who meets and how many they are, where there are several.
     """
 
-    kinds: Kinds
+    kinds: EntryTypes
     moves: list[Moves]
-    takes: list[Taken | None]
+    takes: list[ResourceShare | None]
     met: list[tuple[Who, int] | None]
 
 
@@ -198,11 +198,11 @@ class _Round:
 class _Engine:
     """One Program, lowered for its classes."""
 
-    def __init__(self, lodger: Lodger, env: simpy.Environment) -> None:
+    def __init__(self, lodger: Workload, env: simpy.Environment) -> None:
         self.program, self.cluster, self.classes = lodger.program, lodger.cluster, lodger.classes
         self.steps, self.fabric = lodger.steps, lodger.fabric
         self.env = env
-        self.known: dict[tuple[object, ...], Lowered] = {}
+        self.known: dict[tuple[object, ...], PricedProgram] = {}
         self.prices = lodger.prices()
         self.choices = self.prices.choices
         self.lowered = [self._lowered(index) for index in range(len(self.classes))]
@@ -253,7 +253,7 @@ class _Engine:
 
     # -- prices -----------------------------------------------------------------------------------------
 
-    def _lowered(self, index: int) -> Lowered:
+    def _lowered(self, index: int) -> PricedProgram:
         """A class's codes, priced, and its executions, linked; classes that differ in nothing share them."""
         rank = self.classes.representatives[index]
         part = self.program.part_of(rank)
@@ -269,7 +269,7 @@ class _Engine:
         if key not in self.known:
             used = sorted({execution.code for execution in self.program.parts[part].executions})
             codes = self.prices.timed(index, used)
-            self.known[key] = Lowered(codes, link(self.program, part, codes, self.steps))
+            self.known[key] = PricedProgram(codes, link(self.program, part, codes, self.steps))
         return self.known[key]
 
     # -- entries ----------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ class _Engine:
         lowered = self.lowered[index]
         kinds = lowered.kinds(self.program, number)
         moves: list[Moves] = []
-        takes: list[Taken | None] = []
+        takes: list[ResourceShare | None] = []
         met: list[tuple[Who, int] | None] = []
         for code, place in kinds.places:
             each = self.program.codes[code].instructions[place]
@@ -293,7 +293,7 @@ class _Engine:
         self.done[index, number] = _Done(kinds, [*moves, 0], [*takes, None], [*met, None])
         return self.done[index, number]
 
-    def _pace(self, index: int, linked: LinkedClass) -> Pace | None:
+    def _pace(self, index: int, linked: ClassProgram) -> Pace | None:
         """Where a class's kernels and its communication share the device."""
         device = self.cluster.device(self.classes.representatives[index])
         return Pace(self.env) if device.communication and len(linked.streams) > 1 else None
@@ -304,7 +304,7 @@ class _Engine:
             group = self.classes.groups[index, each.group]
             return ("group", each.stream, group.id), len(group.members)
         peer, _ = self.choices.peer(index, each)
-        sends = each.action is Action.SEND
+        sends = each.action is InstructionKind.SEND
         stream = each.stream if sends else SENDER_OF[each.stream]
         return ("transfer", stream, *((index, peer) if sends else (peer, index))), 2
 
@@ -329,7 +329,7 @@ class _Engine:
         return LATE if meeting is not None and meeting.arrived < meeting.size else STILL
 
 
-def _class_timing(lowered: Lowered, streams: Sequence[Stream], pace: Pace | None) -> ClassTiming:
+def _class_timing(lowered: PricedProgram, streams: Sequence[Stream], pace: Pace | None) -> ClassTiming:
     """What the streams of a class recorded, as columns."""
     linked, kernels = lowered.linked, lowered.compute
 

@@ -17,7 +17,7 @@ NEVER = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class FlowPhase:
     """Bytes that flow with one load vector: those on a link with load 1, at most ``cap`` bytes/s of them."""
 
     vector: int
@@ -51,7 +51,7 @@ class Transfer:
     """
 
     latency_ns: int
-    phases: tuple[Phase, ...]
+    phases: tuple[FlowPhase, ...]
     late: tuple[Late, ...] = ()
 
     def latency(self, now: int, *, for_good: bool = False) -> int:

@@ -15,7 +15,7 @@ from simcluster.engine.prices import Carried
 from simcluster.engine.stage import Stage
 from simcluster.engine.sweep import Swept
 from simcluster.engine.timed import NOTHING
-from simcluster.program import Action, Classes, Program
+from simcluster.program import InstructionKind, Program, RankClasses
 
 Ints = NDArray[np.int64]
 
@@ -52,7 +52,7 @@ class Flights:
         return len(self.entries) * sum(len(each.phases) for each in self.transfers)
 
 
-def flights(program: Program, classes: Classes, swept: Swept) -> list[Flights]:
+def flights(program: Program, classes: RankClasses, swept: Swept) -> list[Flights]:
     """All that a sweep carries over links."""
     tracks: dict[tuple[object, ...], int] = {}
     found = []
@@ -61,11 +61,11 @@ def flights(program: Program, classes: Classes, swept: Swept) -> list[Flights]:
             for code, index, entries in _meetings(stage, lane):
                 each = program.codes[code].instructions[index]
                 carried = stage.priced[code].carried.get(index)
-                if carried is None or each.action is Action.RECEIVE:
+                if carried is None or each.action is InstructionKind.RECEIVE:
                     continue
                 leaders, keys = [], []
                 for column, number in enumerate(stage.columns.tolist()):
-                    if each.action is Action.SEND:
+                    if each.action is InstructionKind.SEND:
                         key: tuple[object, ...] = (each.stream, number)
                     else:
                         group = classes.groups[number, each.group]

@@ -14,7 +14,7 @@ import numpy as np
 import simpy
 from simpy.events import NORMAL, EventPriority
 
-from simcluster.engine.fabric import CapacityChange, Links, Phase, Transfer
+from simcluster.engine.fabric import CapacityChange, FlowPhase, Links, Transfer
 from simcluster.engine.sharing import SMALL, Row, solve_few, solve_many
 
 SimEvents = Generator[simpy.Event, None, None]
@@ -86,7 +86,7 @@ class Network:
         if links.changes:
             env.process(self._changing(sorted(links.changes, key=lambda change: (change.time, change.link))))
         for each in links.background:
-            env.process(self._background(Phase(each.vector, np.inf, each.rate), each.begin, each.end))
+            env.process(self._background(FlowPhase(each.vector, np.inf, each.rate), each.begin, each.end))
 
     def carry(self, transfer: Transfer) -> SimEvents:
         """Waits until a transfer is over: its latency, then its phases; it takes 1 ns at least."""
@@ -128,7 +128,7 @@ class Network:
 
     # -- starts and ends --------------------------------------------------------------------------------
 
-    def _begin(self, phase: Phase) -> Flow:
+    def _begin(self, phase: FlowPhase) -> Flow:
         row = self._row(phase.vector)
         now = int(self.env.now)
         self._begun += 1
@@ -158,7 +158,7 @@ class Network:
             self._touch(row)
         return flow
 
-    def _resumed(self, phase: Phase, since: int, end: int) -> Flow:
+    def _resumed(self, phase: FlowPhase, since: int, end: int) -> Flow:
         """A flow that has been alone until now."""
         row = self._row(phase.vector)
         self._begun += 1
@@ -320,7 +320,7 @@ class Network:
             self._alone.clear()
             self._touch(((change.link, 1.0),))
 
-    def _background(self, phase: Phase, begin: int, end: int | None) -> SimEvents:
+    def _background(self, phase: FlowPhase, begin: int, end: int | None) -> SimEvents:
         """A flow without an end of its own, from ``begin`` to ``end``."""
         if end is not None and end < self.env.now:
             return

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.engine.linked import LinkedClass
+from simcluster.engine.linked import ClassProgram
 from simcluster.engine.timed import NOTHING
 from simcluster.program import Program
 
 
 @dataclass(frozen=True, slots=True)
-class Kinds:
+class EntryTypes:
     """The entries of one stream by what they do.
 
     ``places`` [kinds] are (code, instruction). By entry, ``which`` of these it does (``NOTHING``: it only
@@ -22,7 +22,7 @@ class Kinds:
     ordinals: list[int]
 
     @classmethod
-    def of(cls, program: Program, linked: LinkedClass, number: int) -> Kinds:
+    def of(cls, program: Program, linked: ClassProgram, number: int) -> EntryTypes:
         """Those of the stream of this number of a class."""
         each = linked.streams[number]
         per_step = len(linked.executions) // linked.steps

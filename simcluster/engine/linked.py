@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.timed import NOTHING, TimedCode, Track
-from simcluster.program import COMPUTE, SENDER_OF, TRANSFER_STREAMS, Execution, Program, Scope, made
+from simcluster.program import (
+    COMPUTE,
+    SENDER_OF,
+    TRANSFER_STREAMS,
+    BlockExecution,
+    Program,
+    Scope,
+    record_producer,
+)
 
 Ints = NDArray[np.int64]
 
@@ -49,7 +57,7 @@ class LinkedStream:
 
 
 @dataclass(frozen=True)
-class LinkedClass:
+class ClassProgram:
     """The streams of one class, and for each execution the position of its first entry on each stream.
 
     ``bases`` has shape [executions, streams]; ``executions`` are those of the part, once for each of
@@ -58,7 +66,7 @@ class LinkedClass:
 
     streams: tuple[LinkedStream, ...]
     bases: Ints
-    executions: tuple[Execution, ...]
+    executions: tuple[BlockExecution, ...]
     steps: int
 
     def by_code(self) -> dict[int, Ints]:
@@ -67,7 +75,7 @@ class LinkedClass:
         return {int(code): np.flatnonzero(codes == code) for code in np.unique(codes)}
 
 
-def link(program: Program, part: int, timed: Mapping[int, TimedCode], steps: int) -> LinkedClass:
+def link(program: Program, part: int, timed: Mapping[int, TimedCode], steps: int) -> ClassProgram:
     """Links the executions of a part, ``steps`` times over."""
     return _Linker(program, part, timed, steps).run()
 
@@ -86,7 +94,7 @@ class _Linker:
     bases: list[list[int]] = field(default_factory=list)
     buffers: dict[tuple[int, str], _Buffers] = field(default_factory=dict)
 
-    def run(self) -> LinkedClass:
+    def run(self) -> ClassProgram:
         plan = self.program.parts[self.part]
         codes = sorted({execution.code for execution in plan.executions})
         for code in codes:
@@ -102,9 +110,9 @@ class _Linker:
             self._append(index, execution)
         bases = np.array(self.bases, dtype=np.int64).reshape(-1, count)
         streams = tuple(self._stream(name, number, bases) for name, number in self.numbers.items())
-        return LinkedClass(streams, bases, executions, self.steps)
+        return ClassProgram(streams, bases, executions, self.steps)
 
-    def _append(self, index: int, execution: Execution) -> None:
+    def _append(self, index: int, execution: BlockExecution) -> None:
         timed = self.timed[execution.code]
         streams = self.local[execution.code]
         reads, writes = self._buffers(execution.code, execution.instance)
@@ -135,7 +143,7 @@ class _Linker:
             self.lengths[where] += len(track)
         for name, scope, where, position, adds in writes:
             number = streams[where]
-            made(written[name, labels[scope]], number, base[number] + position, adds=adds)
+            record_producer(written[name, labels[scope]], number, base[number] + position, adds=adds)
 
     def _buffers(self, code: int, instance: str) -> _Buffers:
         """What a code reads of others and writes for others when it runs for an instance, by buffer name."""

@@ -8,37 +8,37 @@ from dataclasses import dataclass
 import numpy as np
 
 from simcluster.cluster import Cluster, nanoseconds
-from simcluster.collectives import Choice, Operation, routine
+from simcluster.collectives import AlgorithmChoice, Operation, algorithm_routine
 from simcluster.engine.choices import Choices
-from simcluster.engine.fabric import Background, CapacityChange, Fabric, Late, Links, Phase, Transfer
+from simcluster.engine.fabric import Background, CapacityChange, Fabric, FlowPhase, Late, Links, Transfer
 from simcluster.engine.vectors import GRAIN, Vectors
 from simcluster.program import (
     TRANSFERS,
-    Action,
     Axes,
-    Classes,
+    GroupLoads,
     Instruction,
-    Key,
-    Loaded,
-    Loads,
+    InstructionKind,
+    PhaseKey,
+    ProgramLoads,
+    RankClasses,
+    is_send_stream,
+    peer_is_next_stage,
     phase_key,
-    sends,
-    with_next,
 )
 
 
-def fabric(loaded: Loaded, choices: Choices) -> Fabric:
+def build_fabric(loaded: ProgramLoads, choices: Choices) -> Fabric:
     """The links of a cluster as the classes of its ranks share them."""
-    return fabrics([(loaded, choices)])[0]
+    return build_fabrics([(loaded, choices)])[0]
 
 
-def fabrics(parts: Sequence[tuple[Loaded, Choices]]) -> list[Fabric]:
+def build_fabrics(parts: Sequence[tuple[ProgramLoads, Choices]]) -> list[Fabric]:
     """The links of a cluster as the classes of several Programs share them, for each Program.
 
     Their classes must be those of one partition, and the links are one object.
     """
     first: list[dict[Axes, list[int]]] = []
-    rows: list[Loads] = []
+    rows: list[GroupLoads] = []
     count = 0
     for _, choices in parts:
         flows = choices.classes.flows
@@ -69,7 +69,7 @@ class _Wired:
     """``first`` has by axes the number of the first vector of each pattern."""
 
     choices: Choices
-    patterns: Mapping[Key, int]
+    patterns: Mapping[PhaseKey, int]
     vectors: Vectors
     first: Mapping[Axes, Sequence[int]]
 
@@ -82,7 +82,7 @@ class _Wired:
             for phase in choice.phases
         ]
         phases = [
-            Phase(vector, phase.num_bytes, phase.cap)
+            FlowPhase(vector, phase.num_bytes, phase.cap)
             for vector, phase in zip(vectors, choice.phases, strict=True)
         ]
         late = tuple(self._late(index, each, choice, vectors))
@@ -93,11 +93,13 @@ class _Wired:
         classes = self.choices.classes
         if each.group:
             return each.group, classes.groups[index, each.group].flow, False
-        mine = with_next(each.stream)
+        mine = peer_is_next_stage(each.stream)
         earlier = index if mine else self.choices.peer(index, each)[0]
-        return TRANSFERS, classes.flows.pairs[earlier], sends(each.stream) is not mine
+        return TRANSFERS, classes.flows.pairs[earlier], is_send_stream(each.stream) is not mine
 
-    def _late(self, index: int, each: Instruction, choice: Choice, vectors: Sequence[int]) -> Iterator[Late]:
+    def _late(
+        self, index: int, each: Instruction, choice: AlgorithmChoice, vectors: Sequence[int]
+    ) -> Iterator[Late]:
         """What changed latencies of the links add: as much for each hop as the slowest of them."""
         cluster = self.choices.cluster
         if not choice.phases or not any(change.latency for change in cluster.link_changes):
@@ -111,17 +113,17 @@ class _Wired:
                 count = max(hops[int(away)] for away in cluster.topology.lead_away(touched).tolist())
                 yield Late(change.begin_ns, change.end_ns, nanoseconds(max(count, 1) * change.latency))
 
-    def _hops(self, index: int, each: Instruction, choice: Choice) -> tuple[int, int]:
+    def _hops(self, index: int, each: Instruction, choice: AlgorithmChoice) -> tuple[int, int]:
         """Waits of an instruction inside hosts and between them; a copy is one that never leaves its host."""
-        if each.action is Action.COPY:
+        if each.action is InstructionKind.COPY:
             return 1, 0
         groups = self.choices.classes.groups
         where = groups[index, each.group].placement if each.group else self.choices.peer(index, each)[1]
         operation = Operation(each.operation)
-        return routine(choice.algorithm, operation, where, self.choices.cluster).hops
+        return algorithm_routine(choice.algorithm, operation, where, self.choices.cluster).hops
 
 
-def _vectors(parts: Sequence[Loads]) -> Vectors:
+def _vectors(parts: Sequence[GroupLoads]) -> Vectors:
     lengths = [np.diff(each.offsets) for each in parts]
     none = np.zeros(0, dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate([none, *lengths]))])
@@ -129,7 +131,7 @@ def _vectors(parts: Sequence[Loads]) -> Vectors:
     return Vectors(offsets, links, np.concatenate([none, *(each.loads for each in parts)]) * GRAIN)
 
 
-def _capacities(cluster: Cluster, classes: Classes) -> tuple[np.ndarray, tuple[CapacityChange, ...]]:
+def _capacities(cluster: Cluster, classes: RankClasses) -> tuple[np.ndarray, tuple[CapacityChange, ...]]:
     """Bytes/s of a link of each class as the run begins, and what changes later."""
     links = classes.flows.links.first
     nominal = cluster.topology.rates(links)
@@ -154,13 +156,15 @@ def _capacities(cluster: Cluster, classes: Classes) -> tuple[np.ndarray, tuple[C
     return begun, tuple(changes)
 
 
-def _background(cluster: Cluster, classes: Classes) -> Iterator[tuple[Loads, tuple[float, int, int | None]]]:
+def _background(
+    cluster: Cluster, classes: RankClasses
+) -> Iterator[tuple[GroupLoads, tuple[float, int, int | None]]]:
     """What others send: a flow on each class of links that carries it."""
     links = classes.flows.links.first
     for each in cluster.background:
         for link in np.flatnonzero(np.isin(links, each.links)).tolist():
             ends = np.array([0, 1], dtype=np.int64)
-            alone = Loads(
+            alone = GroupLoads(
                 ends, np.array([link], dtype=np.int64), np.array([round(1 / GRAIN)], dtype=np.int64)
             )
             yield alone, (each.rate, each.begin_ns, each.end_ns)

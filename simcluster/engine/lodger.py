@@ -9,32 +9,39 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from simcluster.cluster import DEVICES_OWN, Cluster, Dispatch
+from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import Fabric
 from simcluster.engine.prices import Prices
 from simcluster.engine.streams import Stream
-from simcluster.program import FREE_CALLS, Calls, Classes, HostCalls, Program, Wants
+from simcluster.program import (
+    FREE_CALLS,
+    CollectiveCalls,
+    CollectiveRequests,
+    HostCalls,
+    Program,
+    RankClasses,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lodger:
+class Workload:
     """One of several Programs that run at once on one cluster; what its parts are, ``run`` says."""
 
     program: Program
     cluster: Cluster
-    classes: Classes
+    classes: RankClasses
     steps: int = 1
-    dispatch: Dispatch = DEVICES_OWN
+    dispatch: DispatchTime = DEVICES_OWN
     algorithms: Selection = AUTOMATIC
     fabric: Fabric | None = None
     host: HostCalls = FREE_CALLS
 
     def prices(self) -> Prices:
         """What its instructions cost."""
-        choices = Choices(self.classes, self.cluster, Wants(self.program, self.algorithms))
-        calls = Calls.of(self.program, self.host)
+        choices = Choices(self.classes, self.cluster, CollectiveRequests(self.program, self.algorithms))
+        calls = CollectiveCalls.of(self.program, self.host)
         return Prices(self.program, choices, calls, self.dispatch, self.fabric)
 
 

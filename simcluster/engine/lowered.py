@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from simcluster.engine.kinds import Kinds
-from simcluster.engine.linked import LinkedClass
+from simcluster.engine.kinds import EntryTypes
+from simcluster.engine.linked import ClassProgram
 from simcluster.engine.pace import Segment, segments_of
 from simcluster.engine.timed import TimedCode
 from simcluster.program import COMPUTE, Program
 
 
 @dataclass(frozen=True)
-class Lowered:
+class PricedProgram:
     """Priced codes, and their executions linked."""
 
     codes: Mapping[int, TimedCode]
-    linked: LinkedClass
-    _kinds: dict[int, Kinds] = field(default_factory=dict)
+    linked: ClassProgram
+    _kinds: dict[int, EntryTypes] = field(default_factory=dict)
 
     @cached_property
     def waits(self) -> list[tuple[list[int], list[int]]]:
@@ -46,8 +46,8 @@ class Lowered:
         """Nanoseconds of a collective or transfer that shares no link."""
         return int(self.codes[code].duration[instruction])
 
-    def kinds(self, program: Program, number: int) -> Kinds:
+    def kinds(self, program: Program, number: int) -> EntryTypes:
         """What the entries of a communication stream do."""
         if number not in self._kinds:
-            self._kinds[number] = Kinds.of(program, self.linked, number)
+            self._kinds[number] = EntryTypes.of(program, self.linked, number)
         return self._kinds[number]

@@ -9,9 +9,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.prices import Uneven
+from simcluster.engine.prices import UnequalDurations
 from simcluster.engine.stage import Stage
-from simcluster.program import RECEIVER_OF, SENDER_OF, Action, Classes, Instruction, Program, with_next
+from simcluster.program import (
+    RECEIVER_OF,
+    SENDER_OF,
+    Instruction,
+    InstructionKind,
+    Program,
+    RankClasses,
+    peer_is_next_stage,
+)
 
 Ints = NDArray[np.int64]
 Ended = Sequence[tuple[int, int, Ints]]
@@ -87,7 +95,7 @@ class Across(Rendezvous):
         )
         most = np.maximum.reduceat(spent[self.order], self.first)
         if not np.array_equal(most[self.group_of], spent):
-            raise Uneven
+            raise UnequalDurations
         ends = (np.maximum.reduceat(arrived[self.order], self.first) + most)[self.group_of]
         sizes = np.cumsum([rows * columns for _, _, (rows, columns) in self.parties])[:-1]
         return [
@@ -97,7 +105,7 @@ class Across(Rendezvous):
 
 
 def meetings(
-    program: Program, classes: Classes, stages: Sequence[Stage]
+    program: Program, classes: RankClasses, stages: Sequence[Stage]
 ) -> Mapping[tuple[int, int, int], Rendezvous]:
     """(stage, code, instruction) -> where it meets, of every collective and transfer."""
     return _Places(program, classes, stages).all()
@@ -106,7 +114,7 @@ def meetings(
 @dataclass
 class _Places:
     program: Program
-    classes: Classes
+    classes: RankClasses
     stages: Sequence[Stage]
     known: dict[object, Rendezvous] = field(default_factory=dict)
 
@@ -120,11 +128,11 @@ class _Places:
             for stage in self.stages
             for code in stage.codes
             for index, each in enumerate(self.program.codes[code].instructions)
-            if each.action not in (Action.COMPUTE, Action.COPY)
+            if each.action not in (InstructionKind.COMPUTE, InstructionKind.COPY)
         }
 
     def _place(self, stage: Stage, each: Instruction) -> Rendezvous:
-        if each.action is not Action.COLLECTIVE:
+        if each.action is not InstructionKind.COLLECTIVE:
             return self._pair(stage, each)
         stream = stage.streams[each.stream]
         if each.group == stage.favourite:
@@ -151,10 +159,10 @@ class _Places:
 
     def _pair(self, stage: Stage, each: Instruction) -> Rendezvous:
         """The transfers between two stages, whose columns are joined one by one."""
-        sends = each.action is Action.SEND
+        sends = each.action is InstructionKind.SEND
         stream = each.stream if sends else SENDER_OF[each.stream]
-        forward = with_next(stream)
-        other = (stage.number + (1 if with_next(each.stream) else -1)) % len(self.stages)
+        forward = peer_is_next_stage(stream)
+        other = (stage.number + (1 if peer_is_next_stage(each.stream) else -1)) % len(self.stages)
         sender, receiver = (stage.number, other) if sends else (other, stage.number)
         key = (stream, sender)
         if key not in self.known:

@@ -17,7 +17,7 @@ from simcluster.engine.vectors import Ints, Vectors
 Words = NDArray[np.uint64]
 
 
-def merged(links: Links) -> Links:
+def coalesce_links(links: Links) -> Links:
     """The same flows over as few links as tell them apart; links that no vector loads are left out."""
     vectors = links.vectors
     used, numbers, same = _alike(vectors)

@@ -19,8 +19,8 @@ from itertools import accumulate, cycle
 import numpy as np
 import simpy
 
-from simcluster.cluster import SCALE, Taken
-from simcluster.engine.linked import LinkedClass
+from simcluster.cluster import SCALE, ResourceShare
+from simcluster.engine.linked import ClassProgram
 from simcluster.engine.timed import Ints, TimedCode
 from simcluster.program import COMPUTE
 from simcluster.trace import Table
@@ -98,15 +98,15 @@ class Pace:
 
     # -- communication ----------------------------------------------------------------------------------
 
-    def begin(self, taken: Taken) -> None:
+    def begin(self, taken: ResourceShare) -> None:
         """Something begins that takes this much."""
         self._change(1, taken, int(self.env.now))
 
-    def finish(self, taken: Taken) -> None:
+    def finish(self, taken: ResourceShare) -> None:
         """It is over."""
         self._change(-1, taken, int(self.env.now))
 
-    def _change(self, sign: int, taken: Taken, time: int) -> None:
+    def _change(self, sign: int, taken: ResourceShare, time: int) -> None:
         self._count += sign
         self._units += sign * taken.units
         self._memory += sign * taken.memory
@@ -128,7 +128,11 @@ class Pace:
         return self._done
 
     def resume(
-        self, changes: Sequence[tuple[int, int, Taken]], entry: int, segment: Segment | None, begun: int
+        self,
+        changes: Sequence[tuple[int, int, ResourceShare]],
+        entry: int,
+        segment: Segment | None,
+        begun: int,
     ) -> simpy.Event | None:
         """Takes up a segment that has ``begun`` (ns) before now, if there is one, and what was beside it.
 
@@ -226,7 +230,7 @@ def _segments(timed: TimedCode) -> list[Segment | None]:
     return found
 
 
-def segments_of(linked: LinkedClass, codes: Mapping[int, TimedCode]) -> list[Segment | None]:
+def segments_of(linked: ClassProgram, codes: Mapping[int, TimedCode]) -> list[Segment | None]:
     """By entry of a class's stream of kernels: the segment that it is; None where it only waits."""
     stream = next(number for number, each in enumerate(linked.streams) if each.name == COMPUTE)
     found = np.full(len(linked.streams[stream]), None, dtype=object)

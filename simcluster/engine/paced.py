@@ -26,7 +26,7 @@ from simcluster.engine.meetings import Across
 from simcluster.engine.stage import Stage
 from simcluster.engine.sweep import Sweep, Swept, Watcher
 from simcluster.engine.timed import NOTHING
-from simcluster.program import Classes, Program
+from simcluster.program import Program, RankClasses
 
 Ints = NDArray[np.int64]
 
@@ -37,7 +37,7 @@ OFTEN = 128
 """Turns between two looks at what can be forgotten."""
 
 
-def paced(program: Program, classes: Classes, stages: Sequence[Stage], watch: Watcher) -> Swept:
+def paced(program: Program, classes: RankClasses, stages: Sequence[Stage], watch: Watcher) -> Swept:
     """Times all entries, kernels slowed by what runs beside them; raises as ``sweep`` does."""
     return _Paced(program, classes, stages, watch).run()
 
@@ -58,7 +58,9 @@ class _Ends:
 class _Paced(Sweep):
     """A pass in the order of time, as far as it is known, that mends what it has timed too early."""
 
-    def __init__(self, program: Program, classes: Classes, stages: Sequence[Stage], watch: Watcher) -> None:
+    def __init__(
+        self, program: Program, classes: RankClasses, stages: Sequence[Stage], watch: Watcher
+    ) -> None:
         super().__init__(program, classes, stages, watch)
         self._transferring: deque[Lane] = deque()
         self._computing: list[tuple[int, int]] = []

@@ -8,18 +8,36 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster import SCALE, Cluster, Device, Dispatch, Fleet, Placement, Taken, nanoseconds
-from simcluster.engine.ahead import waits_for_host
+from simcluster.cluster import (
+    SCALE,
+    Cluster,
+    Device,
+    DeviceArray,
+    DispatchTime,
+    GroupPlacement,
+    ResourceShare,
+    nanoseconds,
+)
+from simcluster.engine.ahead import launch_stalls
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import NEVER, Fabric, Transfer
 from simcluster.engine.pace import PARTS
-from simcluster.engine.timed import Priced, TimedCode, timed
-from simcluster.program import Action, Calls, Classes, Code, Instruction, Program, dispatched, with_next
+from simcluster.engine.timed import Priced, TimedCode, price_code
+from simcluster.program import (
+    CollectiveCalls,
+    Instruction,
+    InstructionBlock,
+    InstructionKind,
+    Program,
+    RankClasses,
+    peer_is_next_stage,
+    runs_kernels,
+)
 
 Ints = NDArray[np.int64]
 
 
-class Uneven(Exception):
+class UnequalDurations(Exception):
     """No sweep can time it: those who meet are not busy equally long, or some never end."""
 
 
@@ -34,12 +52,12 @@ class Prices:
 
     program: Program
     choices: Choices
-    calls: Calls
-    dispatch: Dispatch
+    calls: CollectiveCalls
+    dispatch: DispatchTime
     fabric: Fabric | None
 
     @property
-    def classes(self) -> Classes:
+    def classes(self) -> RankClasses:
         """Those who pay."""
         return self.choices.classes
 
@@ -48,12 +66,12 @@ class Prices:
         """Where they are."""
         return self.choices.cluster
 
-    def launches(self, code: Code, device: Device) -> list[int]:
+    def launches(self, code: InstructionBlock, device: Device) -> list[int]:
         """Nanoseconds of the host for each of a code's kernels; of a graph, for the first of its kernels."""
         alone = self.dispatch.of(device)
-        return [nanoseconds(each.dispatches * alone) for each in code.instructions if dispatched(each)]
+        return [nanoseconds(each.dispatches * alone) for each in code.instructions if runs_kernels(each)]
 
-    def of_code(self, index: int, code: Code) -> list[Priced]:
+    def of_code(self, index: int, code: InstructionBlock) -> list[Priced]:
         """Nanoseconds of a code's instructions for one class, how many are launches and dispatch, and in how
         many memory holds them up.
         """
@@ -61,16 +79,16 @@ class Prices:
         kernels = {
             row: device.price(each.works, 0.0)
             for row, each in enumerate(code.instructions)
-            if dispatched(each)
+            if runs_kernels(each)
         }
         totals = [found.total_ns for found in kernels.values()]
-        waits = dict(zip(kernels, waits_for_host(totals, self.launches(code, device)), strict=True))
+        waits = dict(zip(kernels, launch_stalls(totals, self.launches(code, device)), strict=True))
         prices: list[Priced] = []
         for row, each in enumerate(code.instructions):
             if row in kernels:
                 found, waited = kernels[row], int(waits[row])
                 prices.append((found.total_ns + waited, found.host_ns + waited, found.memory_ns))
-            elif each.action is Action.COMPUTE:
+            elif each.action is InstructionKind.COMPUTE:
                 prices.append((1, 0, 0))
             else:
                 alone, called = self.moved(index, code, each)
@@ -80,18 +98,18 @@ class Prices:
     def timed(self, index: int, used: Sequence[int]) -> dict[int, TimedCode]:
         """Codes, priced for a class."""
         codes = self.program.codes
-        return {code: timed(codes[code], self.of_code(index, codes[code])) for code in used}
+        return {code: price_code(codes[code], self.of_code(index, codes[code])) for code in used}
 
-    def moved(self, index: int, code: Code, each: Instruction) -> tuple[int, int]:
+    def moved(self, index: int, code: InstructionBlock, each: Instruction) -> tuple[int, int]:
         """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer
         the host takes to call for it.
         """
         alone = max(1, self.choices.of(index, each).duration_ns)
-        if each.action is not Action.COLLECTIVE:
+        if each.action is not InstructionKind.COLLECTIVE:
             return alone, 0
         return alone, max(0, nanoseconds(self.calls.seconds(code, each)) - alone)
 
-    def transfer(self, index: int, code: Code, each: Instruction) -> Transfer | None:
+    def transfer(self, index: int, code: InstructionBlock, each: Instruction) -> Transfer | None:
         """What an instruction puts on the fabric, not before the host has called for it; None: nothing."""
         found = self.fabric.transfer(index, each) if self.fabric else None
         if found is None or not self.calls.host.seconds:
@@ -115,9 +133,9 @@ class Shares:
     units: Ints
     memory: Ints
 
-    def of(self, which: int) -> Taken:
+    def of(self, which: int) -> ResourceShare:
         """What one of them gives."""
-        return Taken(int(self.units[which]), int(self.memory[which]))
+        return ResourceShare(int(self.units[which]), int(self.memory[which]))
 
 
 @dataclass(frozen=True)
@@ -145,7 +163,7 @@ class SharedPrices:
 
     prices: Prices
     indices: Sequence[int]
-    fleet: Fleet
+    fleet: DeviceArray
     _alike: dict[tuple[tuple[str, ...], str], tuple[list[int], Ints]] = field(default_factory=dict)
     _places: dict[tuple[tuple[str, ...], str], tuple[list[int], Ints]] = field(default_factory=dict)
 
@@ -155,7 +173,7 @@ class SharedPrices:
         ranks = [prices.classes.representatives[index] for index in indices]
         return cls(prices, indices, prices.cluster.fleet(ranks))
 
-    def of_code(self, code: Code) -> PricedCode:
+    def of_code(self, code: InstructionBlock) -> PricedCode:
         """The prices of a code's instructions."""
         duration = np.empty((len(code.instructions), len(self.indices)), dtype=np.int64)
         busy, host = (np.zeros(len(self.indices), dtype=np.int64) for _ in range(2))
@@ -166,13 +184,13 @@ class SharedPrices:
         kernels = {
             row: self.fleet.price(each.works, 0.0)
             for row, each in enumerate(code.instructions)
-            if dispatched(each)
+            if runs_kernels(each)
         }
         totals = [found.total_ns for found in kernels.values()]
         launches = self.prices.launches(code, self.fleet.device)
-        waits = dict(zip(kernels, waits_for_host(totals, launches), strict=True))
+        waits = dict(zip(kernels, launch_stalls(totals, launches), strict=True))
         for row, each in enumerate(code.instructions):
-            if each.action is not Action.COMPUTE:
+            if each.action is not InstructionKind.COMPUTE:
                 duration[row], found = self._moved(code, each)
                 if found is not None:
                     carried[row] = found
@@ -195,7 +213,7 @@ class SharedPrices:
 
     def _taken(self, each: Instruction) -> Shares | None:
         """What it takes of every device: equal, one by one, to ``Choices.taken``."""
-        examples, which = self._examples(each) if each.action is Action.COPY else self._placed(each)
+        examples, which = self._examples(each) if each.action is InstructionKind.COPY else self._placed(each)
         found = [self.prices.choices.held(index, each) for index in examples]
         held = [each for each in found if each is not None]
         if not held:
@@ -209,7 +227,7 @@ class SharedPrices:
         """One class of each place from which it is done, and which of them classes are like."""
         key = (each.group, "" if each.group else each.stream)
         if key not in self._places:
-            number: dict[Placement, int] = {}
+            number: dict[GroupPlacement, int] = {}
             examples: list[int] = []
             which = []
             for index in self.indices:
@@ -221,7 +239,7 @@ class SharedPrices:
             self._places[key] = examples, np.array(which, dtype=np.int64)
         return self._places[key]
 
-    def _moved(self, code: Code, each: Instruction) -> tuple[Ints, Carried | None]:
+    def _moved(self, code: InstructionBlock, each: Instruction) -> tuple[Ints, Carried | None]:
         """Nanoseconds [classes] of a collective or transfer, and what it puts on links."""
         prices = self.prices
         examples, which = self._examples(each)
@@ -232,7 +250,7 @@ class SharedPrices:
         assert len(loading) == len(transfers)
         alone = np.array([prices.fabric.links.alone(found) for found in loading])
         if alone.max() >= NEVER:
-            raise Uneven
+            raise UnequalDurations
         return alone[which], Carried(loading, which)
 
     def _examples(self, each: Instruction) -> tuple[list[int], Ints]:
@@ -240,7 +258,7 @@ class SharedPrices:
         key = (each.group, "" if each.group else each.stream)
         if key not in self._alike:
             classes = self.prices.classes
-            peers = classes.next_stage if with_next(each.stream) else classes.prev_stage
+            peers = classes.next_stage if peer_is_next_stage(each.stream) else classes.prev_stage
             number: dict[object, int] = {}
             examples: list[int] = []
             which = []

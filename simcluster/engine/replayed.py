@@ -8,8 +8,8 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster import Taken
-from simcluster.engine.linked import LinkedClass
+from simcluster.cluster import ResourceShare
+from simcluster.engine.linked import ClassProgram
 from simcluster.engine.pace import Pace, Segment
 from simcluster.engine.stage import Stage
 from simcluster.engine.timed import NOTHING
@@ -23,8 +23,8 @@ def replayed(
     segments: Sequence[Segment | None],
     starts: Sequence[Ints],
     ends: Sequence[Ints],
-    linked: LinkedClass,
-    shares: Sequence[Sequence[Taken | None]],
+    linked: ClassProgram,
+    shares: Sequence[Sequence[ResourceShare | None]],
 ) -> Pace:
     """The pace of a class whose ``slowed`` segments have run beside its communication.
 
@@ -34,7 +34,7 @@ def replayed(
     pace = Pace(env)
     compute = next(number for number, each in enumerate(linked.streams) if each.name == COMPUTE)
     begun, over = starts[compute][slowed], ends[compute][slowed]
-    changes: list[tuple[int, int, Taken]] = []
+    changes: list[tuple[int, int, ResourceShare]] = []
     for number in range(len(linked.streams)):
         if number == compute:
             continue
@@ -71,12 +71,12 @@ def replayed(
     return pace
 
 
-def shares_of(stage: Stage, column: int) -> list[list[Taken | None]]:
+def shares_of(stage: Stage, column: int) -> list[list[ResourceShare | None]]:
     """By stream and entry what a class of a stage gives to its communication."""
-    known: dict[tuple[int, int], Taken] = {}
+    known: dict[tuple[int, int], ResourceShare] = {}
     found = []
     for each in stage.linked.streams:
-        takes: list[Taken | None] = [None] * len(each)
+        takes: list[ResourceShare | None] = [None] * len(each)
         for entry in np.flatnonzero(each.meeting != NOTHING).tolist():
             place = stage.linked.executions[each.execution[entry]].code, int(each.meeting[entry])
             if place not in known and place[1] in stage.priced[place[0]].takes:

@@ -15,10 +15,10 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster import Taken
+from simcluster.cluster import ResourceShare
 from simcluster.engine.fabric import Links, Transfer
 from simcluster.engine.flows import Network
-from simcluster.engine.kinds import Kinds
+from simcluster.engine.kinds import EntryTypes
 from simcluster.engine.lanes import Lane, kernels
 from simcluster.engine.stage import Stage
 from simcluster.engine.streams import (
@@ -34,7 +34,14 @@ from simcluster.engine.streams import (
 )
 from simcluster.engine.sweep import Swept
 from simcluster.engine.taken_up import TakenUp
-from simcluster.program import SENDER_OF, Action, Classes, Instruction, Program, with_next
+from simcluster.program import (
+    SENDER_OF,
+    Instruction,
+    InstructionKind,
+    Program,
+    RankClasses,
+    peer_is_next_stage,
+)
 
 Ints = NDArray[np.int64]
 Key = tuple[object, ...]
@@ -48,7 +55,7 @@ class Rest:
     """
 
     program: Program
-    classes: Classes
+    classes: RankClasses
     swept: Swept
     links: Links
     time: int
@@ -264,10 +271,10 @@ class _Ahead:
     # -- transfers --------------------------------------------------------------------------------------
 
     @cached_property
-    def kinds(self) -> Kinds:
+    def kinds(self) -> EntryTypes:
         """What entries do."""
-        found = Kinds.of(self.rest.program, self.part.stage.linked, self.lane.number)
-        return Kinds(found.places, found.which[self.first :], found.ordinals[self.first :])
+        found = EntryTypes.of(self.rest.program, self.part.stage.linked, self.lane.number)
+        return EntryTypes(found.places, found.which[self.first :], found.ordinals[self.first :])
 
     def transfers(self, column: int) -> SimEvents:
         """The process of a communication stream."""
@@ -325,13 +332,13 @@ class _Ahead:
 
     def _done_by(
         self, column: int
-    ) -> tuple[list[Moves], Mapping[int, tuple[Key, int, bool]], list[Taken | None]]:
+    ) -> tuple[list[Moves], Mapping[int, tuple[Key, int, bool]], list[ResourceShare | None]]:
         """By kind what a column moves (last: nothing), who meets, how many, and whether it leads them, and
         what it gives to that where kernels give way.
         """
         stage, program = self.part.stage, self.rest.program
         moves: list[Moves] = []
-        takes: list[Taken | None] = []
+        takes: list[ResourceShare | None] = []
         keys = {}
         for number, (code, index) in enumerate(self.kinds.places):
             priced = stage.priced[code]
@@ -349,8 +356,8 @@ class _Ahead:
         if each.group:
             group = classes.groups[index, each.group]
             return (each.stream, group.id), len(group.members), group.members[0] == index
-        sends = each.action is Action.SEND
+        sends = each.action is InstructionKind.SEND
         stream = each.stream if sends else SENDER_OF[each.stream]
-        peers = classes.next_stage if with_next(each.stream) else classes.prev_stage
+        peers = classes.next_stage if peer_is_next_stage(each.stream) else classes.prev_stage
         peer = peers[index][0]
         return (stream, *((index, peer) if sends else (peer, index))), 2, sends

@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.linked import BARRIER, LinkedClass, LinkedStream, link
+from simcluster.engine.linked import BARRIER, ClassProgram, LinkedStream, link
 from simcluster.engine.prices import PricedCode, Prices, SharedPrices
 from simcluster.engine.timed import TimedCode
-from simcluster.program import Action, Program
+from simcluster.program import InstructionKind, Program
 
 Ints = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ class Stage:
     columns: Ints
     shape: tuple[int, int]
     favourite: tuple[str, ...]
-    linked: LinkedClass
+    linked: ClassProgram
     codes: Mapping[int, TimedCode]
     priced: Mapping[int, PricedCode]
 
@@ -127,7 +127,7 @@ class Stage:
         mine = (timed.stream_of == timed.streams.index(each.name)) & (timed.entry == local)
         return self.priced[code].parts[np.flatnonzero(mine)]
 
-    def one(self, column: int) -> LinkedClass:
+    def one(self, column: int) -> ClassProgram:
         """The linked entries of one column."""
         streams = tuple(
             LinkedStream(
@@ -140,7 +140,7 @@ class Stage:
             )
             for number, each in enumerate(self.linked.streams)
         )
-        return LinkedClass(streams, self.linked.bases, self.linked.executions, self.linked.steps)
+        return ClassProgram(streams, self.linked.bases, self.linked.executions, self.linked.steps)
 
 
 def _favourite(program: Program, number: int, indices: Sequence[int], prices: Prices) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def _favourite(program: Program, number: int, indices: Sequence[int], prices: Pr
     counts: dict[tuple[str, ...], int] = {}
     for execution in program.parts[number].executions:
         for each in program.codes[execution.code].instructions:
-            if each.action is Action.COLLECTIVE:
+            if each.action is InstructionKind.COLLECTIVE:
                 counts[each.group] = counts.get(each.group, 0) + 1
     inside = set(indices)
     for axes in sorted(counts, key=lambda axes: (-counts[axes], axes)):

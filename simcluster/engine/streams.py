@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from simcluster.cluster import Taken
+from simcluster.cluster import ResourceShare
 from simcluster.engine.fabric import Transfer
 from simcluster.engine.flows import Network
 from simcluster.engine.pace import Pace, Segment
@@ -90,9 +90,11 @@ class Meeting:
     arrived: int = 0
     began: int = 0
     over: simpy.Event | None = None
-    held: list[tuple[Pace, Taken]] | None = None
+    held: list[tuple[Pace, ResourceShare]] | None = None
 
-    def arrive(self, env: simpy.Environment, taken: tuple[Pace, Taken] | None = None) -> simpy.Event | None:
+    def arrive(
+        self, env: simpy.Environment, taken: tuple[Pace, ResourceShare] | None = None
+    ) -> simpy.Event | None:
         """Somebody is here: where to wait for the end; None for the last, who has to ``carry`` the bytes."""
         self.arrived += 1
         if taken is not None:
@@ -139,7 +141,7 @@ class Communications:
     positions: Iterable[int]
     moves: Iterable[Moves]
     meetings: Iterable[Meeting | None]
-    takes: Iterable[Taken | None] | None = None
+    takes: Iterable[ResourceShare | None] | None = None
     """What every entry takes of the device; None: nothing at all."""
 
 
@@ -210,7 +212,7 @@ def run_transfers(
 
 
 def _run_taking(
-    me: Stream, entries: Communications, takes: Iterable[Taken | None], network: Network, pace: Pace
+    me: Stream, entries: Communications, takes: Iterable[ResourceShare | None], network: Network, pace: Pace
 ) -> SimEvents:
     env = me.env
     columns = zip(entries.waits, entries.positions, entries.moves, entries.meetings, takes, strict=True)

@@ -22,7 +22,7 @@ from simcluster.engine.meetings import meetings
 from simcluster.engine.stage import Stage
 from simcluster.engine.timed import NOTHING
 from simcluster.errors import SimulationError
-from simcluster.program import Classes, Program
+from simcluster.program import Program, RankClasses
 
 Ints = NDArray[np.int64]
 
@@ -44,7 +44,7 @@ Watcher = Callable[[int, int], None]
 """Is told from time to time how many entries have ended, and the time (ns) of the last."""
 
 
-def sweep(program: Program, classes: Classes, stages: Sequence[Stage], watch: Watcher) -> Swept:
+def sweep(program: Program, classes: RankClasses, stages: Sequence[Stage], watch: Watcher) -> Swept:
     """Times all entries of kernels that nothing slows; SimulationError names who waits for whom if the run
     cannot end.
 
@@ -57,7 +57,9 @@ def sweep(program: Program, classes: Classes, stages: Sequence[Stage], watch: Wa
 class Sweep(ABC):
     """A pass over the entries of all lanes."""
 
-    def __init__(self, program: Program, classes: Classes, stages: Sequence[Stage], watch: Watcher) -> None:
+    def __init__(
+        self, program: Program, classes: RankClasses, stages: Sequence[Stage], watch: Watcher
+    ) -> None:
         self.program, self.classes, self.stages, self.watch = program, classes, stages, watch
         self.ended = 0
         places = meetings(program, classes, stages)
@@ -179,7 +181,9 @@ class Sweep(ABC):
 class _Sweep(Sweep):
     """A pass over entries whose durations are known: every entry once."""
 
-    def __init__(self, program: Program, classes: Classes, stages: Sequence[Stage], watch: Watcher) -> None:
+    def __init__(
+        self, program: Program, classes: RankClasses, stages: Sequence[Stage], watch: Watcher
+    ) -> None:
         super().__init__(program, classes, stages, watch)
         self._ready: deque[Lane] = deque()
 

@@ -6,10 +6,10 @@ import enum
 
 from simcluster.engine.check import first_meeting
 from simcluster.engine.flights import flights
-from simcluster.engine.lodger import Lodger, Progress, no_collection
-from simcluster.engine.merged import merged
+from simcluster.engine.lodger import Progress, Workload, no_collection
+from simcluster.engine.merged import coalesce_links
 from simcluster.engine.paced import paced
-from simcluster.engine.prices import Uneven
+from simcluster.engine.prices import UnequalDurations
 from simcluster.engine.rest import Rest
 from simcluster.engine.stage import Stage
 from simcluster.engine.sweep import sweep
@@ -33,7 +33,7 @@ way that only pays for many.
 """
 
 
-def swept(lodger: Lodger, progress: Progress, method: Method | None) -> Timing | None:
+def swept(lodger: Workload, progress: Progress, method: Method | None) -> Timing | None:
     """What a Program does alone on the cluster; None if that is for events to say.
 
     That is so where few classes are different, in mixed clusters, and where those who meet are not busy
@@ -44,16 +44,16 @@ def swept(lodger: Lodger, progress: Progress, method: Method | None) -> Timing |
         return None
     try:
         return _swept(lodger, progress)
-    except Uneven:
+    except UnequalDurations:
         return None
 
 
-def _even(lodger: Lodger) -> bool:
+def _even(lodger: Workload) -> bool:
     """Whether all ranks of a stage do the same, at a pace of their own."""
     return not (lodger.cluster.mixed or lodger.program.num_variants > 1)
 
 
-def _swept(lodger: Lodger, progress: Progress) -> Timing | None:
+def _swept(lodger: Workload, progress: Progress) -> Timing | None:
     program, classes, prices = lodger.program, lodger.classes, lodger.prices()
     members: list[list[int]] = [[] for _ in range(program.num_stages)]
     for index, rank in enumerate(classes.representatives):
@@ -66,7 +66,7 @@ def _swept(lodger: Lodger, progress: Progress) -> Timing | None:
     found = time(program, classes, stages, progress.swept)
     num_flows = num_solves = 0
     if lodger.fabric:
-        links = merged(lodger.fabric.links)
+        links = coalesce_links(lodger.fabric.links)
         flown = flights(program, classes, found)
         num_flows = sum(each.num_flows for each in flown)
         since = first_meeting(flown, links)

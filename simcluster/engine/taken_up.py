@@ -12,7 +12,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.cluster import Taken
+from simcluster.cluster import ResourceShare
 from simcluster.engine.lanes import Lane, Longer
 from simcluster.engine.pace import Pace, Segment, longer
 from simcluster.engine.stage import Stage
@@ -90,11 +90,11 @@ class TakenUp:
             resumed.append(pace.resume(changes, entry, segment, begun))
         return resumed
 
-    def _changes(self) -> list[list[tuple[int, int, Taken]]]:
+    def _changes(self) -> list[list[tuple[int, int, ResourceShare]]]:
         """By column when communication has begun (1) and ended (-1) that is under way, or has been since the
         kernels in flight began.
         """
-        found: list[list[tuple[int, int, Taken]]] = [[] for _ in self.paces]
+        found: list[list[tuple[int, int, ResourceShare]]] = [[] for _ in self.paces]
         since = np.minimum(self._begun, self.time)
         for lane in self.lanes:
             each = self.stage.linked.streams[lane.number]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.program import COMPUTE, Code, Instruction, Scope
+from simcluster.program import COMPUTE, Instruction, InstructionBlock, Scope
 
 Ints = NDArray[np.int64]
 
@@ -66,14 +66,14 @@ Priced = tuple[int, int, int]
 """Nanoseconds of an instruction, how many are launches and dispatch, and in how many memory holds it up."""
 
 
-def timed(code: Code, prices: Sequence[Priced]) -> TimedCode:
+def price_code(code: InstructionBlock, prices: Sequence[Priced]) -> TimedCode:
     """The code with the prices of its instructions."""
     return _Timer(code, prices).run()
 
 
 @dataclass
 class _Timer:
-    code: Code
+    code: InstructionBlock
     prices: Sequence[Priced]
     entries: dict[int, list[tuple[int, int, int, int]]] = field(default_factory=lambda: defaultdict(list))
 

@@ -10,7 +10,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.linked import LinkedClass
+from simcluster.engine.linked import ClassProgram
 from simcluster.engine.pace import segments_of, stretched_times
 from simcluster.engine.replayed import replayed, shares_of
 from simcluster.engine.sweep import Swept
@@ -30,7 +30,7 @@ class ClassTiming:
     start and end of every kernel of the segments that communication slowed, by entry, in their order.
     """
 
-    linked: LinkedClass
+    linked: ClassProgram
     codes: Mapping[int, TimedCode]
     starts: Sequence[Ints]
     arrivals: Sequence[Ints]
@@ -138,7 +138,7 @@ class SweptClasses(Sequence[ClassTiming]):
         return found
 
 
-def _awaited(linked: LinkedClass, streams: Ints, positions: Ints, ends: Sequence[Ints]) -> Ints:
+def _awaited(linked: ClassProgram, streams: Ints, positions: Ints, ends: Sequence[Ints]) -> Ints:
     """Per entry when what it waits for has ended; 0 where it waits for nothing."""
     found = np.zeros(len(streams), dtype=np.int64)
     for number in range(len(linked.streams)):
@@ -147,7 +147,7 @@ def _awaited(linked: LinkedClass, streams: Ints, positions: Ints, ends: Sequence
     return found
 
 
-def _kernel_ends(linked: LinkedClass, number: int, ends: Sequence[Ints], longer: Ints) -> Ints:
+def _kernel_ends(linked: ClassProgram, number: int, ends: Sequence[Ints], longer: Ints) -> Ints:
     """The ends of a compute stream's entries: ``end = max(end before, awaited) + duration`` as one scan."""
     each = linked.streams[number]
     duration = each.duration + longer

@@ -4,8 +4,8 @@ found = explained(Scenario.load("plan.yaml"))
 print(explanation_text(found))
 """
 
-from simcluster.explain.explanation import Explanation, explained
+from simcluster.explain.explanation import Explanation, explain_scenario
 from simcluster.explain.report import explanation_document, explanation_text
 from simcluster.explain.trial import Trial
 
-__all__ = ["Explanation", "Trial", "explained", "explanation_document", "explanation_text"]
+__all__ = ["Explanation", "Trial", "explain_scenario", "explanation_document", "explanation_text"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from simcluster.analysis import MemoryVerdict
-from simcluster.explain.knobs import knobs, nearest
-from simcluster.explain.trial import Trial, Trials, trial_of
+from simcluster.explain.knobs import nearest_change, open_knobs
+from simcluster.explain.trial import Trial, Trials, trial_from_run
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.trace import Run
@@ -42,18 +42,18 @@ class Explanation:
         return sorted((each for each in self.trials if not each.fits), key=lambda each: each.nearness)
 
 
-def explained(scenario: Scenario, watch: Callable[[Trial], None] | None = None) -> Explanation:
+def explain_scenario(scenario: Scenario, watch: Callable[[Trial], None] | None = None) -> Explanation:
     """Simulates a scenario and, where it does not fit, changes of it; ``watch`` is told of each.
 
     Raises PlanError for an impossible plan.
     """
     run = simulate(scenario)
-    present = trial_of((), (), run)
+    present = trial_from_run((), (), run)
     if present.fits:
         return Explanation(run, present, ())
     trials = Trials(scenario, watch)
-    found = knobs(scenario, run.documents["plan"])
-    alone = {name: nearest(trials, name, turns)[-1] for name, turns in found.items()}
+    found = open_knobs(scenario, run.documents["plan"])
+    alone = {name: nearest_change(trials, name, turns)[-1] for name, turns in found.items()}
     together = () if any(each.fits for each in alone.values()) else _together(trials, alone)
     return Explanation(run, present, (*alone.values(), *together))
 

@@ -21,7 +21,7 @@ MOST_DOUBLINGS = 3
 """How often a mesh axis is doubled at most."""
 
 
-def knobs(scenario: Scenario, plan: Mapping[str, Any]) -> dict[str, Knob]:
+def open_knobs(scenario: Scenario, plan: Mapping[str, Any]) -> dict[str, Knob]:
     """The knobs that the plan leaves something to turn at, by what they are; ``plan`` is its document."""
     trained = scenario.spec.training is not None
     found = {
@@ -32,7 +32,7 @@ def knobs(scenario: Scenario, plan: Mapping[str, Any]) -> dict[str, Knob]:
     return {name: turns for name, turns in found.items() if turns}
 
 
-def nearest(trials: Trials, name: str, turns: Knob) -> list[Trial]:
+def nearest_change(trials: Trials, name: str, turns: Knob) -> list[Trial]:
     """Tries a knob: the last turn first; if it fits, the smallest turn that does, by bisection.
 
     Of uneven knobs the first turn that fits. Everything that was tried, the answer last: where none fits, of

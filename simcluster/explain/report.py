@@ -10,7 +10,7 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.analysis import RULE, MemoryUse, MemoryVerdict
-from simcluster.draw import Column, shown, table
+from simcluster.draw import Column, render_text, text_table
 from simcluster.explain.explanation import Explanation
 from simcluster.explain.trial import Trial
 
@@ -20,7 +20,7 @@ ROWS = 12
 
 def explanation_text(found: Explanation, *, colour: bool = False) -> str:
     """The plan's memory by stage, what is alive at the peak of the fullest, and what would make it fit."""
-    return shown(*_parts(found), colour=colour)
+    return render_text(*_parts(found), colour=colour)
 
 
 def explanation_document(found: Explanation) -> dict[str, Any]:
@@ -106,7 +106,9 @@ def _stages(memory: list[Mapping[str, Any]]) -> RenderableType:
         ]
         for each in memory
     ]
-    return table([Column("Memory at its peak"), *(Column(title, quantity=True) for title in titles)], rows)
+    return text_table(
+        [Column("Memory at its peak"), *(Column(title, quantity=True) for title in titles)], rows
+    )
 
 
 def _device(entry: Mapping[str, Any], memory: Sequence[Mapping[str, Any]]) -> str:
@@ -121,7 +123,7 @@ def _living(entry: Mapping[str, Any]) -> RenderableType:
     ]
     head = f"Alive at the peak of stage {entry['stage']}, {units.seconds(entry['time_s'])} into the run"
     columns = [Column(head, wraps=True), Column("category")]
-    return table([*columns, Column("buffers", quantity=True), Column("size", quantity=True)], rows)
+    return text_table([*columns, Column("buffers", quantity=True), Column("size", quantity=True)], rows)
 
 
 def _fitting(found: Explanation) -> RenderableType:
@@ -140,7 +142,7 @@ def _fitting(found: Explanation) -> RenderableType:
         ]
         for each in found.fitting
     ]
-    return table([Column("change", wraps=True), *columns], rows)
+    return text_table([Column("change", wraps=True), *columns], rows)
 
 
 def _lacks(use: MemoryUse) -> str:
@@ -159,4 +161,4 @@ def _failing(found: Explanation) -> RenderableType:
         ]
         for each in found.failing
     ]
-    return table([Column(wraps=True), Column(wraps=True)], rows)
+    return text_table([Column(wraps=True), Column(wraps=True)], rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from simcluster.analysis import MemoryUse, MemoryVerdict, deciding
+from simcluster.analysis import MemoryUse, MemoryVerdict, deciding_verdict
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -67,11 +67,11 @@ class Trials:
             run = simulate(self.scenario.changed(changes))
         except SimclusterError as error:
             return Trial(kinds, changes, refused=error.problems[0].message)
-        return trial_of(kinds, changes, run)
+        return trial_from_run(kinds, changes, run)
 
 
-def trial_of(kinds: tuple[str, ...], changes: Changes, run: Run) -> Trial:
+def trial_from_run(kinds: tuple[str, ...], changes: Changes, run: Run) -> Trial:
     """What a run says of the changes that it was made with."""
     summary = run.documents["summary"]
     spent = summary.get("latency_s", summary["step_time_s"])
-    return Trial(kinds, changes, spent, deciding(summary))
+    return Trial(kinds, changes, spent, deciding_verdict(summary))

@@ -3,20 +3,20 @@
 The formats themselves are in ``simcluster.foreign.formats``.
 """
 
-from simcluster.foreign.file_translation import told, translate, translated_text
-from simcluster.foreign.importer_interface import Given, Imported, Importer, importer, importers
-from simcluster.foreign.reading import Fate, Flag, Untranslated
+from simcluster.foreign.file_translation import describe_untranslated, translate_file, translated_text
+from simcluster.foreign.importer_interface import Imported, Importer, UserAdditions, importer, importers
+from simcluster.foreign.reading import Flag, TranslationStatus, Untranslated
 
 __all__ = [
-    "Fate",
     "Flag",
-    "Given",
     "Imported",
     "Importer",
+    "TranslationStatus",
     "Untranslated",
+    "UserAdditions",
+    "describe_untranslated",
     "importer",
     "importers",
-    "told",
-    "translate",
+    "translate_file",
     "translated_text",
 ]

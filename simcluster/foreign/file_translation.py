@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from simcluster.errors import Problem, ScenarioError
-from simcluster.foreign.assembly import assemble
-from simcluster.foreign.importer_interface import Given, Imported, Importer
-from simcluster.foreign.reading import Fate, Untranslated, plain
-from simcluster.scenario import commented
+from simcluster.foreign.assembly import assemble_scenario
+from simcluster.foreign.importer_interface import Imported, Importer, UserAdditions
+from simcluster.foreign.reading import TranslationStatus, Untranslated, one_line
+from simcluster.scenario import commented_yaml
 
 
-def translate(importer: Importer, text: str, name: str, given: Given) -> Imported:
+def translate_file(importer: Importer, text: str, name: str, given: UserAdditions) -> Imported:
     """The scenario that a file of this format describes; a pure function of its arguments.
 
     ``name`` is the file's, as the user wrote it; the scenario is called after it. Raises ScenarioError with
@@ -23,7 +23,7 @@ def translate(importer: Importer, text: str, name: str, given: Given) -> Importe
     if not text.strip():
         raise ScenarioError(Problem(f"the file is empty; expected {importer.title}", where=name))
     facts = importer.read(text, name, given)
-    return assemble(facts, plain(PurePath(name).stem.strip(".")) or importer.kind, given)
+    return assemble_scenario(facts, one_line(PurePath(name).stem.strip(".")) or importer.kind, given)
 
 
 def translated_text(imported: Imported, importer: Importer, name: str) -> str:
@@ -32,15 +32,17 @@ def translated_text(imported: Imported, importer: Importer, name: str) -> str:
     What changes the result stands at the top, everything else that is not in the scenario at the end.
     """
     remarks = {path: str(flag) for path, flag in imported.origins.items() if flag.text}
-    head = [f"Imported from {plain(PurePath(name).name)} ({importer.title})."]
+    head = [f"Imported from {one_line(PurePath(name).name)} ({importer.title})."]
     tail: list[str] = []
-    for fate, title, lines in told(imported, folders=False):
-        place = head if fate is Fate.UNSUPPORTED else tail
+    for fate, title, lines in describe_untranslated(imported, folders=False):
+        place = head if fate is TranslationStatus.UNSUPPORTED else tail
         place += [title, *(f"- {line}" for line in lines)]
-    return commented(imported.data, remarks, head=head, tail=tail)
+    return commented_yaml(imported.data, remarks, head=head, tail=tail)
 
 
-def told(imported: Imported, *, folders: bool = True) -> Iterator[tuple[Fate | None, str, list[str]]]:
+def describe_untranslated(
+    imported: Imported, *, folders: bool = True
+) -> Iterator[tuple[TranslationStatus | None, str, list[str]]]:
     """What a user has to know of a translation, the gravest first: (fate, title, lines).
 
     First what changes the result, then what is unknown, what was worked out (which has no fate), what a
@@ -52,19 +54,19 @@ def told(imported: Imported, *, folders: bool = True) -> Iterator[tuple[Fate | N
         if fate is None:
             if imported.remarks:
                 yield fate, title, list(imported.remarks)
-        elif of_fate and fate in (Fate.UNSUPPORTED, Fate.UNKNOWN):
+        elif of_fate and fate in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN):
             yield fate, title, [_line(each, folders) for each in of_fate]
         elif of_fate:
             yield fate, title, [", ".join(dict.fromkeys(map(_briefly, of_fate)))]
 
 
-_TITLES: dict[Fate | None, str] = {
-    Fate.UNSUPPORTED: "Changes the result: the simulation differs from the file in this:",
-    Fate.UNKNOWN: "Unknown here, may change the result:",
+_TITLES: dict[TranslationStatus | None, str] = {
+    TranslationStatus.UNSUPPORTED: "Changes the result: the simulation differs from the file in this:",
+    TranslationStatus.UNKNOWN: "Unknown here, may change the result:",
     None: "Worked out:",
-    Fate.PROFILE: "Fusion, overlap and buckets are the framework profile's, whatever these say:",
-    Fate.ABSORBED: "Without a line of their own, worked into other values:",
-    Fate.EFFECTLESS: "No effect on time or memory:",
+    TranslationStatus.PROFILE: "Fusion, overlap and buckets are the framework profile's, whatever these say:",
+    TranslationStatus.ABSORBED: "Without a line of their own, worked into other values:",
+    TranslationStatus.EFFECTLESS: "No effect on time or memory:",
 }
 
 
@@ -77,5 +79,5 @@ def _line(each: Untranslated, folders: bool) -> str:
 
 def _briefly(each: Untranslated) -> str:
     """The name of a setting, and why it is listed where that is not plain."""
-    name = plain(each.flag.name, 60)
+    name = one_line(each.flag.name, 60)
     return f"{name} ({each.reason})" if each.reason else name

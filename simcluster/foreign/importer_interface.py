@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 from simcluster.errors import Problem, ScenarioError, SimclusterError, nearest
-from simcluster.foreign.reading import Flag, Untranslated, plain
+from simcluster.foreign.reading import Flag, Untranslated, one_line
 from simcluster.foreign.translation import Facts
 from simcluster.registry import kinds
 
@@ -21,7 +21,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Given:
+class UserAdditions:
     """What a user adds to a file that does not say it.
 
     ``settings`` are (key path, YAML text) pairs for the scenario, ``variables`` values for what the file
@@ -49,10 +49,10 @@ class Imported:
 
     def located(self, error: Located) -> Located:
         """The error pointing into the foreign file, where a key path came from there."""
-        return type(error)(*(traced(problem, self.origins) for problem in error.problems))
+        return type(error)(*(with_origin(problem, self.origins) for problem in error.problems))
 
 
-def traced(problem: Problem, origins: Mapping[str, Flag]) -> Problem:
+def with_origin(problem: Problem, origins: Mapping[str, Flag]) -> Problem:
     """A problem with a key path as one with the place of the setting that it came from."""
     path = problem.path
     near = [
@@ -88,7 +88,7 @@ class Importer(ABC):
         sections = tuple(mark for mark in self.marks if mark.endswith("."))
         if any(each in self.marks or each.startswith(sections) for each in found):
             return
-        shown = ", ".join(f"'{plain(each, 40)}'" for each in found[:_SHOWN])
+        shown = ", ".join(f"'{one_line(each, 40)}'" for each in found[:_SHOWN])
         known = ", ".join(mark.rstrip(".") for mark in self.marks[:_SHOWN])
         message = f"this is not {self.title}: it has no setting by which one is known, such as {known}"
         message += f"; its first are {shown}" if shown else ""
@@ -106,7 +106,7 @@ class Importer(ABC):
         return ""
 
     @abstractmethod
-    def read(self, text: str, name: str, given: Given) -> Facts:
+    def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """What a file says; ``name`` is shown in places. Raises ScenarioError if it is none of this format.
 
         Problems of single settings are collected in the facts.

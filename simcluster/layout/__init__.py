@@ -1,15 +1,23 @@
 """Mesh, layouts, strategies and the steps between layouts: values and their algebra, no costs."""
 
-from simcluster.layout.device_matrix import REPEATED, DeviceMatrix, Digit, Side
+from simcluster.layout.device_matrix import REPEATED, DeviceMatrix, Side, SubAxis
 from simcluster.layout.dims import Dims, Window
 from simcluster.layout.halo import Halo
 from simcluster.layout.layout import Layout
-from simcluster.layout.mesh import Mesh, base_axis, restricted, rooted, unrooted
+from simcluster.layout.mesh import Mesh, base_axis, restricted_axis, rooted_groups, without_root
 from simcluster.layout.mindspore import MindSporeLayout
-from simcluster.layout.mindspore_redistribution import inferred
-from simcluster.layout.movement import FLAT, ROUTED, WRITTEN, Kind, Movement, Route, movements
-from simcluster.layout.padding import needed, refusal, zeros
-from simcluster.layout.split_mesh import Cut, pieces, spans, uncut, whole, whole_axes
+from simcluster.layout.mindspore_redistribution import infer_mindspore_sequence
+from simcluster.layout.movement import (
+    FLAT,
+    ROUTED,
+    WRITTEN,
+    Movement,
+    MovementKind,
+    RoutedTransfer,
+    movements,
+)
+from simcluster.layout.padding import needed_padding, padding_refusal, zero_padding
+from simcluster.layout.split_mesh import SplitMesh, axis_pieces, spans, unsplit_mesh, whole, whole_axes
 from simcluster.layout.strategy import Strategy
 
 __all__ = [
@@ -17,32 +25,32 @@ __all__ = [
     "REPEATED",
     "ROUTED",
     "WRITTEN",
-    "Cut",
     "DeviceMatrix",
-    "Digit",
     "Dims",
     "Halo",
-    "Kind",
     "Layout",
     "Mesh",
     "MindSporeLayout",
     "Movement",
-    "Route",
+    "MovementKind",
+    "RoutedTransfer",
     "Side",
+    "SplitMesh",
     "Strategy",
+    "SubAxis",
     "Window",
+    "axis_pieces",
     "base_axis",
-    "inferred",
+    "infer_mindspore_sequence",
     "movements",
-    "needed",
-    "pieces",
-    "refusal",
-    "restricted",
-    "rooted",
+    "needed_padding",
+    "padding_refusal",
+    "restricted_axis",
+    "rooted_groups",
     "spans",
-    "uncut",
-    "unrooted",
+    "unsplit_mesh",
     "whole",
     "whole_axes",
-    "zeros",
+    "without_root",
+    "zero_padding",
 ]

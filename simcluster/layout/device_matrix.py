@@ -19,7 +19,7 @@ REPEATED = ""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Digit:
+class SubAxis:
     """``size`` ranks of a stage, ``stride`` apart."""
 
     stride: int
@@ -51,10 +51,10 @@ class DeviceMatrix:
             return cls((REPEATED, *names), (devices // used, *sizes))
         return cls((*names, REPEATED), (*sizes, devices // used))
 
-    def digit(self, name: str) -> Digit:
+    def digit(self, name: str) -> SubAxis:
         """The ranks that the factor of a dim separates."""
         index = self.names.index(name)
-        return Digit(math.prod(self.sizes[index + 1 :]), self.sizes[index])
+        return SubAxis(math.prod(self.sizes[index + 1 :]), self.sizes[index])
 
     def tensor_map(self, dims: Sequence[str]) -> tuple[int, ...]:
         """For each dim of a tensor the place of its factor, counted from the right; -1 where it has none."""

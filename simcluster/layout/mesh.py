@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 _RESTRICTED = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
 
 
-def restricted(axis: str, coordinates: Sequence[int]) -> str:
+def restricted_axis(axis: str, coordinates: Sequence[int]) -> str:
     """The axis ``axis`` at ``coordinates`` only, as text: ``pipeline[0,3]``."""
     return f"{axis}[{','.join(map(str, coordinates))}]"
 
 
-def rooted(group: str, place: int) -> str:
+def rooted_groups(group: str, place: int) -> str:
     """What explicit groups are called whose member at ``place`` stands first: ``world@3``."""
     return f"{group}@{place}"
 
 
-def unrooted(axis: str) -> str:
+def without_root(axis: str) -> str:
     """The groups behind those with a root, which share their communicator; other names as they are."""
     return axis.partition("@")[0]
 
@@ -43,7 +43,7 @@ def base_axis(axis: str) -> str:
     groups behind those with a root: ``world@3`` -> ``world``.
     """
     match = _RESTRICTED.fullmatch(axis)
-    return match[1] if match else unrooted(axis)
+    return match[1] if match else without_root(axis)
 
 
 @cache

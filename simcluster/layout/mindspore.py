@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from simcluster.errors import ScenarioError, nearest
-from simcluster.layout.device_matrix import Digit
+from simcluster.layout.device_matrix import SubAxis
 
 NONE = "None"
 """The alias of a dim that stays whole."""
@@ -69,7 +69,7 @@ class MindSporeLayout:
         places = [tuple(last - self.alias_name.index(alias) for alias in dim) for dim in self.dims or ()]
         return tuple(-1 if not place else place[0] if len(place) == 1 else place for place in places)
 
-    def digits(self, alias: str) -> tuple[Digit, ...]:
+    def digits(self, alias: str) -> tuple[SubAxis, ...]:
         """The ranks of a stage that an alias separates, outermost first.
 
         Raises ScenarioError where ``rank_list`` orders them in a way that no digits of rank numbers do.
@@ -77,7 +77,7 @@ class MindSporeLayout:
         index = self.alias_name.index(alias)
         size, inner = self.device_matrix[index], math.prod(self.device_matrix[index + 1 :])
         if self.rank_list is None:
-            return (Digit(inner, size),) if size > 1 else ()
+            return (SubAxis(inner, size),) if size > 1 else ()
         first = min(self.rank_list)
         ranks = [rank - first for rank in self.rank_list]
         along = ranks[:: inner or 1][:size]
@@ -96,7 +96,7 @@ def _aliases(written: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(written)
 
 
-def _digits(offsets: Sequence[int], alias: str) -> tuple[Digit, ...]:
+def _digits(offsets: Sequence[int], alias: str) -> tuple[SubAxis, ...]:
     """Offsets 0, a, 2a, .. in mixed radix, outermost digit first."""
     if len(offsets) == 1:
         return ()
@@ -108,4 +108,4 @@ def _digits(offsets: Sequence[int], alias: str) -> tuple[Digit, ...]:
     )
     if stride < 1 or not repeated:
         raise ScenarioError(f"rank_list orders the ranks of '{alias}' as {list(offsets)}, in no regular way")
-    return (*_digits(rest, alias), Digit(stride, length))
+    return (*_digits(rest, alias), SubAxis(stride, length))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout.layout import Layout
-from simcluster.layout.movement import Kind, Movement
+from simcluster.layout.movement import Movement, MovementKind
 
 Unit = tuple[str, ...]
 """Axes that are one device dim."""
@@ -21,7 +21,9 @@ Unit = tuple[str, ...]
 Step = tuple[Movement, Layout]
 
 
-def inferred(start: Layout, target: Layout, *, all_to_all: bool = True) -> tuple[Step, ...] | None:
+def infer_mindspore_sequence(
+    start: Layout, target: Layout, *, all_to_all: bool = True
+) -> tuple[Step, ...] | None:
     """The sequence with the layout each step reaches; None where MindSpore has none.
 
     It has no flat buffers and no halos, and nothing becomes partial by redistribution.
@@ -38,7 +40,7 @@ def inferred(start: Layout, target: Layout, *, all_to_all: bool = True) -> tuple
         axes = tuple(axis for axis, each in due if each == how)
         left = tuple(item for item in layout.partial if item[0] not in axes)
         layout = replace(layout, partial=left)
-        steps.append((Movement(Kind.ALL_REDUCE, axes, reduction=how), layout))
+        steps.append((Movement(MovementKind.ALL_REDUCE, axes, reduction=how), layout))
     inference = _Inference.of(layout, target, all_to_all=all_to_all)
     inference.run()
     steps += [(movement, replace(layout, dims=dims)) for movement, dims in inference.steps]
@@ -111,18 +113,18 @@ class _Inference:
                 if self.all_to_all:
                     self.now[holder].pop()
                     self.now[dim].append(unit)
-                    self._take(Movement(Kind.ALL_TO_ALL, unit, holder, dim))
+                    self._take(Movement(MovementKind.ALL_TO_ALL, unit, holder, dim))
                 else:
                     self._gather(holder)
                     self._sliced(dim, unit)
 
     def _gather(self, dim: int) -> None:
         unit = self.now[dim].pop()
-        self._take(Movement(Kind.ALL_GATHER, unit, dim))
+        self._take(Movement(MovementKind.ALL_GATHER, unit, dim))
 
     def _sliced(self, dim: int, unit: Unit) -> None:
         self.now[dim].append(unit)
-        self._take(Movement(Kind.SLICE, unit, dim))
+        self._take(Movement(MovementKind.SLICE, unit, dim))
 
     def _take(self, movement: Movement) -> None:
         dims = tuple(tuple(axis for unit in units for axis in unit) for units in self.now)

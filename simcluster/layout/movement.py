@@ -19,7 +19,7 @@ FLAT = -1
 """Stands for the flat buffer where a movement names a tensor dim."""
 
 
-class Kind(enum.StrEnum):
+class MovementKind(enum.StrEnum):
     """What a movement does; all but ``slice`` and ``copy`` are collectives over the group of its axes."""
 
     SLICE = "slice"
@@ -38,15 +38,21 @@ class Kind(enum.StrEnum):
     ALL_TO_ALL_V = "all_to_all_v"
 
 
-WRITTEN = (Kind.BROADCAST, Kind.REDUCE, Kind.BARRIER, Kind.SEND_RECEIVE, Kind.ALL_TO_ALL_V)
+WRITTEN = (
+    MovementKind.BROADCAST,
+    MovementKind.REDUCE,
+    MovementKind.BARRIER,
+    MovementKind.SEND_RECEIVE,
+    MovementKind.ALL_TO_ALL_V,
+)
 """What leads from no layout to another: it stands only where somebody writes it."""
 
-ROUTED = (Kind.BARRIER, Kind.SEND_RECEIVE, Kind.ALL_TO_ALL_V)
+ROUTED = (MovementKind.BARRIER, MovementKind.SEND_RECEIVE, MovementKind.ALL_TO_ALL_V)
 """Those of them that bring any number of tensors along routes, or none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class RoutedTransfer:
     """A tensor on its way: ``given`` is which of those its sender has for others, ``got`` which of those its
     receiver gets. Ranks are places in the group.
     """
@@ -73,7 +79,7 @@ class Movement:
     sizes, bring whole tensors along their ``routes``.
     """
 
-    kind: Kind
+    kind: MovementKind
     axes: tuple[str, ...]
     dim: int = 0
     to_dim: int = 0
@@ -81,12 +87,12 @@ class Movement:
     halo: tuple[int, int] = (0, 0)
     to_halo: tuple[int, int] = (0, 0)
     fill: float = 0.0
-    routes: tuple[Route, ...] = ()
+    routes: tuple[RoutedTransfer, ...] = ()
 
     @property
     def is_collective(self) -> bool:
         """False for a slice or a copy, which every rank does alone."""
-        return self.kind not in (Kind.SLICE, Kind.COPY)
+        return self.kind not in (MovementKind.SLICE, MovementKind.COPY)
 
     def num_bytes(self, before: int, after: int, ways: int) -> int:
         """Its size as nccl-tests counts, from the bytes each of ``ways`` ranks holds before and after it.
@@ -96,19 +102,19 @@ class Movement:
         what goes along routes a send's tensor, else what a rank sends in the mean.
         """
         match self.kind:
-            case Kind.SEND_RECEIVE:
+            case MovementKind.SEND_RECEIVE:
                 return sum(route.num_bytes for route in self.routes)
-            case Kind.ALL_TO_ALL_V:
+            case MovementKind.ALL_TO_ALL_V:
                 return round(sum(route.num_bytes for route in self.routes) / ways)
-            case Kind.BARRIER:
+            case MovementKind.BARRIER:
                 return 0
-            case Kind.NEIGHBOR_EXCHANGE | Kind.SHIFT:
+            case MovementKind.NEIGHBOR_EXCHANGE | MovementKind.SHIFT:
                 return abs(after - before)
-            case Kind.SLICE | Kind.COPY:
+            case MovementKind.SLICE | MovementKind.COPY:
                 return after
-            case Kind.ALL_GATHER:
+            case MovementKind.ALL_GATHER:
                 return before * ways
-            case Kind.REDUCE_SCATTER:
+            case MovementKind.REDUCE_SCATTER:
                 return after * ways
             case _:
                 return before
@@ -147,24 +153,27 @@ def _reductions(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layo
             axes = tuple(axis for axis, _ in chosen)
             left = replace(layout, partial=tuple(item for item in layout.partial if item not in chosen))
             how = hows.pop()
-            yield Movement(Kind.ALL_REDUCE, axes, reduction=how), left
+            yield Movement(MovementKind.ALL_REDUCE, axes, reduction=how), left
             if how != "sum":
                 continue
             for dim in range(len(layout.dims)):
                 run = target.dims[dim][len(layout.dims[dim]) :][: len(axes)]
                 if set(run) == set(axes) and not layout.flat:
-                    yield Movement(Kind.REDUCE_SCATTER, run, dim), _append(left, dim, run)
+                    yield Movement(MovementKind.REDUCE_SCATTER, run, dim), _append(left, dim, run)
             if set(target.flat) == set(axes) and layout.dims == target.dims and not layout.flat:
-                yield Movement(Kind.REDUCE_SCATTER, target.flat, FLAT), replace(left, flat=target.flat)
+                yield (
+                    Movement(MovementKind.REDUCE_SCATTER, target.flat, FLAT),
+                    replace(left, flat=target.flat),
+                )
 
 
 def _gathers(layout: Layout) -> Iterator[tuple[Movement, Layout]]:
     if layout.flat:
-        yield Movement(Kind.ALL_GATHER, layout.flat, FLAT), replace(layout, flat=())
+        yield Movement(MovementKind.ALL_GATHER, layout.flat, FLAT), replace(layout, flat=())
         return
     for dim, axes in enumerate(layout.dims):
         for count in range(1, len(axes) + 1):
-            yield Movement(Kind.ALL_GATHER, axes[-count:], dim), _shorten(layout, dim, count)
+            yield Movement(MovementKind.ALL_GATHER, axes[-count:], dim), _shorten(layout, dim, count)
 
 
 def _slices(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layout]]:
@@ -177,9 +186,9 @@ def _slices(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layout]]
         rest = target.dims[dim][len(axes) :]
         free = next((place for place, axis in enumerate(rest) if axis in used), len(rest))
         for count in range(free, 0, -1):
-            yield Movement(Kind.SLICE, rest[:count], dim), _append(layout, dim, rest[:count])
+            yield Movement(MovementKind.SLICE, rest[:count], dim), _append(layout, dim, rest[:count])
     if target.flat and layout.dims == target.dims and not used & set(target.flat):
-        yield Movement(Kind.SLICE, target.flat, FLAT), replace(layout, flat=target.flat)
+        yield Movement(MovementKind.SLICE, target.flat, FLAT), replace(layout, flat=target.flat)
 
 
 def _exchanges(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layout]]:
@@ -191,7 +200,7 @@ def _exchanges(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layou
             for to_dim in range(len(layout.dims)):
                 if to_dim != dim and any(axis in target.dims[to_dim] for axis in run):
                     moved = _append(_shorten(layout, dim, count), to_dim, run)
-                    yield Movement(Kind.ALL_TO_ALL, run, dim, to_dim), moved
+                    yield Movement(MovementKind.ALL_TO_ALL, run, dim, to_dim), moved
 
 
 def _halo_steps(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layout]]:
@@ -201,7 +210,7 @@ def _halo_steps(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layo
     """
     owed = [halo for halo in layout.halos if halo.adds]
     if owed and not owed[-1].apart:
-        yield Movement(Kind.COPY, ()), _laid(layout, apart=True)
+        yield Movement(MovementKind.COPY, ()), _laid(layout, apart=True)
     elif owed:
         yield _halo_step(layout, owed[-1], replace(owed[-1], before=0, after=0))
     elif layout.flat or any(halo.adds for halo in target.halos):
@@ -217,7 +226,7 @@ def _halo_steps(layout: Layout, target: Layout) -> Iterator[tuple[Movement, Layo
                     yield _halo_step(layout, now, wanted)
                 return
         if target.halos:
-            yield Movement(Kind.COPY, ()), _laid(layout, apart=False)
+            yield Movement(MovementKind.COPY, ()), _laid(layout, apart=False)
 
 
 def _laid(layout: Layout, *, apart: bool) -> Layout:
@@ -234,7 +243,7 @@ def _halo_step(layout: Layout, old: Halo, new: Halo) -> tuple[Movement, Layout]:
     else:
         reached = new
     movement = Movement(
-        Kind.NEIGHBOR_EXCHANGE if both else Kind.SHIFT,
+        MovementKind.NEIGHBOR_EXCHANGE if both else MovementKind.SHIFT,
         layout.dims[old.dim],
         old.dim,
         halo=(old.before, old.after),

@@ -15,7 +15,7 @@ from simcluster.layout.dims import Dims
 _NEUTRAL: Mapping[str, float] = {"sum": 0.0, "max": -math.inf, "min": math.inf}
 
 
-def needed(
+def needed_padding(
     dims: Dims, padded: Collection[str], floating: Sequence[bool]
 ) -> tuple[dict[str, float], ...] | str:
     """For every input the dims whose padding must hold a value, with the value; or why there is none.
@@ -40,7 +40,7 @@ def needed(
     return found
 
 
-def zeros(
+def zero_padding(
     dims: Dims, padded: Collection[str], floating: Sequence[bool], zero: Sequence[Collection[str]]
 ) -> tuple[frozenset[str], ...]:
     """For every output the dims whose padding is zero; ``zero`` are those of every input."""
@@ -67,7 +67,7 @@ def zeros(
     )
 
 
-def refusal(dims: Dims, padded: Collection[str], shapes: Sequence[Sequence[int]]) -> str:
+def padding_refusal(dims: Dims, padded: Collection[str], shapes: Sequence[Sequence[int]]) -> str:
     """Why one of these dims of an operator cannot be padded, or nothing; ``shapes`` are those of whole
     operands, inputs before outputs.
     """

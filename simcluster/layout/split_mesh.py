@@ -11,23 +11,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from simcluster.layout.device_matrix import Digit
+from simcluster.layout.device_matrix import SubAxis
 from simcluster.layout.mesh import Mesh
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class SplitMesh:
     """A mesh cut for some digits of the ranks of a stage.
 
     ``spans`` are the pieces of all axes but the stages', outermost first: name, stride, size.
     """
 
     mesh: Mesh
-    spans: tuple[tuple[str, Digit], ...]
+    spans: tuple[tuple[str, SubAxis], ...]
     stage_axis: str = ""
 
     @classmethod
-    def of(cls, mesh: Mesh, stage_axis: str, digits: Iterable[Digit]) -> Cut:
+    def of(cls, mesh: Mesh, stage_axis: str, digits: Iterable[SubAxis]) -> SplitMesh:
         """The coarsest cut in which every digit is some whole axes.
 
         Raises ValueError, with the numbers, where digits or axes overlap without one dividing the other.
@@ -43,7 +43,7 @@ class Cut:
             if high % low:
                 raise ValueError(f"{low} does not divide {high}")
         axes: list[tuple[str, int]] = []
-        places: list[tuple[str, Digit]] = []
+        places: list[tuple[str, SubAxis]] = []
         place = dict(inside)
         for name, size in mesh.axes:
             if name not in place or size == 1:
@@ -51,14 +51,14 @@ class Cut:
                 continue
             low, high = _edges(place[name])
             within = [mark for mark in ordered if low <= mark <= high]
-            pieces = [Digit(first, second // first) for first, second in pairwise(within)][::-1]
+            pieces = [SubAxis(first, second // first) for first, second in pairwise(within)][::-1]
             for index, piece in enumerate(pieces):
                 made = f"{name}.{index}" if len(pieces) > 1 else name
                 axes.append((made, piece.size))
                 places.append((made, piece))
         return cls(Mesh(tuple(axes)), tuple(places), stage_axis)
 
-    def axes(self, digit: Digit) -> tuple[str, ...]:
+    def axes(self, digit: SubAxis) -> tuple[str, ...]:
         """The axes that make up a digit, outermost first."""
         low, high = _edges(digit)
         return tuple(
@@ -66,18 +66,18 @@ class Cut:
         )
 
 
-def spans(mesh: Mesh, stage_axis: str) -> list[tuple[str, Digit]]:
+def spans(mesh: Mesh, stage_axis: str) -> list[tuple[str, SubAxis]]:
     """The axes with several ranks within a stage, outermost first, as digits of its ranks."""
-    found: list[tuple[str, Digit]] = []
+    found: list[tuple[str, SubAxis]] = []
     stride = 1
     for name, size in reversed(mesh.axes):
         if name != stage_axis and size > 1:
-            found.append((name, Digit(stride, size)))
+            found.append((name, SubAxis(stride, size)))
             stride *= size
     return found[::-1]
 
 
-def pieces(mesh: Mesh, axis: str) -> tuple[str, ...]:
+def axis_pieces(mesh: Mesh, axis: str) -> tuple[str, ...]:
     """What an axis has been cut into, outermost first; itself where it is whole or unknown."""
     if axis in mesh.sizes:
         return (axis,)
@@ -94,7 +94,7 @@ def whole_axes(axes: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(whole, axes)))
 
 
-def uncut(mesh: Mesh) -> Mesh:
+def unsplit_mesh(mesh: Mesh) -> Mesh:
     """The mesh as the user wrote it."""
     sizes: dict[str, int] = {}
     for name, size in mesh.axes:
@@ -102,5 +102,5 @@ def uncut(mesh: Mesh) -> Mesh:
     return Mesh.of(sizes)
 
 
-def _edges(digit: Digit) -> tuple[int, int]:
+def _edges(digit: SubAxis) -> tuple[int, int]:
     return digit.stride, digit.stride * digit.size

@@ -5,10 +5,10 @@ from __future__ import annotations
 from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.model import Model
-from simcluster.plan.data import Inputs
+from simcluster.plan.data import InputPipeline
 from simcluster.plan.manual import ManualPlanner
 from simcluster.plan.plan import Plan
-from simcluster.plan.planner import LayoutPlanner
+from simcluster.plan.planner import StrategyPlanner
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
 
 
@@ -19,8 +19,8 @@ def make_plan(
     framework: FrameworkSpec,
     cluster: Cluster,
     algorithms: Selection = AUTOMATIC,
-    inputs: Inputs | None = None,
+    inputs: InputPipeline | None = None,
 ) -> Plan:
     """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
-    planner = ManualPlanner if parallel.mode == "manual" else LayoutPlanner
+    planner = ManualPlanner if parallel.mode == "manual" else StrategyPlanner
     return planner(model, task, parallel, framework, cluster, algorithms, inputs).plan()

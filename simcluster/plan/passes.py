@@ -9,28 +9,33 @@ from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph
 from simcluster.plan.autodiff import ALL, accumulate, differentiate, split_backward
 from simcluster.plan.execution import fuse
-from simcluster.plan.offload import away, offload, on_host
+from simcluster.plan.offload import offload, place_offloaded_state, place_on_hosts
 from simcluster.plan.optimizer import OptimizerPlan, clip, decompose_updates, optimize
-from simcluster.plan.overlap import in_chunks
+from simcluster.plan.overlap import chunk_collectives
 from simcluster.plan.precision import (
     Formats,
-    cast_again,
+    cast_once_per_step,
+    cast_per_use,
     cast_weights,
-    once_per_step,
-    per_use,
     quantise,
-    repeated,
+    recast_in_backward,
+    repeat_casts,
 )
-from simcluster.plan.recompute import recompute, recompute_operators, recomputed_layers, slice_inputs
-from simcluster.plan.redistribution import Router
-from simcluster.plan.rules import Offload
+from simcluster.plan.recompute import (
+    distribute_saved_inputs,
+    recompute,
+    recompute_operators,
+    recomputed_layers,
+)
+from simcluster.plan.redistribution import RedistributionPlanner
+from simcluster.plan.rules import OffloadPlan
 from simcluster.plan.sharding import shard
-from simcluster.plan.spec import FrameworkSpec, OverlapSpec, RecomputeSpec, Sharding
+from simcluster.plan.spec import FrameworkSpec, OverlapSpec, RecomputeSpec, ShardingChoice
 from simcluster.plan.strategies import Strategies
-from simcluster.plan.subgraphs import enclose
+from simcluster.plan.subgraphs import assign_backward_to_subgraphs
 
 
-def differentiated(placed: Graph, formats: Formats) -> Graph:
+def differentiated_graph(placed: Graph, formats: Formats) -> Graph:
     """What one device would compute: forward and backward, products on fp8 copies where that is asked for."""
     graph = differentiate(placed, formats.gradients)
     return graph if formats.fp8 is None else quantise(graph, formats.fp8)
@@ -50,8 +55,8 @@ class Passes:
     mesh: Mesh
     stage_axis: str
     strategies: Strategies
-    sharder: Router
-    router: Router
+    sharder: RedistributionPlanner
+    router: RedistributionPlanner
     formats: Formats
     framework: FrameworkSpec
     optimizer: OptimizerPlan | None
@@ -61,7 +66,7 @@ class Passes:
     alike: tuple[str, ...] = ()
     apart: bool = False
     split: bool = False
-    offload: Offload = Offload()
+    offload: OffloadPlan = OffloadPlan()
     host: tuple[str, ...] = ()
     overlap: Mapping[str, OverlapSpec] = field(default_factory=dict)
 
@@ -75,11 +80,11 @@ class Passes:
         if self.optimizer is not None:
             graph = self._trained(graph, self.optimizer)
         together = self.framework.optimizer == "together"
-        graph = enclose(graph)
+        graph = assign_backward_to_subgraphs(graph)
         inside = self.framework.graphs.fuse
         graph = fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
-        graph = in_chunks(graph, self.overlap, self.mesh)
-        graph = on_host(away(graph, self.offload, self.mesh), self.host)
+        graph = chunk_collectives(graph, self.overlap, self.mesh)
+        graph = place_on_hosts(place_offloaded_state(graph, self.offload, self.mesh), self.host)
         return offload(graph, self.offload, self.mesh)
 
     def _trained(self, graph: Graph, optimizer: OptimizerPlan) -> Graph:
@@ -93,17 +98,17 @@ class Passes:
         graph = decompose_updates(graph, self.router)
         return split_backward(graph) if self.split else graph
 
-    def _weights(self, graph: Graph, sharding: Sharding) -> Graph:
+    def _weights(self, graph: Graph, sharding: ShardingChoice) -> Graph:
         """In which formats weights are read, how often they are cast, and who adds up their gradients."""
-        graph = repeated(graph)
+        graph = repeat_casts(graph)
         if not sharding.weights:
-            graph = once_per_step(graph)
+            graph = cast_once_per_step(graph)
         # A gradient that is scattered first is added to its buffer by the scatter.
         families = ALL if sharding.gradients else self.framework.accumulate
         graph = accumulate(graph, families, self.formats.compute)
         return cast_weights(graph) if self.formats.cast else graph
 
-    def _again(self, graph: Graph, sharding: Sharding) -> Graph:
+    def _again(self, graph: Graph, sharding: ShardingChoice) -> Graph:
         """What is computed or cast once more for the backward."""
         spec = self.recompute
         layers = recomputed_layers(graph, spec.layers)
@@ -111,7 +116,7 @@ class Passes:
         graph = recompute(graph, layers, needed=needed, collectives=spec.collectives)
         graph = recompute_operators(graph, spec.operators, collectives=spec.collectives)
         if spec.slice:
-            graph = slice_inputs(graph, self.mesh, self.alike, self.sharder)
+            graph = distribute_saved_inputs(graph, self.mesh, self.alike, self.sharder)
         if self.formats.cast and self.framework.weights == "cast_twice":
-            graph = cast_again(graph)
-        return per_use(graph) if sharding.weights else graph
+            graph = recast_in_backward(graph)
+        return cast_per_use(graph) if sharding.weights else graph

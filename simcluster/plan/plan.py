@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from simcluster.cluster import Dispatch
+from simcluster.cluster import DispatchTime
 from simcluster.collectives import Selection
 from simcluster.layout import Mesh
 from simcluster.model import Generation, Graph, Rules
-from simcluster.plan.data import Batches, Inputs
-from simcluster.plan.execution import Conduct
-from simcluster.plan.pipeline import Chain, Timetable
-from simcluster.plan.rules import BALANCED, Offload, Routing
-from simcluster.plan.spec import RecomputeSpec, Sharding
+from simcluster.plan.data import InputPipeline, MicroBatches
+from simcluster.plan.execution import ExecutionPolicy
+from simcluster.plan.pipeline import Timetable, VirtualStages
+from simcluster.plan.rules import BALANCED_ROUTING, ExpertRouting, OffloadPlan
+from simcluster.plan.spec import RecomputeSpec, ShardingChoice
 from simcluster.plan.strategies import Strategies
-from simcluster.plan.subgraphs import Graphs, Pieces
+from simcluster.plan.subgraphs import BlockSubgraphs, GraphLaunch
 from simcluster.work import DType
 
 
@@ -43,21 +43,21 @@ class Plan:
     timetables: tuple[Timetable, ...]
     strategies: Strategies
     update: Rules | None
-    batches: Batches
+    batches: MicroBatches
     micro_batch: int
     batch_axes: tuple[str, ...]
-    chain: Chain
+    chain: VirtualStages
     chunks: tuple[tuple[int, ...], ...]
     vocab: int
     overlapped: bool
     prefetch: int
-    dispatch: Dispatch
-    graphs: Graphs
-    conduct: Conduct
+    dispatch: DispatchTime
+    graphs: GraphLaunch
+    conduct: ExecutionPolicy
     compute: DType
     gradients: DType
     master: DType | None
-    sharding: Sharding
+    sharding: ShardingChoice
     recipe: str
     notes: tuple[str, ...]
     matmul: DType
@@ -67,13 +67,13 @@ class Plan:
     call: float
     reuse: int | None
     recompute: RecomputeSpec
-    inputs: Inputs | None = None
+    inputs: InputPipeline | None = None
     copies: int = 1
-    pieces: Pieces = field(default_factory=dict)
+    pieces: BlockSubgraphs = field(default_factory=dict)
     assigned: tuple[int, ...] = ()
-    offload: Offload = Offload()
+    offload: OffloadPlan = OffloadPlan()
     generation: Generation | None = None
-    routing: Routing = BALANCED
+    routing: ExpertRouting = BALANCED_ROUTING
 
     @property
     def timetable(self) -> Timetable:

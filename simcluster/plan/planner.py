@@ -5,75 +5,114 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from simcluster.errors import PlanError, Problem
-from simcluster.layout import Layout, Mesh, uncut, whole
+from simcluster.layout import Layout, Mesh, unsplit_mesh, whole
 from simcluster.model import Graph, Model
-from simcluster.plan.data import batches, check_inputs, check_meetings, check_shares
+from simcluster.plan.data import check_inputs, check_shares, check_unequal_batches, micro_batches_of
 from simcluster.plan.diagnostics import (
+    balance_hints,
     better_order,
     check_passes,
     check_rates,
     check_tensors,
-    followed,
-    hints,
-    notes,
-    padded,
-    too_large,
-    without_effect,
+    padding_notes,
+    plan_notes_of,
+    propagation_notes,
+    settings_without_effect,
+    size_problems,
 )
-from simcluster.plan.execution import Conduct
-from simcluster.plan.offload import check_hosts, staying
-from simcluster.plan.optimizer import OptimizerPlan, by_rows, kept_by_rows, whole_by_rows
-from simcluster.plan.overlap import abreast, chunks_told, copies_told, share
-from simcluster.plan.passes import Passes, differentiated
-from simcluster.plan.pipeline import Chain, default_layers, forward_only, place, splits, written_layers
+from simcluster.plan.execution import ExecutionPolicy
+from simcluster.plan.offload import check_hosts, report_not_offloaded
+from simcluster.plan.optimizer import (
+    OptimizerPlan,
+    report_dense_updates,
+    sparse_parameters,
+    use_sparse_gradients,
+)
+from simcluster.plan.overlap import (
+    describe_chunked_collectives,
+    describe_interleaving,
+    interleave_micro_batches,
+    interleaved_samples,
+)
+from simcluster.plan.passes import Passes, differentiated_graph
+from simcluster.plan.pipeline import (
+    VirtualStages,
+    default_layers,
+    forward_only,
+    has_split_backward,
+    place,
+    written_layers,
+)
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner_base import Planner
 from simcluster.plan.precision import Formats, groups_of, states_of, update_of
-from simcluster.plan.recompute import recompute_ahead
-from simcluster.plan.redistribution import Router, kernel_cost, movement_cost
-from simcluster.plan.rules import BATCH, PIPELINE, SEQUENCE, Roles, Rule, sequence_slices, stage_devices
-from simcluster.plan.sequence import check_axes, check_slices, in_order, in_slices, in_turns, slice_length
-from simcluster.plan.sharding import propagate, with_statistics
+from simcluster.plan.recompute import separate_recompute_phase
+from simcluster.plan.redistribution import RedistributionPlanner, kernel_cost, movement_cost
+from simcluster.plan.rules import (
+    BATCH,
+    PIPELINE,
+    SEQUENCE,
+    AxisRoles,
+    StrategyRule,
+    sequence_slices,
+    stage_devices,
+)
+from simcluster.plan.sequence import (
+    balance_causal_order,
+    check_slices,
+    check_slicing_axes,
+    slice_length,
+    slice_sequence,
+    to_ring_attention,
+)
+from simcluster.plan.sharding import group_batch_statistics, propagate
 from simcluster.plan.spec import (
     InferenceSpec,
     RecipeSpec,
-    Sharding,
-    chosen,
+    ShardingChoice,
+    fusible_collectives,
     fusion_ids,
-    groups,
-    idle,
+    mesh_sharding,
     samples,
-    used_by,
+    sharding_sub_axes,
+    unused_fusion,
 )
 from simcluster.plan.strategies import (
     CONTEXT,
-    assign,
+    assign_strategies,
     check_mesh,
-    cut_axes,
     roles_of,
+    split_mesh_axes,
     unknown_axes,
     unused_axes,
-    vocabulary_ways,
+    vocabulary_divisor_of,
 )
-from simcluster.plan.subgraphs import Graphs, digits, marked, pieces_told, pins, unlaunchable
+from simcluster.plan.subgraphs import (
+    GraphLaunch,
+    assign_subgraphs,
+    boundary_sub_axes,
+    describe_subgraphs,
+    find_boundary_constraints,
+    subgraph_refusal,
+)
 from simcluster.work import DType
 
 
-class LayoutPlanner(Planner):
+class StrategyPlanner(Planner):
     """The planner of the modes in which everything follows from strategies."""
 
     def plan(self) -> Plan:
         """Decides what the passes need to know, and runs them."""
         self.mesh = Mesh.of(self.parallel.sizes)
         self.shards = [each.build(place) for place, each in enumerate(self.parallel.shard)]
-        self.roles = Roles(roles_of(self.parallel))
+        self.roles = AxisRoles(roles_of(self.parallel))
         self._check()
         self._step()
         placed = self._placed()
         self._strategies_of(placed)
         check_slices(self.slices, placed, self.sharding, pieces=bool(self.pieces))
         optimizer = self._optimizer()
-        sliced = self._differentiated(in_slices(placed, self.slices), optimizer)
+        sliced = self._differentiated(slice_sequence(placed, self.slices), optimizer)
         logical = sliced
         if self.slices > 1:
             # What one device computes knows of no slices.
@@ -82,9 +121,9 @@ class LayoutPlanner(Planner):
         fusion = self.parallel.fused
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
         passes = self._passes(sliced, optimizer)
-        graph = recompute_ahead(passes.run(sliced), self.timetables)
+        graph = separate_recompute_phase(passes.run(sliced), self.timetables)
         check_hosts(graph, self.cluster)
-        check_meetings(graph, self.batches, gathered_once=self.sharding.gather_once)
+        check_unequal_batches(graph, self.batches, gathered_once=self.sharding.gather_once)
         return Plan(
             graph=graph,
             logical=logical,
@@ -104,13 +143,13 @@ class LayoutPlanner(Planner):
             prefetch=self.framework.prefetch,
             dispatch=self.framework.host,
             graphs=self._graphs(),
-            conduct=Conduct.of(
+            conduct=ExecutionPolicy.of(
                 self.framework,
                 self.sharding,
                 self.mesh,
                 self.batch_axes,
                 self.stage_axis,
-                fusion.only(used_by(graph)),
+                fusion.only(fusible_collectives(graph)),
                 ids,
             ),
             compute=self.formats.compute,
@@ -141,7 +180,7 @@ class LayoutPlanner(Planner):
         schedule = self.parallel.schedule.build()
         self.once = self.chain = schedule.chain(num_stages)
         self.slices = 1 if self.inference else schedule.num_slices
-        check_axes(self.slices, self.roles.resolve((SEQUENCE,), self.mesh))
+        check_slicing_axes(self.slices, self.roles.resolve((SEQUENCE,), self.mesh))
         self.length = slice_length(self.task.seq_len, self.slices)
         if self.slices > 1 and (refusal := self.model.refuses(self.length)):
             refusal += f", as each of {self.slices} slices has"
@@ -150,8 +189,8 @@ class LayoutPlanner(Planner):
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
         copies = self.parallel.copies
         whole = samples(self.task, self.mesh.product(self.batch_axes))
-        self.micro_batch = share(whole, copies)
-        self.batches = batches(
+        self.micro_batch = interleaved_samples(whole, copies)
+        self.batches = micro_batches_of(
             self.task.global_batch,
             whole,
             self.task.batch_shares,
@@ -163,9 +202,9 @@ class LayoutPlanner(Planner):
         passes = self.generation.num_passes if self.generation else 1
         check_passes(self.model.num_layers, self.batches.most, swept=False, passes=passes)
         if self.generation:
-            self.chain = Chain.wrapped(num_stages, passes)
+            self.chain = VirtualStages.wrapped(num_stages, passes)
         self.timetables = tuple(
-            abreast(
+            interleave_micro_batches(
                 forward_only(num_stages, passes, count // copies)
                 if self.generation
                 else schedule.timetable(num_stages, count // copies),
@@ -190,12 +229,12 @@ class LayoutPlanner(Planner):
         self.padded = self.padded.in_slices(slices) if slices > 1 else self.padded
         passes = len(self.chain) // len(self.once)
         placed = place(self._forward(self.padded, self.length), self.layers * passes, self.chain)
-        placed, self.pieces = marked(placed, self.shards)
-        others = list(digits(placed, self.pieces, self.mesh, self.roles))
+        placed, self.pieces = assign_subgraphs(placed, self.shards)
+        others = list(boundary_sub_axes(placed, self.pieces, self.mesh, self.roles))
         if self.inputs is not None:
             others += self.inputs.digits(placed, stage_devices(self.mesh, self.roles))
-        others += groups(self.sharding, self.mesh, self.stage_axis)
-        self.mesh, self.roles = cut_axes(placed, rules, self.mesh, self.roles, self.stage_axis, others)
+        others += sharding_sub_axes(self.sharding, self.mesh, self.stage_axis)
+        self.mesh, self.roles = split_mesh_axes(placed, rules, self.mesh, self.roles, self.stage_axis, others)
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(self.batches, self.mesh)
         self.sharding = self._sharding()
@@ -213,14 +252,16 @@ class LayoutPlanner(Planner):
             return found
         counted = self.parallel.tokens_counted(self.task.global_batch * self.task.seq_len, ways)
         forward = model.graph(batch, length, self.formats.compute, counted)
-        forward = with_statistics(forward, ways)
+        forward = group_batch_statistics(forward, ways)
         slices = self.roles.resolve((SEQUENCE,), self.mesh)
-        forward = in_order(forward, self.mesh.product(slices), f"parallel.mesh.{slices[0] if slices else ''}")
+        forward = balance_causal_order(
+            forward, self.mesh.product(slices), f"parallel.mesh.{slices[0] if slices else ''}"
+        )
         if self.parallel.context == "ring" and not slices:
             hint = f"name an axis {CONTEXT}, or say parallel.roles.{SEQUENCE}"
             raise PlanError("no axis of the mesh splits sequences", path="parallel.context", hint=hint)
         if self.parallel.context == "ring":
-            forward = in_turns(forward, self.mesh.product(slices), "parallel.context")
+            forward = to_ring_attention(forward, self.mesh.product(slices), "parallel.context")
         check_tensors(forward)
         return forward
 
@@ -228,12 +269,14 @@ class LayoutPlanner(Planner):
         """How operators are split, and who moves what lies otherwise than it is wanted."""
         cost = movement_cost(self.cluster, self.mesh, self.algorithms)
         how, pads = self.parallel.redistribution, self.parallel.pads
-        self.router = Router(self.mesh, cost, pads=pads)
-        self.sharder = Router(self.mesh, cost, how.infers, how.exchanges, pads)
-        found = assign(placed, self._rules(), self.mesh, self.roles, pads=pads)
+        self.router = RedistributionPlanner(self.mesh, cost, pads=pads)
+        self.sharder = RedistributionPlanner(self.mesh, cost, how.infers, how.exchanges, pads)
+        found = assign_strategies(placed, self._rules(), self.mesh, self.roles, pads=pads)
         if self.parallel.propagate or self.pieces:
             fixed = (
-                pins(placed, self.pieces, found, self.mesh, self.roles, pads=pads) if self.pieces else None
+                find_boundary_constraints(placed, self.pieces, found, self.mesh, self.roles, pads=pads)
+                if self.pieces
+                else None
             )
             price = kernel_cost(self.cluster)
             found = propagate(placed, found, self.mesh, self.roles, self.sharder, price, fixed)
@@ -244,9 +287,9 @@ class LayoutPlanner(Planner):
         if optimizer is None:
             return graph
         terms = self.batches.most * self.slices
-        logical = by_rows(differentiated(graph, self.formats), optimizer.rules, terms)
+        logical = use_sparse_gradients(differentiated_graph(graph, self.formats), optimizer.rules, terms)
         clipped = not isinstance(self.task, InferenceSpec) and self.task.optimizer.clip is not None
-        if clipped and (rows := kept_by_rows(logical)):
+        if clipped and (rows := sparse_parameters(logical)):
             raise PlanError(
                 f"the gradient of '{rows[0]}' is ids and rows, of which no norm is taken",
                 path="training.optimizer.clip",
@@ -273,7 +316,7 @@ class LayoutPlanner(Planner):
             feeds=feeds,
             alike=tuple(a for a in self.mesh.names if a not in (*self.batch_axes, self.stage_axis)),
             apart=self.parallel.fused.closed,
-            split=any(map(splits, self.timetables)),
+            split=any(map(has_split_backward, self.timetables)),
             offload=self.offload,
             host=self.parallel.host,
             overlap=self.parallel.overlap,
@@ -297,7 +340,7 @@ class LayoutPlanner(Planner):
     def _notes(self, placed: Graph, logical: Graph, graph: Graph) -> Iterator[str]:
         """What the user should be told."""
         yield from self.model.remarks(self.task.seq_len)
-        yield from notes(
+        yield from plan_notes_of(
             self.parallel,
             self._recipe(),
             self.strategies,
@@ -308,22 +351,22 @@ class LayoutPlanner(Planner):
             (self.model.vocabulary, self.padded.vocabulary),
         )
         optimizer = self._optimizer()
-        yield from whole_by_rows(logical, optimizer.rules) if optimizer else ()
-        told = copies_told(self.parallel.copies, self.micro_batch, self.framework)
+        yield from report_dense_updates(logical, optimizer.rules) if optimizer else ()
+        told = describe_interleaving(self.parallel.copies, self.micro_batch, self.framework)
         yield from [told] if told else []
-        yield from chunks_told(self.parallel.overlap, graph)
-        yield from pieces_told(placed, self.pieces)
-        yield from followed(self.strategies, graph, self.sharder)
-        yield from padded(placed, self.strategies, self.mesh) if self.parallel.pads else ()
+        yield from describe_chunked_collectives(self.parallel.overlap, graph)
+        yield from describe_subgraphs(placed, self.pieces)
+        yield from propagation_notes(self.strategies, graph, self.sharder)
+        yield from padding_notes(placed, self.strategies, self.mesh) if self.parallel.pads else ()
         yield from self.offload.remarks(self.batches.most * self.slices)
-        yield from staying(graph, self.offload, self.mesh)
-        yield from without_effect(self.parallel, graph, self.sharding)
-        yield from idle(self.parallel.fused, graph, self.sharding)
+        yield from report_not_offloaded(graph, self.offload, self.mesh)
+        yield from settings_without_effect(self.parallel, graph, self.sharding)
+        yield from unused_fusion(self.parallel.fused, graph, self.sharding)
         num_micro_batches = self.batches.most * self.slices
         yield from better_order(
             graph, self.mesh, self.roles, self.cluster, self.algorithms, num_micro_batches
         )
-        yield from hints(
+        yield from balance_hints(
             self.cluster,
             self.mesh,
             self.formats.matmul,
@@ -338,8 +381,8 @@ class LayoutPlanner(Planner):
 
     def _check(self) -> None:
         problems = check_mesh(self.mesh, self.cluster)
-        problems += too_large(self.mesh, self.model.num_layers)
-        problems += unlaunchable(self.shards, self.cluster, self.framework)
+        problems += size_problems(self.mesh, self.model.num_layers)
+        problems += subgraph_refusal(self.shards, self.cluster, self.framework)
         rules = [*self._rules(), *(shard.rule for shard in self.shards)]
         problems += unused_axes(self.mesh, self.roles, rules)
         problems += unknown_axes(self.parallel, self.mesh)
@@ -361,7 +404,7 @@ class LayoutPlanner(Planner):
 
     # -- decisions --------------------------------------------------------------------------------------
 
-    def _rules(self) -> list[Rule]:
+    def _rules(self) -> list[StrategyRule]:
         """All rules by precedence: later entries before earlier ones, the user's before the recipe's."""
         own = [
             each.rule("scenario", f"parallel.strategies.{index}")
@@ -381,7 +424,7 @@ class LayoutPlanner(Planner):
         if self.parallel.recipe is not None:
             return self.parallel.recipe
         chosen = self.parallel.mode == "semi_auto" and not (self.parallel.propagate or self.shards)
-        tensor = chosen and "tensor" in uncut(self.mesh).sizes
+        tensor = chosen and "tensor" in unsplit_mesh(self.mesh).sizes
         return "megatron" if tensor else "data"
 
     def _stages(self) -> tuple[str, int]:
@@ -390,30 +433,30 @@ class LayoutPlanner(Planner):
             raise PlanError("one axis carries the pipeline", path="parallel.roles.pipeline")
         return axes[0], self.mesh.size(axes[0])
 
-    def _layers(self, chain: Chain) -> tuple[int, ...]:
+    def _layers(self, chain: VirtualStages) -> tuple[int, ...]:
         """Layers of each virtual stage."""
         given = self.parallel.schedule.stages
         if given == "auto":
             return default_layers(self.model.num_layers, len(chain))
         return written_layers(given, chain)
 
-    def _vocabulary_multiple(self, rules: Sequence[Rule]) -> int:
+    def _vocabulary_multiple(self, rules: Sequence[StrategyRule]) -> int:
         def unpadded() -> Graph:
             return self.model.graph(1, self.task.seq_len, DType.FP32, 1)
 
-        ways = vocabulary_ways(unpadded, rules, self.mesh, self.roles)
+        ways = vocabulary_divisor_of(unpadded, rules, self.mesh, self.roles)
         return self.framework.vocabulary_multiple * ways
 
-    def _graphs(self) -> Graphs:
+    def _graphs(self) -> GraphLaunch:
         """How pieces run that are graphs."""
         said = self.framework.graphs
-        return Graphs(said.launch, self.framework.prefetch if said.prefetch is None else said.prefetch)
+        return GraphLaunch(said.launch, self.framework.prefetch if said.prefetch is None else said.prefetch)
 
-    def _sharding(self) -> Sharding:
+    def _sharding(self) -> ShardingChoice:
         """What lies sharded: as the scenario says, or else the recipe."""
         written = self.parallel.optimizer_sharding
         if self.inference:
-            return Sharding()
+            return ShardingChoice()
         if written is None:
             written = RecipeSpec.load(self._recipe()).optimizer_sharding
-        return chosen(written, self.roles, self.mesh, self.stage_axis)
+        return mesh_sharding(written, self.roles, self.mesh, self.stage_axis)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
 from simcluster.model import Model
-from simcluster.plan.data import Inputs
+from simcluster.plan.data import InputPipeline
 from simcluster.plan.plan import Plan
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
 
@@ -23,7 +23,7 @@ class Planner(ABC):
     framework: FrameworkSpec
     cluster: Cluster
     algorithms: Selection
-    inputs: Inputs | None
+    inputs: InputPipeline | None
 
     @abstractmethod
     def plan(self) -> Plan:

@@ -9,16 +9,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from simcluster.collectives import PartsByGroup
+from simcluster.collectives import UnequalPartsByGroup
 from simcluster.errors import SimulationError
-from simcluster.program.isa import RECEIVER_OF, Action, Code, Instruction, Program, Scope, with_next
+from simcluster.program.isa import (
+    RECEIVER_OF,
+    Instruction,
+    InstructionBlock,
+    InstructionKind,
+    Program,
+    Scope,
+    peer_is_next_stage,
+)
 from simcluster.program.memory_balance import booking_faults
-from simcluster.program.symmetry import Classes
+from simcluster.program.symmetry import RankClasses
 
-_Issue = tuple[str, int, PartsByGroup | None, int]
+_Issue = tuple[str, int, UnequalPartsByGroup | None, int]
 
 
-def check(program: Program, classes: Classes) -> None:
+def check_program(program: Program, classes: RankClasses) -> None:
     """SimulationError, with every fault found, if the Program cannot be right."""
     faults = [fault for code in program.codes for fault in _code_faults(code)]
     faults += _transfer_faults(program)
@@ -28,7 +36,7 @@ def check(program: Program, classes: Classes) -> None:
         raise SimulationError(*faults)
 
 
-def _code_faults(code: Code) -> Iterator[str]:
+def _code_faults(code: InstructionBlock) -> Iterator[str]:
     written: set[int] = set()
     for index, each in enumerate(code.instructions):
         for call in each.calls:
@@ -40,7 +48,7 @@ def _code_faults(code: Code) -> Iterator[str]:
             yield f"{code.name}.{each.name} waits for a later instruction"
 
 
-def _issues(program: Program, part: int, *wanted: Action) -> Iterator[tuple[Instruction, int]]:
+def _issues(program: Program, part: int, *wanted: InstructionKind) -> Iterator[tuple[Instruction, int]]:
     """(instruction, micro-batch) of everything of some kinds that a part issues, in order."""
     executions = program.parts[part].executions
     by_code = {
@@ -55,7 +63,7 @@ def _issues(program: Program, part: int, *wanted: Action) -> Iterator[tuple[Inst
 def _transfers(program: Program, part: int) -> dict[str, list[tuple[int, int]]]:
     """(micro-batch, bytes) of everything that a part sends and receives, in order, by stream."""
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for each, micro_batch in _issues(program, part, Action.SEND, Action.RECEIVE):
+    for each, micro_batch in _issues(program, part, InstructionKind.SEND, InstructionKind.RECEIVE):
         found[each.stream].append((micro_batch, each.num_bytes))
     return found
 
@@ -67,7 +75,7 @@ def _transfer_faults(program: Program) -> Iterator[str]:
     for part in range(parts if program.ring else parts - variants):
         after = (part + variants) % parts
         for out, into in RECEIVER_OF.items():
-            sender, receiver = (part, after) if with_next(out) else (after, part)
+            sender, receiver = (part, after) if peer_is_next_stage(out) else (after, part)
             sent, got = found[sender].get(out, []), found[receiver].get(into, [])
             if sent != got:
                 yield (
@@ -76,7 +84,7 @@ def _transfer_faults(program: Program) -> Iterator[str]:
                 )
 
 
-def _order_faults(program: Program, classes: Classes) -> Iterator[str]:
+def _order_faults(program: Program, classes: RankClasses) -> Iterator[str]:
     """Classes that meet in a group issue the same collectives there, in one order."""
     meeting: defaultdict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
     for (index, axes), group in classes.groups.items():
@@ -97,6 +105,6 @@ def _order_faults(program: Program, classes: Classes) -> Iterator[str]:
 def _order(program: Program, part: int, axes: tuple[str, ...]) -> list[_Issue]:
     return [
         (each.operation, each.num_bytes, each.parts, micro_batch)
-        for each, micro_batch in _issues(program, part, Action.COLLECTIVE)
+        for each, micro_batch in _issues(program, part, InstructionKind.COLLECTIVE)
         if each.group == axes
     ]

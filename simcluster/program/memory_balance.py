@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.program.isa import Code, PartProgram, Program, Scope, Slot
+from simcluster.program.isa import InstructionBlock, Program, Scope, Slot, StageProgram
 
 Ints = NDArray[np.int64]
 
@@ -67,7 +67,7 @@ class _Rows:
     buffer: Ints
 
     @classmethod
-    def of(cls, part: PartProgram, by_code: Sequence[list[_Seen]]) -> _Rows:
+    def of(cls, part: StageProgram, by_code: Sequence[list[_Seen]]) -> _Rows:
         order: dict[tuple[int, str], int] = {}
         which = np.array(
             [order.setdefault((run.code, run.instance), len(order)) for run in part.executions],
@@ -110,7 +110,7 @@ class _Rows:
         return self.kinds[which].told(self.names[which])
 
 
-def _seen(code: Code) -> Iterator[_Seen]:
+def _seen(code: InstructionBlock) -> Iterator[_Seen]:
     """What a code books and releases of what other codes see, too, in program order."""
     rows = [(min(at), False, slot) for slot, at in code.books.items()]
     rows += [(max(at), True, slot) for slot, at in code.dropped.items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcluster.plan import Plan
 from simcluster.program.assembly import build
 from simcluster.program.isa import Program
-from simcluster.program.routing import routed
+from simcluster.program.routing import apply_routing
 from simcluster.work import DType
 
 
@@ -27,4 +27,4 @@ def lowered(plan: Plan) -> Program:
         inputs=plan.inputs,
         assigned=plan.assigned,
     )
-    return routed(program, plan.routing, [each.name for each in plan.graph.instances])
+    return apply_routing(program, plan.routing, [each.name for each in plan.graph.instances])

@@ -2,12 +2,25 @@
 
 from simcluster.report import tables
 from simcluster.report.comparison import Comparison, comparison_html, comparison_page, comparison_text
-from simcluster.report.content import fullest, headline, overfull, shouted, tight, verdict
+from simcluster.report.content import (
+    emphasised_verdict,
+    fullest_entry,
+    header_rows,
+    overfull_hosts,
+    tight_text,
+    verdict_text,
+)
 from simcluster.report.json_result import result_json
-from simcluster.report.notebook import html
+from simcluster.report.notebook import result_html
 from simcluster.report.perfetto import write_perfetto
 from simcluster.report.renderer import Renderer, renderers
-from simcluster.report.terminal import layouts_text, summary, summary_text, verification_text, weights_text
+from simcluster.report.terminal import (
+    layouts_text,
+    summary_renderable,
+    summary_text,
+    verification_text,
+    weights_text,
+)
 
 __all__ = [
     "Comparison",
@@ -15,19 +28,19 @@ __all__ = [
     "comparison_html",
     "comparison_page",
     "comparison_text",
-    "fullest",
-    "headline",
-    "html",
+    "emphasised_verdict",
+    "fullest_entry",
+    "header_rows",
     "layouts_text",
-    "overfull",
+    "overfull_hosts",
     "renderers",
+    "result_html",
     "result_json",
-    "shouted",
-    "summary",
+    "summary_renderable",
     "summary_text",
     "tables",
-    "tight",
-    "verdict",
+    "tight_text",
+    "verdict_text",
     "verification_text",
     "weights_text",
     "write_perfetto",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.trace import Run, Table, joined, moves
+from simcluster.trace import Run, Table, join_tables, moves_data
 
 Column = NDArray[Any]
 
@@ -17,7 +17,7 @@ Ranks = Iterable[int] | None
 """Whose rows a table has: these ranks', or one rank's of every class."""
 
 
-def spans(run: Run, ranks: Ranks = None) -> Table:
+def spans_table(run: Run, ranks: Ranks = None) -> Table:
     """One row per kernel, collective, send and receive; transfers' ``bytes`` are those moved.
 
     Columns: class, stage, rank, ranks (how many its class has), stream, kind, operator, graph (the piece of
@@ -29,18 +29,19 @@ def spans(run: Run, ranks: Ranks = None) -> Table:
     return _shown(run, table, rank, "bytes", "flops")
 
 
-def transfers(run: Run, ranks: Ranks = None) -> Table:
+def transfers_table(run: Run, ranks: Ranks = None) -> Table:
     """One row per collective, send and receive.
 
-    Columns as in ``spans`` less flops, and ready_s: when this rank could have started, were all others ready.
+    Columns as in ``spans_table`` less flops, and ready_s: when this rank could have started, were all others
+    ready.
     """
     table, rank = _spans(run, ranks)
-    moving = moves(table)
+    moving = moves_data(table)
     found = _shown(run, table.where(moving), rank[moving], "bytes")
     return Table({**found.columns, "ready_s": table["arrival"][moving] * 1e-9}, found.names)
 
 
-def memory(run: Run, ranks: Ranks = None) -> Table:
+def memory_table(run: Run, ranks: Ranks = None) -> Table:
     """One row per allocation and release, in order.
 
     Columns: class, stage, rank, ranks, time_s, category, buffer, micro_batch, bytes (negative: released),
@@ -56,7 +57,7 @@ def memory(run: Run, ranks: Ranks = None) -> Table:
     return Table(columns, table.names)
 
 
-def waits(run: Run, ranks: Ranks = None) -> Table:
+def waits_table(run: Run, ranks: Ranks = None) -> Table:
     """One row per time the kernels of a rank stood still.
 
     Columns: class, stage, rank, ranks, cause (a mesh axis, whose communication was waited for; ``pipeline
@@ -84,7 +85,7 @@ def _chosen(run: Run, table: Table, ranks: Ranks) -> tuple[Table, Column]:
     chosen = run.classes_of(ranks)
     parts = [table.among("class", index) for index in chosen.values()]
     rank = np.repeat(np.array(list(chosen), dtype=np.int32), [len(part) for part in parts])
-    return joined(parts or [table.where(slice(0, 0))]), rank
+    return join_tables(parts or [table.where(slice(0, 0))]), rank
 
 
 def _representatives(run: Run) -> Column:

@@ -14,7 +14,7 @@ _TABLE = "aliases.yaml"
 
 
 @cache
-def aliases() -> OtherNames:
+def other_tool_names() -> OtherNames:
     """All names that are accepted."""
     text = files("simcluster.scenario").joinpath(_TABLE).read_text(encoding="utf-8")
     return OtherNames(
@@ -29,4 +29,4 @@ def aliases() -> OtherNames:
 
 def scenario_schema() -> dict[str, Any]:
     """The JSON schema of scenarios, with all names."""
-    return aliases().in_schema(json_schema(ScenarioSpec))
+    return other_tool_names().in_schema(json_schema(ScenarioSpec))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from simcluster.document import Key, Node
+from simcluster.document import DocumentNode, Key
 from simcluster.errors import Problem, ScenarioError
 
 SHORT = {"pp": "pipeline", "tp": "tensor", "dp": "data", "cp": "context", "ep": "expert"}
@@ -23,7 +23,7 @@ _OWN = ("roles", "strategies", "shard", "program")
 """The keys of ``parallel`` in which users say what their own axes are for."""
 
 
-def with_long_names(root: Node) -> Node:
+def with_long_names(root: DocumentNode) -> DocumentNode:
     """A scenario in which axes have long names, unless a role or a strategy of it uses the short one.
 
     ScenarioError where an axis is written under both names; what ``--set`` gives replaces the other.
@@ -43,18 +43,18 @@ def with_long_names(root: Node) -> Node:
     return root
 
 
-def _spelled(node: Node, names: dict[str, str]) -> Node:
+def _spelled(node: DocumentNode, names: dict[str, str]) -> DocumentNode:
     """A text, or a list of texts, with long names."""
     if isinstance(node.data, str):
         return replace(node, data=names.get(node.data, node.data))
     return node.with_children({key: _spelled(child, names) for key, child in node.children.items()})
 
 
-def _renamed(node: Node, names: dict[str, str], path: str) -> Node:
+def _renamed(node: DocumentNode, names: dict[str, str], path: str) -> DocumentNode:
     """A mapping with long names as keys, in its order."""
     if not isinstance(node.data, dict):
         return node
-    found: dict[Key, Node] = {}
+    found: dict[Key, DocumentNode] = {}
     for key, child in node.children.items():
         name = names.get(key, key) if isinstance(key, str) else key
         other = found.get(name)
@@ -67,7 +67,7 @@ def _renamed(node: Node, names: dict[str, str], path: str) -> Node:
     return node.with_children(found) if list(found) != list(node.children) else node
 
 
-def _is_set(node: Node) -> bool:
+def _is_set(node: DocumentNode) -> bool:
     """Whether ``--set`` gave it, which has no lines."""
     return bool(node.mark.name) and not node.mark.line
 

@@ -9,14 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from simcluster.cluster import Cluster, ClusterSpec, listed
+from simcluster.cluster import Cluster, ClusterSpec, parse_index_list
 from simcluster.document import Document, Refused, validate, validate_data
 from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.model import Model
 from simcluster.plan import FrameworkSpec
-from simcluster.scenario.aliases import aliases
+from simcluster.scenario.aliases import other_tool_names
 from simcluster.scenario.spec import ScenarioSpec
-from simcluster.scenario.tenant import GuestFileSpec, GuestSpec, TenantSpec
+from simcluster.scenario.tenant import TenantFileSpec, TenantSpec, TenantWorkloadSpec
 
 Located = TypeVar("Located", bound=SimclusterError)
 
@@ -49,7 +49,7 @@ class Scenario:
     @classmethod
     def of(cls, data: Mapping[str, Any], folder: str | Path = ".") -> Scenario:
         """A scenario from plain data, as a YAML file would hold it."""
-        return cls(validate_data(aliases().read_data(data), ScenarioSpec), None, Path(folder))
+        return cls(validate_data(other_tool_names().read_data(data), ScenarioSpec), None, Path(folder))
 
     def changed(self, changes: Iterable[tuple[str, str]]) -> Scenario:
         """The scenario with (key path, YAML text) pairs that replace what it says.
@@ -103,16 +103,16 @@ class Scenario:
         return tuple(found)
 
     def _tenant(self, tenant: TenantSpec, key: str) -> Scenario:
-        hosts = listed(tenant.hosts)
+        hosts = parse_index_list(tenant.hosts)
         guest, document, folder, under = tenant.scenario, self.document, self.folder, f"{key}.scenario"
         name, cluster, remark = tenant.name, self.spec.cluster, ""
         if isinstance(guest, str):
             path = self.folder / guest
             try:
-                document = aliases().read(Document.read(path))
+                document = other_tool_names().read(Document.read(path))
             except ScenarioError as error:
                 raise ScenarioError(*(Problem(each.message, under) for each in error.problems)) from None
-            guest, folder, under = validate(document, GuestFileSpec), path.parent, ""
+            guest, folder, under = validate(document, TenantFileSpec), path.parent, ""
             name = name or guest.name
             if guest.cluster is not None and guest.cluster.num_devices != (
                 wanted := len(hosts) * self._devices
@@ -125,7 +125,7 @@ class Scenario:
             if guest.cluster is not None and guest.cluster.hardware != cluster.hardware:
                 ours, theirs = (_title(each) for each in (cluster, guest.cluster))
                 remark = f"tenant '{name}' runs on {ours}, not on {theirs} as in its file"
-        assert isinstance(guest, GuestSpec)
+        assert isinstance(guest, TenantWorkloadSpec)
         own = cluster.model_copy(update={"hosts": len(hosts), "own_hosts": None, "changes": ()})
         try:
             parallel = guest.parallel.filled(len(hosts) * self._devices)
@@ -172,7 +172,7 @@ def _title(cluster: ClusterSpec) -> str:
 
 def _with_values(document: Document, changes: Iterable[tuple[str, str]]) -> Document:
     """A document under its own names, with (key path, YAML text) pairs that replace what it says."""
-    document = aliases().read(document)
+    document = other_tool_names().read(document)
     for key, text in changes:
         document = document.with_value(key, text)
-    return aliases().read(document)
+    return other_tool_names().read(document)

@@ -15,7 +15,7 @@ from simcluster.engine import RunSpec
 from simcluster.model import ModelSpec
 from simcluster.plan import IDEAL, DataSpec, FrameworkSpec, InferenceSpec, ParallelSpec, Task, TrainingSpec
 from simcluster.scenario.library import check_library
-from simcluster.scenario.task import check_inference, task_of
+from simcluster.scenario.task import check_inference, task_kind
 from simcluster.scenario.tenant import TenantSpec, check_hosts, own_devices, own_hosts
 
 
@@ -111,7 +111,7 @@ class ScenarioSpec(Section):
     @property
     def task(self) -> Task:
         """What is done with the model: its training, or inference."""
-        return task_of(self.training, self.inference)
+        return task_kind(self.training, self.inference)
 
     @property
     def num_ranks(self) -> int:

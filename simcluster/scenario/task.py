@@ -23,7 +23,7 @@ _OF_SCHEDULES = ("kind", "chunks", "text", "placement")
 """What a schedule says of the order of forwards and backwards."""
 
 
-def task_of(training: TrainingSpec | None, inference: InferenceSpec | None) -> Task:
+def task_kind(training: TrainingSpec | None, inference: InferenceSpec | None) -> Task:
     """The one that is written; Refused if there is none, or both are."""
     if training is not None and inference is not None:
         raise Refused("a scenario trains or infers, not both", path="inference", hint="leave one of them out")

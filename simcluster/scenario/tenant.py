@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from simcluster.cluster import ClusterSpec, IndexList, listed, told
+from simcluster.cluster import ClusterSpec, IndexList, format_index_list, parse_index_list
 from simcluster.collectives import CollectivesSpec
 from simcluster.document import Name, Refused, Section, Unsupported
 from simcluster.engine import RunSpec
@@ -14,7 +14,7 @@ from simcluster.model import ModelSpec
 from simcluster.plan import IDEAL, FrameworkSpec, ParallelSpec, TrainingSpec
 
 
-class GuestSpec(Section):
+class TenantWorkloadSpec(Section):
     """What a tenant trains and how; the hardware is that of the scenario whose tenant it is."""
 
     framework: FrameworkSpec = Field(default=IDEAL, validate_default=True)
@@ -45,7 +45,7 @@ class GuestSpec(Section):
     """How many steps its figures are the mean of."""
 
 
-class GuestFileSpec(GuestSpec):
+class TenantFileSpec(TenantWorkloadSpec):
     """A scenario file that a tenant is read from.
 
     ``cluster`` and ``expect`` are for running it by itself. Of its cluster only the size is looked at.
@@ -67,7 +67,7 @@ class GuestFileSpec(GuestSpec):
     """Bounds on its figures where it runs by itself."""
 
     @model_validator(mode="after")
-    def _is_one(self) -> GuestFileSpec:
+    def _is_one(self) -> TenantFileSpec:
         if self.tenants:
             raise Refused("a tenant has no tenants; name them all in one scenario", path="tenants")
         return self
@@ -79,7 +79,7 @@ class TenantSpec(Section):
     name: Name | None = None
     """What reports call it; as its scenario is called, if nothing is written."""
 
-    scenario: Name | GuestSpec
+    scenario: Name | TenantWorkloadSpec
     """A scenario file, relative to this one, or model, training and parallel written out."""
 
     hosts: IndexList
@@ -87,7 +87,7 @@ class TenantSpec(Section):
 
     @model_validator(mode="after")
     def _has_a_name(self) -> TenantSpec:
-        if self.name is None and isinstance(self.scenario, GuestSpec):
+        if self.name is None and isinstance(self.scenario, TenantWorkloadSpec):
             raise Refused("a tenant written out needs a name: name: other training")
         return self
 
@@ -105,7 +105,7 @@ def check_hosts(cluster: ClusterSpec, num_ranks: int, tenants: tuple[TenantSpec,
     ]
     for index, tenant in enumerate(tenants):
         who = f"tenant {tenant.name or index}"
-        chosen.append((f"tenants.{index}.hosts", who, listed(tenant.hosts)))
+        chosen.append((f"tenants.{index}.hosts", who, parse_index_list(tenant.hosts)))
     for path, who, hosts in chosen:
         if (most := max(hosts)) >= cluster.num_hosts:
             wrong = f"there is no host {most}; the last of {cluster.num_hosts:,} is {cluster.num_hosts - 1}"
@@ -119,7 +119,8 @@ def check_hosts(cluster: ClusterSpec, num_ranks: int, tenants: tuple[TenantSpec,
             twice = [host for host in hosts if given.get(host) == whose]
             first = [host for host, name in given.items() if name == whose]
             raise Refused(
-                f"{told(hosts)} of {who} and {told(first)} of {whose} have {told(twice)} in common",
+                f"{format_index_list(hosts)} of {who} and {format_index_list(first)} of {whose} "
+                f"have {format_index_list(twice)} in common",
                 path=path,
                 hint="" if whose != "this scenario" or cluster.own_hosts is not None else _OWN,
             )
@@ -129,10 +130,10 @@ def check_hosts(cluster: ClusterSpec, num_ranks: int, tenants: tuple[TenantSpec,
 def own_devices(cluster: ClusterSpec, tenants: tuple[TenantSpec, ...]) -> int:
     """How many devices a scenario has to itself: those of its own hosts, else all that its tenants leave."""
     if cluster.own_hosts is not None:
-        return len(listed(cluster.own_hosts)) * cluster.devices_per_host
+        return len(parse_index_list(cluster.own_hosts)) * cluster.devices_per_host
     if not tenants:
         return cluster.num_devices
-    given = {host for tenant in tenants for host in listed(tenant.hosts)}
+    given = {host for tenant in tenants for host in parse_index_list(tenant.hosts)}
     return max(0, cluster.num_hosts - len(given)) * cluster.devices_per_host
 
 
@@ -142,5 +143,5 @@ _OWN = "this scenario has the first hosts, unless cluster.own_hosts names others
 def own_hosts(cluster: ClusterSpec, num_ranks: int, shared: bool) -> tuple[int, ...] | None:
     """The hosts that a scenario runs on itself: as written, else with tenants the first ones, else all."""
     if cluster.own_hosts is not None:
-        return listed(cluster.own_hosts)
+        return parse_index_list(cluster.own_hosts)
     return tuple(range(-(-num_ranks // cluster.devices_per_host))) if shared else None

@@ -18,7 +18,7 @@ _WIDTH = 108
 _FURTHEST = 40
 
 
-def commented(
+def commented_yaml(
     data: Mapping[str, Any],
     remarks: Mapping[str, str],
     *,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simcluster.analysis import MemoryUse, MemoryVerdict, deciding, headroom
+from simcluster.analysis import MemoryUse, MemoryVerdict, deciding_verdict, headroom
 from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.document import validate_data
 from simcluster.engine import RunSpec
@@ -34,7 +34,7 @@ SEQUENCE = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class SearchRequest:
     """What a user asks for: names of the catalogs, and sizes where the usual ones will not do.
 
     ``framework`` is the profile that plans are tried with: ideal gives a bound of what is needed.
@@ -93,7 +93,7 @@ class FirstFit:
         return min(simulated or possible, key=lambda attempt: attempt.use.lacking, default=None)
 
 
-def first_fit(start: Start, watch: Callable[[Attempt], None] | None = None) -> FirstFit:
+def find_first_fit(start: SearchRequest, watch: Callable[[Attempt], None] | None = None) -> FirstFit:
     """Tries candidates until one fits; ``watch`` is told of each.
 
     Raises ScenarioError for names or sizes that are wrong.
@@ -111,7 +111,7 @@ def first_fit(start: Start, watch: Callable[[Attempt], None] | None = None) -> F
 
 
 class _Search:
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: SearchRequest) -> None:
         self.start = start
         cluster = {"use": start.cluster, "hosts": start.hosts}
         self.cluster: Cluster = _checked("--cluster", cluster, ClusterSpec).build()
@@ -208,7 +208,7 @@ class _Search:
             summary = simulate(Scenario.of(data)).documents["summary"]
         except PlanError as error:
             return Attempt(data, bound, simulated=False, refused=error.problems[0].message)
-        return Attempt(data, deciding(summary), simulated=True)
+        return Attempt(data, deciding_verdict(summary), simulated=True)
 
     def least(self, tensor: int, stages: int) -> int:
         """A lower bound on the bytes of the fullest device: parameters, gradients and states, evenly spread.

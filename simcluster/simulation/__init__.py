@@ -1,7 +1,7 @@
 """Scenario -> Run, and verify: the one composition of all rooms below."""
 
-from simcluster.analysis import ANSWER_METRICS, METRICS, SHARED_METRICS
-from simcluster.simulation.compose import Built, prepare
+from simcluster.analysis import INFERENCE_METRICS, METRICS, SHARED_METRICS
+from simcluster.simulation.compose import BuiltScenario, build_scenario
 from simcluster.simulation.run_scenario import simulate
 from simcluster.simulation.verification import Verification, verify
 from simcluster.simulation.views import (
@@ -9,27 +9,27 @@ from simcluster.simulation.views import (
     GraphPiece,
     Operand,
     ShardedGraph,
-    layouts,
-    planned,
-    predicted,
-    strategies,
+    effective_strategies_of,
+    layouts_document,
+    planned_documents,
+    predict_layouts,
 )
 
 __all__ = [
-    "ANSWER_METRICS",
+    "INFERENCE_METRICS",
     "METRICS",
     "SHARED_METRICS",
-    "Built",
+    "BuiltScenario",
     "Entry",
     "GraphPiece",
     "Operand",
     "ShardedGraph",
     "Verification",
-    "layouts",
-    "planned",
-    "predicted",
-    "prepare",
+    "build_scenario",
+    "effective_strategies_of",
+    "layouts_document",
+    "planned_documents",
+    "predict_layouts",
     "simulate",
-    "strategies",
     "verify",
 ]

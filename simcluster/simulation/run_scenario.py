@@ -11,8 +11,14 @@ from simcluster.analysis import LazyTrace, inference_figures, prefill_flops
 from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
-from simcluster.simulation.compose import Built, prepare, tenancy, timed, together
-from simcluster.simulation.views import documents
+from simcluster.simulation.compose import (
+    BuiltScenario,
+    build_scenario,
+    run_alone,
+    simulate_tenants,
+    summarise_tenants,
+)
+from simcluster.simulation.views import documents_of
 from simcluster.trace import WALL_TIME, Run, Table
 
 
@@ -24,27 +30,27 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     fit into memory is a result, not an error.
     """
     began = time.perf_counter()
-    found = carry_out(prepare(scenario, unfold=unfold), unfold=unfold, progress=progress)
+    found = run_built(build_scenario(scenario, unfold=unfold), unfold=unfold, progress=progress)
     found.documents["summary"][WALL_TIME] = time.perf_counter() - began
     return found
 
 
-def carry_out(built: Built, *, unfold: bool = False, progress: Progress | None = None) -> Run:
+def run_built(built: BuiltScenario, *, unfold: bool = False, progress: Progress | None = None) -> Run:
     """The run of what was built, its classes being as they are; with ``unfold`` tenants share links so."""
     try:
-        lodgers = together(built, unfold=unfold, progress=progress) if built.tenants else []
-        timing = lodgers[0].timing if lodgers else timed(built, progress)
+        lodgers = simulate_tenants(built, unfold=unfold, progress=progress) if built.tenants else []
+        timing = lodgers[0].timing if lodgers else run_alone(built, progress)
     except SimclusterError as error:
         raise built.scenario.located(error) from None
     built = lodgers[0].built if lodgers else built
     trace = LazyTrace(built.placed, built.plan.num_stages, timing)
-    made = documents(built, timing, trace.memory, trace.waits)
-    made["summary"] |= tenancy(lodgers)
+    made = documents_of(built, timing, trace.memory, trace.waits)
+    made["summary"] |= summarise_tenants(lodgers)
     made["summary"] |= _inference(built, trace)
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), made)
 
 
-def _inference(built: Built, trace: LazyTrace) -> dict[str, Any]:
+def _inference(built: BuiltScenario, trace: LazyTrace) -> dict[str, Any]:
     """What the summary of an inference says besides; nothing of a training."""
     plan = built.plan
     if plan.generation is None:
@@ -60,7 +66,7 @@ def _inference(built: Built, trace: LazyTrace) -> dict[str, Any]:
     )
 
 
-def _ranks(built: Built) -> Table:
+def _ranks(built: BuiltScenario) -> Table:
     """The class of every rank, and the next rank along the pipeline (-1: none)."""
     mesh, axis = built.program.mesh, built.program.stage_axis
     following = np.full(mesh.num_ranks, -1, dtype=np.int32)

@@ -1,23 +1,23 @@
 """What a simulation records: tables of columns, documents, and the file that holds both."""
 
-from simcluster.trace.atomic_files import atomic, write_file
-from simcluster.trace.lazy_recording import Asked
+from simcluster.trace.atomic_files import atomic_path, write_file
+from simcluster.trace.lazy_recording import LazyRecording
 from simcluster.trace.recording import COMPUTE, Recording
-from simcluster.trace.run import WALL_TIME, Run, moves
-from simcluster.trace.slowed_kernels import stretch
-from simcluster.trace.table import Table, concatenated, joined
+from simcluster.trace.run import WALL_TIME, Run, moves_data
+from simcluster.trace.slowed_kernels import stretch_kernels
+from simcluster.trace.table import Table, concatenate_tables, join_tables
 
 __all__ = [
     "COMPUTE",
     "WALL_TIME",
-    "Asked",
+    "LazyRecording",
     "Recording",
     "Run",
     "Table",
-    "atomic",
-    "concatenated",
-    "joined",
-    "moves",
-    "stretch",
+    "atomic_path",
+    "concatenate_tables",
+    "join_tables",
+    "moves_data",
+    "stretch_kernels",
     "write_file",
 ]

@@ -13,7 +13,7 @@ from simcluster.errors import TraceError
 
 
 @contextmanager
-def atomic(path: str | Path) -> Iterator[Path]:
+def atomic_path(path: str | Path) -> Iterator[Path]:
     """A path to write to instead of ``path``; the file takes its place at the end, or nothing does.
 
     A link keeps pointing where it points. A device or a pipe (``/dev/stdout``) is written to directly. Raises
@@ -41,7 +41,7 @@ def atomic(path: str | Path) -> Iterator[Path]:
 def write_file(path: str | Path, pieces: Iterable[bytes]) -> None:
     """Writes a file piece by piece, complete or not at all. Raises TraceError if it cannot."""
     try:
-        with atomic(path) as partial, partial.open("wb") as file:
+        with atomic_path(path) as partial, partial.open("wb") as file:
             file.writelines(pieces)
     except OSError as error:
         raise TraceError(f"cannot write {path}: {error.strerror or error}") from error

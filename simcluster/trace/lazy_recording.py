@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.errors import TraceError
-from simcluster.trace.recording import Recording, refuse_many
+from simcluster.trace.recording import Recording, check_span_count
 from simcluster.trace.table import Table
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Asked:
+class LazyRecording:
     """Gives of each class what a ``Recording`` of all would.
 
     ``record`` makes the recording of some classes; ``alike`` [classes] has for each one that runs the same
@@ -72,7 +72,7 @@ class Asked:
         """The spans of some classes or of all, one class after the other; TraceError if they are too many."""
         if classes is None:
             return self.whole.table()
-        refuse_many(len(classes), int(self.sizes[np.array(classes, dtype=np.int64)].sum()))
+        check_span_count(len(classes), int(self.sizes[np.array(classes, dtype=np.int64)].sum()))
         # Examples of all scripts come first: so operators have the same numbers whatever is asked for.
         examples = self._examples[0]
         made = self.record([*examples, *classes])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.errors import TraceError
-from simcluster.trace.slowed_kernels import stretch
+from simcluster.trace.slowed_kernels import stretch_kernels
 from simcluster.trace.table import Table
 
 Ints = NDArray[np.int64]
@@ -119,7 +119,7 @@ class Recording:
         """
         chosen = range(len(self.classes)) if classes is None else classes
         count = int(self.sizes[np.array(chosen, dtype=np.int64)].sum())
-        refuse_many(len(chosen), count)
+        check_span_count(len(chosen), count)
         return self._named(_joined([self._of_class(index) for index in chosen]))
 
     def _named(self, columns: Mapping[str, Column]) -> Table:
@@ -172,7 +172,7 @@ class Recording:
         kernels = streams == self.codes.index("stream", COMPUTE)
         begun = self.segments["start"][entry[:, kernels]] + self.prices["offset"][price][kernels]
         over = begun + self.prices["duration"][price][kernels]
-        stretch(self.stretched, entry[:, kernels], self.codes["entry"][mine][kernels], begun, over)
+        stretch_kernels(self.stretched, entry[:, kernels], self.codes["entry"][mine][kernels], begun, over)
         starts[:, kernels] = arrivals[:, kernels] = begun
         ends[:, kernels] = over
         moves = entry[:, ~kernels]
@@ -214,7 +214,7 @@ class Recording:
         return list(numbers), labels
 
 
-def refuse_many(classes: int, count: int) -> None:
+def check_span_count(classes: int, count: int) -> None:
     """Raises TraceError if so many spans, of so many classes, are too many for one table."""
     if count > MOST_SPANS:
         raise TraceError(

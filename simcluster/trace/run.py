@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from simcluster import units
 from simcluster.document import Refused, check_readable
 from simcluster.errors import TraceError
-from simcluster.trace.atomic_files import atomic
-from simcluster.trace.lazy_recording import Asked
+from simcluster.trace.atomic_files import atomic_path
+from simcluster.trace.lazy_recording import LazyRecording
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.table import Table
 
@@ -44,7 +44,7 @@ class Run:
     what is recorded of a class is made when it is asked for.
     """
 
-    recording: Recording | Asked
+    recording: Recording | LazyRecording
     memory: Table
     waits: Table
     ranks: Table
@@ -67,7 +67,7 @@ class Run:
     @property
     def transfers(self) -> Table:
         """The spans that move data between devices."""
-        return self.spans.where(moves(self.spans))
+        return self.spans.where(moves_data(self.spans))
 
     def classes_of(self, ranks: Iterable[int]) -> dict[int, int]:
         """Each of these ranks with its class, in order; TraceError if there is no such rank."""
@@ -80,7 +80,7 @@ class Run:
     @property
     def storable(self) -> bool:
         """Whether a file holds the whole run: not where very many classes are recorded when asked for."""
-        return not (isinstance(self.recording, Asked) and self.recording.too_many)
+        return not (isinstance(self.recording, LazyRecording) and self.recording.too_many)
 
     def save(self, path: str | Path) -> None:
         """Writes the whole run to one file, complete or not at all; equal runs give equal bytes.
@@ -90,7 +90,7 @@ class Run:
         whole = self.recording.whole
         try:
             with (
-                atomic(path) as partial,
+                atomic_path(path) as partial,
                 zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
             ):
                 _put(archive, "format.json", orjson.dumps({"simcluster_run": FORMAT}))
@@ -132,7 +132,7 @@ _TABLES = ("memory", "waits", "ranks")
 _RECORDED = tuple(each.name for each in fields(Recording))
 
 
-def moves(spans: Table) -> NDArray[np.bool_]:
+def moves_data(spans: Table) -> NDArray[np.bool_]:
     """Which of the spans move data between devices."""
     found: NDArray[np.bool_] = spans["kind"] != spans.index("kind", COMPUTE)
     return found

@@ -12,7 +12,9 @@ from simcluster.trace.table import Table
 Ints = NDArray[np.int64]
 
 
-def stretch(stretched: Table, entries: Ints, of_kernel: NDArray[Any], starts: Ints, ends: Ints) -> None:
+def stretch_kernels(
+    stretched: Table, entries: Ints, of_kernel: NDArray[Any], starts: Ints, ends: Ints
+) -> None:
     """Puts right the starts and ends [executions, kernels] of a code's kernels.
 
     ``stretched`` has entry, start and end of every kernel of the entries that were slowed, by entry, in

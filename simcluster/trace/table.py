@@ -100,13 +100,13 @@ class _Deferred(Table):
         return found
 
 
-def concatenated(tables: Sequence[Table], names: Mapping[str, Sequence[str]]) -> Table:
+def concatenate_tables(tables: Sequence[Table], names: Mapping[str, Sequence[str]]) -> Table:
     """Tables with the same columns one after the other; their name columns already share ``names``."""
     keys = tables[0].columns if tables else {}
     return Table({key: np.concatenate([table.columns[key] for table in tables]) for key in keys}, names)
 
 
-def joined(tables: Sequence[Table]) -> Table:
+def join_tables(tables: Sequence[Table]) -> Table:
     """Tables with the same columns one after the other, whatever their numbers of names stand for."""
     told: dict[str, list[str]] = {}
     parts = []
@@ -119,4 +119,4 @@ def joined(tables: Sequence[Table]) -> Table:
                 places = np.array([known.index(name) for name in names], dtype=table[key].dtype)
                 columns[key] = places[table[key]]
         parts.append(Table(columns))
-    return concatenated(parts, told)
+    return concatenate_tables(parts, told)

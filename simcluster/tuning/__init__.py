@@ -2,8 +2,8 @@
 simulated is handed in.
 """
 
-from simcluster.tuning.bucket_search import searched
-from simcluster.tuning.offload_search import offloaded
-from simcluster.tuning.recompute_search import fitted
+from simcluster.tuning.bucket_search import search_buckets
+from simcluster.tuning.offload_search import search_offload
+from simcluster.tuning.recompute_search import search_recompute
 
-__all__ = ["fitted", "offloaded", "searched"]
+__all__ = ["search_buckets", "search_offload", "search_recompute"]

@@ -16,19 +16,28 @@ from itertools import chain, pairwise
 import numpy as np
 
 from simcluster.cluster import Cluster, nanoseconds
-from simcluster.layout import Kind, Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.model import Phase
 from simcluster.plan import ALONE, BucketCost, Buckets, Fusion, ReadyTimes, movement_cost
 from simcluster.plan import MovementCost as Price
-from simcluster.program import BACKWARD, FORWARD, PREPARE, REDUCE, Action, Part, crossing_ties, unit_parts
-from simcluster.tuning.trial_run import Probe, StageProbe
+from simcluster.program import (
+    BACKWARD,
+    FORWARD,
+    PREPARE,
+    REDUCE,
+    BucketMember,
+    InstructionKind,
+    crossing_ties,
+    unit_bucket_members,
+)
+from simcluster.tuning.trial_run import StageTrialRun, TrialRun
 
-Group = Sequence["Traveller"]
+Group = Sequence["BucketItem"]
 """What may travel together on a stage, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class BestBuckets:
     """The buffers behind which buckets of an operation end that are best for measured times, and what may
     travel together, by stage.
     """
@@ -70,7 +79,7 @@ def _filled(group: Group, buckets: Buckets) -> list[list[int]]:
     )
 
 
-def best_buckets(alone: Probe, usual: Probe, cluster: Cluster, operation: str) -> Best:
+def best_buckets(alone: TrialRun, usual: TrialRun, cluster: Cluster, operation: str) -> BestBuckets:
     """The buckets of an operation that are best for the times of two runs.
 
     What is reduced once per step delays nothing but the updates: its times are those of a run in which every
@@ -88,11 +97,11 @@ def best_buckets(alone: Probe, usual: Probe, cluster: Cluster, operation: str) -
         found.append(tuple(group for group, _ in lines))
         for group, line in lines:
             behind.update(group[end - 1].buffer for end in line.best_ends())
-    return Best(frozenset(behind), tuple(found))
+    return BestBuckets(frozenset(behind), tuple(found))
 
 
 @dataclass(frozen=True, slots=True)
-class Traveller:
+class BucketItem:
     """A gradient or weight: its instance, its buffer and the bytes of that, when it is ready (ns), and the
     collectives on its way with their bytes.
     """
@@ -108,7 +117,9 @@ _Key = tuple[object, ...]
 _Lines = Iterator[tuple[Group, ReadyTimes]]
 
 
-def _lines(alone: StageProbe, usual: StageProbe, fusion: Fusion, operation: str, price: Price) -> _Lines:
+def _lines(
+    alone: StageTrialRun, usual: StageTrialRun, fusion: Fusion, operation: str, price: Price
+) -> _Lines:
     """What may travel together on a stage by an operation, in its order, as lines."""
     if operation == "all_gather":
         for phase in (Phase.BEGIN, Phase.GATHER, Phase.REGATHER):
@@ -145,7 +156,7 @@ def _cost(travellers: Group, price: Price) -> BucketCost:
 # -- gradients --------------------------------------------------------------------------------------------
 
 
-def _gradients(groups: Mapping[_Key, list[Traveller]], stage: StageProbe, price: Price) -> _Lines:
+def _gradients(groups: Mapping[_Key, list[BucketItem]], stage: StageTrialRun, price: Price) -> _Lines:
     """Gradients that may travel together, with the updates that wait for them."""
     busy, updates = stage.updates()
     for travellers in groups.values():
@@ -157,10 +168,10 @@ def _gradients(groups: Mapping[_Key, list[Traveller]], stage: StageProbe, price:
         yield travellers, ReadyTimes(_ascending(travellers), behind, busy, _cost(travellers, price))
 
 
-def _reduced(stage: StageProbe, fusion: Fusion, operation: str) -> Mapping[_Key, list[Traveller]]:
+def _reduced(stage: StageTrialRun, fusion: Fusion, operation: str) -> Mapping[_Key, list[BucketItem]]:
     """Steps and fusion id -> the gradients that are reduced once per step and may travel together."""
     parameters = _parameters(stage)
-    found: defaultdict[_Key, list[Traveller]] = defaultdict(list)
+    found: defaultdict[_Key, list[BucketItem]] = defaultdict(list)
     for place, _, code in stage.runs(REDUCE):
         moved = [(index, each) for index, each in enumerate(code.instructions) if each.group]
         slot = code.slots[code.instructions[0].calls[0].inputs[0]]
@@ -169,7 +180,7 @@ def _reduced(stage: StageProbe, fusion: Fusion, operation: str) -> Mapping[_Key,
             for _, each in moved
             if isinstance(movement := each.calls[0].operator, Movement)
         )
-        scattered = any(movement.kind is Kind.REDUCE_SCATTER for movement, _ in steps)
+        scattered = any(movement.kind is MovementKind.REDUCE_SCATTER for movement, _ in steps)
         if slot.name not in parameters or operation != ("reduce_scatter" if scattered else "all_reduce"):
             continue
         owner, parameter = parameters[slot.name]
@@ -177,11 +188,11 @@ def _reduced(stage: StageProbe, fusion: Fusion, operation: str) -> Mapping[_Key,
         if number != ALONE:
             ready = stage.ready(place, moved[0][0])
             key = (*(movement for movement, _ in steps), number)
-            found[key].append(Traveller(owner, slot.name, slot.type.num_bytes, ready, steps))
+            found[key].append(BucketItem(owner, slot.name, slot.type.num_bytes, ready, steps))
     return found
 
 
-def _parameters(stage: StageProbe) -> Mapping[str, tuple[str, str]]:
+def _parameters(stage: StageTrialRun) -> Mapping[str, tuple[str, str]]:
     """Buffer of a gradient -> the instance that updates its parameter, and the name under which that counts.
 
     Those tied to other stages are no part of any bucket.
@@ -199,33 +210,33 @@ def _parameters(stage: StageProbe) -> Mapping[str, tuple[str, str]]:
     return found
 
 
-def _scattered(stage: StageProbe, fusion: Fusion) -> Mapping[_Key, list[Traveller]]:
+def _scattered(stage: StageTrialRun, fusion: Fusion) -> Mapping[_Key, list[BucketItem]]:
     """What is equal for them -> sharded gradients that may travel together, ready as in the last backward."""
     carriers = stage.carriers(str(Phase.SCATTER))
-    found: defaultdict[_Key, list[Traveller]] = defaultdict(list)
+    found: defaultdict[_Key, list[BucketItem]] = defaultdict(list)
     for part in _parts(stage, fusion, Phase.SCATTER):
         ready = stage.ready(*carriers[part.buffer][-1])
         found[part.key].append(_traveller(part, ready))
     return found
 
 
-def _traveller(part: Part, ready: int) -> Traveller:
-    return Traveller(part.instance, part.buffer, part.num_bytes, ready, part.steps)
+def _traveller(part: BucketMember, ready: int) -> BucketItem:
+    return BucketItem(part.instance, part.buffer, part.num_bytes, ready, part.steps)
 
 
-def _parts(stage: StageProbe, fusion: Fusion, phase: Phase) -> list[Part]:
+def _parts(stage: StageTrialRun, fusion: Fusion, phase: Phase) -> list[BucketMember]:
     """What travels in a phase, but for what does so alone."""
     plan = stage.run.plan
     backward = phase in (Phase.REGATHER, Phase.SCATTER)
     users = stage.instances[:: -1 if backward else 1]
-    parts = unit_parts(plan.graph, users, phase, fusion, plan.mesh, stage.part.buffer)
+    parts = unit_bucket_members(plan.graph, users, phase, fusion, plan.mesh, stage.part.buffer)
     return [part for part in parts if not part.alone]
 
 
 # -- weights ----------------------------------------------------------------------------------------------
 
 
-def _weights(stage: StageProbe, fusion: Fusion, phase: Phase, price: Price) -> _Lines:
+def _weights(stage: StageTrialRun, fusion: Fusion, phase: Phase, price: Price) -> _Lines:
     """Weights that may travel together, with the kernels of the first pass that wait for them."""
     parts = _parts(stage, fusion, phase)
     if not parts:
@@ -233,7 +244,7 @@ def _weights(stage: StageProbe, fusion: Fusion, phase: Phase, price: Price) -> _
     carriers = stage.carriers(str(phase))
     last = max(carriers[part.buffer][-1][0] for part in parts)
     busy, needed, over = _readers(stage, {part.buffer for part in parts}, phase, last)
-    groups: defaultdict[_Key, list[Part]] = defaultdict(list)
+    groups: defaultdict[_Key, list[BucketMember]] = defaultdict(list)
     for part in parts:
         if part.buffer in needed:
             groups[part.key].append(part)
@@ -250,7 +261,7 @@ def _weights(stage: StageProbe, fusion: Fusion, phase: Phase, price: Price) -> _
 
 
 def _readers(
-    stage: StageProbe, buffers: set[str], phase: Phase, last: int
+    stage: StageTrialRun, buffers: set[str], phase: Phase, last: int
 ) -> tuple[int, dict[str, int], int]:
     """Of the pass for which the gather in ``last`` place is: when the kernels before it are over, how much
     kernel time of it lies before the first reader of each buffer, and all of it (ns).
@@ -263,7 +274,7 @@ def _readers(
     for _, execution, code in runs:
         # The kernels of a code begin when all that they read of others is there.
         for each in code.instructions:
-            for slot in each.reads if each.action is Action.COMPUTE else ():
+            for slot in each.reads if each.action is InstructionKind.COMPUTE else ():
                 name = stage.part.buffer(execution.instance, code.slots[slot].name)
                 if name in buffers:
                     needed.setdefault(name, passed)

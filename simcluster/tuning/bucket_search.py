@@ -22,17 +22,17 @@ from dataclasses import dataclass, field, replace
 from simcluster import units
 from simcluster.analysis import MemoryRule
 from simcluster.cluster import Cluster
-from simcluster.plan import AUTO_MB, MB, SINGLE, Buckets, Fusion, Plan
+from simcluster.plan import AUTO_MB, MB, SINGLE_BUCKET, Buckets, Fusion, Plan
 from simcluster.program import HostCalls, Program
 from simcluster.tuning.bucket_ready_times import best_buckets
-from simcluster.tuning.trial_run import Probe
+from simcluster.tuning.trial_run import TrialRun
 
 Lower = Callable[[Plan], Program]
 
 _USUAL: Mapping[str, Buckets | None] = {
     f"{AUTO_MB} MB": Buckets(AUTO_MB * MB),
     "one bucket": Buckets(),
-    "none fused": SINGLE,
+    "none fused": SINGLE_BUCKET,
     "the profile's": None,
     "two layers": Buckets(units=2),
 }
@@ -45,7 +45,7 @@ Choice = tuple[tuple[str, Buckets | None], ...]
 """(operation, its buckets; None: the profile's) of every operation that is searched."""
 
 
-def searched(
+def search_buckets(
     plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls, rule: MemoryRule, *, search: bool = True
 ) -> Plan:
     """The plan with the buckets of the fastest step, and a note on what was compared; as it is if it leaves
@@ -97,7 +97,7 @@ class _Search:
 
     def best(self) -> Plan:
         """The best of all that was tried."""
-        alone, usual = self._run(self._all(SINGLE)), self._run(self._all(None))
+        alone, usual = self._run(self._all(SINGLE_BUCKET)), self._run(self._all(None))
         self.lines = {
             operation: best_buckets(alone, usual, self.cluster, operation)
             for operation in self.fusion.searched
@@ -149,10 +149,10 @@ class _Search:
             self._run(choice)
         return self.known[choice]
 
-    def _run(self, choice: Choice) -> Probe:
+    def _run(self, choice: Choice) -> TrialRun:
         """A step with some buckets."""
         plan = _with_buckets(self.plan, self.fusion, dict(choice))
-        probe = Probe.of(plan, self.lower(plan), self.cluster, self.host)
+        probe = TrialRun.of(plan, self.lower(plan), self.cluster, self.host)
         excess = max(0, *probe.excesses(self.cluster, self.rule).values())
         self.known[choice] = _Trial(plan, excess, probe.timing.end, probe.timing.num_events)
         return probe

@@ -19,7 +19,7 @@ from simcluster.cluster import Cluster
 from simcluster.errors import PlanError
 from simcluster.plan import CATEGORIES, CategorySpec, OffloadSpec, Plan
 from simcluster.program import HostCalls, Program, Scope
-from simcluster.tuning.trial_run import Probe
+from simcluster.tuning.trial_run import TrialRun
 
 Make = Callable[[OffloadSpec], Plan]
 
@@ -27,7 +27,7 @@ PARTS = 16
 """Shares of a category that are tried are multiples of one such part."""
 
 
-def offloaded(
+def search_offload(
     spec: OffloadSpec,
     make: Make,
     cluster: Cluster,
@@ -63,7 +63,7 @@ class _Trial:
     """What leaves, and by how much the fullest device is over its limit then."""
 
     shares: Shares
-    probe: Probe
+    probe: TrialRun
     excess: int
 
 
@@ -83,7 +83,7 @@ class _Search:
         if nothing.excess <= 0:
             return _noted(nothing.probe.plan, "everything fits, so nothing leaves the devices")
         gone: dict[str, int] = {}
-        for category in idle_longest(nothing.probe):
+        for category in by_idle_time(nothing.probe):
             found = self._possible({**gone, category: PARTS})
             if found is None:
                 continue
@@ -118,7 +118,7 @@ class _Search:
             for name, parts in shares.items()
         }
         plan = self.make(self.spec.model_copy(update={"auto": False, **chosen}))
-        probe = Probe.of(plan, self.lower(plan), self.cluster, self.host(plan))
+        probe = TrialRun.of(plan, self.lower(plan), self.cluster, self.host(plan))
         excess = max(
             lacking + (memory - self.rule.headroom) - self._limit(memory)
             for stage, lacking in probe.excesses(self.cluster, self.rule).items()
@@ -127,7 +127,7 @@ class _Search:
         self.tried.append(_Trial(shares, probe, excess))
         return self.tried[-1]
 
-    def _rank(self, probe: Probe, stage: int) -> int:
+    def _rank(self, probe: TrialRun, stage: int) -> int:
         """A rank of a stage."""
         return next(rank for rank in probe.classes.representatives if probe.program.stage_of(rank) == stage)
 
@@ -148,7 +148,7 @@ class _Search:
         return _noted(trial.probe.plan, f"{chosen}; {len(self.tried)} plans tried")
 
 
-def idle_longest(probe: Probe) -> list[str]:
+def by_idle_time(probe: TrialRun) -> list[str]:
     """The categories that can be offloaded, by how long their bytes lie idle at a stretch, longest first."""
     weight: defaultdict[str, float] = defaultdict(float)
     size: defaultdict[str, int] = defaultdict(int)

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 
 from simcluster.layout import Mesh, Movement
 from simcluster.model import Block, Node, Phase
-from simcluster.plan import SUFFIX, local_bytes, selected
+from simcluster.plan import SUFFIX, local_bytes, recompute_in_block
 
 Operators = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class RecomputeOption:
     """Operators to recompute in a layer; ``whole``: its whole forward. What that saves, and takes (ns)."""
 
     operators: Operators
@@ -30,11 +30,13 @@ class Rung:
     whole: bool = False
 
 
-WHOLE = Rung(frozenset(), 1, 1, whole=True)
+WHOLE = RecomputeOption(frozenset(), 1, 1, whole=True)
 """The whole layer, where there is nothing else to choose from: what it saves is a unit of its own."""
 
 
-def ladder(block: Block, spent: Mapping[str, int], mesh: Mesh, *, collectives: bool = True) -> list[Rung]:
+def recompute_options_of(
+    block: Block, spent: Mapping[str, int], mesh: Mesh, *, collectives: bool = True
+) -> list[RecomputeOption]:
     """What to recompute of a sharded block that keeps everything, the cheapest first.
 
     ``spent`` has the nanoseconds of its forward nodes by name.
@@ -51,7 +53,7 @@ class _Ladder:
     sources: dict[str, list[Node]] = field(default_factory=lambda: defaultdict(list))
     makers: dict[str, Node] = field(default_factory=dict)
 
-    def rungs(self) -> Iterator[Rung]:
+    def rungs(self) -> Iterator[RecomputeOption]:
         """The sets as they grow."""
         forward = list(self.block.phase(Phase.FORWARD))
         for node in forward:
@@ -59,7 +61,7 @@ class _Ladder:
             if not isinstance(node.operator, Movement):
                 self.sources[node.source].append(node)
         everything = _kept(self.block, self.mesh)
-        before = Rung(frozenset(), 0, 0)
+        before = RecomputeOption(frozenset(), 0, 0)
         while True:
             found = [
                 rung
@@ -72,18 +74,20 @@ class _Ladder:
                 break
             before = min(found, key=lambda rung: (rung.spent - before.spent) / (rung.saved - before.saved))
             yield before
-        whole = selected(self.block, frozenset(node.name for node in forward), collectives=self.collectives)
+        whole = recompute_in_block(
+            self.block, frozenset(node.name for node in forward), collectives=self.collectives
+        )
         names = [node.name for node in forward] if self.collectives else _copied(whole)
         spent = sum(self.spent.get(name, 0) for name in names)
-        yield Rung(frozenset(), everything - _kept(whole, self.mesh), spent, whole=True)
+        yield RecomputeOption(frozenset(), everything - _kept(whole, self.mesh), spent, whole=True)
 
-    def _rung(self, operators: Operators, everything: int) -> Rung:
+    def _rung(self, operators: Operators, everything: int) -> RecomputeOption:
         nodes = frozenset(node.name for source in operators for node in self.sources[source])
-        block = selected(self.block, nodes, collectives=self.collectives)
+        block = recompute_in_block(self.block, nodes, collectives=self.collectives)
         spent = sum(self.spent.get(name, 0) for name in _copied(block))
-        return Rung(operators, everything - _kept(block, self.mesh), spent)
+        return RecomputeOption(operators, everything - _kept(block, self.mesh), spent)
 
-    def _with_inputs(self, source: str, before: Rung) -> Operators:
+    def _with_inputs(self, source: str, before: RecomputeOption) -> Operators:
         """An operator with those that make what it reads and nobody keeps."""
         found = {source}
         waiting = [value for node in self.sources[source] for value in node.inputs]
@@ -125,9 +129,9 @@ def _kept(block: Block, mesh: Mesh) -> int:
     return total
 
 
-def _hull(rungs: list[Rung]) -> list[Rung]:
+def _hull(rungs: list[RecomputeOption]) -> list[RecomputeOption]:
     """Those of which none is beaten by a mixture of two others, nothing being one of them."""
-    hull = [Rung(frozenset(), 0, 0)]
+    hull = [RecomputeOption(frozenset(), 0, 0)]
     for rung in sorted(rungs, key=lambda each: (each.saved, -each.spent)):
         if rung.saved <= hull[-1].saved and rung.spent >= hull[-1].spent:
             continue
@@ -137,6 +141,6 @@ def _hull(rungs: list[Rung]) -> list[Rung]:
     return hull[1:]
 
 
-def _slope(low: Rung, high: Rung) -> float:
+def _slope(low: RecomputeOption, high: RecomputeOption) -> float:
     """Nanoseconds for every byte more that is saved."""
     return (high.spent - low.spent) / max(1, high.saved - low.saved)

@@ -19,8 +19,8 @@ from simcluster.cluster import Cluster
 from simcluster.model import Block
 from simcluster.plan import Layers, Plan, RecomputeSpec
 from simcluster.program import FORWARD, HostCalls, Program
-from simcluster.tuning.recompute_options import WHOLE, Rung, ladder
-from simcluster.tuning.trial_run import Probe
+from simcluster.tuning.recompute_options import WHOLE, RecomputeOption, recompute_options_of
+from simcluster.tuning.trial_run import TrialRun
 
 Make = Callable[[RecomputeSpec], Plan]
 
@@ -28,7 +28,7 @@ Positions = tuple[int, ...]
 """How far every stage has climbed: its layers have taken so many rungs, the first ones first."""
 
 
-def fitted(
+def search_recompute(
     spec: RecomputeSpec,
     make: Make,
     cluster: Cluster,
@@ -75,7 +75,7 @@ class _Search:
     host: Callable[[Plan], HostCalls]
     rule: MemoryRule
     stages: list[list[str]] = field(default_factory=list)
-    ladders: dict[str, list[Rung]] = field(default_factory=dict)
+    ladders: dict[str, list[RecomputeOption]] = field(default_factory=dict)
     known: dict[RecomputeSpec, _Trial] = field(default_factory=dict)
 
     def best(self) -> Plan:
@@ -94,9 +94,9 @@ class _Search:
         found = min(chosen, whole, key=lambda trial: trial.rank)
         return self._noted(found, self._told(found, whole, nothing))
 
-    def _ladders(self, probe: Probe) -> Sequence[tuple[str, list[Rung]]]:
+    def _ladders(self, probe: TrialRun) -> Sequence[tuple[str, list[RecomputeOption]]]:
         """Layer -> its ways to save memory."""
-        known: dict[str, list[Rung]] = {}
+        known: dict[str, list[RecomputeOption]] = {}
         found = []
         graph = probe.plan.graph
         for stage in probe.stages():
@@ -114,7 +114,9 @@ class _Search:
                         for call in each.calls
                     }
                     mesh = probe.plan.mesh
-                    known[block.name] = ladder(block, spent, mesh, collectives=self.spec.collectives)
+                    known[block.name] = recompute_options_of(
+                        block, spent, mesh, collectives=self.spec.collectives
+                    )
                 found.append((instance.name, known[block.name]))
         return found
 
@@ -172,7 +174,7 @@ class _Search:
         rungs = [self._rung(stage, index, position) for index in range(len(self.stages[stage]))]
         return sum(rung.saved for rung in rungs if rung is not None)
 
-    def _rung(self, stage: int, index: int, position: int) -> Rung | None:
+    def _rung(self, stage: int, index: int, position: int) -> RecomputeOption | None:
         """What a layer of a stage has taken at a position."""
         names = self.stages[stage]
         rounds, further = divmod(position, len(names))
@@ -186,9 +188,9 @@ class _Search:
         spec = self._spec(at)
         return self.known[spec] if spec in self.known else self._run(spec)[0]
 
-    def _run(self, spec: RecomputeSpec) -> tuple[_Trial, Probe]:
+    def _run(self, spec: RecomputeSpec) -> tuple[_Trial, TrialRun]:
         plan = self.make(spec)
-        probe = Probe.of(plan, self.lower(plan), self.cluster, self.host(plan))
+        probe = TrialRun.of(plan, self.lower(plan), self.cluster, self.host(plan))
         excesses = probe.excesses(self.cluster, self.rule)
         excess = tuple(excesses[stage] for stage in range(plan.num_stages))
         self.known[spec] = _Trial(spec, plan, probe.timing.end, excess)

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import MemoryRule, instruction_times, memory
+from simcluster.analysis import MemoryRule, build_allocation_table, instruction_times
 from simcluster.cluster import Cluster
 from simcluster.engine import ClassTiming, Timing, classes_on_links, run
 from simcluster.model import Instance
@@ -21,29 +21,29 @@ from simcluster.program import (
     NORM,
     REDUCE,
     UPDATE,
-    Action,
-    Classes,
-    Code,
-    Execution,
+    BlockExecution,
     HostCalls,
-    PartProgram,
+    InstructionBlock,
+    InstructionKind,
     Program,
+    RankClasses,
+    StageProgram,
 )
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Probe:
+class TrialRun:
     """A run of a plan."""
 
     plan: Plan
     program: Program
-    classes: Classes
+    classes: RankClasses
     timing: Timing
 
     @classmethod
-    def of(cls, plan: Plan, program: Program, cluster: Cluster, host: HostCalls) -> Probe:
+    def of(cls, plan: Plan, program: Program, cluster: Cluster, host: HostCalls) -> TrialRun:
         """A step of a plan, whose Program is given, by itself on a cluster."""
         classes, fabric = classes_on_links(program, cluster, plan.algorithms)
         timing = run(
@@ -70,27 +70,29 @@ class Probe:
             rank = self.classes.representatives[index]
             device = cluster.device(rank)
             mine = self.timing.classes[index]
-            account = memory(self.program, [part], [device], [mine], [instruction_times(mine)])
+            account = build_allocation_table(
+                self.program, [part], [device], [mine], [instruction_times(mine)]
+            )
             lacking = rule.use(account, device.memory).lacking
             stage = self.program.stage_of(rank)
             found[stage] = max(lacking, found.get(stage, lacking))
         return found
 
-    def stages(self) -> Iterator[StageProbe]:
+    def stages(self) -> Iterator[StageTrialRun]:
         """What each stage did, first to last."""
         for stage in range(self.plan.num_stages):
-            yield StageProbe(self, stage)
+            yield StageTrialRun(self, stage)
 
 
 @dataclass(frozen=True)
-class StageProbe:
+class StageTrialRun:
     """What the ranks of one stage did, of those that train most micro-batches."""
 
-    run: Probe
+    run: TrialRun
     stage: int
 
     @cached_property
-    def part(self) -> PartProgram:
+    def part(self) -> StageProgram:
         """What they run."""
         return self.run.program.parts[self.run.program.fullest(self.stage)]
 
@@ -107,7 +109,7 @@ class StageProbe:
         """The instances of blocks on the stage, in the order of the forward pass."""
         return [each for each in self.run.plan.graph.instances if each.stage == self.stage]
 
-    def runs(self, *phases: str) -> Iterator[tuple[int, Execution, Code]]:
+    def runs(self, *phases: str) -> Iterator[tuple[int, BlockExecution, InstructionBlock]]:
         """(place, execution, code) of everything in some phases, in program order."""
         for place, execution in enumerate(self.part.executions):
             code = self.run.program.codes[execution.code]
@@ -119,7 +121,7 @@ class StageProbe:
         found: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for place, execution, code in self.runs(*phases):
             for index, each in enumerate(code.instructions):
-                if each.action is Action.COLLECTIVE:
+                if each.action is InstructionKind.COLLECTIVE:
                     for slot in (*each.reads, *each.writes):
                         name = self.part.buffer(execution.instance, code.slots[slot].name)
                         found[name].append((place, index))
@@ -135,7 +137,9 @@ class StageProbe:
 
     def spent(self, code: int) -> Ints:
         """What each kernel of a code takes on the slowest rank (ns); 0 for what is no kernel."""
-        kernels = [each.action is Action.COMPUTE for each in self.run.program.codes[code].instructions]
+        kernels = [
+            each.action is InstructionKind.COMPUTE for each in self.run.program.codes[code].instructions
+        ]
         durations = [np.asarray(each.codes[code].duration) for each in self.members]
         spent: Ints = np.where(kernels, np.max(durations, axis=0), 0)
         return spent

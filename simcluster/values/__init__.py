@@ -1,19 +1,19 @@
 """A Program on arrays: replayed in a trace's order on every simulated device, compared with one device."""
 
-from simcluster.values.comparison import Comparison, Tolerance, compare, compare_generated
+from simcluster.values.comparison import TensorComparison, ValueTolerance, compare_generated, compare_training
 from simcluster.values.generation_oracle import GenerationOracle
 from simcluster.values.oracle import Oracle, StepValues
 from simcluster.values.replay import Replay
-from simcluster.values.source import Source
+from simcluster.values.source import SeededData
 
 __all__ = [
-    "Comparison",
     "GenerationOracle",
     "Oracle",
     "Replay",
-    "Source",
+    "SeededData",
     "StepValues",
-    "Tolerance",
-    "compare",
+    "TensorComparison",
+    "ValueTolerance",
     "compare_generated",
+    "compare_training",
 ]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simcluster.errors import SimulationError
-from simcluster.model import Array, Place
+from simcluster.model import Array, MemoryPlace
 from simcluster.program import FORWARD, Program, Scope, Slot
-from simcluster.values.events import Event, Key, Made
+from simcluster.values.events import BufferWrite, Event, Key
 from simcluster.values.exchange import local_part
-from simcluster.values.source import Source
-from simcluster.values.traffic import Feeding
+from simcluster.values.source import SeededData
+from simcluster.values.traffic import InputBytes
 
 
 @dataclass
@@ -25,8 +25,8 @@ class Buffers:
     """
 
     program: Program
-    source: Source
-    inputs: Feeding
+    source: SeededData
+    inputs: InputBytes
     _held: dict[int, dict[Key, Array]] = field(default_factory=dict)
     _left: dict[tuple[int, Key], int] = field(default_factory=dict)
     _fresh: dict[tuple[int, Key], int] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Buffers:
         for rank in range(self.program.mesh.num_ranks):
             self._held[rank] = dict(self._residents(rank))
 
-    def read(self, event: Event, index: int, place: Place = Place.DEVICE) -> Array:
+    def read(self, event: Event, index: int, place: MemoryPlace = MemoryPlace.DEVICE) -> Array:
         """What is in a slot, as an instruction reads it that has its operands at a place.
 
         Of what the instruction makes itself, it reads what it has made so far.
@@ -57,7 +57,7 @@ class Buffers:
         return found
 
     def make(
-        self, event: Event, index: int, array: Array, *, adds: bool, place: Place = Place.DEVICE
+        self, event: Event, index: int, array: Array, *, adds: bool, place: MemoryPlace = MemoryPlace.DEVICE
     ) -> None:
         """What an instruction will have put into a slot, or added to what is there, when it ends."""
         slot = event.code.slots[index]
@@ -73,7 +73,7 @@ class Buffers:
         before = event.made.get(key)
         if adds and before is not None:
             array, adds = before.array + array, before.adds
-        event.made[key] = Made(index, array, adds)
+        event.made[key] = BufferWrite(index, array, adds)
 
     def write(self, event: Event) -> Iterator[tuple[int, Array]]:
         """Puts all that an instruction has made where it belongs: slots and what they hold then."""
@@ -84,7 +84,7 @@ class Buffers:
             yield made.slot, array
         event.made.clear()
 
-    def _with(self, event: Event, key: Key, made: Made) -> Array:
+    def _with(self, event: Event, key: Key, made: BufferWrite) -> Array:
         """What a buffer holds when something is put into it or added to it now."""
         slot, before = event.code.slots[made.slot], self._held[event.rank].get(key)
         if not made.adds:
@@ -129,7 +129,7 @@ class Buffers:
             whole = slot.part.of(whole)
         found = local_part(whole, slot.layout, self.program.mesh, event.rank)
         when = (event.rank, event.step, event.execution.micro_batch)
-        if slot.place is Place.DEVICE:
+        if slot.place is MemoryPlace.DEVICE:
             size = slot.type.dtype.num_bytes(found.size)
             self.inputs.read.setdefault(when, {})[slot.name, slot.part] = size
         return found

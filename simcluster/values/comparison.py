@@ -10,9 +10,9 @@ import numpy as np
 from simcluster.layout import Mesh
 from simcluster.model import Array, Rules
 from simcluster.values.exchange import local_part
-from simcluster.values.generation_oracle import Generated
+from simcluster.values.generation_oracle import GeneratedToken
 from simcluster.values.oracle import StepValues
-from simcluster.values.replay import Held, Replay
+from simcluster.values.replay import RankTensor, Replay
 
 FLOOR = 1e-6
 """Tensors smaller than this share of the largest of their kind are compared against that share."""
@@ -26,7 +26,7 @@ that divides by the gradient's size makes into updates."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerance:
+class ValueTolerance:
     """``max|a - b| <= relative * max(max|b|, floor * largest)``, largest over all tensors of the kind.
 
     ``floor`` is 1e-6, or what rounding in the type of the values demands, if that is more; ``last_place`` is
@@ -38,7 +38,7 @@ class Tolerance:
     last_place: float
 
     @classmethod
-    def of(cls, dtype: str, relative: float) -> Tolerance:
+    def of(cls, dtype: str, relative: float) -> ValueTolerance:
         """The tolerance for values of a floating type."""
         last_place = float(np.finfo(dtype).eps)
         return cls(relative, max(FLOOR, ROUNDING * last_place / relative), last_place)
@@ -49,7 +49,7 @@ class Tolerance:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TensorComparison:
     """One tensor of one step: its relative error over all ranks, and the ranks that disagree."""
 
     step: int
@@ -70,16 +70,16 @@ class Comparison:
         return f"{self.what} of {self.name} in step {self.step + 1}, {error} on {count}"
 
 
-def compare(
-    replay: Replay, expected: Sequence[StepValues], rules: Rules, tolerance: Tolerance
-) -> list[Comparison]:
+def compare_training(
+    replay: Replay, expected: Sequence[StepValues], rules: Rules, tolerance: ValueTolerance
+) -> list[TensorComparison]:
     """Loss, every gradient, every updated parameter and every running state of every step.
 
     Updates are compared in units of the learning rate: what a wrong gradient changes is small against the
     weights themselves. They may differ by what rounding of the gradients makes of them.
     """
     judge = _Judge(replay.program.mesh, tolerance)
-    found: list[Comparison] = []
+    found: list[TensorComparison] = []
     before = dict(replay.source.parameters)
     for step, values in enumerate(expected):
         loss = np.asarray(values.loss)
@@ -107,14 +107,17 @@ def compare(
 
 
 def compare_generated(
-    replay: Replay, expected: Sequence[Sequence[Generated]], heads: Sequence[str], tolerance: Tolerance
-) -> list[Comparison]:
+    replay: Replay,
+    expected: Sequence[Sequence[GeneratedToken]],
+    heads: Sequence[str],
+    tolerance: ValueTolerance,
+) -> list[TensorComparison]:
     """Logits and tokens of every micro-batch, [micro-batch][token]; ``heads`` are the instances that make
     the tokens.
     """
     judge = _Judge(replay.program.mesh, tolerance)
-    logits: list[Comparison] = []
-    ids: list[Comparison] = []
+    logits: list[TensorComparison] = []
+    ids: list[TensorComparison] = []
     for micro_batch, tokens in enumerate(expected):
         for number, (head, wanted) in enumerate(zip(heads, tokens, strict=True)):
             held = replay.generated[micro_batch, head]
@@ -138,18 +141,18 @@ def _largest(array: Array) -> float:
 @dataclass(frozen=True, slots=True)
 class _Judge:
     mesh: Mesh
-    tolerance: Tolerance
+    tolerance: ValueTolerance
 
     def compare(
         self,
         step: int,
         what: str,
         name: str,
-        held: Sequence[Held],
+        held: Sequence[RankTensor],
         whole: Array,
         largest: Array,
         noise: float = 0.0,
-    ) -> Comparison:
+    ) -> TensorComparison:
         """One tensor; if no rank holds it at all, every rank disagrees."""
         floor = max(self.tolerance.floor * _largest(largest), noise / self.tolerance.relative)
         scale = max(_largest(whole), floor) or 1.0
@@ -161,9 +164,9 @@ class _Judge:
             worst = max(worst, error) if error == error else float("nan")
             if not self.tolerance.holds(error):
                 wrong.append(each.rank)
-        return Comparison(step, what, name, worst, tuple(wrong))
+        return TensorComparison(step, what, name, worst, tuple(wrong))
 
-    def changes(self, held: Sequence[Held], before: Array, learning_rate: float) -> list[Held]:
+    def changes(self, held: Sequence[RankTensor], before: Array, learning_rate: float) -> list[RankTensor]:
         """What each rank's part has moved, in units of the learning rate."""
         return [
             replace(

@@ -10,28 +10,28 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simcluster.layout import Mesh
-from simcluster.model import Array, Place
+from simcluster.model import Array, MemoryPlace
 from simcluster.program import (
     SENDER_OF,
-    Action,
-    Code,
-    Execution,
+    BlockExecution,
     Instruction,
-    PartProgram,
+    InstructionBlock,
+    InstructionKind,
     Program,
-    with_next,
+    StageProgram,
+    peer_is_next_stage,
 )
 from simcluster.trace import Table
 
-Key = tuple[Place, str, int, int]
+Key = tuple[MemoryPlace, str, int, int]
 """What tells the buffers of a rank apart: place, name, and the execution or the step and micro-batch."""
 
-ALONE = (Action.COMPUTE, Action.COPY)
+ALONE = (InstructionKind.COMPUTE, InstructionKind.COPY)
 """What a rank does by itself; copies bring what is there already, as far as values go."""
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BufferWrite:
     """What an instruction puts into a slot, or adds to what is there."""
 
     slot: int
@@ -48,16 +48,16 @@ class Event:
     """
 
     rank: int
-    part: PartProgram
-    code: Code
-    execution: Execution
+    part: StageProgram
+    code: InstructionBlock
+    execution: BlockExecution
     number: int
     step: int
     instruction: Instruction
     keys: dict[int, Key]
     start: int
     end: int
-    made: dict[Key, Made] = field(default_factory=dict)
+    made: dict[Key, BufferWrite] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -67,7 +67,7 @@ class Event:
         )
 
 
-def events(program: Program, spans: Table) -> Iterator[Event]:
+def replay_events(program: Program, spans: Table) -> Iterator[Event]:
     """Those of an unfolded run, by start, rank, stream and place on the stream."""
     tie = ("instruction", "execution", "stream", "class", "start")
     order = np.lexsort([spans[name] for name in tie])
@@ -82,7 +82,7 @@ def events(program: Program, spans: Table) -> Iterator[Event]:
         yield Event(rank, part, code, execution, number, step, run, keys[rank, number], start, end)
 
 
-class Moment(enum.IntEnum):
+class EventMoment(enum.IntEnum):
     """What of an event happens at a time; of one time in this order.
 
     What takes no time may read what has just ended, and be read by what begins.
@@ -93,18 +93,18 @@ class Moment(enum.IntEnum):
     START = 2
 
 
-def moments(happened: Sequence[Event]) -> Iterator[tuple[int, Moment]]:
+def event_moments(happened: Sequence[Event]) -> Iterator[tuple[int, EventMoment]]:
     """The starts and ends of events by number, in the order in which they happen; ties as events stand."""
     found = []
     for index, event in enumerate(happened):
         if event.start == event.end:
-            found.append((event.start, Moment.WHOLE, index))
+            found.append((event.start, EventMoment.WHOLE, index))
         else:
-            found += [(event.start, Moment.START, index), (event.end, Moment.END, index)]
+            found += [(event.start, EventMoment.START, index), (event.end, EventMoment.END, index)]
     return ((index, moment) for _, moment, index in sorted(found))
 
 
-def meetings(program: Program, happened: Sequence[Event]) -> dict[int, list[int]]:
+def meeting_events(program: Program, happened: Sequence[Event]) -> dict[int, list[int]]:
     """For each communication event, the events of all who meet: the k-th of everyone in the group."""
     met: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
@@ -113,7 +113,7 @@ def meetings(program: Program, happened: Sequence[Event]) -> dict[int, list[int]
         each = event.instruction
         if each.action in ALONE:
             continue
-        if each.action is Action.COLLECTIVE:
+        if each.action is InstructionKind.COLLECTIVE:
             key: tuple[object, ...] = (each.stream, each.group, number[each.group][event.rank])
         else:
             key = _pair(program, event)
@@ -132,7 +132,7 @@ def _pair(program: Program, event: Event) -> tuple[object, ...]:
     stream = event.instruction.stream
     line = program.mesh.groups((program.stage_axis,))
     row = line[np.flatnonzero((line == event.rank).any(axis=1))[0]].tolist()
-    peer = row[(row.index(event.rank) + (1 if with_next(stream) else -1)) % len(row)]
-    if event.instruction.action is Action.SEND:
+    peer = row[(row.index(event.rank) + (1 if peer_is_next_stage(stream) else -1)) % len(row)]
+    if event.instruction.action is InstructionKind.SEND:
         return (stream, event.rank, peer)
     return (SENDER_OF[stream], peer, event.rank)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from simcluster.layout import FLAT, Kind, Layout, Mesh, Movement
+from simcluster.layout import FLAT, Layout, Mesh, Movement, MovementKind
 from simcluster.model import Array
 
 
@@ -35,7 +35,7 @@ def without_padding(part: Array, layout: Layout, shape: Sequence[int], mesh: Mes
     return found
 
 
-def routed(movement: Movement, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
+def route_arrays(movement: Movement, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """What every member of a group gets of what each gives, in the order in which it expects them."""
     found: list[dict[int, Array]] = [{} for _ in given]
     for route in movement.routes:
@@ -43,7 +43,7 @@ def routed(movement: Movement, given: Sequence[Sequence[Array]]) -> list[list[Ar
     return [[each[place] for place in sorted(each)] for each in found]
 
 
-def exchange(
+def exchange_arrays(
     movement: Movement, arrays: Sequence[Array], shape: tuple[int, ...], sizes: Sequence[int] = ()
 ) -> list[Array]:
     """What every member of a group ends with; ``shape`` is the local shape of the results.
@@ -52,24 +52,24 @@ def exchange(
     reduce, those that are not its root end with zeros.
     """
     count, sizes = len(arrays), sizes or (len(arrays),)
-    if movement.kind is Kind.ALL_REDUCE:
+    if movement.kind is MovementKind.ALL_REDUCE:
         return [_reduced(arrays, movement.reduction)] * count
-    if movement.kind is Kind.REDUCE_SCATTER:
+    if movement.kind is MovementKind.REDUCE_SCATTER:
         total = _reduced(arrays, movement.reduction)
         return [_nth(total, index, sizes, movement.dim) for index in range(count)]
-    if movement.kind is Kind.ALL_GATHER:
+    if movement.kind is MovementKind.ALL_GATHER:
         return [_gathered(arrays, movement.dim, shape, sizes)] * count
-    if movement.kind is Kind.ALL_TO_ALL:
+    if movement.kind is MovementKind.ALL_TO_ALL:
         parts = [[_nth(array, index, sizes, movement.to_dim) for array in arrays] for index in range(count)]
         return [_gathered(part, movement.dim, shape, sizes) for part in parts]
-    if movement.kind is Kind.ROTATE:
+    if movement.kind is MovementKind.ROTATE:
         return [arrays[index - 1] for index in range(count)]
-    if movement.kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
+    if movement.kind in (MovementKind.NEIGHBOR_EXCHANGE, MovementKind.SHIFT):
         grows = sum(movement.to_halo) > sum(movement.halo)
         return _with_halos(movement, arrays) if grows else _halos_added(movement, arrays)
-    if movement.kind is Kind.BROADCAST:
+    if movement.kind is MovementKind.BROADCAST:
         return [arrays[0]] * count
-    if movement.kind is Kind.REDUCE:
+    if movement.kind is MovementKind.REDUCE:
         total = _reduced(arrays, movement.reduction)
         return [total, *(np.zeros_like(total) for _ in arrays[1:])]
     raise ValueError(f"a {movement.kind} is no exchange")
@@ -119,9 +119,9 @@ def _along(dim: int, part: slice) -> tuple[slice, ...]:
     return (slice(None),) * dim + (part,)
 
 
-def sliced(movement: Movement, array: Array, mesh: Mesh, rank: int) -> Array:
+def slice_array(movement: Movement, array: Array, mesh: Mesh, rank: int) -> Array:
     """The part of an array that a rank keeps in a slice; all of it in a copy."""
-    if movement.kind is Kind.COPY:
+    if movement.kind is MovementKind.COPY:
         return array.copy()
     sizes = [mesh.size(axis) for axis in movement.axes]
     return _nth(array, mesh.index(rank, movement.axes), sizes, movement.dim)

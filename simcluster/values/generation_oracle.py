@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from simcluster.model import Array, Graph, Operator, Phase, Region
-from simcluster.values.source import Source
+from simcluster.values.source import SeededData
 
 TOKENS = "tokens"
 """What models call the feed of what they read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class GeneratedToken:
     """What makes a token: the logits [batch, vocab] of the last one, and the likeliest ids [batch]."""
 
     logits: Array
@@ -30,12 +30,12 @@ class GenerationOracle:
     """Generates ``tokens`` tokens, of ``known`` ones, with the forward ``graph`` of sequences of a length."""
 
     graph: Callable[[int], Graph]
-    source: Source
+    source: SeededData
     prompt: int
     tokens: int
     known: int
 
-    def run(self, micro_batch: int) -> Iterator[Generated]:
+    def run(self, micro_batch: int) -> Iterator[GeneratedToken]:
         """The tokens of a micro-batch one by one."""
         sequences: Array | None = None
         for number in range(self.tokens):
@@ -46,7 +46,7 @@ class GenerationOracle:
                 sequences = self.source.feed(TOKENS, feed.type, 0, micro_batch, feed.below)
             logits = self._last_logits(graph, sequences, micro_batch)
             ids = logits[:, : self.known].argmax(axis=-1)
-            yield Generated(logits, ids)
+            yield GeneratedToken(logits, ids)
             sequences = np.concatenate([sequences, ids[:, None]], axis=1)
 
     def _last_logits(self, graph: Graph, sequences: Array, micro_batch: int) -> Array:

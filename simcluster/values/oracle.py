@@ -21,11 +21,11 @@ from simcluster.model import (
     Phase,
     Region,
     Role,
-    RowUpdate,
     Rules,
+    SparseUpdate,
     clip_factor,
 )
-from simcluster.values.source import Source
+from simcluster.values.source import SeededData
 
 BATCH = "batch"
 """What operators call the dim of samples."""
@@ -75,7 +75,7 @@ class Oracle:
 
     graph: Graph
     update: Rules
-    source: Source
+    source: SeededData
     num_micro_batches: int
     clip: float | None = None
     rows: Sequence[Sequence[tuple[int, int]]] | None = None
@@ -119,7 +119,7 @@ class Oracle:
             weights, update = self._weights[name], self.update.of(name)
             if name in by_rows:
                 rows, ids = self._rows[name]
-                operator = RowUpdate(update, len(weights), ids.ndim)
+                operator = SparseUpdate(update, len(weights), ids.ndim)
                 made = operator.evaluate((weights, rows, ids, *states), Region({}, step + 1))
             else:
                 made = update.step(weights, gradients[name], states, step + 1)

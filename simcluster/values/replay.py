@@ -14,25 +14,52 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simcluster.cluster import Way
-from simcluster.collectives import Operation, Parts
+from simcluster.cluster import HostPath
+from simcluster.collectives import Operation, UnequalParts
 from simcluster.errors import SimulationError
 from simcluster.layout import ROUTED, Layout, Mesh, Movement
-from simcluster.model import Array, Greedy, Operator, OptimizerOperator, Place, Region, Relocation, TensorType
-from simcluster.program import FORWARD, REDUCE, Action, Call, Category, Program, Scope, runs_on_host, way_of
+from simcluster.model import (
+    Array,
+    Greedy,
+    MemoryPlace,
+    Operator,
+    OptimizerOperator,
+    Region,
+    Relocation,
+    TensorType,
+)
+from simcluster.program import (
+    FORWARD,
+    REDUCE,
+    Call,
+    Category,
+    InstructionKind,
+    Program,
+    Scope,
+    host_path_of,
+    runs_on_host,
+)
 from simcluster.trace import Table
 from simcluster.values.buffers import Buffers
-from simcluster.values.events import ALONE, Event, Moment, events, meetings, moments, numbers_of_groups
-from simcluster.values.exchange import exchange, routed, sliced, without_padding
-from simcluster.values.source import Source
-from simcluster.values.traffic import Feeding, check_collective, crossed
+from simcluster.values.events import (
+    ALONE,
+    Event,
+    EventMoment,
+    event_moments,
+    meeting_events,
+    numbers_of_groups,
+    replay_events,
+)
+from simcluster.values.exchange import exchange_arrays, route_arrays, slice_array, without_padding
+from simcluster.values.source import SeededData
+from simcluster.values.traffic import InputBytes, check_collective, crossing_elements
 
 SEQ = "seq"
 """What operators call the dim of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RankTensor:
     """What one rank held of a tensor: its part, as the layout says, of a tensor of type ``whole``."""
 
     rank: int
@@ -52,17 +79,17 @@ class Replay:
 
     program: Program
     spans: Table
-    source: Source
-    losses: dict[int, dict[int, Held]] = field(default_factory=lambda: defaultdict(dict))
-    gradients: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
-    weights: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
-    states: dict[tuple[int, str], dict[int, Held]] = field(default_factory=lambda: defaultdict(dict))
-    generated: dict[tuple[int, str], list[tuple[Held, Held]]] = field(
+    source: SeededData
+    losses: dict[int, dict[int, RankTensor]] = field(default_factory=lambda: defaultdict(dict))
+    gradients: dict[tuple[int, str], list[RankTensor]] = field(default_factory=lambda: defaultdict(list))
+    weights: dict[tuple[int, str], list[RankTensor]] = field(default_factory=lambda: defaultdict(list))
+    states: dict[tuple[int, str], dict[int, RankTensor]] = field(default_factory=lambda: defaultdict(dict))
+    generated: dict[tuple[int, str], list[tuple[RankTensor, RankTensor]]] = field(
         default_factory=lambda: defaultdict(list)
     )
     _extents: dict[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
     _regions: dict[tuple[int, int, int, int], tuple[Mapping[str, int], ...]] = field(default_factory=dict)
-    _inputs: Feeding = field(default_factory=Feeding)
+    _inputs: InputBytes = field(default_factory=InputBytes)
 
     def run(self) -> None:
         """Replays the whole trace.
@@ -74,11 +101,11 @@ class Replay:
         self._origins = [
             {each.name: each.origin for each in part.residents if each.origin} for part in self.program.parts
         ]
-        happened = list(events(self.program, self.spans))
-        met = meetings(self.program, happened)
+        happened = list(replay_events(self.program, self.spans))
+        met = meeting_events(self.program, happened)
         arrived: Counter[int] = Counter()
-        for index, moment in moments(happened):
-            if moment is Moment.END:
+        for index, moment in event_moments(happened):
+            if moment is EventMoment.END:
                 self._finish(happened[index])
                 continue
             first, *others = members = met.get(index, [index])
@@ -86,7 +113,7 @@ class Replay:
             if arrived[first] > len(others):
                 together = [happened[member] for member in members]
                 self._perform(together)
-                for event in together if moment is Moment.WHOLE else ():
+                for event in together if moment is EventMoment.WHOLE else ():
                     self._finish(event)
         self._inputs.check()
 
@@ -98,7 +125,7 @@ class Replay:
         if first.instruction.action not in ALONE:
             self._meet(members)
             return
-        if first.instruction.operation == Way.TO_DEVICE and not first.instruction.calls:
+        if first.instruction.operation == HostPath.TO_DEVICE and not first.instruction.calls:
             self._inputs.copied[first.rank] = first.instruction.num_bytes
         self._compute(first)
 
@@ -113,13 +140,13 @@ class Replay:
             if isinstance(call.operator, Relocation):
                 self._relocate(event, call, call.operator)
                 continue
-            place = Place.HOST if runs_on_host(event.instruction) else Place.DEVICE
+            place = MemoryPlace.HOST if runs_on_host(event.instruction) else MemoryPlace.DEVICE
             arrays = [self._buffers.read(event, index, place) for index in call.inputs]
             for position, axes in call.masked:
                 if self.mesh.index(event.rank, axes):
                     arrays[position] = np.zeros_like(arrays[position])
             if isinstance(call.operator, Movement):
-                made: tuple[Array, ...] = (sliced(call.operator, arrays[0], self.mesh, event.rank),)
+                made: tuple[Array, ...] = (slice_array(call.operator, arrays[0], self.mesh, event.rank),)
             else:
                 assert isinstance(call.operator, Operator)
                 region = self._region(event, call.operator, call)
@@ -139,7 +166,7 @@ class Replay:
     def _relocate(self, event: Event, call: Call, relocation: Relocation) -> None:
         """A value that goes from one place to another as it is, with the bytes and the way that are timed."""
         each, moved = event.instruction, 0
-        way = way_of(relocation)
+        way = host_path_of(relocation)
         if each.operation != way:
             raise SimulationError(f"{event.label} is timed as {each.operation}, but goes {way}")
         for position, (source, target) in enumerate(zip(call.inputs, call.outputs, strict=True)):
@@ -181,7 +208,7 @@ class Replay:
     def _meet(self, members: Sequence[Event]) -> None:
         """A collective or a transfer, for all who take part at once."""
         first = members[0].instruction
-        if first.action is not Action.COLLECTIVE:
+        if first.action is not InstructionKind.COLLECTIVE:
             self._transfer(members)
         else:
             axes = first.group
@@ -209,14 +236,14 @@ class Replay:
             for event, call in zip(members, calls, strict=True)
         ]
         if movement.kind in ROUTED:
-            made, moved = routed(movement, given), self._along(movement, members, given, number)
+            made, moved = route_arrays(movement, given), self._along(movement, members, given, number)
         else:
             kind = members[0].code.slots[calls[0].outputs[0]].type
             arrays = [array for (array,) in given]
             axes = [self.mesh.size(axis) for axis in movement.axes]
-            results = exchange(movement, arrays, kind.shape, axes)
+            results = exchange_arrays(movement, arrays, kind.shape, axes)
             made = [[array] for array in results]
-            moved = kind.dtype.num_bytes(crossed(movement, arrays, results))
+            moved = kind.dtype.num_bytes(crossing_elements(movement, arrays, results))
         for event, call, results in zip(members, calls, made, strict=True):
             for position, (index, array) in enumerate(zip(call.outputs, results, strict=True)):
                 self._buffers.make(event, index, array, adds=position in call.adds)
@@ -234,7 +261,7 @@ class Replay:
                 moved += slot.type.dtype.num_bytes(given[route.sender][route.given].size)
         return moved
 
-    def _parts(self, event: Event) -> Parts | None:
+    def _parts(self, event: Event) -> UnequalParts | None:
         """Those of the group of an event, if its instruction has any."""
         each = event.instruction
         if each.parts is None:
@@ -244,7 +271,9 @@ class Replay:
     def _transfer(self, members: Sequence[Event]) -> None:
         if len(members) != 2:
             raise SimulationError(f"{members[0].label} has no counterpart")
-        sender, receiver = sorted(members, key=lambda event: event.instruction.action is Action.RECEIVE)
+        sender, receiver = sorted(
+            members, key=lambda event: event.instruction.action is InstructionKind.RECEIVE
+        )
         index = sender.instruction.calls[0].inputs[0]
         array = self._buffers.read(sender, index)
         moved = sender.code.slots[index].type.dtype.num_bytes(array.size)
@@ -260,17 +289,17 @@ class Replay:
         if event.code.phase == FORWARD and slot.category is Category.OPTIMIZER:
             # What stands in the padding of a state is nobody's.
             own = without_padding(array, slot.layout, slot.whole.shape, self.mesh, event.rank)
-            held = Held(event.rank, own, slot.layout, slot.whole)
+            held = RankTensor(event.rank, own, slot.layout, slot.whole)
             self.states[step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
         once = event.code.phase in (FORWARD, REDUCE) and slot.scope is Scope.STEP
         if once and slot.whole.shape == () and not slot.layout.partial:
-            self.losses[step][event.rank] = Held(event.rank, array, slot.layout, slot.whole)
+            self.losses[step][event.rank] = RankTensor(event.rank, array, slot.layout, slot.whole)
 
-    def _held(self, event: Event, index: int, place: Place = Place.DEVICE) -> Held:
+    def _held(self, event: Event, index: int, place: MemoryPlace = MemoryPlace.DEVICE) -> RankTensor:
         slot = event.code.slots[index]
-        return Held(event.rank, self._buffers.read(event, index, place), slot.layout, slot.whole)
+        return RankTensor(event.rank, self._buffers.read(event, index, place), slot.layout, slot.whole)
 
-    def _record(self, event: Event, call: Call, operator: OptimizerOperator, place: Place) -> None:
+    def _record(self, event: Event, call: Call, operator: OptimizerOperator, place: MemoryPlace) -> None:
         parameter = call.name.rpartition(".update")[0]
         buffer = event.part.buffer(event.execution.instance, parameter)
         origins = self._origins[self.program.part_of(event.rank)]

@@ -15,7 +15,7 @@ from simcluster.model import Array, TensorType
 
 
 @dataclass
-class Source:
+class SeededData:
     """Weights and batches for a seed, in one floating type."""
 
     seed: int

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simcluster.collectives import Operation, Parts
+from simcluster.collectives import Operation, UnequalParts
 from simcluster.errors import SimulationError
-from simcluster.layout import Kind, Movement
-from simcluster.model import Array, Part
+from simcluster.layout import Movement, MovementKind
+from simcluster.model import Array, TensorSlice
 
 
-def crossed(movement: Movement, arrays: Sequence[Array], results: Sequence[Array]) -> int:
+def crossing_elements(movement: Movement, arrays: Sequence[Array], results: Sequence[Array]) -> int:
     """Elements that cross from one rank to another in an exchange, all members together.
 
     ``arrays`` are what the members bring, ``results`` what they end with. What is reduced crosses once per
@@ -24,23 +24,23 @@ def crossed(movement: Movement, arrays: Sequence[Array], results: Sequence[Array
     """
     others = len(arrays) - 1
     match movement.kind:
-        case Kind.ALL_GATHER:
+        case MovementKind.ALL_GATHER:
             return others * sum(array.size for array in arrays)
-        case Kind.REDUCE_SCATTER:
+        case MovementKind.REDUCE_SCATTER:
             return others * sum(result.size for result in results)
-        case Kind.ALL_REDUCE:
+        case MovementKind.ALL_REDUCE:
             # Equal arrays, whose n parts are each sent to the owner n - 1 times and come back as often.
             return others * (arrays[0].size + results[0].size)
-        case Kind.BROADCAST | Kind.REDUCE:
+        case MovementKind.BROADCAST | MovementKind.REDUCE:
             return others * arrays[0].size
-        case Kind.ALL_TO_ALL:
+        case MovementKind.ALL_TO_ALL:
             # Each sends every other one a part of equal length, padded where it does not divide.
             part = int(results[0].shape[movement.to_dim])
             rows = sum(int(array.size) // int(array.shape[movement.to_dim]) for array in arrays)
             return others * rows * part
-        case Kind.ROTATE:
+        case MovementKind.ROTATE:
             return sum(array.size for array in arrays)
-        case Kind.NEIGHBOR_EXCHANGE | Kind.SHIFT:
+        case MovementKind.NEIGHBOR_EXCHANGE | MovementKind.SHIFT:
             return sum(_beside(movement, array) for array in arrays[:-1])
         case _:
             raise ValueError(f"nothing crosses in a {movement.kind}")
@@ -53,7 +53,7 @@ def _beside(movement: Movement, array: Array) -> int:
 
 
 def check_collective(
-    label: str, operation: Operation, num_bytes: int, ways: int, moved: int, parts: Parts | None = None
+    label: str, operation: Operation, num_bytes: int, ways: int, moved: int, parts: UnequalParts | None = None
 ) -> None:
     """SimulationError if ``moved`` bytes are not what a collective of ``num_bytes`` among ``ways`` moves.
 
@@ -71,10 +71,10 @@ def check_collective(
 
 
 @dataclass
-class Feeding:
+class InputBytes:
     """The bytes of the batch that every rank reads in every micro-batch, and those copied to it for one."""
 
-    read: dict[tuple[int, int, int], dict[tuple[str, Part | None], int]] = field(default_factory=dict)
+    read: dict[tuple[int, int, int], dict[tuple[str, TensorSlice | None], int]] = field(default_factory=dict)
     copied: dict[int, int] = field(default_factory=dict)
 
     def check(self) -> None:

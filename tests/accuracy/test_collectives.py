@@ -19,7 +19,7 @@ from simcluster.accuracy import (
     accuracy_markdown,
     by_cluster,
     by_operation,
-    grouped,
+    errors_by_key,
     overall,
     predict,
     read_rows,
@@ -44,7 +44,7 @@ def medians():
     """Percent by group and size class."""
     found = {}
     for key in (overall, by_operation, by_cluster):
-        for name, sizes in grouped(predictions(), key).items():
+        for name, sizes in errors_by_key(predictions(), key).items():
             found[", ".join(name)] = {str(size): errors.median * 100 for size, errors in sizes.items()}
     return found
 
@@ -56,7 +56,7 @@ def table():
     def by_host(each):
         return by_cluster(each) if rows[each.cluster] >= SHOWN_FROM else (few,)
 
-    return accuracy_markdown(grouped(predictions(), key) for key in (overall, by_operation, by_host))
+    return accuracy_markdown(errors_by_key(predictions(), key) for key in (overall, by_operation, by_host))
 
 
 def test_the_medians_stay_within_their_bounds(request):
@@ -83,9 +83,9 @@ def test_the_medians_stay_within_their_bounds(request):
 
 @pytest.mark.parametrize(("size", "most"), [(SizeClass.FROM, 0.10), (SizeClass.BELOW, 0.30)])
 def test_the_medians_of_all_rows_are_as_promised(size, most):
-    (sizes,) = grouped(predictions(), overall).values()
+    (sizes,) = errors_by_key(predictions(), overall).values()
     assert sizes[size].median <= most
-    for errors in grouped(predictions(), by_operation).values():
+    for errors in errors_by_key(predictions(), by_operation).values():
         if size in errors and errors[size].rows >= SHOWN_FROM:
             assert errors[size].median <= most
 

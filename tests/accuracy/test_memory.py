@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from simcluster.accuracy.runs import Figure, predict_runs, read_runs, runs_markdown, scenario_of
-from simcluster.accuracy.runs.report import by_group
+from simcluster.accuracy.runs import RunFigure, predict_runs, read_runs, runs_markdown, scenario_of
+from simcluster.accuracy.runs.report import run_errors_by_group
 from simcluster.document import Document
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -29,11 +29,11 @@ def predictions():
         if row.count("global_batch") >= 2 * row.count("data") * row.count("pipeline"):
             words["global_batch"] = "many"
         rows.setdefault(tuple(words.values()), row)
-    return [each for each in predict_runs(rows.values()) if each.figure is Figure.MEMORY]
+    return [each for each in predict_runs(rows.values()) if each.figure is RunFigure.MEMORY]
 
 
 def errors():
-    return {name: found for (name, _), found in by_group(predictions()).items()}
+    return {name: found for (name, _), found in run_errors_by_group(predictions()).items()}
 
 
 @pytest.mark.parametrize("group", BOUNDS)

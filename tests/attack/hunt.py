@@ -24,8 +24,8 @@ from typing import Any
 import pytest
 
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate
-from simcluster.simulation.run_scenario import carry_out
+from simcluster.simulation import build_scenario, simulate
+from simcluster.simulation.run_scenario import run_built
 from simcluster.trace import Run
 from tests.attack.mutants import PACKAGES, in_order, named, plant
 from tests.attack.properties import check_run
@@ -158,8 +158,8 @@ def fault_of(catcher: str) -> str:
         return _drift(goldens.FOLDER / f"{name}.json", simulate(Scenario.load(SHIPPED / f"{name}.yaml")))
     if kind == "figures":
         return _drift(TRIALS / f"{name}.json", simulate(trial(name)))
-    built = prepare(trial(name))
-    check_run(built, carry_out(built))
+    built = build_scenario(trial(name))
+    check_run(built, run_built(built))
     return ""
 
 

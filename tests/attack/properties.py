@@ -11,10 +11,10 @@ import numpy as np
 from simcluster.engine.rank_classes import classes_on_links
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare
-from simcluster.simulation.compose.build import Built
-from simcluster.simulation.run_scenario import carry_out
-from simcluster.simulation.verification.single_device_comparison import verified
+from simcluster.simulation import build_scenario
+from simcluster.simulation.compose.build import BuiltScenario
+from simcluster.simulation.run_scenario import run_built
+from simcluster.simulation.verification.single_device_comparison import verify_plan
 from simcluster.trace import Run
 from tests.unit.simulation.test_folding import assert_every_rank_is_its_class
 
@@ -34,7 +34,7 @@ class Outcome:
 def outcome(data: dict[str, Any]) -> Outcome:
     """What becomes of a scenario; nothing that is raised gets out."""
     try:
-        built = prepare(Scenario.of(data))
+        built = build_scenario(Scenario.of(data))
     except (ScenarioError, PlanError) as error:
         return Outcome(refused=str(error), fault=_unspoken(str(error)))
     except Exception as error:
@@ -46,28 +46,28 @@ def outcome(data: dict[str, Any]) -> Outcome:
     return Outcome()
 
 
-def check(built: Built) -> None:
+def check(built: BuiltScenario) -> None:
     """Raises what is wrong with a plan that was made: AssertionError where a property does not hold."""
-    run = carry_out(built)
+    run = run_built(built)
     check_run(built, run)
-    assert_same_bytes(run, carry_out(prepare(built.scenario)))
+    assert_same_bytes(run, run_built(build_scenario(built.scenario)))
 
 
-def check_run(built: Built, run: Run) -> None:
+def check_run(built: BuiltScenario, run: Run) -> None:
     """The same of one run of it."""
     assert_parts_are_the_step(run)
     assert_nothing_below_zero(built, run)
-    found = verified(built.scenario, built.plan)
+    found = verify_plan(built.scenario, built.plan)
     assert not found.fault, f"verify: {found.fault}"
     assert found.agrees, f"verify: {found.first_difference}"
     if built.program.mesh.num_ranks <= MOST_UNFOLDED:
         assert_folded_is_unfolded(built, run)
 
 
-def assert_folded_is_unfolded(built: Built, folded: Run) -> None:
+def assert_folded_is_unfolded(built: BuiltScenario, folded: Run) -> None:
     """Every rank, simulated by itself, does what the representative of its class did."""
     lone, fabric = classes_on_links(built.program, built.cluster, built.plan.algorithms, unfold=True)
-    unfolded = carry_out(replace(built, classes=lone, fabric=fabric), unfold=True)
+    unfolded = run_built(replace(built, classes=lone, fabric=fabric), unfold=True)
     assert_every_rank_is_its_class(built.classes, folded, unfolded)
 
 
@@ -82,7 +82,7 @@ def assert_parts_are_the_step(run: Run) -> None:
     )
 
 
-def assert_nothing_below_zero(built: Built, run: Run) -> None:
+def assert_nothing_below_zero(built: BuiltScenario, run: Run) -> None:
     """No category of any class is ever below zero, nor what all of them hold."""
     memory = run.memory
     for number in range(len(built.classes)):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simcluster.cluster import load_cluster
-from simcluster.collectives import Operation, all_algorithms, collective_time, site
+from simcluster.collectives import Operation, all_algorithms, collective_time, group_site_of
 
 MIB = 2**20
 KINDS = [kind for kind, each in all_algorithms().items() if Operation.ALL_REDUCE in each.operations]
@@ -32,7 +32,7 @@ def price(benchmark, operation, kind, ranks):
     def setup():
         cluster = load_cluster("dgx-h100", ranks // 8)
         placement = cluster.placement(np.arange(ranks))
-        if not all_algorithms()[kind].supports(operation, site(placement, cluster)):
+        if not all_algorithms()[kind].supports(operation, group_site_of(placement, cluster)):
             pytest.skip(f"no {kind} here")
         return (operation, placement, 64 * MIB, cluster, kind), {}
 

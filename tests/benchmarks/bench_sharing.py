@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import simpy
 
-from simcluster.engine import Links, Phase, Transfer, Vectors
+from simcluster.engine import FlowPhase, Links, Transfer, Vectors
 from simcluster.engine.flows import Network
 from simcluster.engine.sharing import solve_few, solve_many
 
@@ -45,11 +45,11 @@ def test_one_start_and_one_end_among_many(benchmark, num_flows):
     env = simpy.Environment()
     network = Network(env, Links(capacity, Vectors.of(rows)))
     for vector, cap in enumerate(caps.tolist()):
-        env.process(network.carry(Transfer(0, (Phase(vector, 1e15, cap),))))
+        env.process(network.carry(Transfer(0, (FlowPhase(vector, 1e15, cap),))))
     env.run(until=1)
 
     def come_and_go():
-        env.process(network.carry(Transfer(0, (Phase(0, 1.0, math.inf),))))
+        env.process(network.carry(Transfer(0, (FlowPhase(0, 1.0, math.inf),))))
         env.run(until=env.now + 1000)
 
     benchmark(come_and_go)
@@ -65,7 +65,7 @@ def carried(shared, count=20_000):
 
     def stream(vector):
         for number in range(count // 2):
-            yield from network.carry(Transfer(100, (Phase(vector, 1000.0 + number % 7, math.inf),)))
+            yield from network.carry(Transfer(100, (FlowPhase(vector, 1000.0 + number % 7, math.inf),)))
 
     for vector in (0, 1):
         env.process(stream(vector))

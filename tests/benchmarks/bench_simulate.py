@@ -14,7 +14,7 @@ import pytest
 
 from simcluster.report import write_perfetto
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate
+from simcluster.simulation import build_scenario, simulate
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
@@ -62,7 +62,7 @@ def test_trace(benchmark, ranks, tmp_path):
 
 def test_prepare_405b(benchmark):
     """Planning, lowering and partition of 16,384 ranks, without the engine."""
-    benchmark(prepare, Scenario.load(SCENARIOS / "llama3-405b-16384-h100.yaml"))
+    benchmark(build_scenario, Scenario.load(SCENARIOS / "llama3-405b-16384-h100.yaml"))
 
 
 STRATEGIES = {
@@ -107,7 +107,7 @@ def _prepared_anew(benchmark, settings):
     def setup():
         return (Scenario.load(SCENARIOS / "llama3-405b-16384-h100.yaml", settings),), {}
 
-    benchmark.pedantic(prepare, setup=setup, rounds=5)
+    benchmark.pedantic(build_scenario, setup=setup, rounds=5)
 
 
 MEASURED = """

@@ -13,8 +13,8 @@ import sys
 import pytest
 
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate
-from simcluster.simulation.compose.engine_run import timed
+from simcluster.simulation import build_scenario, simulate
+from simcluster.simulation.compose.engine_run import run_alone
 
 
 def scenario(host: str, hosts: int) -> Scenario:
@@ -61,8 +61,8 @@ def test_simulate(benchmark, host, hosts):
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_timing_alone(benchmark, host):
-    built = prepare(scenario(host, 128))
-    timing = benchmark.pedantic(timed, (built,), rounds=3)
+    built = build_scenario(scenario(host, 128))
+    timing = benchmark.pedantic(run_alone, (built,), rounds=3)
     assert timing.swept is not None
 
 

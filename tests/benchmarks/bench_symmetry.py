@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from simcluster.layout import Mesh
-from simcluster.program.symmetry.coloured_graph import Loads, Meetings, Structure
-from simcluster.program.symmetry.equitable_partition import refined
+from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads, RankGroups
+from simcluster.program.symmetry.equitable_partition import refine_colours
 from simcluster.program.symmetry.rank_classes import pipeline_pairs
 
 HOSTS_PER_LEAF = 32
@@ -39,7 +39,7 @@ def loads(members, ordered, ranks):
     groups = np.repeat(np.arange(len(members)), here.shape[1])[:, np.newaxis]
     keys, times = np.unique((groups * len(kinds) + links)[links >= 0], return_counts=True)
     offsets = np.searchsorted(keys, np.arange(len(members) + 1) * len(kinds))
-    return Loads(offsets, keys % len(kinds), times << 16), kinds
+    return GroupLoads(offsets, keys % len(kinds), times << 16), kinds
 
 
 def structure(replicas):
@@ -50,12 +50,12 @@ def structure(replicas):
         members = mesh.groups(axes)
         there, _ = loads(members, False, ranks)
         back, _ = loads(members[:, ::-1], False, ranks)
-        found.append(Meetings(members, np.zeros(len(members), dtype=np.int64), (there, back)))
+        found.append(RankGroups(members, np.zeros(len(members), dtype=np.int64), (there, back)))
     pairs = pipeline_pairs(mesh, "pipeline")
     forth, kinds = loads(pairs, True, ranks)
     back, _ = loads(pairs[:, ::-1], True, ranks)
-    found.append(Meetings(pairs, np.zeros(len(pairs), dtype=np.int64), (forth, back), ordered=True))
-    return Structure(mesh.coordinates[:, 0], found, kinds)
+    found.append(RankGroups(pairs, np.zeros(len(pairs), dtype=np.int64), (forth, back), ordered=True))
+    return ColouredGraph(mesh.coordinates[:, 0], found, kinds)
 
 
 @pytest.mark.parametrize("slow", [None, "device", "card"])
@@ -67,6 +67,6 @@ def test_refined(benchmark, replicas, slow):
         ranks[5000] = 99
     if slow == "card":
         links[3 * len(ranks) + 5000] = 99
-    found = benchmark(refined, Structure(ranks, whole.meetings, links))
+    found = benchmark(refine_colours, ColouredGraph(ranks, whole.meetings, links))
     benchmark.extra_info["classes"] = len(found.ranks)
     benchmark.extra_info["loads"] = sum(len(each.links) for meet in whole.meetings for each in meet.loads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simcluster.collectives import Operation, Site, all_algorithms
+from simcluster.collectives import GroupSite, Operation, all_algorithms
 
 UNITS = [(n,) for n in range(2, 10)] + [
     (mates,) * hosts for hosts in range(2, 10) for mates in (1, 2, 3, 4) if hosts * mates <= 20
@@ -27,27 +27,29 @@ PAIRS = [
 ]
 
 
-def sites() -> list[Site]:
+def sites() -> list[GroupSite]:
     """Switched hosts, meshes, both with all numbers of rails, and members in any order."""
     rng = np.random.default_rng(1)
     found = []
     for units in UNITS + UNEVEN:
         for rails in sorted({1, max(1, min(units) // 2), min(units)}):
-            found.append(Site.of_units(units, rails, switched=True, aggregated=True))
+            found.append(GroupSite.of_units(units, rails, switched=True, aggregated=True))
             mesh = np.zeros(sum(units), dtype=np.int64)
-            found.append(Site.of_units(units, rails, mesh=mesh))
-        plain = Site.of_units(units)
+            found.append(GroupSite.of_units(units, rails, mesh=mesh))
+        plain = GroupSite.of_units(units)
         order = np.concatenate([[0], 1 + rng.permutation(sum(units) - 1)])
         found.append(
-            Site(order, plain.units, plain.rail_of, plain.rails, plain.host_of, plain.pod_of, switched=True)
+            GroupSite(
+                order, plain.units, plain.rail_of, plain.rails, plain.host_of, plain.pod_of, switched=True
+            )
         )
     islands = np.array([0, 0, 0, 0, 1, 1, 1, 1])
     found += [
-        Site.of_units((8,), widths=CUBE_MESH),
-        Site.of_units((8, 8), 4, widths=CUBE_MESH),
-        Site.of_units((4,), widths=CUBE_MESH[:4, :4]),
-        Site.of_units((8,), mesh=islands),
-        Site.of_units((8, 4), 4, mesh=np.concatenate([islands, islands[:4]])),
+        GroupSite.of_units((8,), widths=CUBE_MESH),
+        GroupSite.of_units((8, 8), 4, widths=CUBE_MESH),
+        GroupSite.of_units((4,), widths=CUBE_MESH[:4, :4]),
+        GroupSite.of_units((8,), mesh=islands),
+        GroupSite.of_units((8, 4), 4, mesh=np.concatenate([islands, islands[:4]])),
     ]
     return found
 

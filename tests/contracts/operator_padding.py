@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simcluster.layout import Mesh, Strategy, needed, refusal, zeros
+from simcluster.layout import Mesh, Strategy, needed_padding, padding_refusal, zero_padding
 from simcluster.model import Region
 from tests.contracts.operator_case import WHOLE, type_of
 from tests.contracts.operator_checks import gradient_values, inherited, upstream_of
@@ -107,14 +107,14 @@ def one(operator, inputs, strategy: Strategy, ranks: Ranks, resized) -> Findings
         return Findings([], {}, 0)
     whole = operator.evaluate(inputs, WHOLE)
     floating = [type_of(each).dtype.is_float for each in inputs]
-    reason = refusal(dims, padded, [each.shape for each in (*inputs, *whole)])
-    fills = reason or needed(dims, padded, floating)
+    reason = padding_refusal(dims, padded, [each.shape for each in (*inputs, *whole)])
+    fills = reason or needed_padding(dims, padded, floating)
     if isinstance(fills, str):
         return Findings([], {f"{operator.kind} {', '.join(padded)}": fills}, 1)
     wrong = []
     for poison in (math.nan, 0.0):
         zero = [() if poison or any(fill.values()) else dims.names for fill in fills]
-        promised = zeros(dims, padded, floating, zero)
+        promised = zero_padding(dims, padded, floating, zero)
         made = made_by(operator, inputs, strategy, ranks, extent, fills, poison)
         for index, layout in enumerate(dims.output_layouts(strategy)):
             values = [outputs[index] for outputs in made]

@@ -7,7 +7,7 @@ import pytest
 from simcluster import units
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.scenario import Scenario
-from simcluster.search.first_fit import Start, first_fit
+from simcluster.search.first_fit import SearchRequest, find_first_fit
 from simcluster.simulation import simulate
 
 CLUSTER, DEVICES = "dgx-h100", 8
@@ -19,7 +19,7 @@ def smallest(name):
     hosts = 1
     while hosts <= MOST_HOSTS:
         batch = DEVICES if hosts == 1 else 2 * hosts
-        found = first_fit(Start(name, CLUSTER, hosts, global_batch=batch)).chosen
+        found = find_first_fit(SearchRequest(name, CLUSTER, hosts, global_batch=batch)).chosen
         if found is not None:
             return found
         hosts *= 2

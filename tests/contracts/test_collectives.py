@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.collectives import Operation, all_algorithms, perform
+from simcluster.collectives import Operation, all_algorithms, run_on_rank_arrays
 from tests.contracts.collective_cases import PAIRS, expected, sites
 
 SITES = sites()
@@ -38,7 +38,7 @@ def test_it_computes_its_operation_for_every_group(kind, operation):
         arrays, counts = inputs(operation, site.num_ranks, rng)
         kept = [array.copy() for array in arrays]
         routine = all_algorithms()[kind].steps(operation, site)
-        found = perform(operation, routine, site, arrays, np.add, counts)
+        found = run_on_rank_arrays(operation, routine, site, arrays, np.add, counts)
         for got, want in zip(found.arrays, expected(operation, kept, np.add, counts), strict=True):
             assert (got is None and want is None) or np.array_equal(got, want), site
         for before, now in zip(kept, arrays, strict=True):
@@ -62,7 +62,7 @@ def test_it_computes_its_operation_on_any_arrays(kind, operation, data):
     shape = (first, *data.draw(st.lists(st.integers(1, 4), max_size=2)))
     arrays, counts = inputs(operation, site.num_ranks, rng, shape)
     routine = all_algorithms()[kind].steps(operation, site)
-    found = perform(operation, routine, site, arrays, reduction, counts)
+    found = run_on_rank_arrays(operation, routine, site, arrays, reduction, counts)
     for got, want in zip(found.arrays, expected(operation, arrays, reduction, counts), strict=True):
         if want is None:
             assert got is None
@@ -75,4 +75,4 @@ def test_a_first_dim_that_does_not_divide_is_refused(operation):
     kind = next(kind for kind, each in PAIRS if each is operation)
     site = next(site for site in able(kind, operation) if site.num_ranks == 3)
     with pytest.raises(ValueError, match="divides by 3"):
-        perform(operation, all_algorithms()[kind].steps(operation, site), site, [np.ones(4)] * 3)
+        run_on_rank_arrays(operation, all_algorithms()[kind].steps(operation, site), site, [np.ones(4)] * 3)

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from simcluster.errors import SimclusterError
-from simcluster.model import Place
+from simcluster.model import MemoryPlace
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.plan.spec.schedule_spec import schedule_kinds
 from simcluster.program.plan_lowering import lowered
-from simcluster.simulation import prepare
-from simcluster.simulation.compose.build import planned
-from simcluster.simulation.verification.single_device_comparison import proved, verified
+from simcluster.simulation import build_scenario
+from simcluster.simulation.compose.build import plan_scenario
+from simcluster.simulation.verification.single_device_comparison import compare_values, verify_plan
 from tests.support.compositions import COMMON, DETAILS, MAIN, ONCE_WRONG, USUAL, profiles_of, scenario
 from tests.support.covering import covering
 from tests.support.refusals import REFUSALS, legal
@@ -39,8 +39,8 @@ def label(row) -> str:
 
 
 def prove(row) -> None:
-    built = prepare(scenario(row))
-    found = verified(built.scenario, built.plan)
+    built = build_scenario(scenario(row))
+    found = verify_plan(built.scenario, built.plan)
     agrees(row, found.comparisons, found.fault)
     closes(built.program, assert_built_so_folded_is_unfolded(built))
 
@@ -64,7 +64,7 @@ def closes(program, unfolded) -> None:
         left = np.bincount(mine["buffer"], weights=mine["bytes"], minlength=len(names))
         held = {names[each]: left[each] for each in np.flatnonzero(left) if names[each] not in booked}
         residents = program.parts[program.part_of(rank)].residents
-        here = [each for each in residents if each.place is Place.DEVICE and each.num_bytes]
+        here = [each for each in residents if each.place is MemoryPlace.DEVICE and each.num_bytes]
         assert held == {each.name: each.num_bytes for each in here}
 
 
@@ -97,7 +97,7 @@ def test_what_cannot_be_is_refused_in_words(refusal):
     assert len(rows) == 6
     for row in rows:
         with pytest.raises(SimclusterError, match=refusal.message):
-            prepare(scenario(row))
+            build_scenario(scenario(row))
 
 
 CHUNKS = list(itertools.product(MAIN["schedule"], MAIN["axes"]))
@@ -120,11 +120,11 @@ def test_all_combinations(schedule, axes, offload, record_property):
         row = USUAL | dict(zip(COMMON, values, strict=True)) | {"micro_batches": [1, 3][turn]}
         if legal(row):
             which = scenario(row)
-            plan = planned(which)
+            plan = plan_scenario(which)
             program = lowered(plan)
             same = shown[program.digest()]
             if program not in same:
-                agrees(row, *proved(plan, which.cluster, "float64", 0, program))
+                agrees(row, *compare_values(plan, which.cluster, "float64", 0, program))
                 same.append(program)
             count += 1
     record_property("combinations", count)

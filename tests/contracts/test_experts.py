@@ -13,11 +13,11 @@ from collections import Counter
 import pytest
 
 from simcluster.errors import PlanError
-from simcluster.layout import Kind, Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.model import Phase
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 
 SIZES = {"layers": 3, "hidden": 16, "heads": 4, "vocab": 64}
 LATENT = {"q_rank": 12, "kv_rank": 8, "nope_dim": 4, "rope_dim": 2, "value_dim": 3}
@@ -276,7 +276,7 @@ def test_formats_norms_and_shares_of_the_batch(training):
 
 def sent(which, layer, *phases):
     """The collectives of a layer by phase: (what, over which axes) -> how many."""
-    graph = prepare(which).plan.graph
+    graph = build_scenario(which).plan.graph
     block = next(graph.block_of(each) for each in graph.instances if each.name == layer)
     return Counter(
         (str(node.operator.kind), "+".join(node.operator.axes))
@@ -327,7 +327,7 @@ def test_an_axis_of_one_rank_changes_nothing():
 def test_gradients_of_experts_are_reduced_over_the_ranks_that_hold_the_same():
     """Those of everything else over all ranks that have other samples."""
     which = scenario(MODELS["deepseek-v3"], {"data": 2, "expert": 2}, "data")
-    graph = prepare(which).plan.graph
+    graph = build_scenario(which).plan.graph
     block = next(graph.block_of(each) for each in graph.instances if each.name == "layers.2")
     over = {
         node.origin: node.operator.axes
@@ -343,7 +343,7 @@ def test_gradients_of_experts_are_reduced_over_the_ranks_that_hold_the_same():
 
 def test_states_of_experts_lie_over_the_ranks_that_hold_the_same():
     which = scenario(MODELS["mixtral"], {"data": 2, "expert": 2}, "data", sharding={"zero": 1})
-    graph = prepare(which).plan.graph
+    graph = build_scenario(which).plan.graph
     block = next(graph.block_of(each) for each in graph.instances if each.name == "layers.2")
     assert block.values["mlp.experts.down.weight.master"].layout.flat == ("data",)
     assert block.values["mlp.experts.down.weight.master"].layout.dims[0] == ("expert",)
@@ -353,10 +353,10 @@ def test_states_of_experts_lie_over_the_ranks_that_hold_the_same():
 def test_an_exchange_carries_what_tokens_choose():
     """top_k x tokens x hidden x 2 bytes for tokens that fill all places."""
     which = scenario(MODELS["mixtral"], {"expert": 2}, "data")
-    graph = prepare(which).plan.graph
+    graph = build_scenario(which).plan.graph
     block = next(graph.block_of(each) for each in graph.instances if each.name == "layers.2")
     node = block.node("mlp.dispatch.all_to_all")
-    assert node.operator.kind is Kind.ALL_TO_ALL
+    assert node.operator.kind is MovementKind.ALL_TO_ALL
     tokens = 2 * 2 * 8
     assert block.values[node.outputs[0]].type.num_bytes == 2 * tokens * 16 * 2
 
@@ -380,19 +380,19 @@ def test_more_expert_ranks_hold_fewer_experts():
 def test_an_axis_called_as_a_role_is_not_taken_for_it():
     """It would repeat the same work in silence: the role's axis is another one."""
     with pytest.raises(PlanError, match="no role and no strategy uses axis 'experts'"):
-        prepare(scenario(MODELS["mixtral"], {"experts": 2}, "data"))
+        build_scenario(scenario(MODELS["mixtral"], {"experts": 2}, "data"))
 
 
 def test_ranks_that_share_experts_train_equally_much():
     """Who has fewer micro-batches would not come to the exchanges of the others."""
     training = {"batch_shares": {"expert": [3, 1]}}
     with pytest.raises(PlanError, match="expert"):
-        prepare(scenario(MODELS["mixtral"], {"expert": 2}, "data", training=training, micro_batches=4))
+        build_scenario(scenario(MODELS["mixtral"], {"expert": 2}, "data", training=training, micro_batches=4))
 
 
 def test_experts_that_do_not_divide_are_refused_with_the_arithmetic():
     with pytest.raises(PlanError, match=r"experts 8 does not divide over expert 3: 8 / 3 = 2\.66667"):
-        prepare(scenario(MODELS["mixtral"], {"expert": 3}, "data"))
+        build_scenario(scenario(MODELS["mixtral"], {"expert": 3}, "data"))
 
 
 FP8 = {"matmul": "fp8"}

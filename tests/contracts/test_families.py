@@ -16,7 +16,7 @@ from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from tests.contracts.test_pipelines import p2p_of
 from tests.contracts.test_recipes import SINGLE
 from tests.support.covering import covering
@@ -126,7 +126,7 @@ def test_no_large_operator_of_a_layer_is_replicated(family, recipe):
     """What is replicated costs as much on every rank as on one: a recipe must not forget a matmul."""
     row = {"place": (family, recipe, {"tensor": 2}), **{name: each[0] for name, each in OPTIONS.items()}}
     for attention in OPTIONS["attention"]:
-        plan = prepare(scenario({**row, "attention": attention})).plan
+        plan = build_scenario(scenario({**row, "attention": attention})).plan
         for each in plan.logical.instances:
             for node in plan.logical.block_of(each).phase(Phase.FORWARD):
                 if "layers." in each.name and node.operator.family in ("matmul", "attention", "softmax"):

@@ -11,12 +11,12 @@ import pytest
 from simcluster.layout import Movement
 from simcluster.model import Operator
 from simcluster.model.operators.pointwise import Accumulate
-from simcluster.plan.diagnostics.profile_description import told
+from simcluster.plan.diagnostics.profile_description import describe_profile
 from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.compose.build import planned
-from simcluster.simulation.verification.single_device_comparison import verified
+from simcluster.simulation import build_scenario, simulate, verify
+from simcluster.simulation.compose.build import plan_scenario
+from simcluster.simulation.verification.single_device_comparison import verify_plan
 from tests.contracts.test_recipes import label
 from tests.support.covering import covering
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
@@ -55,7 +55,7 @@ def test_it_has_a_title_a_source_and_a_phrase_for_every_change(name):
     spec = FrameworkSpec.load(name)
     assert spec.title
     assert spec.source
-    phrases = told(spec.changes())
+    phrases = describe_profile(spec.changes())
     assert all(phrases)
     assert bool(phrases) == (name != IDEAL)
 
@@ -143,7 +143,7 @@ def test_bytes_per_parameter(name, compute, zero):
         training={"precision": compute, "optimizer": "adam"},
         optimizer_sharding={"zero": zero},
     )
-    built = prepare(which)
+    built = build_scenario(which)
     (stage,) = built.program.parts
     held = sum(each.num_bytes for each in stage.residents if each.category in _STATES)
     own, shared = BYTES[name, compute][zero]
@@ -221,8 +221,8 @@ MOVED += [
 def test_gradients_that_move_into_their_buffers_do_as_they_count(name, model, mesh, kind):
     """Position tables over parts of sequences, and biases of positions that several stages read."""
     which = with_framework(name, mesh, model=model, host="dgx-h100", micro_batches=2, schedule={"kind": kind})
-    plan = planned(which)
-    found = verified(which, plan)
+    plan = plan_scenario(which)
+    found = verify_plan(which, plan)
     assert found.agrees, found.fault or found.first_difference
     for block in plan.graph.blocks.values():
         moved = {out for node in block.nodes if isinstance(node.operator, Movement) for out in node.outputs}

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from simcluster.document import Document
 from simcluster.errors import ScenarioError
-from simcluster.foreign import Given, importer, importers, translate, translated_text
+from simcluster.foreign import UserAdditions, importer, importers, translate_file, translated_text
 from tests.unit.foreign.samples import SAMPLES, text_of
 
-GIVEN = Given("dgx-a100", 2, "gpt3-125m", (("training.seq_len", "128"), ("training.global_batch", "16")))
+GIVEN = UserAdditions(
+    "dgx-a100", 2, "gpt3-125m", (("training.seq_len", "128"), ("training.global_batch", "16"))
+)
 
 
 def test_every_format_has_samples():
@@ -24,7 +26,7 @@ def test_it_says_what_it_reads(kind):
     assert found.kind == kind
     assert found.title.startswith(("a ", "an "))
     with pytest.raises(ScenarioError, match=f"f: the file is empty; expected {found.title}"):
-        translate(found, " \n", "f", Given())
+        translate_file(found, " \n", "f", UserAdditions())
 
 
 @pytest.mark.parametrize("kind", importers())
@@ -38,9 +40,9 @@ def test_no_text_fails_in_another_way(kind, data):
     piece = data.draw(
         st.text(max_size=6) | st.sampled_from(["'", '"', "${", "$((", ": ", "- ", "\n", "-1", "null"])
     )
-    given_here = data.draw(st.sampled_from([SAMPLES[name][1], GIVEN, Given()]))
+    given_here = data.draw(st.sampled_from([SAMPLES[name][1], GIVEN, UserAdditions()]))
     try:
-        found = translate(importer(kind), text[:start] + piece + text[end:], name, given_here)
+        found = translate_file(importer(kind), text[:start] + piece + text[end:], name, given_here)
     except ScenarioError as error:
         assert all(problem.message for problem in error.problems)
     else:

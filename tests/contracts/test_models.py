@@ -9,7 +9,7 @@ from simcluster.document import validate_data
 from simcluster.model import Region, Role, Transformer
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan.autodiff.differentiation import differentiate
-from simcluster.values import Source
+from simcluster.values import SeededData
 from simcluster.work import DType
 
 ENTRIES = sorted(ModelSpec.entries())
@@ -173,7 +173,7 @@ def test_its_small_form_has_a_finite_loss(name):
     model = built(name).shrunk(2, lambda dim, times=1: 2 * times, padded=False)
     length = model.sequence or 4
     graph = model.graph(2, length, DType.FP32, 2 * length)
-    source = Source(0, np.dtype("float64"))
+    source = SeededData(0, np.dtype("float64"))
     crossing = {}
     for instance in graph.instances:
         block = graph.block_of(instance)

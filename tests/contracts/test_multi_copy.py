@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import build_scenario, verify
 from tests.contracts.test_pipelines import KINDS, OPTIONS, label, possible, scenario
 from tests.support.covering import covering
 
@@ -41,7 +41,7 @@ def test_copies_compute_what_one_device_computes(row):
     which = copied(row)
     found = verify(which)
     assert found.agrees, f"{row}: {found.fault or found.first_difference}"
-    plan = prepare(which).plan
+    plan = build_scenario(which).plan
     assert plan.copies == row["copies"]
     samples = plan.num_micro_batches * plan.micro_batch * plan.batch_ways
     assert samples == which.spec.training.global_batch

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.plan.overlap.collective_matmul import chunked
+from simcluster.plan.overlap.collective_matmul import count_chunked_collectives
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from tests.support.covering import covering
 
 MODELS = {
@@ -93,8 +93,8 @@ def test_chunks_compute_what_one_device_computes(row):
     which = scenario(row)
     found = verify(which)
     assert found.agrees, f"{row}: {found.fault or found.first_difference}"
-    plan = prepare(which).plan
-    cut, total = chunked(plan.graph)["tensor"]
+    plan = build_scenario(which).plan
+    cut, total = count_chunked_collectives(plan.graph)["tensor"]
     assert 0 < cut < total
 
 
@@ -124,7 +124,7 @@ def test_chunks_move_the_bytes_and_make_the_sums_of_the_whole():
     }
     found = {}
     for name, overlap in (("whole", {}), ("cut", {"tensor": {"chunks": 4, "reductions": "both"}})):
-        program = prepare(scenario(row, overlap=overlap)).program
+        program = build_scenario(scenario(row, overlap=overlap)).program
         runs = [each.code for each in program.parts[0].executions]
         every = [each for code in runs for each in program.codes[code].instructions]
         collectives = [each for each in every if each.operation]

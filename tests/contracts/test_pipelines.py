@@ -15,7 +15,7 @@ from simcluster.errors import PlanError, SimclusterError
 from simcluster.plan.pipeline.schedule import render
 from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from tests.support.covering import covering
 
 FOLDED = "F0 F1 F0c1 B0c1 F1c1 B1c1 B0 B1\nF0 F0c1 F1 F1c1 B0c1 B0 B1c1 B1"
@@ -185,9 +185,9 @@ def test_a_pipeline_that_cannot_wait_for_its_transfers_is_refused(kind):
     which = scenario({"kind": kind, "p2p": "blocking"}, row)
     if validate_data({"kind": kind}, ScheduleSpec).build().overlaps(2):
         with pytest.raises(SimclusterError, match="two stages would wait for each other"):
-            prepare(which)
+            build_scenario(which)
     else:
-        prepare(which)
+        build_scenario(which)
 
 
 def timed(schedule, row, text=None) -> float:

@@ -19,7 +19,7 @@ from simcluster.model import Phase
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
 from simcluster.plan.spec.schedule_spec import schedule_kinds
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import build_scenario, verify
 from tests.contracts.test_pipelines import p2p_of
 from tests.support.covering import covering
 
@@ -299,7 +299,7 @@ def test_no_part_of_a_layer_is_forgotten(recipe, attention, model):
     choice = {name: values[0] for name, values in (OPTIONS | DETAILS).items()} | {"model": model}
     which = scenario(recipe, {"tensor": 2}, choice)
     vars(which)["framework"] = FrameworkSpec.load("ideal").model_copy(update={"attention": attention})
-    graph = prepare(which).plan.graph
+    graph = build_scenario(which).plan.graph
     for instance in graph.instances:
         if instance.name.startswith("layers."):
             sent = Counter(

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline.schedule import Schedule, check, parse, peaks, render
-from simcluster.plan.schedules.text import Text
+from simcluster.plan.pipeline.schedule import Schedule, activation_peaks, parse, render, validate_schedule
+from simcluster.plan.schedules.text import TextSchedule
 from simcluster.registry import kinds
 
 SCHEDULES = {
@@ -235,7 +235,7 @@ def test_every_micro_batch_goes_once_each_way_through_every_chunk(kind, options,
                 for direction in ("F", "BI", "BW"):
                     units = sorted((each.micro_batch, each.slice) for each in mine if each.kind in direction)
                     assert units == [(index, part) for index in range(m) for part in range(slices)]
-        check(found, m, chain, slices)
+        validate_schedule(found, m, chain, slices)
 
 
 @every_run
@@ -256,9 +256,9 @@ def test_it_keeps_dependencies_and_takes_the_published_time(kind, options, p):
 def test_it_keeps_as_many_activations_as_its_formula_says(kind, options, p):
     for m, found in runs(kind, options, p):
         wanted = [PEAKS[kind](stage, p, m, **options) for stage in range(p)]
-        assert held(found) == peaks(found), f"{m} micro-batches"
+        assert held(found) == activation_peaks(found), f"{m} micro-batches"
         if None not in wanted:
-            assert peaks(found) == wanted, f"{m} micro-batches"
+            assert activation_peaks(found) == wanted, f"{m} micro-batches"
 
 
 @every_run
@@ -373,7 +373,7 @@ def test_1f1b_with_full_recomputation():
 )
 def test_the_peaks_are_the_published_ones(kind, expected):
     for p, wanted in expected.items():
-        assert peaks(timetable(kind, p, 8)) == wanted
+        assert activation_peaks(timetable(kind, p, 8)) == wanted
 
 
 # -- orders as they are printed elsewhere ----------------------------------------------------------------
@@ -407,7 +407,7 @@ def test_interleaved_on_two_stages_goes_through_the_chunks_in_rounds():
 
 def test_what_is_written_out_is_what_is_done():
     for kind, p, m in (("1f1b", 3, 4), ("interleaved", 3, 6)):
-        written = Text(render(timetable(kind, p, m)))
+        written = TextSchedule(render(timetable(kind, p, m)))
         assert written.timetable(p, m) == timetable(kind, p, m)
         assert written.chain(p) == made(kind, {}).chain(p)
         with pytest.raises(PlanError, match=f"has {p} lines, but the pipeline {p + 1} stages"):

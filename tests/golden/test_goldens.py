@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from simcluster.analysis.metrics.inference_metrics import ANSWER_METRICS
+from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS
 from simcluster.analysis.metrics.summary import METRICS
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -28,7 +28,7 @@ def figures_of(run):
     summary = run.documents["summary"]
     return {
         "program": run.documents["provenance"]["program"],
-        **{name: summary[name] for name in (*METRICS, *ANSWER_METRICS) if name in summary},
+        **{name: summary[name] for name in (*METRICS, *INFERENCE_METRICS) if name in summary},
         "fits": summary["fits"],
         "exposed_communication_s": summary["exposed_communication_s"],
         "communication_bytes": summary["communication_bytes"],

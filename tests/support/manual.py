@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.analysis import record
+from simcluster.analysis import record_run
 from simcluster.engine import run
-from simcluster.program import partition
+from simcluster.program import partition_ranks
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare
-from simcluster.values import Replay, Source
+from simcluster.simulation import build_scenario
+from simcluster.values import Replay, SeededData
 
 IN, HIDDEN, CLASSES, BATCH = 12, 8, 4, 16
 UP = {"op": "matmul", "left": ["batch", "in"], "rights": [["in", "out"]], "results": [["batch", "out"]]}
@@ -128,7 +128,7 @@ class Recorder(Replay):
         self.made[event.code.slots[index].name].setdefault(event.rank, array)
 
 
-class Given(Source):
+class Given(SeededData):
     """A source whose feeds are given, a tensor of all ranks each."""
 
     feeds: dict[str, np.ndarray]
@@ -139,12 +139,12 @@ class Given(Source):
 
 def arrays(which: Scenario, feeds: dict[str, np.ndarray]) -> dict[str, dict[int, np.ndarray]]:
     """What every rank makes in one step of a program that reads these feeds: value -> rank -> array."""
-    built = prepare(which, unfold=True)
-    program, classes = built.program, partition(built.program, built.cluster, unfold=True)
+    built = build_scenario(which, unfold=True)
+    program, classes = built.program, partition_ranks(built.program, built.cluster, unfold=True)
     timing = run(program, built.cluster, classes, steps=1, dispatch=built.plan.dispatch)
     parts = [program.part_of(rank) for rank in classes.representatives]
     source = Given(0, np.dtype("float64"))
     object.__setattr__(source, "feeds", feeds)
-    replay = Recorder(program, record(program, parts, timing.classes).table(), source)
+    replay = Recorder(program, record_run(program, parts, timing.classes).table(), source)
     replay.run()
     return dict(replay.made)

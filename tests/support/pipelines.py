@@ -15,7 +15,7 @@ from simcluster.document import validate_data
 from simcluster.layout import Dims, Layout, Mesh
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.plan.pipeline.schedule import Timetable
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline.virtual_stages import VirtualStages
 from simcluster.program import Program, build
 from simcluster.work import DType, Kernel, Work
 
@@ -81,7 +81,7 @@ def quiet_cluster(
 def burning_graph(
     forward: Sequence[int],
     backward: Sequence[int],
-    chain: Chain | None = None,
+    chain: VirtualStages | None = None,
     weights: int = 0,
     slices: int = 1,
 ) -> Graph:
@@ -91,7 +91,7 @@ def burning_graph(
     With ``weights`` its backward has a second half, which takes so many.
     """
     last = len(forward) - 1
-    chain = chain or Chain.wrapped(len(forward))
+    chain = chain or VirtualStages.wrapped(len(forward))
     blocks = {}
     instances = []
     for stage, (there, back) in enumerate(zip(forward, backward, strict=True)):
@@ -135,7 +135,7 @@ def burning_program(
     timetable: Timetable,
     *,
     overlapped: bool = True,
-    chain: Chain | None = None,
+    chain: VirtualStages | None = None,
     weights: int = 0,
     slices: int = 1,
 ) -> Program:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from simcluster.layout import refusal
+from simcluster.layout import padding_refusal
 from simcluster.model import Graph, Instance, Model, Operator, TensorType
 from simcluster.model.graph.block_builder import BlockBuilder
 from simcluster.model.graph.operator import UNIT
@@ -24,11 +24,11 @@ from simcluster.model.operators.norm import LayerNorm, RmsNorm
 from simcluster.model.operators.pointwise import Add, Bias
 from simcluster.model.operators.reduction import SumTo
 from simcluster.model.operators.reshape import Reshape
-from simcluster.model.operators.router import Route, Seats
-from simcluster.model.operators.router_weighted import Weighed
+from simcluster.model.operators.router import ExpertSlots, Route
+from simcluster.model.operators.router_weighted import RouterWeighted
 from simcluster.model.operators.slice import Slice
 from simcluster.model.operators.softmax import SoftmaxOver
-from simcluster.model.operators.token_dispatch import SEATED, SEATS, Combine, Dispatch, SeatWeights
+from simcluster.model.operators.token_dispatch import SLOT_DIMS, SLOTTED, Combine, Dispatch, SlotWeights
 from simcluster.model.operators.transpose import Transpose
 from simcluster.work import DType
 
@@ -195,17 +195,17 @@ class Writer:
         if len(x.shape) != 3:
             return
         experts, capacity = self.sizes.experts, self.sizes.capacity
-        rows, inner, width = ("batch", "seq", "hidden"), (*SEATS, "ffn"), 4
+        rows, inner, width = ("batch", "seq", "hidden"), (*SLOT_DIMS, "ffn"), 4
         scored = Matmul(rows, (("hidden", "experts"),), ((*rows[:-1], "experts"),))
         (scores,) = self._put(scored, x.name, self._parameter((x.shape[-1], experts)))
         weights, ids = self._put(Route(2, normalised=True), scores)
-        (seats,) = self._put(Seats(experts, capacity), ids)
+        (seats,) = self._put(ExpertSlots(experts, capacity), ids)
         (seated,) = self._put(Dispatch(experts, capacity), x.name, seats)
-        (weighing,) = self._put(SeatWeights(experts, capacity), weights, seats)
-        product = Matmul(SEATED, (("experts", "hidden", "ffn"),), (inner,))
+        (weighing,) = self._put(SlotWeights(experts, capacity), weights, seats)
+        product = Matmul(SLOTTED, (("experts", "hidden", "ffn"),), (inner,))
         (made,) = self._put(product, seated, self._parameter((experts, x.shape[-1], width)))
-        (made,) = self._put(Weighed(Gelu(inner), SEATS), made, weighing)
-        down = Matmul(inner, (("experts", "ffn", "hidden"),), (SEATED,))
+        (made,) = self._put(RouterWeighted(Gelu(inner), SLOT_DIMS), made, weighing)
+        down = Matmul(inner, (("experts", "ffn", "hidden"),), (SLOTTED,))
         (made,) = self._put(down, made, self._parameter((experts, width, x.shape[-1])))
         self._add(Combine(experts, capacity), x.labels, made, seats)
 
@@ -274,7 +274,9 @@ class Writer:
             count = self.draw(st.integers(0, len(free)))
             axes, left = free[:count], free[count:]
             divides = extent[dim] % math.prod(MESH[axis] for axis in axes) == 0
-            if count and (divides or (self.sizes.uneven and not refusal(operator.dims(), (dim,), shapes))):
+            if count and (
+                divides or (self.sizes.uneven and not padding_refusal(operator.dims(), (dim,), shapes))
+            ):
                 split[dim], free = list(axes), left
         self.splits.append(
             {"match": f"layers.0.{name}", "split": {"batch": [], **split} if "batch" in extent else split}

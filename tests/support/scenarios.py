@@ -8,8 +8,8 @@ from typing import Any
 from simcluster.document import validate_data
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.scenario import Scenario
-from simcluster.simulation.compose.build import planned
-from simcluster.simulation.verification.shrink_scenario import Shrunk, shrink
+from simcluster.simulation.compose.build import plan_scenario
+from simcluster.simulation.verification.shrink_scenario import ShrunkScenario, shrink_scenario_of
 
 TINY = {"layers": 4, "hidden": 32, "heads": 8, "kv_heads": 4, "ffn": 64, "vocab": 128}
 TINY_GPT = {"family": "gpt", "layers": 4, "hidden": 32, "heads": 4, "vocab": 100, "max_positions": 16}
@@ -62,6 +62,6 @@ def under(which: Scenario, **switches: Any) -> Scenario:
     return changed
 
 
-def shrunk(which: Scenario) -> Shrunk:
+def shrunk(which: Scenario) -> ShrunkScenario:
     """The small form of a scenario, which is run in values."""
-    return shrink(which, planned(which))
+    return shrink_scenario_of(which, plan_scenario(which))

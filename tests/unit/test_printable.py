@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from simcluster.draw import Column, shown, table
+from simcluster.draw import Column, render_text, text_table
 from simcluster.errors import Problem
-from simcluster.printable import printable, printable_json
+from simcluster.printable import printable_json, printable_text
 
 BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 TEXTS = st.text(
@@ -35,17 +35,21 @@ def commands(text):
 
 @given(TEXTS)
 def test_nothing_is_left_that_a_terminal_obeys_and_nothing_else_is_touched(text):
-    assert not commands(printable(text))
+    assert not commands(printable_text(text))
     if not commands(text) and not set(text) & set("\u2028\u2029"):
-        assert printable(text) == text
-    assert printable(printable(text)) == printable(text)
+        assert printable_text(text) == text
+    assert printable_text(printable_text(text)) == printable_text(text)
 
 
 @given(TEXTS)
 def test_what_is_drawn_holds_only_our_own_styles(text):
-    drawn = [Text(text, "bold red"), text, table([Column(wraps=True), "name"], [(text, Text(text, "dim"))])]
-    assert not commands(shown(*drawn))
-    coloured = shown(*drawn, colour=True)
+    drawn = [
+        Text(text, "bold red"),
+        text,
+        text_table([Column(wraps=True), "name"], [(text, Text(text, "dim"))]),
+    ]
+    assert not commands(render_text(*drawn))
+    coloured = render_text(*drawn, colour=True)
     for style in ("\x1b[1;31m", "\x1b[2m", "\x1b[1m", "\x1b[0m"):
         coloured = coloured.replace(style, "")
     assert not commands(coloured)

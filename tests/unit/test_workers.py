@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from simcluster.workers import mapped
+from simcluster.workers import parallel_map
 
 
 def squared(number):
@@ -43,19 +43,19 @@ def dead_when_idle(number):
 
 @pytest.mark.parametrize("jobs", [1, 2, 9])
 def test_results_are_in_order(jobs):
-    assert list(mapped(squared, range(5), jobs)) == [0, 1, 4, 9, 16]
-    assert list(mapped(squared, [], jobs)) == []
+    assert list(parallel_map(squared, range(5), jobs)) == [0, 1, 4, 9, 16]
+    assert list(parallel_map(squared, [], jobs)) == []
 
 
 @pytest.mark.parametrize(("times", "third"), [(1, 9), (9, None)])
 def test_a_process_that_is_killed_costs_its_item_only(tmp_path, times, third):
     function = partial(killed, str(tmp_path), times)
-    assert list(mapped(function, range(6), 2)) == [0, 1, 4, third, 16, 25]
+    assert list(parallel_map(function, range(6), 2)) == [0, 1, 4, third, 16, 25]
     assert len(list(tmp_path.glob("died-*"))) == min(times, 2)
 
 
 def test_an_error_is_raised_where_its_result_is_due():
-    found = mapped(refusing, range(4), 2)
+    found = parallel_map(refusing, range(4), 2)
     assert [next(found), next(found)] == [0, 1]
     with pytest.raises(ValueError, match="two"):
         next(found)
@@ -63,7 +63,7 @@ def test_an_error_is_raised_where_its_result_is_due():
 
 def test_a_process_that_dies_between_two_items_is_replaced():
     found = []
-    for each in mapped(dead_when_idle, range(3), 2):
+    for each in parallel_map(dead_when_idle, range(3), 2):
         found.append(each)
         time.sleep(0.3)
     assert found == [0, 1, 2]
@@ -71,7 +71,7 @@ def test_a_process_that_dies_between_two_items_is_replaced():
 
 def test_interrupts_reach_this_process_only():
     handler = signal.getsignal(signal.SIGINT)
-    assert list(mapped(interrupts_blocked, [0, 1], 2)) == [True, True]
+    assert list(parallel_map(interrupts_blocked, [0, 1], 2)) == [True, True]
     assert signal.getsignal(signal.SIGINT) is handler
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 

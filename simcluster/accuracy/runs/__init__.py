@@ -4,15 +4,15 @@ predictions = predict_runs(read_runs("training.csv"))
 print(runs_text(predictions))
 """
 
-from simcluster.accuracy.runs.predict import Figure, RunPrediction, predict_runs
+from simcluster.accuracy.runs.predict import RunFigure, RunPrediction, predict_runs
 from simcluster.accuracy.runs.report import runs_csv, runs_markdown, runs_text
 from simcluster.accuracy.runs.row import COLUMNS, MeasuredRun, read_runs
 from simcluster.accuracy.runs.translate import scenario_of
 
 __all__ = [
     "COLUMNS",
-    "Figure",
     "MeasuredRun",
+    "RunFigure",
     "RunPrediction",
     "predict_runs",
     "read_runs",

@@ -13,10 +13,10 @@ from simcluster.accuracy.runs.translate import framework_of, scenario_of
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.workers import mapped
+from simcluster.workers import parallel_map
 
 
-class Figure(enum.StrEnum):
+class RunFigure(enum.StrEnum):
     """What is compared."""
 
     STEP = "step time"
@@ -35,7 +35,7 @@ class RunPrediction:
     """
 
     row: MeasuredRun
-    figure: Figure
+    figure: RunFigure
     measured: float = 0.0
     predicted: float = 0.0
     reason: str = ""
@@ -57,7 +57,7 @@ def predict_runs(
     """
     chosen = named_hardware(cluster) if cluster else None
     rows = list(rows)
-    found = mapped(partial(_predicted, entry=chosen), rows, jobs)
+    found = parallel_map(partial(_predicted, entry=chosen), rows, jobs)
     return [
         each
         for row, some in zip(rows, found, strict=True)
@@ -72,17 +72,17 @@ def _asked(row: MeasuredRun) -> list[RunPrediction]:
     """Every figure that a row states, not predicted yet."""
     asked = []
     if (seconds := row.step_seconds) is not None:
-        asked.append(RunPrediction(row, Figure.STEP, seconds))
+        asked.append(RunPrediction(row, RunFigure.STEP, seconds))
     if row.peak_memory is not None:
-        asked.append(RunPrediction(row, Figure.MEMORY, row.peak_memory))
+        asked.append(RunPrediction(row, RunFigure.MEMORY, row.peak_memory))
     if row.activation_memory is not None:
-        asked.append(RunPrediction(row, Figure.ACTIVATIONS, row.activation_memory))
+        asked.append(RunPrediction(row, RunFigure.ACTIVATIONS, row.activation_memory))
     return asked
 
 
 def _without(row: MeasuredRun, reason: str) -> list[RunPrediction]:
     """The figures of a row of which nothing is predicted; one without numbers if it states none."""
-    return [replace(each, reason=reason) for each in _asked(row) or [RunPrediction(row, Figure.STEP)]]
+    return [replace(each, reason=reason) for each in _asked(row) or [RunPrediction(row, RunFigure.STEP)]]
 
 
 def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPrediction]:
@@ -96,9 +96,9 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
         return _without(row, error.problems[0].message)
     stages = documents["memory"][-1:] if framework_of(row).memory == "last" else documents["memory"]
     found = {
-        Figure.STEP: documents["summary"]["step_time_s"],
-        Figure.MEMORY: max(each["allocated"] for each in stages),
-        Figure.ACTIVATIONS: max(
+        RunFigure.STEP: documents["summary"]["step_time_s"],
+        RunFigure.MEMORY: max(each["allocated"] for each in stages),
+        RunFigure.ACTIVATIONS: max(
             each["breakdown"]["activations"] for each in documents["summary"]["peak_memory_bytes"]
         ),
     }

@@ -10,24 +10,24 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
-from simcluster.accuracy.runs.predict import Figure, RunPrediction
+from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
 from simcluster.accuracy.runs.row import COLUMNS
 from simcluster.accuracy.summary import FIGURES, Errors, unsupported, worst
-from simcluster.draw import Column, shown, table
+from simcluster.draw import Column, render_text, text_table
 
 _ADDED = ("figure", "measured", "predicted", "error", "not_predicted")
 
-Groups = dict[tuple[str, Figure], Errors]
+Groups = dict[tuple[str, RunFigure], Errors]
 
 
-def by_group(predictions: Sequence[RunPrediction]) -> Groups:
+def run_errors_by_group(predictions: Sequence[RunPrediction]) -> Groups:
     """The errors of the predicted figures by group of rows, and of all of them."""
-    found: dict[tuple[str, Figure], list[RunPrediction]] = {}
+    found: dict[tuple[str, RunFigure], list[RunPrediction]] = {}
     for each in predictions:
         if not each.reason:
             found.setdefault((each.row.group, each.figure), []).append(each)
     groups = {key: Errors.of(found[key]) for key in sorted(found)}
-    for figure in Figure:
+    for figure in RunFigure:
         if chosen := [each for each in predictions if each.figure is figure and not each.reason]:
             groups["all", figure] = Errors.of(chosen)
     return groups
@@ -40,19 +40,23 @@ def runs_text(predictions: Sequence[RunPrediction], num_worst: int = 0, *, colou
     told: list[RenderableType] = [Text(head, "bold")]
     if done:
         columns = [Column("runs"), Column("figure"), *(Column(title, quantity=True) for title in FIGURES)]
-        lines = [[name, str(figure), *errors.cells] for (name, figure), errors in by_group(done).items()]
-        told += ["", table(columns, lines)]
+        lines = [
+            [name, str(figure), *errors.cells] for (name, figure), errors in run_errors_by_group(done).items()
+        ]
+        told += ["", text_table(columns, lines)]
     if num_worst and done:
         told += ["", Text(f"The {min(num_worst, len(done))} figures farthest off", "bold")]
         told += [_worst(worst(done, num_worst))]
     if reasons := unsupported(predictions):
         told += ["", Text("Not predicted", "bold")]
-        told += [table([Column(quantity=True), Column(wraps=True)], [(f"{n}", why) for why, n in reasons])]
+        told += [
+            text_table([Column(quantity=True), Column(wraps=True)], [(f"{n}", why) for why, n in reasons])
+        ]
     told += [
         "",
         Text("error = predicted / measured - 1; bias: its median, + means predicted slower, or more", "dim"),
     ]
-    return shown(*told, colour=colour)
+    return render_text(*told, colour=colour)
 
 
 def runs_csv(predictions: Sequence[RunPrediction]) -> str:
@@ -72,7 +76,7 @@ def runs_csv(predictions: Sequence[RunPrediction]) -> str:
 def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
     """A Markdown table: a line per group and figure, with rows, median, 90th percentile and bias."""
     lines = ["| runs | figure | rows | median | p90 | bias |", "|---|---|--:|--:|--:|--:|"]
-    for (name, figure), errors in by_group(predictions).items():
+    for (name, figure), errors in run_errors_by_group(predictions).items():
         cells = f"{errors.rows:,} | {errors.median:.1%} | {errors.p90:.1%} | {errors.bias:+.1%}"
         lines.append(f"| {name} | {figure} | {cells} |")
     return "\n".join(lines) + "\n"
@@ -86,7 +90,7 @@ def _worst(rows: Sequence[RunPrediction]) -> RenderableType:
     columns = [Column("run"), Column("model", wraps=True), Column("hardware", wraps=True)]
     columns += [Column("ranks", quantity=True), Column("figure")]
     columns += [Column(title, quantity=True) for title in ("measured", "predicted", "error")]
-    return table(
+    return text_table(
         columns,
         [
             [
@@ -103,5 +107,5 @@ def _worst(rows: Sequence[RunPrediction]) -> RenderableType:
     )
 
 
-def _quantity(figure: Figure, value: float) -> str:
-    return units.seconds(value) if figure is Figure.STEP else units.size(value)
+def _quantity(figure: RunFigure, value: float) -> str:
+    return units.seconds(value) if figure is RunFigure.STEP else units.size(value)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from simcluster.accuracy.table import count, figure, read_table
+from simcluster.accuracy.table import parse_count, parse_figure, read_table
 
 _COUNTS = (
     "layers",
@@ -144,10 +144,10 @@ def read_runs(path: str | Path) -> list[MeasuredRun]:
 
 
 def _run(line: int, written: Mapping[str, str]) -> MeasuredRun:
-    stated = {name: count(written, name) for name in _COUNTS}
+    stated = {name: parse_count(written, name) for name in _COUNTS}
     counts = {name: number for name, number in stated.items() if number is not None}
-    value = figure(written, "value") if written["metric"] != "oom" else 0.0
+    value = parse_figure(written, "value") if written["metric"] != "oom" else 0.0
     if value is None:
         raise ValueError("value is missing")
-    peak = figure(written, "peak_mem_gib")
+    peak = parse_figure(written, "peak_mem_gib")
     return MeasuredRun(line, written, counts, value, None if peak is None else peak * _GIB)

@@ -11,10 +11,10 @@ from simcluster.accuracy.hardware import HardwareSpec, hardware_of
 from simcluster.accuracy.runs.inter_host_rate import host_rate
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import FrameworkWords, known_words
-from simcluster.accuracy.table import whole
+from simcluster.accuracy.table import parse_whole
 from simcluster.cluster import Host, load_cluster
 from simcluster.errors import PlanError
-from simcluster.plan import by_heads, in_blocks
+from simcluster.plan import layers_by_block_method, ulysses_entry
 
 _SIZES = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")
 _NEEDED = ("layers", "hidden", "heads", "vocab", "seq_len", "num_devices", "micro_batch", "global_batch")
@@ -167,7 +167,7 @@ def _recomputed(run: MeasuredRun) -> Mapping[str, Any]:
     words = run.words["recompute"]
     if block := _BLOCK.fullmatch(words):
         stages, chunks = run.count("pipeline"), run.count("virtual_pipeline")
-        return {"layers": in_blocks(int(block[1]), run.counts["layers"], stages, chunks)}
+        return {"layers": layers_by_block_method(int(block[1]), run.counts["layers"], stages, chunks)}
     again = known_words().computed_again(words)
     if again is None:
         raise PlanError(f"the recomputation '{words or 'not stated'}'")
@@ -181,7 +181,7 @@ def _context(run: MeasuredRun, axes: list[str]) -> dict[str, Any]:
         raise PlanError("context parallelism in a way that the row does not state")
     if algorithm == "ring":
         return {"context": "ring"}
-    return {"strategies": [by_heads(axes)]}
+    return {"strategies": [ulysses_entry(axes)]}
 
 
 def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
             found["overlap"] = {"tensor": overlap}
     if context > 1:
         found |= _context(run, [axis for axis in ("tensor", "context") if mesh[axis] > 1])
-    stage = whole(run.words["zero_stage"] or "0")
+    stage = parse_whole(run.words["zero_stage"] or "0")
     if stage == 3 and profile in _SHARDED:
         found["optimizer_sharding"] = "fsdp"
         if tensor == 1:

@@ -2,24 +2,24 @@
 peak, memory of hosts, and whether a plan fits.
 """
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, account, used
-from simcluster.analysis.memory_usage.allocation_table import memory
-from simcluster.analysis.memory_usage.allocator_replay import Reserve, reserve
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, log_allocations, used_memory_places
+from simcluster.analysis.memory_usage.allocation_table import build_allocation_table
+from simcluster.analysis.memory_usage.allocator_replay import ReservedMemory, replay_allocator
 from simcluster.analysis.memory_usage.caching_allocator import PoolRules
-from simcluster.analysis.memory_usage.host_memory_report import HostMemory, host_memory
-from simcluster.analysis.memory_usage.live_set import alive, by_name
+from simcluster.analysis.memory_usage.host_memory_report import HostMemory, summarise_host_memory
+from simcluster.analysis.memory_usage.live_set import largest_live_buffers, live_bytes_by_name
 from simcluster.analysis.memory_usage.memory_report import memory_by_stage, memory_maxima, with_verdicts
 from simcluster.analysis.memory_usage.memory_verdict import (
     RULE,
     MemoryRule,
     MemoryUse,
     MemoryVerdict,
-    deciding,
+    deciding_verdict,
     headroom,
-    outside,
-    verdict_of,
+    outside_allocator,
+    overall_verdict,
 )
-from simcluster.analysis.memory_usage.peak_memory import peaks
+from simcluster.analysis.memory_usage.peak_memory import find_stage_peaks
 from simcluster.analysis.memory_usage.peak_report import class_peaks, program_of
 
 __all__ = [
@@ -30,22 +30,22 @@ __all__ = [
     "MemoryUse",
     "MemoryVerdict",
     "PoolRules",
-    "Reserve",
-    "account",
-    "alive",
-    "by_name",
+    "ReservedMemory",
+    "build_allocation_table",
     "class_peaks",
-    "deciding",
+    "deciding_verdict",
+    "find_stage_peaks",
     "headroom",
-    "host_memory",
-    "memory",
+    "largest_live_buffers",
+    "live_bytes_by_name",
+    "log_allocations",
     "memory_by_stage",
     "memory_maxima",
-    "outside",
-    "peaks",
+    "outside_allocator",
+    "overall_verdict",
     "program_of",
-    "reserve",
-    "used",
-    "verdict_of",
+    "replay_allocator",
+    "summarise_host_memory",
+    "used_memory_places",
     "with_verdicts",
 ]

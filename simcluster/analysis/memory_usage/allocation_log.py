@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.timeline import InstructionTimes, Vocabulary
+from simcluster.analysis.timeline import InstructionTimes, NameIndex
 from simcluster.cluster import Device
-from simcluster.engine import LinkedClass
-from simcluster.layout import unrooted
-from simcluster.model import Place
-from simcluster.program import Action, Category, Code, Program, Scope, Slot
+from simcluster.engine import ClassProgram
+from simcluster.layout import without_root
+from simcluster.model import MemoryPlace
+from simcluster.program import Category, InstructionBlock, InstructionKind, Program, Scope, Slot
 
 Ints = NDArray[np.int64]
 
@@ -29,7 +29,7 @@ CATEGORIES = tuple(str(category) for category in Category)
 
 
 @dataclass(frozen=True)
-class Moments:
+class EventIndex:
     """Numbers for the starts, ends and arrivals of all instructions, code by code, and one for time 0.
 
     Of a code with E executions of I instructions: first E x I starts, then ends, then arrivals.
@@ -41,7 +41,7 @@ class Moments:
     zero: int
 
     @classmethod
-    def of(cls, program: Program, linked: LinkedClass) -> Moments:
+    def of(cls, program: Program, linked: ClassProgram) -> EventIndex:
         """The moments of all that a class runs."""
         first: dict[int, int] = {}
         executions = linked.by_code()
@@ -72,13 +72,13 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Account:
+class AllocationLog:
     """Rows of a stage: +bytes or -bytes at the latest or the earliest of ``moments`` [rows, most].
 
     ``micro_batches`` and ``buffers`` (numbers of a vocabulary) say what; ``kinds`` are indices of categories.
     """
 
-    numbers: Moments
+    numbers: EventIndex
     moments: Ints
     latest: NDArray[np.bool_]
     kinds: Ints
@@ -93,25 +93,25 @@ class Account:
         return found
 
 
-def account(
+def log_allocations(
     program: Program,
     part: int,
     device: Device,
-    linked: LinkedClass,
-    buffers: Vocabulary,
-    place: Place = Place.DEVICE,
-) -> Account:
+    linked: ClassProgram,
+    buffers: NameIndex,
+    place: MemoryPlace = MemoryPlace.DEVICE,
+) -> AllocationLog:
     """The account of a stage whose ranks run on such a device; or what each of these has in the memory or on
     the disks of its host.
     """
     return _Stage(program, part, device, linked, buffers, place).account()
 
 
-def used(program: Program) -> tuple[Place, ...]:
+def used_memory_places(program: Program) -> tuple[MemoryPlace, ...]:
     """The places besides the devices in which a Program holds anything."""
     found = {slot.place for code in program.codes for slot in code.slots}
     found |= {each.place for part in program.parts for each in part.residents}
-    return tuple(place for place in Place if place in found and place is not Place.DEVICE)
+    return tuple(place for place in MemoryPlace if place in found and place is not MemoryPlace.DEVICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,9 @@ class _Stage:
     program: Program
     part: int
     device: Device
-    linked: LinkedClass
-    buffers: Vocabulary
-    place: Place = Place.DEVICE
+    linked: ClassProgram
+    buffers: NameIndex
+    place: MemoryPlace = MemoryPlace.DEVICE
     parts: list[tuple[Ints, bool, Ints, Ints, Ints, Ints]] = field(default_factory=list)
     pending: defaultdict[tuple[str, int, int], list[tuple[list[int], Slot]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -145,9 +145,9 @@ class _Stage:
         default_factory=lambda: defaultdict(list)
     )
 
-    def account(self) -> Account:
+    def account(self) -> AllocationLog:
         """All rows, in the order in which they are found."""
-        self.moments = Moments.of(self.program, self.linked)
+        self.moments = EventIndex.of(self.program, self.linked)
         self.times = self.moments.numbered()
         self._residents()
         for code, found in self.times.items():
@@ -159,7 +159,7 @@ class _Stage:
         columns = (
             np.concatenate(column) for column in zip(*(rest for _, _, *rest in self.parts), strict=True)
         )
-        return Account(self.moments, moments, latest, *columns)
+        return AllocationLog(self.moments, moments, latest, *columns)
 
     def _residents(self) -> None:
         """What is held from the start: parameters, gradients, states, and what the runtime takes."""
@@ -168,17 +168,17 @@ class _Stage:
             for each in self.program.parts[self.part].residents
             if each.num_bytes and each.place is self.place
         ]
-        held += self._of_the_runtime() if self.place is Place.DEVICE else ()
+        held += self._of_the_runtime() if self.place is MemoryPlace.DEVICE else ()
         self._hold(held)
 
     def _of_the_runtime(self) -> Iterator[tuple[str, Category, int]]:
         """What the runtime and the communication library take of the device."""
         yield "runtime", Category.RUNTIME, self.device.reserved
         meetings = {
-            tuple(map(unrooted, each.group)) or self.program.stage_axis
+            tuple(map(without_root, each.group)) or self.program.stage_axis
             for code in self.times
             for each in self.program.codes[code].instructions
-            if each.operation and each.action is not Action.COPY
+            if each.operation and each.action is not InstructionKind.COPY
         }
         workspaces = self.program.workspaces * self.device.workspace
         if workspaces:
@@ -193,7 +193,7 @@ class _Stage:
         sizes = np.array([size for _, _, size in held], dtype=np.int64)
         self.parts.append((zero[:, None] + self.moments.zero, True, kinds, sizes, names, zero - 1))
 
-    def _code(self, code: Code, times: InstructionTimes) -> None:
+    def _code(self, code: InstructionBlock, times: InstructionTimes) -> None:
         executions = [self.linked.executions[index] for index in times.executions.tolist()]
         per_step = len(self.linked.executions) // self.linked.steps
         labels = {
@@ -206,7 +206,7 @@ class _Stage:
         which = np.array([order[each.instance] for each in executions], dtype=np.int64)
         plan = self.program.parts[self.part]
         for index, each in enumerate(code.instructions):
-            if each.scratch and self.place is Place.DEVICE:
+            if each.scratch and self.place is MemoryPlace.DEVICE:
                 names = [f"{instance}.{each.name} (scratch)" for instance in instances]
                 buffers = np.array([self.buffers.number(name) for name in names], dtype=np.int64)[which]
                 for when, latest, size in ((times.arrivals, False, 1), (times.ends, True, -1)):
@@ -277,7 +277,7 @@ class _Stage:
         self.parts.append((when, latest, kinds, sizes, buffers, micro_batches))
 
 
-def _allocation(code: Code, slot: int, times: InstructionTimes) -> Ints:
+def _allocation(code: InstructionBlock, slot: int, times: InstructionTimes) -> Ints:
     """The moments [executions, moments] of which the earliest books a slot."""
     books = code.books[slot]
     first = code.instructions[books[0]]

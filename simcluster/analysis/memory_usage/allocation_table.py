@@ -12,44 +12,44 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, Account, account
-from simcluster.analysis.timeline import InstructionTimes, Vocabulary
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, log_allocations
+from simcluster.analysis.timeline import InstructionTimes, NameIndex
 from simcluster.cluster import Device
 from simcluster.engine import ClassTiming
-from simcluster.model import Place
+from simcluster.model import MemoryPlace
 from simcluster.program import Program
-from simcluster.trace import Table, concatenated
+from simcluster.trace import Table, concatenate_tables
 
 Ints = NDArray[np.int64]
 
 COLUMNS = ("time", "class", "category", "bytes", "buffer", "micro_batch")
 
 
-def memory(
+def build_allocation_table(
     program: Program,
     parts: Sequence[int],
     devices: Sequence[Device],
     timings: Sequence[ClassTiming],
     times: Sequence[Mapping[int, InstructionTimes]],
-    place: Place = Place.DEVICE,
+    place: MemoryPlace = MemoryPlace.DEVICE,
 ) -> Table:
     """The table of allocations (+bytes) and releases (-bytes), sorted by class and time, releases first.
 
     ``parts`` and ``devices`` are those of each class; ``place`` is the memory that it is about.
     """
-    buffers = Vocabulary()
-    known: dict[tuple[int, ...], Account] = {}
+    buffers = NameIndex()
+    known: dict[tuple[int, ...], AllocationLog] = {}
     tables = []
     for index, timing in enumerate(timings):
         device = devices[index]
         key = (parts[index], device.reserved, device.communicator, device.workspace)
         if key not in known:
-            known[key] = account(program, parts[index], device, timing.linked, buffers, place)
+            known[key] = log_allocations(program, parts[index], device, timing.linked, buffers, place)
         tables.append(_table(index, known[key], times[index]))
-    return concatenated(tables, {"category": CATEGORIES, "buffer": list(buffers.names)})
+    return concatenate_tables(tables, {"category": CATEGORIES, "buffer": list(buffers.names)})
 
 
-def _table(index: int, found: Account, times: Mapping[int, InstructionTimes]) -> Table:
+def _table(index: int, found: AllocationLog, times: Mapping[int, InstructionTimes]) -> Table:
     time = found.times(times)
     order = np.lexsort((found.buffers, found.sizes > 0, time))
     return Table(

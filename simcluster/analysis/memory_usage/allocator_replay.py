@@ -15,7 +15,7 @@ from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
 
-CALM = 4
+STEADY = 4
 """Equal micro-batches without anything reserved, behind which there is nothing to expect of others."""
 
 MASTER = ".master"
@@ -23,7 +23,7 @@ MASTER = ".master"
 
 
 @dataclass(frozen=True)
-class Reserve:
+class ReservedMemory:
     """What an allocator holds for a class, in bytes.
 
     ``allocated`` and ``reserved`` are their peaks; sizes are rounded as the allocator rounds them. ``times``
@@ -36,14 +36,14 @@ class Reserve:
     levels: Ints
 
 
-def reserve(account: Table, rules: Sequence[PoolRules], steps: int = 1) -> Reserve:
+def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1) -> ReservedMemory:
     """What a class reserves: its rows of the account, in order, through an allocator with these pools.
 
     What it holds all along comes first, in the order of the account, but for the moments of the optimizer:
     frameworks make them in the first update, when the blocks of a whole step are already there. So the step
     is gone through twice, and of ``steps`` that are alike only one. Where micro-batches repeat what those
-    before them did, and ``CALM`` of them have made the allocator reserve nothing, the others are taken to do
-    the same. Buffers that no allocator of a framework knows are left out.
+    before them did, and ``STEADY`` of them have made the allocator reserve nothing, the others are taken to
+    do the same. Buffers that no allocator of a framework knows are left out.
     """
     return _Replay(account, CachingAllocator.of(tuple(rules)), steps).run()
 
@@ -113,7 +113,7 @@ class _Replay:
     peak: int = 0
     growth: list[tuple[int, int]] = field(default_factory=list)
 
-    def run(self) -> Reserve:
+    def run(self) -> ReservedMemory:
         names = self.account.names["buffer"]
         outside = [number for number, name in enumerate(names) if name in OUTSIDE]
         inside = self.account.where(~np.isin(self.account["buffer"], outside))
@@ -126,7 +126,7 @@ class _Replay:
         self.peak = self.allocator.allocated
         self._through(moves)
         times, levels = np.array(self.growth, dtype=np.int64).T
-        return Reserve(self.peak, self.allocator.reserved, times, levels)
+        return ReservedMemory(self.peak, self.allocator.reserved, times, levels)
 
     def _hold(self, rows: Table) -> None:
         """Allocates what is never released."""
@@ -141,12 +141,12 @@ class _Replay:
         shift, calm = 0, 0
         for start in range(moves.begin, end, moves.period or 1):
             known = self.allocator.reserved
-            before = self._alive(passing) if calm >= CALM - 1 else frozenset()
+            before = self._alive(passing) if calm >= STEADY - 1 else frozenset()
             self._rows(moves, start, start + moves.period)
             calm = calm + 1 if self.allocator.reserved == known else 0
             left = (end - start) // moves.period - 1
             # What others keep of earlier micro-batches, as other chunks do, would not go on with these.
-            alike = calm >= CALM and self._alive(passing) == {name + 1 for name in before}
+            alike = calm >= STEADY and self._alive(passing) == {name + 1 for name in before}
             if alike and left > 0:
                 shift = left
                 break

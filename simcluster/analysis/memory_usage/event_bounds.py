@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.allocation_log import Moments
+from simcluster.analysis.memory_usage.allocation_log import EventIndex
 from simcluster.engine import NOTHING, Lane, kernels
 
 Ints = NDArray[np.int64]
@@ -27,7 +27,7 @@ LOOSE = 128
 
 
 @dataclass(frozen=True)
-class Bounds:
+class EventBounds:
     """Per stream and entry: a tick not after its arrival, one not before it, and one not before its end.
 
     ``before`` and ``after`` are the kernels of the compute stream before and after each of its entries.
@@ -39,7 +39,7 @@ class Bounds:
     before: Ints
     after: Ints
 
-    def of(self, lanes: Sequence[Lane], moments: Moments) -> tuple[Ints, Ints]:
+    def of(self, lanes: Sequence[Lane], moments: EventIndex) -> tuple[Ints, Ints]:
         """The two ticks of every moment."""
         stage = lanes[0].stage
         low, high = (np.full(moments.zero + 1, -1, dtype=np.int64) for _ in range(2))
@@ -66,7 +66,7 @@ class Bounds:
         return low, high
 
 
-def bounds(lanes: Sequence[Lane]) -> Bounds:
+def bounds(lanes: Sequence[Lane]) -> EventBounds:
     """The bounds of all entries of a stage."""
     stage = lanes[0].stage
     compute = next(lane.number for lane in lanes if lane.drops)
@@ -108,7 +108,7 @@ def bounds(lanes: Sequence[Lane]) -> Bounds:
             mine = np.flatnonzero(streams == number)
             found[mine] = np.maximum(found[mine], over[number][positions[mine] - 1])
         ready.append(np.minimum(found, latest[lane.number]))
-    return Bounds(earliest, ready, latest, before, after)
+    return EventBounds(earliest, ready, latest, before, after)
 
 
 def _tighten(lanes: Sequence[Lane], earliest: Sequence[Ints], latest: Sequence[Ints], after: Ints) -> None:

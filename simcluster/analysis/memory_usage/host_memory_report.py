@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used
-from simcluster.analysis.memory_usage.allocation_table import memory
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used_memory_places
+from simcluster.analysis.memory_usage.allocation_table import build_allocation_table
 from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import instruction_times
 from simcluster.cluster import Host
-from simcluster.draw import thinned
+from simcluster.draw import thin_levels
 from simcluster.engine import ClassTiming, Timing
-from simcluster.model import Place
-from simcluster.plan import Offload
+from simcluster.model import MemoryPlace
+from simcluster.plan import OffloadPlan
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
@@ -70,14 +70,14 @@ class HostMemory:
         # Before the first row there is nothing.
         levels = np.cumsum(np.pad(sizes, ((0, 0), (1, 0))), axis=1)
         times = np.pad(self.times, (1, 0)).astype(np.float64)
-        chosen = thinned(times, levels.astype(np.float64), float(end), SPANS)
+        chosen = thin_levels(times, levels.astype(np.float64), float(end), SPANS)
         told = {CATEGORIES[kind]: each[chosen].tolist() for kind, each in zip(kinds, levels, strict=True)}
         return {**self.entry, "end_s": end * 1e-9, "levels": told}
 
 
-def host_memory(placed: PlacedProgram, timing: Timing, offload: Offload) -> list[HostMemory]:
+def summarise_host_memory(placed: PlacedProgram, timing: Timing, offload: OffloadPlan) -> list[HostMemory]:
     """What every sort of hosts has at every place; nothing where nothing lies off the devices."""
-    places = used(placed.program)
+    places = used_memory_places(placed.program)
     if not places:
         return []
     sorts = _sorts(placed)
@@ -102,11 +102,15 @@ def _sorts(placed: PlacedProgram) -> dict[_Sort, list[int]]:
 
 
 def _of_place(
-    placed: PlacedProgram, timing: Timing, offload: Offload, place: Place, sorts: dict[_Sort, list[int]]
+    placed: PlacedProgram,
+    timing: Timing,
+    offload: OffloadPlan,
+    place: MemoryPlace,
+    sorts: dict[_Sort, list[int]],
 ) -> Sequence[HostMemory]:
     tables = [_table(placed, index, each, place) for index, each in enumerate(timing.classes)]
-    limit = offload.host_limit if place is Place.HOST else offload.disk_limit
-    block = offload.host_block if place is Place.HOST else 1
+    limit = offload.host_limit if place is MemoryPlace.HOST else offload.disk_limit
+    block = offload.host_block if place is MemoryPlace.HOST else 1
     found = []
     for (kind, classes), ranks in sorts.items():
         host = placed.cluster.kinds[kind]
@@ -137,11 +141,13 @@ def _columns(table: Table, number: int, block: int) -> tuple[Ints, Ints, Ints, I
     return table["time"].astype(np.int64), table["category"].astype(np.int64), size * number, taken * number
 
 
-def _table(placed: PlacedProgram, index: int, timing: ClassTiming, place: Place) -> Table:
+def _table(placed: PlacedProgram, index: int, timing: ClassTiming, place: MemoryPlace) -> Table:
     """What every device of a class has there."""
     part, device = placed.parts[index], placed.devices[index]
-    return memory(placed.program, [part], [device], [timing], [instruction_times(timing)], place)
+    return build_allocation_table(
+        placed.program, [part], [device], [timing], [instruction_times(timing)], place
+    )
 
 
-def _capacity(host: Host, place: Place) -> int:
-    return host.memory if place is Place.HOST else host.disk_capacity
+def _capacity(host: Host, place: MemoryPlace) -> int:
+    return host.memory if place is MemoryPlace.HOST else host.disk_capacity

@@ -14,16 +14,18 @@ Numbers = NDArray[Any]
 _NUMBERED = re.compile(r"(?<=\.)\d+(?=[.:])")
 
 
-def alive(
+def largest_live_buffers(
     buffers: Numbers, sizes: Numbers, micro_batches: Numbers, names: Sequence[str], count: int = 8
 ) -> list[dict[str, Any]]:
-    """The largest of ``by_name``, as entries of a document."""
-    found = {name: size for name, (size, _) in by_name(buffers, sizes, micro_batches, names).items()}
+    """The largest of ``live_bytes_by_name``, as entries of a document."""
+    found = {
+        name: size for name, (size, _) in live_bytes_by_name(buffers, sizes, micro_batches, names).items()
+    }
     largest = sorted(found.items(), key=lambda entry: -entry[1])[:count]
     return [{"buffer": name, "bytes": size} for name, size in largest]
 
 
-def by_name(
+def live_bytes_by_name(
     buffers: Numbers, sizes: Numbers, micro_batches: Numbers, names: Sequence[str]
 ) -> dict[str, tuple[int, list[tuple[int, int]]]]:
     """Name -> bytes and (buffer, micro-batch) of all that is alive after some rows of an account.

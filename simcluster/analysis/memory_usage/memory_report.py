@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.analysis.memory_usage.live_set import by_name
-from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside
+from simcluster.analysis.memory_usage.live_set import live_bytes_by_name
+from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside_allocator
 from simcluster.trace import Table
 
 SHOWN = 24
@@ -75,7 +75,7 @@ def memory_maxima(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _stage_memory(rule: MemoryRule, steps: int, rows: Table, entry: Mapping[str, Any]) -> dict[str, Any]:
-    beside = outside(rows)
+    beside = outside_allocator(rows)
     allocated = entry["total"] - beside
     found: dict[str, Any] = {
         "stage": entry["stage"],
@@ -107,7 +107,7 @@ def _living(rows: Table) -> list[dict[str, Any]]:
     """What is alive at the highest moment of a class, largest first; the last entry is the rest."""
     top = int(np.cumsum(rows["bytes"]).argmax()) + 1
     names, kinds = rows.names["buffer"], rows.names["category"]
-    together = by_name(rows["buffer"][:top], rows["bytes"][:top], rows["micro_batch"][:top], names)
+    together = live_bytes_by_name(rows["buffer"][:top], rows["bytes"][:top], rows["micro_batch"][:top], names)
     category = dict(zip(rows["buffer"].tolist(), rows["category"].tolist(), strict=True))
     entries: list[dict[str, Any]] = [
         {"buffer": name, "bytes": size, "buffers": len(found), "category": kinds[category[found[0][0]]]}

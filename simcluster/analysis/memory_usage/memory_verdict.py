@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
-from simcluster.analysis.memory_usage.allocator_replay import Reserve, reserve
+from simcluster.analysis.memory_usage.allocator_replay import ReservedMemory, replay_allocator
 from simcluster.analysis.memory_usage.caching_allocator import PoolRules
 from simcluster.engine import RunSpec
 from simcluster.plan import AllocatorSpec, FrameworkSpec, PoolSpec
@@ -99,7 +99,7 @@ class MemoryUse:
         }
 
 
-def deciding(summary: Mapping[str, Any]) -> MemoryUse:
+def deciding_verdict(summary: Mapping[str, Any]) -> MemoryUse:
     """The one of a summary that decides: of the worst verdict the fullest device, by its own size.
 
     A host only where its verdict is worse than that of every device.
@@ -114,11 +114,11 @@ def _fullest(entries: Iterable[Mapping[str, Any]]) -> MemoryUse:
     return max(map(MemoryUse.of, entries), key=lambda use: (use.verdict.severity, use.fullness))
 
 
-def verdict_of(
+def overall_verdict(
     devices: Sequence[Mapping[str, Any]], hosts: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
     """What a summary says of all memories together, and whether that is that it fits."""
-    found = deciding({"peak_memory_bytes": devices, "host_memory_bytes": hosts}).verdict
+    found = deciding_verdict({"peak_memory_bytes": devices, "host_memory_bytes": hosts}).verdict
     return {"verdict": str(found), "fits": found is MemoryVerdict.FITS}
 
 
@@ -135,17 +135,17 @@ class MemoryRule:
         """That of a profile, with the headroom of the scenario where it says one."""
         name = framework.storage.allocator
         pools = AllocatorSpec.load(name).pools if name is not None else ()
-        return cls(name, tuple(map(rules, pools)), headroom(framework, run))
+        return cls(name, tuple(map(pool_rules, pools)), headroom(framework, run))
 
-    def reserved(self, rows: Table, steps: int) -> Reserve | None:
+    def reserved(self, rows: Table, steps: int) -> ReservedMemory | None:
         """What the allocator makes of the account of a class; None where no allocator is named."""
-        return reserve(rows, self.pools, steps) if self.pools else None
+        return replay_allocator(rows, self.pools, steps) if self.pools else None
 
     def use(self, rows: Table, capacity: int) -> MemoryUse:
         """That of a class with this account of one step."""
         held = int(np.cumsum(rows["bytes"]).max(initial=0))
         kept = self.reserved(rows, 1)
-        fragments = 0 if kept is None else max(0, kept.reserved + outside(rows) - held)
+        fragments = 0 if kept is None else max(0, kept.reserved + outside_allocator(rows) - held)
         return MemoryUse(held, fragments, capacity, self.headroom)
 
 
@@ -156,13 +156,13 @@ def headroom(framework: FrameworkSpec, run: RunSpec) -> int:
     return round(framework.storage.headroom.value) if framework.storage.headroom is not None else 0
 
 
-def outside(rows: Table) -> int:
+def outside_allocator(rows: Table) -> int:
     """Bytes of an account that no allocator of a framework knows: runtime and communicators."""
     numbers = [number for number, name in enumerate(rows.names["buffer"]) if name in OUTSIDE]
     return int(rows["bytes"][np.isin(rows["buffer"], numbers)].sum())
 
 
-def rules(pool: PoolSpec) -> PoolRules:
+def pool_rules(pool: PoolSpec) -> PoolRules:
     """A pool as the replay takes it."""
 
     def size(given: float | None) -> float:

@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.allocation_log import Account
-from simcluster.analysis.memory_usage.event_bounds import Bounds, bounds
+from simcluster.analysis.memory_usage.allocation_log import AllocationLog
+from simcluster.analysis.memory_usage.event_bounds import EventBounds, bounds
 from simcluster.engine import NOTHING, Beside, Lane, kernels
 
 Ints = NDArray[np.int64]
@@ -27,7 +27,7 @@ MOST_KEPT = 2**24
 
 
 @dataclass(frozen=True)
-class Held:
+class PeakContents:
     """What classes hold at their peak: the rows of the account until then, and which columns do."""
 
     rows: Ints
@@ -44,19 +44,19 @@ class StagePeaks:
     total: Ints
     time: Ints
     exceeded: Ints
-    held: Sequence[Held]
+    held: Sequence[PeakContents]
 
 
-def peaks(account: Account, lanes: Sequence[Lane], capacity: int) -> StagePeaks:
+def find_stage_peaks(account: AllocationLog, lanes: Sequence[Lane], capacity: int) -> StagePeaks:
     """The peaks of the classes of one stage."""
     return _Peaks(account, lanes, bounds(lanes), capacity).run()
 
 
 @dataclass
 class _Peaks:
-    account: Account
+    account: AllocationLog
     lanes: Sequence[Lane]
-    bounds: Bounds
+    bounds: EventBounds
     capacity: int
     rows: dict[int, Ints] = field(default_factory=dict)
     slowed: dict[int, Ints] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class _Peaks:
             which[better] = row
         return total, time, which
 
-    def _held(self, which: Ints) -> Sequence[Held]:
+    def _held(self, which: Ints) -> Sequence[PeakContents]:
         found = []
         for row in np.unique(which).tolist():
             columns = np.flatnonzero(which == row)
@@ -143,7 +143,7 @@ class _Peaks:
             kinds, of = np.unique(there, axis=1, return_inverse=True)
             for number in range(kinds.shape[1]):
                 rows = np.sort(np.concatenate([certain, unsure[kinds[:, number]]]))
-                found.append(Held(rows, columns[of.reshape(-1) == number]))
+                found.append(PeakContents(rows, columns[of.reshape(-1) == number]))
         return found
 
     # -- times --------------------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
-from simcluster.analysis.memory_usage.allocation_log import account as stage_account
-from simcluster.analysis.memory_usage.live_set import alive
-from simcluster.analysis.memory_usage.peak_memory import peaks
+from simcluster.analysis.memory_usage.allocation_log import log_allocations as stage_account
+from simcluster.analysis.memory_usage.live_set import largest_live_buffers
+from simcluster.analysis.memory_usage.peak_memory import find_stage_peaks
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.analysis.timeline import Vocabulary
+from simcluster.analysis.timeline import NameIndex
 from simcluster.engine import Swept, Timing
 from simcluster.program import Category, Program
 from simcluster.trace import Table
@@ -38,7 +38,7 @@ def class_peaks(
         entry["breakdown"] = _by_category(kinds, sizes)
         if level[top] > entry["capacity"]:
             first = int(np.argmax(level > entry["capacity"]))
-            living = alive(
+            living = largest_live_buffers(
                 rows["buffer"][: top + 1], sizes, rows["micro_batch"][: top + 1], rows.names["buffer"]
             )
             entry |= _excess(entry, int(rows["time"][first]), living)
@@ -49,11 +49,11 @@ def class_peaks(
 def _swept_peaks(placed: PlacedProgram, swept: Swept, assigned: bool) -> list[dict[str, Any]]:
     """The same of a sweep."""
     found: dict[int, dict[str, Any]] = {}
-    buffers = Vocabulary()
+    buffers = NameIndex()
     for stage, lanes in zip(swept.stages, swept.lanes, strict=True):
         device = placed.devices[int(stage.columns[0])]
         rows = stage_account(placed.program, stage.number, device, stage.linked, buffers)
-        most = peaks(rows, lanes, device.memory)
+        most = find_stage_peaks(rows, lanes, device.memory)
         names = list(buffers.names)
         for held in most.held:
             sizes = rows.sizes[held.rows]
@@ -65,7 +65,7 @@ def _swept_peaks(placed: PlacedProgram, swept: Swept, assigned: bool) -> list[di
                 entry["breakdown"] = dict(breakdown)
                 if entry["total"] > entry["capacity"]:
                     batches = rows.micro_batches[held.rows]
-                    living = living or alive(rows.buffers[held.rows], sizes, batches, names)
+                    living = living or largest_live_buffers(rows.buffers[held.rows], sizes, batches, names)
                     entry |= _excess(entry, int(most.exceeded[column]), living)
                 found[index] = entry
     return [found[index] for index in range(len(found))]

@@ -2,7 +2,7 @@
 
 from simcluster.analysis.metrics.assumed_figures import assumptions
 from simcluster.analysis.metrics.host_dispatch import dispatch_counts
-from simcluster.analysis.metrics.inference_metrics import ANSWER_METRICS, inference_figures
+from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS, inference_figures
 from simcluster.analysis.metrics.model_flops import (
     Flops,
     executed_flops,
@@ -11,10 +11,10 @@ from simcluster.analysis.metrics.model_flops import (
     prefill_flops,
     training_flops,
 )
-from simcluster.analysis.metrics.summary import METRICS, SHARED_METRICS, summarise, wait_times
+from simcluster.analysis.metrics.summary import METRICS, SHARED_METRICS, summarise_run, wait_times
 
 __all__ = [
-    "ANSWER_METRICS",
+    "INFERENCE_METRICS",
     "METRICS",
     "SHARED_METRICS",
     "Flops",
@@ -25,7 +25,7 @@ __all__ = [
     "inference_figures",
     "matrix_flops",
     "prefill_flops",
-    "summarise",
+    "summarise_run",
     "training_flops",
     "wait_times",
 ]

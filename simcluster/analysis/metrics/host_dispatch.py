@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.cluster import Dispatch
-from simcluster.program import dispatched
+from simcluster.cluster import DispatchTime
+from simcluster.program import runs_kernels
 
 
-def dispatch_counts(placed: PlacedProgram, dispatch: Dispatch) -> dict[str, float]:
+def dispatch_counts(placed: PlacedProgram, dispatch: DispatchTime) -> dict[str, float]:
     """Operators ``alone`` and ``in_graphs``, ``launches`` of graphs, ``busy_s``: per step, means over ranks.
 
     The last is the time which the host spends on operators and launches, calls of collectives aside; what
@@ -19,7 +19,7 @@ def dispatch_counts(placed: PlacedProgram, dispatch: Dispatch) -> dict[str, floa
     """
     by_code = []
     for code in placed.program.codes:
-        found = [each for each in code.instructions if dispatched(each)]
+        found = [each for each in code.instructions if runs_kernels(each)]
         inside = [each for each in found if each.piece]
         spent = sum(each.dispatches for each in found)
         launches = sum(each.dispatches > 0 for each in inside)

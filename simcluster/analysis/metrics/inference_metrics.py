@@ -14,14 +14,14 @@ from simcluster.analysis.metrics.model_flops import Flops
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.model import Generation
 from simcluster.program import COMPUTE, Category
-from simcluster.trace import Asked, Recording, Table
+from simcluster.trace import LazyRecording, Recording, Table
 from simcluster.work import DType
 
 Floats = NDArray[np.float64]
 
 _CHUNK = re.compile(r"F\d+(?:c(\d+))?")
 
-ANSWER_METRICS = (
+INFERENCE_METRICS = (
     "ttft_s",
     "ttft_s_max",
     "tpot_s",
@@ -91,7 +91,7 @@ def inference_figures(
     }
 
 
-def _ends(placed: PlacedProgram, recording: Recording | Asked, shape: tuple[int, int]) -> Floats:
+def _ends(placed: PlacedProgram, recording: Recording | LazyRecording, shape: tuple[int, int]) -> Floats:
     """When every simulated pass of every micro-batch has made its tokens, in seconds [pass, micro-batch]."""
     program, found = placed.program, np.zeros(shape)
     for index, rank in enumerate(placed.classes.representatives):

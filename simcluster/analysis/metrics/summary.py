@@ -9,15 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage import RULE, HostMemory, verdict_of
+from simcluster.analysis.memory_usage import RULE, HostMemory, overall_verdict
 from simcluster.analysis.metrics.model_flops import Flops, executed_flops
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.analysis.timeline import IDLE, PIPELINE_WAIT, cut, cut_of
+from simcluster.analysis.timeline import IDLE, PIPELINE_WAIT, break_down_classes, break_down_sweep
 from simcluster.collectives import Operation
 from simcluster.engine import Timing
 from simcluster.layout import Mesh
 from simcluster.plan import Task
-from simcluster.program import HOST, INPUT, OFFLOAD, Action, Calls, HostCalls, Instruction, stream_axes
+from simcluster.program import (
+    HOST,
+    INPUT,
+    OFFLOAD,
+    CollectiveCalls,
+    HostCalls,
+    Instruction,
+    InstructionKind,
+    stream_axes,
+)
 from simcluster.trace import Table
 from simcluster.work import DType
 
@@ -26,7 +35,7 @@ Floats = NDArray[Any]
 _CUT = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
 
 
-def summarise(
+def summarise_run(
     placed: PlacedProgram,
     timing: Timing,
     gaps: Table,
@@ -83,7 +92,7 @@ def summarise(
         "peak_memory_bytes": memory,
         "peak_memory_bytes_max": max(each["total"] for each in memory),
         **({"host_memory_bytes": beside} if beside else {}),
-        **verdict_of(memory, beside),
+        **overall_verdict(memory, beside),
         "verdict_rule": RULE,
         "num_ranks": ranks,
         "num_classes": len(placed.classes),
@@ -153,9 +162,9 @@ class _Cut:
     def of(cls, placed: PlacedProgram, timing: Timing, gaps: Table, steps: int) -> _Cut:
         sizes = np.array(placed.classes.sizes, dtype=np.float64)
         if timing.swept is not None:
-            found = cut(timing.swept, placed.program.stage_axis)
+            found = break_down_sweep(timing.swept, placed.program.stage_axis)
         else:
-            found = cut_of(placed.program, timing.classes, gaps)
+            found = break_down_classes(placed.program, timing.classes, gaps)
         count, busy, host = len(sizes), found.busy.astype(np.float64), found.host.astype(np.float64)
         spent = busy + found.slowed
         lost = {cause: spent.astype(np.float64) for cause, spent in found.lost.items()}
@@ -210,7 +219,7 @@ def _groups(placed: PlacedProgram, cut: _Cut) -> list[dict[str, Any]]:
 
 def _calls(placed: PlacedProgram, host: HostCalls, sizes: Floats) -> dict[str, float]:
     """Collectives that a rank takes part in per step, and the host's calls for them: means over ranks."""
-    calls = Calls.of(placed.program, host)
+    calls = CollectiveCalls.of(placed.program, host)
     found = np.array([calls.number(part) for part in placed.parts], dtype=np.float64)
     mean = (found * sizes[:, None]).sum(axis=0) / sizes.sum()
     return {"collectives": float(mean[0]), "collective_calls": float(mean[1])}
@@ -231,9 +240,9 @@ def _traffic(placed: PlacedProgram, steps: int) -> dict[str, dict[str, float]]:
 
 def _sent(mesh: Mesh, each: Instruction) -> float:
     """Bytes a member sends on average, as a ring would: nccl-tests' bus bytes."""
-    if each.action is Action.SEND:
+    if each.action is InstructionKind.SEND:
         return float(each.num_bytes)
-    if each.action is not Action.COLLECTIVE:
+    if each.action is not InstructionKind.COLLECTIVE:
         return 0.0
     ranks = mesh.product(each.group)
     if each.parts is not None:

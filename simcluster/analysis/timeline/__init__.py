@@ -2,19 +2,19 @@
 and the breakdown of a step.
 """
 
-from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, waits
-from simcluster.analysis.timeline.instruction_spans import InstructionTimes, Vocabulary, instruction_times
-from simcluster.analysis.timeline.recorder import record
-from simcluster.analysis.timeline.step_breakdown import cut, cut_of
+from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, find_idle_gaps
+from simcluster.analysis.timeline.instruction_spans import InstructionTimes, NameIndex, instruction_times
+from simcluster.analysis.timeline.recorder import record_run
+from simcluster.analysis.timeline.step_breakdown import break_down_classes, break_down_sweep
 
 __all__ = [
     "IDLE",
     "PIPELINE_WAIT",
     "InstructionTimes",
-    "Vocabulary",
-    "cut",
-    "cut_of",
+    "NameIndex",
+    "break_down_classes",
+    "break_down_sweep",
+    "find_idle_gaps",
     "instruction_times",
-    "record",
-    "waits",
+    "record_run",
 ]

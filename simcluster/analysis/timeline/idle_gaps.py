@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.timeline.instruction_spans import Vocabulary
+from simcluster.analysis.timeline.instruction_spans import NameIndex
 from simcluster.engine import ClassTiming
-from simcluster.program import COMPUTE, beside_device, stream_axes
-from simcluster.trace import Table, concatenated
+from simcluster.program import COMPUTE, is_host_stream, stream_axes
+from simcluster.trace import Table, concatenate_tables
 
 Ints = NDArray[np.int64]
 
@@ -22,18 +22,18 @@ PIPELINE_WAIT = "pipeline wait"
 IDLE = "idle"
 
 
-def waits(timings: Sequence[ClassTiming], end: int, stage_axis: str, num_stages: int) -> Table:
+def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, num_stages: int) -> Table:
     """The table of waits: start, end, class and cause (a communication axis, pipeline wait or idle)."""
-    causes = Vocabulary()
+    causes = NameIndex()
     parts = [
         _class_waits(index, timing, end, stage_axis, num_stages, causes)
         for index, timing in enumerate(timings)
     ]
-    return concatenated(parts, {"cause": list(causes.names)})
+    return concatenate_tables(parts, {"cause": list(causes.names)})
 
 
 def _class_waits(
-    index: int, timing: ClassTiming, end: int, stage_axis: str, num_stages: int, causes: Vocabulary
+    index: int, timing: ClassTiming, end: int, stage_axis: str, num_stages: int, causes: NameIndex
 ) -> Table:
     streams = timing.linked.streams
     compute = next(number for number, stream in enumerate(streams) if stream.name == COMPUTE)
@@ -126,7 +126,7 @@ def _tail(
     idle = int(kernels[-1]) if len(kernels) else 0
     over, name, number = max(ends, default=(0, COMPUTE, compute))
     rows = []
-    if over > idle and beside_device(name):
+    if over > idle and is_host_stream(name):
         rows += blame.rows(idle, over, number, len(timing.ends[number]) - 1)
         idle = over
     elif over > idle and name != COMPUTE:

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from simcluster.engine import ClassTiming
 from simcluster.program import COMPUTE
-from simcluster.trace import stretch
+from simcluster.trace import stretch_kernels
 
 Ints = NDArray[np.int64]
 
 
 @dataclass
-class Vocabulary:
+class NameIndex:
     """Names and the numbers that stand for them."""
 
     names: dict[str, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
                 # Several kernels are one entry.
                 begun = starts[:, mine]
                 over = begun + timed.duration[mine][None, :]
-                stretch(timing.stretched, entries, timed.entry[mine], begun, over)
+                stretch_kernels(timing.stretched, entries, timed.entry[mine], begun, over)
                 starts[:, mine], ends[:, mine] = begun, over
                 arrivals[:, mine] = starts[:, mine]
             else:

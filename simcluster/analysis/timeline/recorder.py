@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.timeline.instruction_spans import Vocabulary
-from simcluster.engine import NOTHING, ClassTiming, LinkedClass, TimedCode
-from simcluster.program import COMPUTE, Action, Program
+from simcluster.analysis.timeline.instruction_spans import NameIndex
+from simcluster.engine import NOTHING, ClassProgram, ClassTiming, TimedCode
+from simcluster.program import COMPUTE, InstructionKind, Program
 from simcluster.trace import Recording, Table
 
 Ints = NDArray[np.int64]
 
-KINDS = tuple(str(action) for action in Action)
+KINDS = tuple(str(action) for action in InstructionKind)
 
 
-def record(program: Program, parts: Sequence[int], timings: Sequence[ClassTiming]) -> Recording:
+def record_run(program: Program, parts: Sequence[int], timings: Sequence[ClassTiming]) -> Recording:
     """The recording of a run; ``parts`` are those of each class."""
     recorder = _Recorder(program)
     for part, timing in zip(parts, timings, strict=True):
@@ -60,12 +60,12 @@ class _Recorder:
     prices: list[TimedCode] = field(default_factory=list)
     price_of: dict[int, tuple[TimedCode, int]] = field(default_factory=dict)
     equal_price: dict[tuple[int, bytes, bytes], int] = field(default_factory=dict)
-    scripts: dict[tuple[int, bytes], tuple[int, LinkedClass]] = field(default_factory=dict)
+    scripts: dict[tuple[int, bytes], tuple[int, ClassProgram]] = field(default_factory=dict)
     classes: list[tuple[int, dict[int, int], dict[str, int]]] = field(default_factory=list)
     segments: _Entries = field(default_factory=_Entries)
     transfers: _Entries = field(default_factory=_Entries)
     stretched: _Entries = field(default_factory=_Entries)
-    streams: Vocabulary = field(default_factory=Vocabulary)
+    streams: NameIndex = field(default_factory=NameIndex)
 
     def add(self, part: int, timing: ClassTiming) -> None:
         """Records a class."""
@@ -110,7 +110,7 @@ class _Recorder:
         )
 
     def _codes(self) -> Table:
-        names, graphs = Vocabulary(), Vocabulary({"": 0})
+        names, graphs = NameIndex(), NameIndex({"": 0})
         rows = [
             (code, at, each, int(timed.entry[at]))
             for code, timed in self.codes.items()
@@ -143,7 +143,7 @@ class _Recorder:
         )
 
     def _executions(self) -> Table:
-        instances, actions = Vocabulary(), Vocabulary()
+        instances, actions = NameIndex(), NameIndex()
         columns: dict[str, list[NDArray[np.integer]]] = {}
         for script, linked in self.scripts.values():
             count = len(linked.executions)

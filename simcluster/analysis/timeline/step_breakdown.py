@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT
 from simcluster.engine import NOTHING, ClassTiming, Lane, Swept
-from simcluster.program import COMPUTE, Action, Program, beside_device, stream_axes
+from simcluster.program import COMPUTE, InstructionKind, Program, is_host_stream, stream_axes
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
@@ -25,7 +25,7 @@ Chosen: TypeAlias = Ints | None
 
 
 @dataclass(frozen=True)
-class Cut:
+class StepBreakdown:
     """Nanoseconds of the run by class: kernels with their launches, these alone, waits by cause, and what
     kernels took longer beside communication.
     """
@@ -36,7 +36,7 @@ class Cut:
     slowed: Ints
 
 
-def cut(swept: Swept, stage_axis: str) -> Cut:
+def break_down_sweep(swept: Swept, stage_axis: str) -> StepBreakdown:
     """The cut of every class; together its parts fill the run without remainder."""
     count = len(swept.stages)
     total = sum(len(stage.columns) for stage in swept.stages)
@@ -53,10 +53,10 @@ def cut(swept: Swept, stage_axis: str) -> Cut:
         for cause, spent in found.lost.items():
             if spent.any():
                 lost.setdefault(cause, np.zeros(total, dtype=np.int64))[stage.columns] = spent.ravel()
-    return Cut(busy, host, {cause: lost[cause] for cause in sorted(lost)}, slowed)
+    return StepBreakdown(busy, host, {cause: lost[cause] for cause in sorted(lost)}, slowed)
 
 
-def cut_of(program: Program, timings: Sequence[ClassTiming], gaps: Table) -> Cut:
+def break_down_classes(program: Program, timings: Sequence[ClassTiming], gaps: Table) -> StepBreakdown:
     """The same from classes timed one by one, and the table of their waits."""
     count = len(timings)
     busy, host, spent = (np.zeros(count, dtype=np.int64) for _ in range(3))
@@ -65,7 +65,7 @@ def cut_of(program: Program, timings: Sequence[ClassTiming], gaps: Table) -> Cut
         spent[index] = int((each.ends[kernels_of] - each.starts[kernels_of]).sum())
         for code, executions in each.linked.by_code().items():
             instructions = program.codes[code].instructions
-            kernels = np.array([i.action is Action.COMPUTE for i in instructions], dtype=bool)
+            kernels = np.array([i.action is InstructionKind.COMPUTE for i in instructions], dtype=bool)
             timed = each.codes[code]
             busy[index] += len(executions) * int(timed.duration[kernels].sum())
             host[index] += len(executions) * int(timed.host[kernels].sum())
@@ -73,7 +73,7 @@ def cut_of(program: Program, timings: Sequence[ClassTiming], gaps: Table) -> Cut
     for number, cause in enumerate(gaps.names["cause"]):
         mine = gaps["cause"] == number
         np.add.at(lost[cause], gaps["class"][mine], (gaps["end"] - gaps["start"])[mine])
-    return Cut(busy, host, lost, spent - busy)
+    return StepBreakdown(busy, host, lost, spent - busy)
 
 
 @dataclass
@@ -215,7 +215,7 @@ class _StageCut:
         for lane in self.lanes:
             mine = (of == lane.number) & (over > idle)
             name = lane.stage.linked.streams[lane.number].name
-            if mine.any() and beside_device(name):
+            if mine.any() and is_host_stream(name):
                 where = np.flatnonzero(mine.ravel())
                 first, last = (np.broadcast_to(each, self.shape).ravel()[where] for each in (idle, over))
                 self._blame(first, last, lane.number, lane.length - 1, where)

@@ -36,7 +36,7 @@ def changes(settings: Sequence[str] | None) -> list[tuple[str, str]]:
     return found
 
 
-def completed(family: str) -> Callable[[str], list[str]]:
+def complete_names(family: str) -> Callable[[str], list[str]]:
     """A completion of names of the catalog."""
 
     def names(incomplete: str) -> list[str]:

@@ -47,7 +47,7 @@ def check(
     from simcluster.baseline import check
     from simcluster.cli.output.progress import progress_line
     from simcluster.cli.output.result_files import refused_file
-    from simcluster.cli.output.terminal import complain, has_colour, out
+    from simcluster.cli.output.terminal import has_colour, print_problems, print_result
     from simcluster.errors import ScenarioError
     from simcluster.scenario import Scenario
     from simcluster.simulation import simulate
@@ -62,8 +62,8 @@ def check(
     report = check(paths or (), baseline, tolerance or (), update=update, allow_new=allow_new, run=run)
     for outcome in report.wrong:
         assert outcome.error is not None
-        complain(outcome.error)
-    out(report.text(colour=has_colour(), errors=False), drawn=True)
+        print_problems(outcome.error)
+    print_result(report.text(colour=has_colour(), errors=False), drawn=True)
     if report.wrong:
         return ExitCode.WRONG_INPUT
     return ExitCode.DONE if report.passed else ExitCode.FAILED

@@ -29,17 +29,17 @@ def explain(
     what is tight is no remedy. Exit code 1 if the plan does not fit and nothing would.
     """
     from simcluster.cli.output.progress import progress_line
-    from simcluster.cli.output.terminal import has_colour, out, out_json
-    from simcluster.explain import explained, explanation_document, explanation_text
+    from simcluster.cli.output.terminal import has_colour, print_json, print_result
+    from simcluster.explain import explain_scenario, explanation_document, explanation_text
     from simcluster.scenario import Scenario
 
     which = Scenario.load(scenario, changes(settings))
     with progress_line(which.name, doing="trying changes"):
-        found = explained(which)
+        found = explain_scenario(which)
     if json:
         import orjson
 
-        out_json(orjson.dumps(explanation_document(found), option=orjson.OPT_INDENT_2) + b"\n")
+        print_json(orjson.dumps(explanation_document(found), option=orjson.OPT_INDENT_2) + b"\n")
     else:
-        out(explanation_text(found, colour=has_colour()), drawn=True)
+        print_result(explanation_text(found, colour=has_colour()), drawn=True)
     return ExitCode.FAILED if found.hopeless else ExitCode.DONE

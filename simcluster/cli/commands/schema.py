@@ -14,7 +14,7 @@ def schema() -> None:
     """Print the JSON Schema of scenarios, for editors."""
     import json
 
-    from simcluster.cli.output.terminal import out
+    from simcluster.cli.output.terminal import print_result
     from simcluster.scenario import scenario_schema
 
-    out(json.dumps(scenario_schema(), indent=2, ensure_ascii=False))
+    print_result(json.dumps(scenario_schema(), indent=2, ensure_ascii=False))

@@ -34,7 +34,7 @@ def verify(
     weights are compared with one device. Exit code 1 if they disagree.
     """
     from simcluster.cli.output.progress import progress_line
-    from simcluster.cli.output.terminal import complain, has_colour, out
+    from simcluster.cli.output.terminal import has_colour, print_problems, print_result
     from simcluster.errors import SimclusterError
     from simcluster.report import verification_text
     from simcluster.scenario import Scenario
@@ -47,12 +47,12 @@ def verify(
             with progress_line(scenario.name, doing="verifying"):
                 found = verify(scenario, dtype=dtype.value)
         except SimclusterError as error:
-            complain(error)
+            print_problems(error)
             worst = max(worst, ExitCode.of(error))
             continue
         if index:
-            out("")
-        out(verification_text(found.document(), colour=has_colour()), drawn=True)
+            print_result("")
+        print_result(verification_text(found.document(), colour=has_colour()), drawn=True)
         if not found.agrees:
             worst = max(worst, ExitCode.FAILED)
     return worst

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from simcluster import units
 from simcluster.engine import Progress
-from simcluster.printable import printable
+from simcluster.printable import printable_text
 
 PATIENCE = 1.0
 """Seconds before the first line: what ends sooner needs none."""
@@ -63,7 +63,9 @@ class _Watcher(threading.Thread):
         while not self.over.wait(pause):
             before, now, done = time.thread_time(), time.monotonic(), self.progress.done
             rate = (done - counted) / (now - last)
-            text = printable(line(self.label, self.progress, now - self.began, rate, self.doing))
+            text = printable_text(
+                progress_text(self.label, self.progress, now - self.began, rate, self.doing)
+            )
             last, counted = now, done
             sys.stderr.write(_CLEAR + text[: shutil.get_terminal_size().columns - 1])
             sys.stderr.flush()
@@ -79,7 +81,7 @@ class _Watcher(threading.Thread):
         self.join()
 
 
-def line(name: str, progress: Progress, elapsed: float, rate: float, doing: str = "planning") -> str:
+def progress_text(name: str, progress: Progress, elapsed: float, rate: float, doing: str = "planning") -> str:
     """``quickstart: 43 %, 3.21 s simulated, 118 k events/s``, or what is done before and after the engine."""
     done, total = progress.done, progress.total
     if not total:

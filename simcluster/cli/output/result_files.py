@@ -14,7 +14,7 @@ from simcluster.cli.arguments.rank_lists import rank_list
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
 from simcluster.report import renderers, write_perfetto
-from simcluster.trace import Run, atomic
+from simcluster.trace import Run, atomic_path
 
 STANDARD_OUTPUT = "-"
 
@@ -118,7 +118,7 @@ class Outputs:
             same = run.repeatable
             write_bytes(folder / SCENARIO, scenario_text.encode())
             for renderer in renderers().values():
-                with atomic(folder / renderer.file_name) as partial, partial.open("wb") as file:
+                with atomic_path(folder / renderer.file_name) as partial, partial.open("wb") as file:
                     file.writelines(renderer.render(same, ranks))
             if run.storable:
                 same.save(folder / RUN)
@@ -131,7 +131,7 @@ class Outputs:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes a file, complete or not at all."""
-    with atomic(path) as partial:
+    with atomic_path(path) as partial:
         partial.write_bytes(content)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simcluster.cli.output.result_files import refused_file, write_bytes
-from simcluster.cli.output.terminal import note, out
+from simcluster.cli.output.terminal import print_note, print_result
 from simcluster.errors import Problem, ScenarioError
 
 SCHEMA = "scenario.schema.json"
@@ -33,9 +33,9 @@ class Target:
     def write(self, text: str) -> None:
         """Prints or writes the scenario; says where it is and how an editor can help with it."""
         if self.path is None:
-            out(text.rstrip("\n"))
+            print_result(text.rstrip("\n"))
             return
         write_bytes(self.path, text.encode())
-        note(f"written: {self.path}")
+        print_note(f"written: {self.path}")
         if not (self.path.parent / SCHEMA).exists():
-            note(f"for hints in an editor: simcluster schema > {self.path.parent / SCHEMA}")
+            print_note(f"for hints in an editor: simcluster schema > {self.path.parent / SCHEMA}")

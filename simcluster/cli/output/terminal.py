@@ -11,32 +11,32 @@ import sys
 from typing import BinaryIO, TextIO
 
 from simcluster.errors import SimclusterError
-from simcluster.printable import printable, printable_json
+from simcluster.printable import printable_json, printable_text
 
 
-def out(text: str, *, drawn: bool = False) -> None:
+def print_result(text: str, *, drawn: bool = False) -> None:
     """Prints a result; one that is ``drawn`` keeps its colours."""
-    _write(sys.stdout, printable(text, styled=drawn) + "\n")
+    _write(sys.stdout, printable_text(text, styled=drawn) + "\n")
 
 
-def out_json(content: bytes) -> None:
+def print_json(content: bytes) -> None:
     """Writes a result that is JSON, whatever the terminal's encoding."""
     sys.stdout.flush()
     _write(sys.stdout.buffer, printable_json(content))
 
 
-def note(text: str, style: str = "") -> None:
+def print_note(text: str, style: str = "") -> None:
     """Prints a remark that is no part of the result; ``style`` is an ANSI code such as ``1;33``."""
-    _write(sys.stderr, _styled(printable(text), style) + "\n")
+    _write(sys.stderr, _styled(printable_text(text), style) + "\n")
 
 
-def complain(error: SimclusterError | str) -> None:
+def print_problems(error: SimclusterError | str) -> None:
     """Prints what is wrong, one paragraph per problem."""
     problems = [error] if isinstance(error, str) else error.problems
     for problem in problems:
         located = not isinstance(problem, str) and bool(problem.where)
         prefix = "" if located else _styled("Error:", "1;31") + " "
-        _write(sys.stderr, prefix + printable(str(problem)) + "\n")
+        _write(sys.stderr, prefix + printable_text(str(problem)) + "\n")
 
 
 def _styled(text: str, style: str) -> str:
@@ -54,7 +54,7 @@ def has_colour(stream: TextIO | None = None) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def give_up(stream: TextIO | BinaryIO) -> None:
+def discard_output(stream: TextIO | BinaryIO) -> None:
     """Drops what a stream still holds and will be given: it would fail once more when the process ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
@@ -67,7 +67,7 @@ def _write(stream: TextIO | BinaryIO, content: str | bytes) -> None:
         stream.write(content)  # type: ignore[arg-type]
         stream.flush()
     except OSError as error:
-        give_up(stream)
+        discard_output(stream)
         if not isinstance(error, BrokenPipeError):
             name = "standard error" if stream is sys.stderr else "standard output"
             raise OSError(error.errno, error.strerror, name) from None

@@ -3,14 +3,14 @@ nanoseconds, what communication kernels take of a device.
 """
 
 from simcluster.cluster.device.attention import AttentionModel
-from simcluster.cluster.device.communication_kernels import SCALE, Communication, Taken
+from simcluster.cluster.device.communication_kernels import SCALE, CommunicationKernels, ResourceShare
 from simcluster.cluster.device.device import Device
-from simcluster.cluster.device.device_array import Fleet
-from simcluster.cluster.device.dispatch_time import DEVICES_OWN, Dispatch
-from simcluster.cluster.device.efficiency_curve import Curve
+from simcluster.cluster.device.device_array import DeviceArray
+from simcluster.cluster.device.dispatch_time import DEVICES_OWN, DispatchTime
+from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
 from simcluster.cluster.device.gemm import GemmModel
 from simcluster.cluster.device.price import Price, nanoseconds
-from simcluster.cluster.device.speed import FASTEST, NOMINAL, SLOWEST, Speed
+from simcluster.cluster.device.speed import FASTEST, NOMINAL, SLOWEST, DeviceSpeed
 
 __all__ = [
     "DEVICES_OWN",
@@ -19,14 +19,14 @@ __all__ = [
     "SCALE",
     "SLOWEST",
     "AttentionModel",
-    "Communication",
-    "Curve",
+    "CommunicationKernels",
     "Device",
-    "Dispatch",
-    "Fleet",
+    "DeviceArray",
+    "DeviceSpeed",
+    "DispatchTime",
+    "EfficiencyCurve",
     "GemmModel",
     "Price",
-    "Speed",
-    "Taken",
+    "ResourceShare",
     "nanoseconds",
 ]

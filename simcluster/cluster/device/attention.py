@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.cluster.device.efficiency_curve import Curve
+from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
 from simcluster.cluster.device.rate import Rate, larger
 
 
@@ -22,7 +22,7 @@ class AttentionModel:
 
     units: int
     tile: int
-    forward: tuple[tuple[int, Curve], ...]
+    forward: tuple[tuple[int, EfficiencyCurve], ...]
     causal: float
     backward: float
     earlier: tuple[tuple[int, float], ...] = ()
@@ -70,4 +70,4 @@ class AttentionModel:
         return larger(mean * (1 + whole) + longest / 2, longest)
 
     def _share(self, skv: int, d: int) -> float:
-        return Curve(tuple((float(dim), curve.at(skv)) for dim, curve in self.forward)).at(d)
+        return EfficiencyCurve(tuple((float(dim), curve.at(skv)) for dim, curve in self.forward)).at(d)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.cluster.interconnect import Placement, Reach
+from simcluster.cluster.interconnect import GroupPlacement, Reach
 
 SCALE = 1_000_000
 """Shares of a device are whole millionths: then sums of them, and what is left beside them, are exact."""
@@ -14,7 +14,7 @@ ADDS = frozenset({"reduce_scatter", "reduce"})
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ResourceShare:
     """Shares of a device's units and of its memory bandwidth, in millionths."""
 
     units: int
@@ -22,7 +22,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Communication:
+class CommunicationKernels:
     """What communication takes of a device whose library runs it as kernels.
 
     ``inside`` and ``network``: the share of the device's units that a collective or transfer holds from its
@@ -36,7 +36,7 @@ class Communication:
     copied: float
     added: float
 
-    def units(self, placement: Placement) -> int:
+    def units(self, placement: GroupPlacement) -> int:
         """The share of the units that an operation holds, in millionths."""
         only_cards = placement.ranks_per_host == 1 and placement.between is Reach.NETWORK
         return round((self.network if only_cards and placement.num_hosts > 1 else self.inside) * SCALE)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.cluster.device.attention import AttentionModel
-from simcluster.cluster.device.communication_kernels import Communication
-from simcluster.cluster.device.efficiency_curve import Curve
+from simcluster.cluster.device.communication_kernels import CommunicationKernels
+from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
 from simcluster.cluster.device.gemm import GemmModel
 from simcluster.cluster.device.kernel_time import body_seconds, waits_for_memory
 from simcluster.cluster.device.price import Price, nanoseconds
-from simcluster.cluster.device.speed import Speed
+from simcluster.cluster.device.speed import DeviceSpeed
 from simcluster.work import DType, Kernel, Work
 
 
@@ -42,8 +42,8 @@ class Device:
     dispatch: float
     gemm: GemmModel
     attention: AttentionModel
-    streaming: Mapping[Kernel, Curve]
-    communication: Communication | None = None
+    streaming: Mapping[Kernel, EfficiencyCurve]
+    communication: CommunicationKernels | None = None
     convolution: float | None = None
     workspace: int = 0
     _bodies: dict[Work, float] = field(default_factory=dict, init=False, repr=False)
@@ -74,7 +74,7 @@ class Device:
             price = self._prices[key] = Price(busy, total - busy, min(nanoseconds(streamed), busy))
         return price
 
-    def at(self, speed: Speed) -> Device:
+    def at(self, speed: DeviceSpeed) -> Device:
         """The same device at another speed; what launches and dispatch cost stays."""
         return replace(
             self,

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class FleetPrice:
+class DeviceArrayPrice:
     """As ``Price``, of every device: arrays [devices]."""
 
     busy_ns: Ints
@@ -32,7 +32,7 @@ class FleetPrice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fleet:
+class DeviceArray:
     """Devices as ``device``, at the factors [devices] on its rates of ``compute`` and ``memory_bandwidth``.
 
     Whatever it gives equals, to the nanosecond, what ``device.at(speed)`` gives for each of the speeds.
@@ -43,7 +43,7 @@ class Fleet:
     bandwidth: Floats
     _rates: dict[str, Mapping[DType, Rate]] = field(default_factory=dict, init=False, repr=False)
     _bodies: dict[Work, Rate] = field(default_factory=dict, init=False, repr=False)
-    _prices: dict[tuple[tuple[Work, ...], float], FleetPrice] = field(
+    _prices: dict[tuple[tuple[Work, ...], float], DeviceArrayPrice] = field(
         default_factory=dict, init=False, repr=False
     )
 
@@ -62,7 +62,7 @@ class Fleet:
         """Bytes/s."""
         return self.device.memory_bandwidth * self.bandwidth
 
-    def price(self, works: Sequence[Work], dispatch: float | None = None) -> FleetPrice:
+    def price(self, works: Sequence[Work], dispatch: float | None = None) -> DeviceArrayPrice:
         """The time of an operator on every device: see ``Device.price``."""
         floor = self.device.dispatch if dispatch is None else dispatch
         key = (tuple(works), floor)
@@ -71,7 +71,7 @@ class Fleet:
             price = self._prices[key] = self._price(works, floor)
         return price
 
-    def _price(self, works: Sequence[Work], floor: float) -> FleetPrice:
+    def _price(self, works: Sequence[Work], floor: float) -> DeviceArrayPrice:
         # The sum begins at 0 and goes in order, as for one device.
         bodies = [(work, self._body(work)) for work in works]
         body = np.broadcast_to(sum((seconds for _, seconds in bodies), 0.0), self.compute.shape)
@@ -81,7 +81,7 @@ class Fleet:
             (found * waits_for_memory(work, found, self.device, self) for work, found in bodies), 0.0
         )
         memory = np.broadcast_to(np.minimum(_nanoseconds(np.asarray(streamed)), busy), busy.shape)
-        return FleetPrice(busy, total - busy, memory)
+        return DeviceArrayPrice(busy, total - busy, memory)
 
     def _body(self, work: Work) -> Rate:
         if work not in self._bodies:

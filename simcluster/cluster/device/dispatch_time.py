@@ -8,7 +8,7 @@ from simcluster.cluster.device.device import Device
 
 
 @dataclass(frozen=True, slots=True)
-class Dispatch:
+class DispatchTime:
     """Host time per operator: ``times`` the device's own figure, or as many ``seconds`` if they are given."""
 
     times: float = 1.0
@@ -19,5 +19,5 @@ class Dispatch:
         return self.times * (device.dispatch if self.seconds is None else self.seconds)
 
 
-DEVICES_OWN = Dispatch()
+DEVICES_OWN = DispatchTime()
 """As the files of devices have it."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class EfficiencyCurve:
     """Points (size, value), sizes rising; between two points linear in log(size), flat outside them."""
 
     points: tuple[tuple[float, float], ...]

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.device.attention import AttentionModel
-from simcluster.cluster.device.efficiency_curve import Curve
+from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
 from simcluster.cluster.device.gemm import GemmModel
 from simcluster.cluster.device.rate import Rate, larger
 from simcluster.errors import PlanError
 from simcluster.work import DType, Kernel, Work
 
 
-class Rates(Protocol):
+class DeviceRates(Protocol):
     """FLOP/s of the matrix units and of the others by dtype, and bytes/s of the memory."""
 
     @property
@@ -29,7 +29,7 @@ class Rates(Protocol):
     def memory_bandwidth(self) -> Rate: ...  # noqa: D102
 
 
-class Models(Protocol):
+class KernelModels(Protocol):
     """What stays the same at any speed: how well kernels use the units."""
 
     @property
@@ -45,10 +45,10 @@ class Models(Protocol):
     def convolution(self) -> float | None: ...  # noqa: D102
 
     @property
-    def streaming(self) -> Mapping[Kernel, Curve]: ...  # noqa: D102
+    def streaming(self) -> Mapping[Kernel, EfficiencyCurve]: ...  # noqa: D102
 
 
-def body_seconds(work: Work, models: Models, rates: Rates) -> Rate:
+def body_seconds(work: Work, models: KernelModels, rates: DeviceRates) -> Rate:
     """Seconds of one kernel without its launch.
 
     Raises PlanError if there is no rate for the work's dtype.
@@ -61,7 +61,7 @@ def body_seconds(work: Work, models: Models, rates: Rates) -> Rate:
     return larger(compute, streaming_time(work.kernel, work.bytes_moved, models, rates))
 
 
-def _gemm(work: Work, models: Models, rates: Rates) -> Rate:
+def _gemm(work: Work, models: KernelModels, rates: DeviceRates) -> Rate:
     sizes = dict(work.sizes)
     share = (models.convolution or 1.0) if work.kernel is Kernel.CONV else 1.0
     if not {"m", "n", "k"} <= sizes.keys():
@@ -82,7 +82,7 @@ def _gemm(work: Work, models: Models, rates: Rates) -> Rate:
     )
 
 
-def _attention(work: Work, models: Models, rates: Rates) -> Rate:
+def _attention(work: Work, models: KernelModels, rates: DeviceRates) -> Rate:
     sizes = dict(work.sizes)
     compute = models.attention.seconds(
         sizes["b"],
@@ -101,21 +101,23 @@ def _attention(work: Work, models: Models, rates: Rates) -> Rate:
     return larger(compute, streaming_time(Kernel.COPY, work.bytes_moved, models, rates))
 
 
-def streaming_time(kernel: Kernel, num_bytes: int, models: Models, rates: Rates) -> Rate:
+def streaming_time(kernel: Kernel, num_bytes: int, models: KernelModels, rates: DeviceRates) -> Rate:
     """Seconds in which a kernel's bytes pass the memory."""
     if num_bytes <= 0:
         return 0.0
     return num_bytes / (rates.memory_bandwidth * models.streaming[kernel].at(num_bytes))
 
 
-def waits_for_memory(work: Work, seconds: Rate, models: Models, rates: Rates) -> NDArray[np.bool_] | bool:
+def waits_for_memory(
+    work: Work, seconds: Rate, models: KernelModels, rates: DeviceRates
+) -> NDArray[np.bool_] | bool:
     """Whether a kernel whose body takes ``seconds`` takes as long as its bytes, not longer."""
     matrix = work.kernel in (Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION)
     kernel = Kernel.COPY if matrix else work.kernel
     return seconds <= streaming_time(kernel, work.bytes_moved, models, rates)
 
 
-def _matrix_rate(work: Work, models: Models, rates: Rates) -> Rate:
+def _matrix_rate(work: Work, models: KernelModels, rates: DeviceRates) -> Rate:
     if work.dtype not in rates.peak:
         known = ", ".join(str(dtype) for dtype in rates.peak)
         raise PlanError(

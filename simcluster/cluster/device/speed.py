@@ -9,7 +9,7 @@ SLOWEST, FASTEST = 1e-3, 1e3
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
+class DeviceSpeed:
     """Factors on rates: ``compute`` of the matrix and vector units, ``memory_bandwidth`` of the memory.
 
     1 is the device as its file has it, 0.9 one that computes nine tenths as much per second.
@@ -23,5 +23,5 @@ class Speed:
         return ", ".join(f"{name} x {factor:.4g}" for name, factor in factors.items() if factor != 1)
 
 
-NOMINAL = Speed()
+NOMINAL = DeviceSpeed()
 """A device as its file has it."""

@@ -1,19 +1,19 @@
 """Hosts: devices, links and processors of a server, and the graph of places and routes inside it."""
 
 from simcluster.cluster.host.host import Host, Protocol, slower
-from simcluster.cluster.host.host_graph import CORE, SHARED, Wire, inside
-from simcluster.cluster.host.host_routes import Table
-from simcluster.cluster.host.processors import KernelOnCores, Processing
+from simcluster.cluster.host.host_graph import CORE, SHARED, Wire, build_host_graph
+from simcluster.cluster.host.host_routes import HostRouteTable
+from simcluster.cluster.host.processors import HostKernels, KernelOnCores
 
 __all__ = [
     "CORE",
     "SHARED",
     "Host",
+    "HostKernels",
+    "HostRouteTable",
     "KernelOnCores",
-    "Processing",
     "Protocol",
-    "Table",
     "Wire",
-    "inside",
+    "build_host_graph",
     "slower",
 ]

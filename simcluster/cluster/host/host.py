@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from simcluster.cluster.device import Device
-from simcluster.cluster.host.processors import Processing
-from simcluster.cluster.interconnect import Fabric, Island, Link, Network, Pod, Wiring
+from simcluster.cluster.host.processors import HostKernels
+from simcluster.cluster.interconnect import HostFabric, HostNetwork, Island, Link, Pod, Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Host:
     name: str
     device: Device
     num_devices: int
-    fabric: Fabric
-    network: Network
+    fabric: HostFabric
+    network: HostNetwork
     pcie: Link | None
     memory: int
     protocols: Mapping[str, tuple[Protocol, ...]]
@@ -72,7 +72,7 @@ class Host:
     disk_read: float = 0.0
     disk_write: float = 0.0
     disk_capacity: int = 0
-    processing: Processing = Processing()
+    processing: HostKernels = HostKernels()
 
     def protocols_of(self, algorithm: str, operation: str = "") -> tuple[Protocol, ...]:
         """The protocols of an algorithm here: those of the operation, its own, or the default ones."""
@@ -140,7 +140,7 @@ def slower(hosts: Sequence[Host]) -> Host:
         first,
         name=" + ".join(each.name for each in hosts),
         num_devices=min(each.num_devices for each in hosts),
-        fabric=Fabric(Wiring.SWITCH, Link(rate, 1.0, latency)),
+        fabric=HostFabric(Wiring.SWITCH, Link(rate, 1.0, latency)),
         network=min((each.network for each in hosts), key=lambda network: network.link.rate),
         protocols=protocols,
         island=None,

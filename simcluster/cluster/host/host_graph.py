@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from simcluster.cluster.host.host import Host
-from simcluster.cluster.interconnect import Fabric, Link, Storage, Wiring
+from simcluster.cluster.interconnect import HostFabric, Link, Storage, Wiring
 
 CLOSE, OUTER, CARD, TREE, TRUNK, SOCKET, MEMORY, AWAY = 1, 3, 1, 2, 4, 1, 1, 100
 """What a step over a wire costs when the way is chosen: device links before the PCIe tree, no way through a
@@ -39,7 +39,7 @@ class Wire:
 
 
 @dataclass(slots=True)
-class Inside:
+class HostGraph:
     """Places of a host by name, devices first, and its wires.
 
     ``gate`` is the place at which a pod's other hosts are met (none without pods), ``cards`` those at which
@@ -73,9 +73,9 @@ class Inside:
         self.join(one, other, out, back)
 
 
-def inside(host: Host, storage: Storage | None = None) -> Inside:
+def build_host_graph(host: Host, storage: Storage | None = None) -> HostGraph:
     """The graph of a host, with its way to shared storage if there is any."""
-    found = Inside([device(place) for place in range(host.num_devices)])
+    found = HostGraph([device_place(place) for place in range(host.num_devices)])
     _device_links(found, host)
     _pod(found, host)
     _tree(found, host)
@@ -85,12 +85,12 @@ def inside(host: Host, storage: Storage | None = None) -> Inside:
     return found
 
 
-def device(place: int) -> str:
+def device_place(place: int) -> str:
     """The place of a device."""
     return f"device.{place}"
 
 
-def _device_links(found: Inside, host: Host) -> None:
+def _device_links(found: HostGraph, host: Host) -> None:
     everyone = list(range(host.num_devices))
     island, outer = host.island, host.fabric
     if island is None or outer.pairs:
@@ -112,7 +112,7 @@ def _device_links(found: Inside, host: Host) -> None:
 
 
 def _fabric(
-    found: Inside, host: Host, fabric: Fabric, members: list[int], switch: str, cost: int, source: str
+    found: HostGraph, host: Host, fabric: HostFabric, members: list[int], switch: str, cost: int, source: str
 ) -> None:
     if fabric.over_pcie:
         for behind in sorted({host.switch_of(member) for member in members}):
@@ -122,16 +122,24 @@ def _fabric(
     if fabric.wiring is Wiring.SWITCH:
         for member in members:
             stem = f"device.{{}}.{fabric.name}"
-            found.both_ways(stem, str(member), device(member), switch, fabric.link, cost, source)
+            found.both_ways(stem, str(member), device_place(member), switch, fabric.link, cost, source)
         return
     for one, other, width in _pairs(fabric, len(members)):
         a, b = members[one], members[other]
         link = Link(fabric.link.bandwidth * width, fabric.link.efficiency, fabric.link.latency)
-        _pair(found, fabric.name, (f"{a}-{b}", f"{b}-{a}"), (device(a), device(b)), link, cost, source)
+        _pair(
+            found,
+            fabric.name,
+            (f"{a}-{b}", f"{b}-{a}"),
+            (device_place(a), device_place(b)),
+            link,
+            cost,
+            source,
+        )
 
 
 def _pair(
-    found: Inside,
+    found: HostGraph,
     name: str,
     labels: tuple[str, str],
     ends: tuple[str, str],
@@ -146,7 +154,7 @@ def _pair(
     found.join(*ends, there, back)
 
 
-def _pairs(fabric: Fabric, size: int) -> Iterator[tuple[int, int, int]]:
+def _pairs(fabric: HostFabric, size: int) -> Iterator[tuple[int, int, int]]:
     """Pairs that are joined, and by how many links."""
     if fabric.wiring is Wiring.PARTIAL_MESH:
         yield from fabric.pairs
@@ -154,7 +162,7 @@ def _pairs(fabric: Fabric, size: int) -> Iterator[tuple[int, int, int]]:
         yield from ((one, other, 1) for one in range(size) for other in range(one + 1, size))
 
 
-def _pod(found: Inside, host: Host) -> None:
+def _pod(found: HostGraph, host: Host) -> None:
     """The way to other hosts of the pod: the switch itself, a trunk out of it, or ports of the devices."""
     if host.pod is None:
         return
@@ -172,17 +180,19 @@ def _pod(found: Inside, host: Host) -> None:
     else:
         found.gate = "pod"
         for member in range(host.num_devices):
-            found.both_ways("device.{}.pod", str(member), device(member), "pod", port, CLOSE, "host.pod")
+            found.both_ways(
+                "device.{}.pod", str(member), device_place(member), "pod", port, CLOSE, "host.pod"
+            )
 
 
-def _tree(found: Inside, host: Host) -> None:
+def _tree(found: HostGraph, host: Host) -> None:
     """The PCIe tree: device - switch - socket - memory; sockets joined with one another."""
     if host.pcie is None:
         return
     lane = Link(host.pcie.bandwidth, host.pcie.efficiency, 0.0)
     for member in range(host.num_devices):
         switch = f"pcie.{host.switch_of(member)}"
-        found.both_ways("device.{}.pcie", str(member), device(member), switch, lane, TREE, "host.pcie")
+        found.both_ways("device.{}.pcie", str(member), device_place(member), switch, lane, TREE, "host.pcie")
     roots: dict[str, str] = {}
     for member in range(host.num_devices):
         roots.setdefault(f"pcie.{host.switch_of(member)}", f"socket.{host.socket_of_device(member)}")
@@ -192,7 +202,7 @@ def _tree(found: Inside, host: Host) -> None:
     _sockets(found, host)
 
 
-def _sockets(found: Inside, host: Host) -> None:
+def _sockets(found: HostGraph, host: Host) -> None:
     """What is at the sockets: one another, memory, cores and disks. What is not said is no bottleneck."""
     assert host.pcie is not None
     asked = host.pcie.rate * host.num_devices
@@ -228,9 +238,9 @@ def _sockets(found: Inside, host: Host) -> None:
         found.join(*ends, out, into)
 
 
-def _storage(found: Inside, host: Host, storage: Storage) -> None:
+def _storage(found: HostGraph, host: Host, storage: Storage) -> None:
     """The way to shared storage, from the first socket or, without one, the first device."""
-    at = "socket.0" if host.pcie else device(0)
+    at = "socket.0" if host.pcie else device_place(0)
     card = Link(storage.host, 1.0, storage.latency)
     found.both_ways("storage", "", at, SHARED[0], card, AWAY, "storage")
     into = Wire("storage.in", "", *SHARED, storage.write, 0.0, AWAY, "storage")
@@ -238,7 +248,7 @@ def _storage(found: Inside, host: Host, storage: Storage) -> None:
     found.join(*SHARED, into, out)
 
 
-def _cards(found: Inside, host: Host) -> None:
+def _cards(found: HostGraph, host: Host) -> None:
     """Network cards: beside the PCIe switch of their devices, or on the devices themselves."""
     card, devices = host.network.link, host.num_devices
     for nic in range(host.network.nics):
@@ -249,11 +259,13 @@ def _cards(found: Inside, host: Host) -> None:
             socket = f"socket.{host.socket_of_device(beside[0])}"
             at = socket if len(switches) > 1 else f"pcie.{min(switches)}"
         elif len(beside) == 1:
-            at = device(beside[0])
+            at = device_place(beside[0])
         else:
             at = f"io.{nic}"
             lane = Link(card.bandwidth, card.efficiency, 0.0)
             for member in beside:
-                found.both_ways("device.{}.io", str(member), device(member), at, lane, CARD, "host.network")
+                found.both_ways(
+                    "device.{}.io", str(member), device_place(member), at, lane, CARD, "host.network"
+                )
         found.both_ways("nic.{}", str(nic), at, place, card, AWAY, "host.network")
         found.cards.append(place)

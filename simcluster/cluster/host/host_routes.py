@@ -10,12 +10,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.host.host_graph import Inside, Wire
+from simcluster.cluster.host.host_graph import HostGraph, Wire
 from simcluster.cluster.interconnect import Numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class HostRouteTable:
     """The wires from each place of a host to each other.
 
     ``wires`` [places, places, most wires] are their indices, padded with -1; ``length`` and ``latency`` [s]
@@ -27,14 +27,14 @@ class Table:
     latency: NDArray[np.float64]
 
     @classmethod
-    def of(cls, inside: Inside) -> Table:
+    def of(cls, inside: HostGraph) -> HostRouteTable:
         """The ways of least cost; among equals each takes what the ways before it have used least."""
         return _table(tuple(inside.places), tuple(inside.wires))
 
 
 # The search takes some 10 ms, and scenarios have few different hosts.
 @lru_cache(maxsize=64)
-def _table(places: tuple[str, ...], between: tuple[Wire, ...]) -> Table:
+def _table(places: tuple[str, ...], between: tuple[Wire, ...]) -> HostRouteTable:
     ways = _ways(places, between)
     size = len(places)
     longest = max((len(way) for way in ways.values()), default=0)
@@ -47,7 +47,7 @@ def _table(places: tuple[str, ...], between: tuple[Wire, ...]) -> Table:
         latency[src, dst] = sum(between[wire].latency for wire in way)
     for shared in (wires, length, latency):
         shared.setflags(write=False)
-    return Table(wires, length, latency)
+    return HostRouteTable(wires, length, latency)
 
 
 def _ways(places: Sequence[str], wires: Sequence[Wire]) -> dict[tuple[int, int], tuple[int, ...]]:

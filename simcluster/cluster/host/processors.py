@@ -20,7 +20,7 @@ class KernelOnCores:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class CoreWork:
     """What a kernel takes: first nanoseconds of ``cores``, then ``num_bytes``, of which every byte takes
     ``per_byte`` nanoseconds of a core.
     """
@@ -32,7 +32,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Processing:
+class HostKernels:
     """Kernels on the cores of a host; an operator runs on at most ``threads`` of them.
 
     Two are one only if they are the same object.
@@ -49,11 +49,11 @@ class Processing:
         """Nanoseconds of a core for every byte of a kernel."""
         return 1e9 / self.kernels[kernel].bandwidth
 
-    def effort(self, work: Work) -> Effort:
+    def effort(self, work: Work) -> CoreWork:
         """What a kernel takes; PlanError if nothing is known of its kind."""
         if work.kernel not in self.kernels:
             known = ", ".join(self.kernels) or "no kernel"
             raise PlanError(f"the host has no figures for a {work.kernel} on its processors: it has {known}")
         rows = dict(work.sizes).get("rows", 0)
         cores = rows * self.kernels[work.kernel].row * 1e9
-        return Effort(work.kernel, cores, work.bytes_moved, self.per_byte(work.kernel))
+        return CoreWork(work.kernel, cores, work.bytes_moved, self.per_byte(work.kernel))

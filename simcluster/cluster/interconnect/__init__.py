@@ -2,58 +2,64 @@
 what every network fabric answers (trees of switches, reduction inside switches).
 """
 
-from simcluster.cluster.interconnect.group_placement import Placement, alike, appearing, placement, told_apart
-from simcluster.cluster.interconnect.in_network_reduction import Reduction
+from simcluster.cluster.interconnect.group_placement import (
+    GroupPlacement,
+    distinct_hosts,
+    equal_rows,
+    group_placement_of,
+    number_by_appearance,
+)
+from simcluster.cluster.interconnect.in_network_reduction import SwitchReduction
 from simcluster.cluster.interconnect.link import (
-    Fabric,
+    HostFabric,
+    HostNetwork,
     Island,
     Level,
     Link,
-    Network,
     Pod,
     Reach,
     Storage,
     Wiring,
 )
-from simcluster.cluster.interconnect.link_families import Block, Ends, Family, Numbering, Numbers
+from simcluster.cluster.interconnect.link_families import Ends, LinkFamily, NameBlock, NameTable, Numbers
 from simcluster.cluster.interconnect.network_fabric import (
-    Crossing,
+    CardRoutes,
+    FabricCards,
     Lay,
     NetworkFabric,
     NetworkFabricSpec,
     ReducingSpec,
-    Site,
 )
 from simcluster.cluster.interconnect.switch_tiers import Tiers, check_cables, hashed
 
 __all__ = [
-    "Block",
-    "Crossing",
+    "CardRoutes",
     "Ends",
-    "Fabric",
-    "Family",
+    "FabricCards",
+    "GroupPlacement",
+    "HostFabric",
+    "HostNetwork",
     "Island",
     "Lay",
     "Level",
     "Link",
-    "Network",
+    "LinkFamily",
+    "NameBlock",
+    "NameTable",
     "NetworkFabric",
     "NetworkFabricSpec",
-    "Numbering",
     "Numbers",
-    "Placement",
     "Pod",
     "Reach",
     "ReducingSpec",
-    "Reduction",
-    "Site",
     "Storage",
+    "SwitchReduction",
     "Tiers",
     "Wiring",
-    "alike",
-    "appearing",
     "check_cables",
+    "distinct_hosts",
+    "equal_rows",
+    "group_placement_of",
     "hashed",
-    "placement",
-    "told_apart",
+    "number_by_appearance",
 ]

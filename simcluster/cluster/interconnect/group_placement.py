@@ -12,7 +12,7 @@ from simcluster.cluster.interconnect.link_families import Numbers
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class GroupPlacement:
     """A group's places on the cluster; two groups of one placement lie alike on links of equal rates.
 
     ``ranks`` [n] are the devices of one such group. By member: ``host_of`` and ``pod_of`` [n] are numbered in
@@ -46,7 +46,7 @@ class Placement:
         return len(self.ranks)
 
 
-def placement(
+def group_placement_of(
     signature: bytes,
     ranks: Numbers,
     hosts: Numbers,
@@ -56,7 +56,7 @@ def placement(
     islands: Numbers | None,
     has_pods: bool,
     kinds: tuple[int, ...] = (0,),
-) -> Placement:
+) -> GroupPlacement:
     """The placement of a group whose members lie on these hosts, pods and so on."""
     on_host = np.bincount(hosts)
     pairs = np.unique(np.stack([hosts, rails]), axis=1)
@@ -64,7 +64,7 @@ def placement(
     if islands is not None and np.unique(islands).size == on_host.size:
         inside = Reach.ISLAND
     num_pods = int(pods.max()) + 1
-    return Placement(
+    return GroupPlacement(
         signature,
         ranks,
         hosts,
@@ -82,7 +82,7 @@ def placement(
     )
 
 
-def appearing(values: Numbers) -> Numbers:
+def number_by_appearance(values: Numbers) -> Numbers:
     """Each row's values numbered in the order in which they first appear in it."""
     rows, size = values.shape
     if size == 0:
@@ -105,12 +105,12 @@ def appearing(values: Numbers) -> Numbers:
     return found
 
 
-def told_apart(hosts: Numbers) -> Numbers:
+def distinct_hosts(hosts: Numbers) -> Numbers:
     """The hosts of groups [groups, size] that lie on several; zeros for a group that stays on one."""
     return np.where((hosts == hosts[:, :1]).all(axis=1, keepdims=True), 0, hosts)
 
 
-def alike(columns: list[Numbers]) -> tuple[NDArray[np.intp], NDArray[np.intp], list[bytes]]:
+def equal_rows(columns: list[Numbers]) -> tuple[NDArray[np.intp], NDArray[np.intp], list[bytes]]:
     """Rows that are equal in all columns: the first of each kind, each row's kind, and the kinds' bytes."""
     whole = np.ascontiguousarray(np.concatenate(columns, axis=1).astype(">i4"))
     keys = whole.view([("row", "V", whole.shape[1] * 4)]).reshape(len(whole))["row"]

@@ -14,7 +14,7 @@ Format = Literal["fp64", "fp32", "fp16", "bf16", "fp8", "int64", "int32", "uint8
 
 
 @dataclass(frozen=True, slots=True)
-class Reduction:
+class SwitchReduction:
     """What a network's switches reduce: collectives, number formats, and bytes/s of one reduction at most.
 
     The rate is that at which a switch takes in, from each of its ports, what it adds to the rest.
@@ -45,6 +45,8 @@ class SwitchReductionSpec(Section):
     rate: Bandwidth | None = None
     """What one reduction takes in from each port of a switch at most; that of the links, if not written."""
 
-    def build(self) -> Reduction:
+    def build(self) -> SwitchReduction:
         """The reduction."""
-        return Reduction(self.operations, self.formats, float("inf") if self.rate is None else self.rate)
+        return SwitchReduction(
+            self.operations, self.formats, float("inf") if self.rate is None else self.rate
+        )

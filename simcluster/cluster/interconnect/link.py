@@ -53,7 +53,7 @@ class Wiring(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fabric:
+class HostFabric:
     """The links inside a host.
 
     ``switch``: ``link`` is a device's port, usable towards any peer. ``full_mesh``: ``link`` joins one pair
@@ -92,7 +92,7 @@ class Island:
     """A part of a host, ``num_devices`` neighbours, joined by a fabric of its own."""
 
     num_devices: int
-    fabric: Fabric
+    fabric: HostFabric
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class HostNetwork:
     """The network as a host sees it: ``nics`` network cards, each one ``link``.
 
     ``on_device``: the cards are part of the devices, which reach them without PCIe. ``hop``: seconds

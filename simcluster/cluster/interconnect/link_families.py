@@ -19,7 +19,7 @@ Ends: TypeAlias = Callable[[Numbers], tuple[Numbers, Numbers]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class NameBlock:
     """Consecutive numbers with names: ``pattern`` has one ``{}`` for each axis of ``shape``.
 
     ``labels`` name the places of an axis that are not called 0, 1, 2; None for the others.
@@ -53,7 +53,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Family(Block):
+class LinkFamily(NameBlock):
     """Directed links of one kind: each carries ``rate`` usable bytes/s after ``latency`` seconds.
 
     ``source`` says which figure they come from; ``ends`` which nodes they join.
@@ -66,14 +66,14 @@ class Family(Block):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Numbering:
+class NameTable:
     """Blocks that follow one another from 0."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[NameBlock, ...]
     _firsts: Numbers
 
     @classmethod
-    def of(cls, blocks: Sequence[Block]) -> Numbering:
+    def of(cls, blocks: Sequence[NameBlock]) -> NameTable:
         """The numbering of blocks in their order; empty ones are left out."""
         kept = tuple(block for block in blocks if block.size)
         return cls(kept, np.array([block.first for block in kept], dtype=np.int64))

@@ -10,14 +10,14 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.interconnect.in_network_reduction import Reduction, SwitchReductionSpec
+from simcluster.cluster.interconnect.in_network_reduction import SwitchReduction, SwitchReductionSpec
 from simcluster.cluster.interconnect.link import Link
-from simcluster.cluster.interconnect.link_families import Block, Family, Numbers
+from simcluster.cluster.interconnect.link_families import LinkFamily, NameBlock, Numbers
 from simcluster.document import Figure, Refused, Section
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class FabricCards:
     """What a fabric joins: ``nics`` cards of each of ``num_hosts`` hosts, numbered host by host.
 
     ``card`` is one direction of a card's link, with the latency of a way through one switch; each further
@@ -35,7 +35,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Crossing:
+class CardRoutes:
     """The links between two cards [pairs, most links], padded with -1, and their latency [pairs] in seconds.
 
     Those of the cards themselves are not among them.
@@ -45,7 +45,7 @@ class Crossing:
     latency: NDArray[np.float64]
 
 
-Lay: TypeAlias = Callable[[Site], "NetworkFabric"]
+Lay: TypeAlias = Callable[[FabricCards], "NetworkFabric"]
 """What a scenario says about the network, ready to join the cards of a site."""
 
 
@@ -74,7 +74,7 @@ class ReducingSpec(NetworkFabricSpec):
             )
 
     @property
-    def reduction(self) -> Reduction | None:
+    def reduction(self) -> SwitchReduction | None:
         """What it reduces; None for nothing."""
         return self.reduces.value.build() if self.reduces else None
 
@@ -86,7 +86,7 @@ class NetworkFabric(ABC):
     kind: ClassVar[str]
     spec: ClassVar[type[NetworkFabricSpec]]
 
-    site: Site
+    site: FabricCards
 
     @property
     def moves_inside(self) -> bool:
@@ -109,11 +109,11 @@ class NetworkFabric(ABC):
         return None
 
     @abstractmethod
-    def nodes(self) -> list[Block]:
+    def nodes(self) -> list[NameBlock]:
         """Its switches, in numbers."""
 
     @abstractmethod
-    def families(self) -> list[Family]:
+    def families(self) -> list[LinkFamily]:
         """Its links, in numbers."""
 
     @abstractmethod
@@ -121,7 +121,7 @@ class NetworkFabric(ABC):
         """The node at the other end of each card's links."""
 
     @abstractmethod
-    def cross(self, src: Numbers, dst: Numbers) -> Crossing:
+    def cross(self, src: Numbers, dst: Numbers) -> CardRoutes:
         """The way from cards to cards, one by one."""
 
     @property
@@ -130,7 +130,7 @@ class NetworkFabric(ABC):
         return -1
 
     @property
-    def reduces(self) -> Reduction | None:
+    def reduces(self) -> SwitchReduction | None:
         """What its switches add up on the way; only where there is a root."""
         return None
 
@@ -138,11 +138,11 @@ class NetworkFabric(ABC):
         """Whether nodes are switches to which the cards' messages can go up, one by one."""
         return np.zeros(np.shape(switches), dtype=np.bool_)
 
-    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> Crossing:
+    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> CardRoutes:
         """The way from cards to switches over them, or ``down`` from these; only where there is a root."""
         raise NotImplementedError(f"{self.kind} has no root")
 
-    def to_root(self, cards: Numbers, down: bool) -> Crossing:
+    def to_root(self, cards: Numbers, down: bool) -> CardRoutes:
         """The way from cards to the root, or ``down`` from it to them; only where there is a root."""
         return self.to_switch(cards, np.full(np.shape(cards), self.root), down)
 

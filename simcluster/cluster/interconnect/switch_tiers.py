@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.interconnect.group_placement import appearing, told_apart
-from simcluster.cluster.interconnect.in_network_reduction import Reduction
-from simcluster.cluster.interconnect.link_families import Block, Ends, Family, Numbers
-from simcluster.cluster.interconnect.network_fabric import Crossing, NetworkFabric
+from simcluster.cluster.interconnect.group_placement import distinct_hosts, number_by_appearance
+from simcluster.cluster.interconnect.in_network_reduction import SwitchReduction
+from simcluster.cluster.interconnect.link_families import Ends, LinkFamily, NameBlock, Numbers
+from simcluster.cluster.interconnect.network_fabric import CardRoutes, NetworkFabric
 from simcluster.document import Refused
 
 
@@ -31,7 +31,7 @@ class Tiers(NetworkFabric):
     oversubscription: tuple[float, ...] = (1.0,)
     leaves_per_block: int = 0
     hashed: bool = False
-    reduces: Reduction | None = None
+    reduces: SwitchReduction | None = None
 
     @property
     @abstractmethod
@@ -71,20 +71,20 @@ class Tiers(NetworkFabric):
         """Sets of leaves under one set of spines."""
         return -(-self.num_leaves // self.leaves_per_block) if self.leaves_per_block else 1
 
-    def nodes(self) -> list[Block]:
+    def nodes(self) -> list[NameBlock]:
         """Leaves, spines by block, cores."""
         name, axes = self.leaf_axes
-        leaves = Block(name, self.site.first_node, axes)
+        leaves = NameBlock(name, self.site.first_node, axes)
         if self.hashed:
-            spines = Block("spine.{}.{}", self._first_spine, (self.num_blocks, self.cables))
+            spines = NameBlock("spine.{}.{}", self._first_spine, (self.num_blocks, self.cables))
             shape: tuple[int, ...] = (self.cables, self.core_cables)
-            cores = Block("core.{}.{}", self._first_core, shape)
+            cores = NameBlock("core.{}.{}", self._first_core, shape)
         else:
-            spines = Block("spine.{}", self._first_spine, (self.num_blocks,))
-            cores = Block("core", self._first_core, () if self.leaves_per_block else (0,))
+            spines = NameBlock("spine.{}", self._first_spine, (self.num_blocks,))
+            cores = NameBlock("core", self._first_core, () if self.leaves_per_block else (0,))
         return [leaves, spines, cores] if self.leaves_per_block else [leaves, spines]
 
-    def families(self) -> list[Family]:
+    def families(self) -> list[LinkFamily]:
         """Leaves up and down; with a third tier spines up and down."""
         name, axes = self.leaf_axes
         first, hop = self.site.first_link, self.site.hop
@@ -106,7 +106,7 @@ class Tiers(NetworkFabric):
         """The leaf of each."""
         return self.site.first_node + self.leaf_of(cards)
 
-    def cross(self, src: Numbers, dst: Numbers) -> Crossing:
+    def cross(self, src: Numbers, dst: Numbers) -> CardRoutes:
         """Nothing on one leaf, up and down over the spines of one block, else over the cores."""
         families = self.families()
         src_leaf, dst_leaf = self.leaf_of(src), self.leaf_of(dst)
@@ -119,7 +119,7 @@ class Tiers(NetworkFabric):
         up, down = up + families[0].first, down + families[1].first
         if not self.leaves_per_block:
             links = np.where(apart[:, np.newaxis], np.stack([up, down], axis=1), -1)
-            return Crossing(links, apart * 2 * self.site.hop)
+            return CardRoutes(links, apart * 2 * self.site.hop)
         blocks = [leaf // self.leaves_per_block for leaf in (src_leaf, dst_leaf)]
         far = blocks[0] != blocks[1]
         if self.hashed:
@@ -128,7 +128,7 @@ class Tiers(NetworkFabric):
         none = np.full_like(up, -1)
         columns = [up, np.where(far, over, down), np.where(far, back, none), np.where(far, down, none)]
         links = np.where(apart[:, np.newaxis], np.stack(columns, axis=1), -1)
-        return Crossing(links, (apart * 2 + far * 2) * self.site.hop)
+        return CardRoutes(links, (apart * 2 + far * 2) * self.site.hop)
 
     @property
     def is_tree(self) -> bool:
@@ -148,7 +148,7 @@ class Tiers(NetworkFabric):
             return np.zeros(np.shape(switches), dtype=np.bool_)
         return np.asarray(np.any([switches == each for each in self._above(cards)], axis=0))
 
-    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> Crossing:
+    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> CardRoutes:
         """Up over the leaf and, with a third tier, the spines, as far as the switch; or down."""
         families, leaf = self.families(), self.leaf_of(cards)
         beyond = switches != self.site.first_node + leaf
@@ -160,7 +160,7 @@ class Tiers(NetworkFabric):
             if down:
                 links = [np.where(far, links[1], links[0]), np.where(far, links[0], -1)]
         columns = np.stack(links, axis=1)
-        return Crossing(columns, (columns >= 0).sum(axis=1) * self.site.hop)
+        return CardRoutes(columns, (columns >= 0).sum(axis=1) * self.site.hop)
 
     def meeting(self, cards: Numbers) -> Numbers:
         """The leaf of all cards of each row, or the spines of their block, or the cores."""
@@ -181,8 +181,8 @@ class Tiers(NetworkFabric):
     def places(self, hosts: Numbers) -> list[Numbers]:
         """Units and blocks, in order of appearance; the hosts themselves where a hash tells all apart."""
         if self.hashed:
-            return [told_apart(hosts)]
-        return [appearing(tier) for tier in self._tiers(hosts)]
+            return [distinct_hosts(hosts)]
+        return [number_by_appearance(tier) for tier in self._tiers(hosts)]
 
     def parts(self, hosts: Numbers) -> list[Numbers] | None:
         """See ``NetworkFabric.parts``: of every tier, up and down."""
@@ -219,17 +219,17 @@ class Tiers(NetworkFabric):
         rate: float,
         latency: float,
         ends: Ends,
-    ) -> list[Family]:
+    ) -> list[LinkFamily]:
         """A family up and one down."""
         tail = ".{}" * len(many)
         shape = (*axes, *many)
-        up = Family(f"{name}.up{tail}", first, shape, (), rate, latency, "network", ends)
+        up = LinkFamily(f"{name}.up{tail}", first, shape, (), rate, latency, "network", ends)
 
         def back(members: Numbers) -> tuple[Numbers, Numbers]:
             tails, heads = ends(members)
             return heads, tails
 
-        down = Family(f"{name}.down{tail}", first + up.size, shape, (), rate, latency, "network", back)
+        down = LinkFamily(f"{name}.down{tail}", first + up.size, shape, (), rate, latency, "network", back)
         return [up, down]
 
     def _leaf_ends(self, members: Numbers) -> tuple[Numbers, Numbers]:

@@ -11,15 +11,15 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from simcluster.cluster.interconnect import (
-    Block,
-    Crossing,
-    Family,
+    CardRoutes,
     Lay,
+    LinkFamily,
+    NameBlock,
     NetworkFabric,
     NetworkFabricSpec,
     Numbers,
+    distinct_hosts,
     hashed,
-    told_apart,
 )
 from simcluster.document import (
     Bandwidth,
@@ -164,12 +164,12 @@ class Custom(NetworkFabric):
     plan: CustomSpec = None  # type: ignore[assignment]
     _found: dict[tuple[int, int], list[tuple[int, ...]]] = field(default_factory=dict)
 
-    def nodes(self) -> list[Block]:
+    def nodes(self) -> list[NameBlock]:
         """The switches, by their names."""
         names = self.plan.switches
-        return [Block("{}", self.site.first_node, (len(names),), (names,))]
+        return [NameBlock("{}", self.site.first_node, (len(names),), (names,))]
 
-    def families(self) -> list[Family]:
+    def families(self) -> list[LinkFamily]:
         """A family for each cable and direction: ``leaf0.spine``; with a hash one link per cable."""
         found, first = [], self.site.first_link
         for tail, head, cable in self._directed:
@@ -182,7 +182,7 @@ class Custom(NetworkFabric):
             rate = cable.bandwidth.value * (cable.count // many)
             latency = cable.latency.value if cable.latency else 0.0
             name, shape = (f"{tail}.{head}.{{}}", (many,)) if many > 1 else (f"{tail}.{head}", ())
-            found.append(Family(name, first, shape, (), rate, latency, "network.links", join))
+            found.append(LinkFamily(name, first, shape, (), rate, latency, "network.links", join))
             first += many
         return found
 
@@ -190,7 +190,7 @@ class Custom(NetworkFabric):
         """The switch of each."""
         return self.site.first_node + self._switch_of[cards]
 
-    def cross(self, src: Numbers, dst: Numbers) -> Crossing:
+    def cross(self, src: Numbers, dst: Numbers) -> CardRoutes:
         """Among the ways of fewest links the one whose turn it is."""
         one, other = self._switch_of[src], self._switch_of[dst]
         turn = hashed(src, dst) if self.plan.ecmp == "hash" else (src + dst).astype(np.uint64)
@@ -208,7 +208,7 @@ class Custom(NetworkFabric):
                 table[place, : len(way)] = way
             links[rows] = table[(turn[rows] % np.uint64(len(choices))).astype(np.int64)]
         latency = np.where(links < 0, 0.0, self._latency[links - self.site.first_link]).sum(axis=1)
-        return Crossing(links, latency)
+        return CardRoutes(links, latency)
 
     @property
     def told_apart(self) -> bool:
@@ -236,7 +236,7 @@ class Custom(NetworkFabric):
 
     def places(self, hosts: Numbers) -> list[Numbers]:
         """The hosts themselves: nothing is said to be alike."""
-        return [told_apart(hosts)]
+        return [distinct_hosts(hosts)]
 
     @cached_property
     def _directed(self) -> list[tuple[str, str, CableSpec]]:

@@ -34,14 +34,14 @@ class LeafSpineSpec(ReducingSpec):
         """Refused if a hash would have to choose among parts of cables, or reduces."""
         self.check_tree(self.ecmp)
         if self.ecmp == "hash":
-            below, ratio = self.hosts_per_leaf.value * nics, over(self.oversubscription)
+            below, ratio = self.hosts_per_leaf.value * nics, oversubscription_or_one(self.oversubscription)
             check_cables(below, ratio, "cards of a leaf", "oversubscription")
 
     def lay(self) -> Lay:
         """The fabric, for any site."""
         return partial(
             LeafSpine,
-            oversubscription=(over(self.oversubscription),),
+            oversubscription=(oversubscription_or_one(self.oversubscription),),
             hashed=self.ecmp == "hash",
             reduces=self.reduction,
             hosts_per_leaf=self.hosts_per_leaf.value,
@@ -81,6 +81,6 @@ class LeafSpine(Tiers):
         return hosts // self.hosts_per_leaf
 
 
-def over(written: Figure[Over] | None) -> float:
+def oversubscription_or_one(written: Figure[Over] | None) -> float:
     """An oversubscription as written, or 1."""
     return written.value if written else 1.0

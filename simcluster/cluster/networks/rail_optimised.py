@@ -7,7 +7,7 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from simcluster.cluster.interconnect import Lay, Numbers, ReducingSpec, Tiers, check_cables
-from simcluster.cluster.networks.leaf_spine import Over, over
+from simcluster.cluster.networks.leaf_spine import Over, oversubscription_or_one
 from simcluster.document import Figure, PositiveInt, Refused
 
 
@@ -42,16 +42,24 @@ class RailOptimisedSpec(ReducingSpec):
             raise Refused("there are cores only with 'units_per_block'", path="core_oversubscription")
         if self.ecmp == "hash":
             below = self.hosts_per_unit.value
-            check_cables(below, over(self.oversubscription), "cards of a leaf", "oversubscription")
+            check_cables(
+                below, oversubscription_or_one(self.oversubscription), "cards of a leaf", "oversubscription"
+            )
             if self.units_per_block:
-                below, ratio = self.units_per_block.value * nics, over(self.core_oversubscription)
+                below, ratio = (
+                    self.units_per_block.value * nics,
+                    oversubscription_or_one(self.core_oversubscription),
+                )
                 check_cables(below, ratio, "leaves of a spine", "core_oversubscription")
 
     def lay(self) -> Lay:
         """The fabric, for any site."""
         return partial(
             RailOptimised,
-            oversubscription=(over(self.oversubscription), over(self.core_oversubscription)),
+            oversubscription=(
+                oversubscription_or_one(self.oversubscription),
+                oversubscription_or_one(self.core_oversubscription),
+            ),
             hashed=self.ecmp == "hash",
             reduces=self.reduction,
             hosts_per_unit=self.hosts_per_unit.value,

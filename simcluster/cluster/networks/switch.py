@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.interconnect import (
-    Block,
-    Crossing,
-    Family,
+    CardRoutes,
     Lay,
+    LinkFamily,
+    NameBlock,
     NetworkFabric,
     Numbers,
     ReducingSpec,
-    Reduction,
+    SwitchReduction,
 )
 
 
@@ -39,17 +39,17 @@ class Switch(NetworkFabric):
     kind: ClassVar[str] = "switch"
     spec: ClassVar[type[ReducingSpec]] = SwitchSpec
 
-    reduces: Reduction | None = None
+    reduces: SwitchReduction | None = None
 
-    def nodes(self) -> list[Block]:
+    def nodes(self) -> list[NameBlock]:
         """The switch."""
-        return [Block("network", self.site.first_node, ())]
+        return [NameBlock("network", self.site.first_node, ())]
 
     def parts(self, hosts: Numbers) -> list[Numbers] | None:
         """See ``NetworkFabric.parts``."""
         return []
 
-    def families(self) -> list[Family]:
+    def families(self) -> list[LinkFamily]:
         """None: a switch that never blocks has no links of its own."""
         return []
 
@@ -57,9 +57,9 @@ class Switch(NetworkFabric):
         """The switch for all of them."""
         return np.full(np.shape(cards), self.site.first_node, dtype=np.int64)
 
-    def cross(self, src: Numbers, dst: Numbers) -> Crossing:
+    def cross(self, src: Numbers, dst: Numbers) -> CardRoutes:
         """Nothing between two cards."""
-        return Crossing(np.zeros((len(src), 0), dtype=np.int64), np.zeros(len(src)))
+        return CardRoutes(np.zeros((len(src), 0), dtype=np.int64), np.zeros(len(src)))
 
     @property
     def root(self) -> int:
@@ -70,7 +70,7 @@ class Switch(NetworkFabric):
         """See ``NetworkFabric.is_over``."""
         return np.asarray(switches == self.root)
 
-    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> Crossing:
+    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> CardRoutes:
         """Nothing behind the card."""
         return self.cross(cards, cards)
 

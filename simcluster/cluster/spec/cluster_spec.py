@@ -9,9 +9,9 @@ from pydantic import model_validator
 
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.host import Host
-from simcluster.cluster.interconnect import Lay, NetworkFabric, Site, Storage
+from simcluster.cluster.interconnect import FabricCards, Lay, NetworkFabric, Storage
 from simcluster.cluster.networks import Switch
-from simcluster.cluster.spec.device_changes import MOST_DEVICES, AnyChange, ChangeSpec, speeds
+from simcluster.cluster.spec.device_changes import MOST_DEVICES, AnyChange, ChangeSpec, device_speeds
 from simcluster.cluster.spec.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.spec.host_spec import DiskSpec, HostSpec, ProcessorSpec
 from simcluster.cluster.spec.index_lists import IndexList
@@ -105,7 +105,7 @@ class HostGroupSpec(Section):
 
     @property
     def _alone(self) -> NetworkFabric:
-        site = Site(self.hosts, self.made.network.nics.value, self.made.network.build())
+        site = FabricCards(self.hosts, self.made.network.nics.value, self.made.network.build())
         return self.lay(site)
 
 
@@ -260,7 +260,7 @@ class ClusterSpec(Section):
         if len(kinds) > 1:
             assumed[_LIBRARY] = None
         devices = [change for change in self.changes if isinstance(change, ChangeSpec)]
-        changed = speeds(devices, self._devices, seed) if devices else {}
+        changed = device_speeds(devices, self._devices, seed) if devices else {}
         storage = self.storage.build() if self.storage else None
         every: Sequence[Section] = self.changes
         links = [(at, each) for at, each in enumerate(every) if isinstance(each, LinkChangeSpec)]

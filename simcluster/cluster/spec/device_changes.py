@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from simcluster.cluster.device import FASTEST, NOMINAL, SLOWEST, Speed
+from simcluster.cluster.device import FASTEST, NOMINAL, SLOWEST, DeviceSpeed
 from simcluster.cluster.topology import LinkChangeSpec
 from simcluster.document import NonNegativeInt, Refused, Section
 from simcluster.errors import PlanError
@@ -110,7 +110,9 @@ AnyChange = Annotated[
 """An entry of ``cluster.changes``: of devices, or of links where it names a ``link``."""
 
 
-def speeds(changes: Sequence[ChangeSpec], devices: Sequence[range], seed: int) -> Mapping[int, Speed]:
+def device_speeds(
+    changes: Sequence[ChangeSpec], devices: Sequence[range], seed: int
+) -> Mapping[int, DeviceSpeed]:
     """Rank -> speed of every device that is not as its file has it, by rank; ``devices`` by host.
 
     A device's draw depends on the seed, on its rank, on what is drawn and on how many laws of that stand
@@ -137,7 +139,7 @@ def speeds(changes: Sequence[ChangeSpec], devices: Sequence[range], seed: int) -
                 path="cluster.changes",
                 hint=f"a factor is between {SLOWEST:g} and {FASTEST:g}",
             )
-    every = {rank: Speed(**factors) for rank, factors in sorted(found.items())}
+    every = {rank: DeviceSpeed(**factors) for rank, factors in sorted(found.items())}
     return {rank: speed for rank, speed in every.items() if speed != NOMINAL}
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from simcluster.cluster.device import AttentionModel, Communication, Curve, Device, GemmModel
+from simcluster.cluster.device import AttentionModel, CommunicationKernels, Device, EfficiencyCurve, GemmModel
 from simcluster.cluster.spec.link_spec import LinksSpec
 from simcluster.document import (
     Bandwidth,
@@ -33,7 +33,7 @@ Streaming: TypeAlias = Literal["elementwise", "reduction", "gather_scatter", "op
 
 
 def _rising(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
-    Curve(points)
+    EfficiencyCurve(points)
     return points
 
 
@@ -132,7 +132,9 @@ class AttentionSpec(Section):
         return AttentionModel(
             units=cores,
             tile=self.tile.value,
-            forward=tuple((forward.head_dim, Curve(forward.share.value)) for forward in self.forward),
+            forward=tuple(
+                (forward.head_dim, EfficiencyCurve(forward.share.value)) for forward in self.forward
+            ),
             causal=self.causal.value,
             backward=self.backward.value,
             earlier=tuple((each.release, each.speed.value) for each in self.earlier),
@@ -187,9 +189,9 @@ class CommunicationSpec(Section):
     traffic: TrafficSpec
     """Of its memory bandwidth."""
 
-    def build(self) -> Communication:
+    def build(self) -> CommunicationKernels:
         """What it takes."""
-        return Communication(
+        return CommunicationKernels(
             inside=self.units.inside.value,
             network=self.units.network.value,
             copied=self.traffic.copied.value,
@@ -286,7 +288,9 @@ class DeviceSpec(CatalogSection):
             dispatch=self.dispatch.value,
             gemm=self.gemm.build(self.cores.value),
             attention=self.attention.build(self.cores.value),
-            streaming={Kernel(name): Curve(figure.value) for name, figure in self.streaming.items()},
+            streaming={
+                Kernel(name): EfficiencyCurve(figure.value) for name, figure in self.streaming.items()
+            },
             communication=self.communication.build() if self.communication else None,
             convolution=self.convolution.value if self.convolution else None,
         )

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from simcluster.cluster.host import Host, KernelOnCores, Processing, Protocol
-from simcluster.cluster.interconnect import Island, Link, Network, Wiring
+from simcluster.cluster.host import Host, HostKernels, KernelOnCores, Protocol
+from simcluster.cluster.interconnect import HostNetwork, Island, Link, Wiring
 from simcluster.cluster.spec.device_spec import DeviceSpec
 from simcluster.cluster.spec.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
 from simcluster.document import (
@@ -100,16 +100,16 @@ class ProcessorSpec(Section):
     kernels: dict[HostKernel, Figure[KernelOnCoresSpec]] = {}
     """Kernels of operators that are placed on the host; others cannot be, and none without cores."""
 
-    def processing(self) -> Processing:
+    def processing(self) -> HostKernels:
         """What kernels take of the cores."""
         if self.cores is None:
-            return Processing()
+            return HostKernels()
         threads = self.threads or self.cores
         kernels = {
             Kernel(name): KernelOnCores(figure.value.row, figure.value.bandwidth)
             for name, figure in self.kernels.items()
         }
-        return Processing(threads.value, kernels)
+        return HostKernels(threads.value, kernels)
 
     @model_validator(mode="after")
     def _parts_belong_to_sockets(self) -> ProcessorSpec:
@@ -277,7 +277,7 @@ class HostSpec(CatalogSection):
             device=self.device.build(),
             num_devices=self.devices.value,
             fabric=self.fabric.build(own),
-            network=Network(
+            network=HostNetwork(
                 self.network.nics.value // bundle,
                 port,
                 bool(self.network.on_device and self.network.on_device.value),
@@ -302,7 +302,7 @@ class HostSpec(CatalogSection):
             between_sockets=_rate(self.processors.between if self.processors else None),
             disk_read=_rate(self.disks.read if self.disks else None),
             disk_write=_rate(self.disks.write if self.disks else None),
-            processing=self.processors.processing() if self.processors else Processing(),
+            processing=self.processors.processing() if self.processors else HostKernels(),
             disk_capacity=round(self.disks.capacity.value) if self.disks else 0,
         )
 

@@ -13,7 +13,7 @@ MOST = 2**20
 """Indices in one list."""
 
 
-def listed(written: int | str | Sequence[int]) -> tuple[int, ...]:
+def parse_index_list(written: int | str | Sequence[int]) -> tuple[int, ...]:
     """The indices in the order in which they are written; ValueError says what is wrong with them."""
     if isinstance(written, int):
         return (written,)
@@ -30,8 +30,8 @@ def listed(written: int | str | Sequence[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def told(indices: Sequence[int]) -> str:
-    """Indices as text that ``listed`` reads: ``0-31, 40``."""
+def format_index_list(indices: Sequence[int]) -> str:
+    """Indices as text that ``parse_index_list`` reads: ``0-31, 40``."""
     edges = [at for at in range(1, len(indices)) if indices[at] != indices[at - 1] + 1]
     runs = [(indices[a], indices[b - 1]) for a, b in zip([0, *edges], [*edges, len(indices)], strict=True)]
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
@@ -50,7 +50,7 @@ def _range(text: str) -> range:
 
 
 def _right(written: str | tuple[int, ...]) -> str | tuple[int, ...]:
-    listed(written)
+    parse_index_list(written)
     return written
 
 
@@ -59,4 +59,4 @@ IndexList: TypeAlias = (
     | Annotated[str, AfterValidator(_right)]
     | Annotated[tuple[NonNegativeInt, ...], Field(min_length=1), AfterValidator(_right)]
 )
-"""Different indices, from 0: one, a list of them, or a range such as ``32-63``; ``listed`` reads them."""
+"""Different indices, from 0: one, a list, or a range such as ``32-63``; ``parse_index_list`` reads them."""

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from simcluster.cluster.interconnect import Fabric, Link, Pod, Wiring
+from simcluster.cluster.interconnect import HostFabric, Link, Pod, Wiring
 from simcluster.cluster.spec.network_choice import AnyNetwork
 from simcluster.document import (
     Bandwidth,
@@ -149,9 +149,9 @@ class FabricSpec(DeviceLinkSpec):
         """Towards a switch; in a mesh each link leads to another device."""
         return self.wiring is Wiring.SWITCH
 
-    def build(self, own: LinksSpec | None) -> Fabric:
+    def build(self, own: LinksSpec | None) -> HostFabric:
         """The fabric of devices with their ``own`` links."""
-        return Fabric(
+        return HostFabric(
             self.wiring,
             self.link(own),
             self.links.value if self.links else (),

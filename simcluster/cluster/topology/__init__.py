@@ -2,28 +2,33 @@
 paths inside hosts, changes of links, bisection bandwidth.
 """
 
-from simcluster.cluster.topology.bisection_bandwidth import bisection
-from simcluster.cluster.topology.host_group import HostGroup, MixedPlaces
-from simcluster.cluster.topology.host_paths import Way, way_links
-from simcluster.cluster.topology.link_changes import Background, LinkChange, LinkChanges, LinkChangeSpec
+from simcluster.cluster.topology.bisection_bandwidth import bisection_rate
+from simcluster.cluster.topology.host_group import HostGroup, MixedRankPlaces
+from simcluster.cluster.topology.host_paths import HostPath, host_path_links
+from simcluster.cluster.topology.link_changes import (
+    BackgroundTraffic,
+    LinkChange,
+    LinkChanges,
+    LinkChangeSpec,
+)
 from simcluster.cluster.topology.multi_group import TRUNK, JoinedTopology
-from simcluster.cluster.topology.rank_locations import Places, Ranks
+from simcluster.cluster.topology.rank_locations import RankPlaces, Ranks
 from simcluster.cluster.topology.topology import Routes, Topology
 
 __all__ = [
     "TRUNK",
-    "Background",
+    "BackgroundTraffic",
     "HostGroup",
+    "HostPath",
     "JoinedTopology",
     "LinkChange",
     "LinkChangeSpec",
     "LinkChanges",
-    "MixedPlaces",
-    "Places",
+    "MixedRankPlaces",
+    "RankPlaces",
     "Ranks",
     "Routes",
     "Topology",
-    "Way",
-    "bisection",
-    "way_links",
+    "bisection_rate",
+    "host_path_links",
 ]

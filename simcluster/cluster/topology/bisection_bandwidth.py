@@ -14,7 +14,7 @@ from simcluster.cluster.interconnect import Numbers
 from simcluster.cluster.topology.topology import Topology
 
 
-def bisection(topology: Topology) -> float:
+def bisection_rate(topology: Topology) -> float:
     """Bytes/s that the first half of the devices, by rank, can send to the second half, one way.
 
     Over links that routes between devices use. Exact where the units of the network are full; where the last

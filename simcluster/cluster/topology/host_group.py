@@ -10,7 +10,7 @@ import numpy as np
 from simcluster.cluster.host import Host
 from simcluster.cluster.interconnect import Lay
 from simcluster.cluster.networks import Switch
-from simcluster.cluster.topology.rank_locations import Places, Ranks
+from simcluster.cluster.topology.rank_locations import RankPlaces, Ranks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,10 +31,10 @@ class HostGroup:
         return self.num_hosts * self.host.num_devices
 
     @property
-    def places(self) -> Places:
+    def places(self) -> RankPlaces:
         """Where its ranks sit, counted from 0."""
         host = self.host
-        return Places(
+        return RankPlaces(
             host.num_devices,
             host.network.nics,
             host.island.num_devices if host.island else 0,
@@ -43,7 +43,7 @@ class HostGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class MixedPlaces(Places):
+class MixedRankPlaces(RankPlaces):
     """Where the ranks of several groups sit: numbered group by group.
 
     ``first_rank`` and ``first_host`` [groups + 1] are where each group begins.
@@ -54,7 +54,7 @@ class MixedPlaces(Places):
     first_host: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, groups: tuple[HostGroup, ...]) -> MixedPlaces:
+    def of(cls, groups: tuple[HostGroup, ...]) -> MixedRankPlaces:
         """The places of groups in their order."""
         ranks = np.cumsum([0, *(group.num_devices for group in groups)])
         hosts = np.cumsum([0, *(group.num_hosts for group in groups)])
@@ -90,7 +90,7 @@ class MixedPlaces(Places):
         return np.array([group.kind for group in self.groups])[self.group_of(ranks)]
 
     def _each(
-        self, ranks: Ranks, what: Callable[[Places, Ranks], Ranks], offsets: tuple[int, ...] | list[int]
+        self, ranks: Ranks, what: Callable[[RankPlaces, Ranks], Ranks], offsets: tuple[int, ...] | list[int]
     ) -> Ranks:
         """What each group says of its ranks, behind what the groups before it have."""
         member = self.group_of(ranks)

@@ -14,7 +14,7 @@ from simcluster.cluster.interconnect import Numbers
 from simcluster.cluster.topology.topology import Topology
 
 
-class Way(enum.StrEnum):
+class HostPath(enum.StrEnum):
     """Where from and where to; ``DECODE`` and ``WORK`` are work of the cores beside a device, in nanoseconds
     of a core, and ``STREAM`` is the way of what these work on.
     """
@@ -31,23 +31,23 @@ class Way(enum.StrEnum):
     def ends(self, topology: Topology, ranks: Numbers) -> tuple[Numbers, Numbers]:
         """The nodes between which it leads for each of some devices; ValueError if hosts have none."""
         match self:
-            case Way.FROM_DISKS:
+            case HostPath.FROM_DISKS:
                 return topology.beside(ranks, "disks"), topology.beside(ranks, "memory")
-            case Way.FROM_STORAGE:
+            case HostPath.FROM_STORAGE:
                 return topology.beside(ranks, "storage"), topology.beside(ranks, "memory")
-            case Way.STREAM:
+            case HostPath.STREAM:
                 return topology.beside(ranks, "memory"), topology.beside(ranks, "cores")
-            case Way.DECODE | Way.WORK:
+            case HostPath.DECODE | HostPath.WORK:
                 return topology.beside(ranks, "cores"), topology.beside(ranks, "work")
-            case Way.TO_DEVICE:
+            case HostPath.TO_DEVICE:
                 return topology.beside(ranks, "memory"), np.asarray(ranks, dtype=np.int64)
-            case Way.FROM_DEVICE:
+            case HostPath.FROM_DEVICE:
                 return np.asarray(ranks, dtype=np.int64), topology.beside(ranks, "memory")
-            case Way.TO_DISKS:
+            case HostPath.TO_DISKS:
                 return topology.beside(ranks, "memory"), topology.beside(ranks, "disks")
 
 
-def way_links(way: Way, topology: Topology, ranks: Numbers) -> tuple[Numbers, NDArray[np.float64]]:
+def host_path_links(way: HostPath, topology: Topology, ranks: Numbers) -> tuple[Numbers, NDArray[np.float64]]:
     """The links that a way takes for each of some devices [ranks, most], padded with -1, and its latency [s].
 
     Raises ValueError if their hosts have no such way.

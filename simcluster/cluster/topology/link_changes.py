@@ -85,7 +85,7 @@ class LinkChange:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Background:
+class BackgroundTraffic:
     """From ``begin_ns`` to ``end_ns`` (None: for good) others want ``rate`` bytes/s of each link."""
 
     links: Numbers
@@ -102,7 +102,7 @@ class LinkChanges:
     """All that is said of a cluster's links; ``dead`` [links] are gone for the whole run."""
 
     changes: tuple[LinkChange, ...] = ()
-    background: tuple[Background, ...] = ()
+    background: tuple[BackgroundTraffic, ...] = ()
     dead: tuple[int, ...] = ()
 
     @classmethod
@@ -111,7 +111,7 @@ class LinkChanges:
 
         Raises PlanError, with the nearest names, for a pattern that fits no link.
         """
-        changes, background, dead = list[LinkChange](), list[Background](), list[int]()
+        changes, background, dead = list[LinkChange](), list[BackgroundTraffic](), list[int]()
         for index, spec in specs:
             links = topology.matching(spec.link)
             if not links.size:
@@ -122,7 +122,7 @@ class LinkChanges:
                 )
             span = spec.begin_ns, spec.end_ns
             if spec.background is not None:
-                background.append(Background(links, spec.background, *span))
+                background.append(BackgroundTraffic(links, spec.background, *span))
             elif spec.bandwidth == 0:
                 if not topology.network.may_lose(links):
                     raise PlanError(

@@ -14,20 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.interconnect import (
-    Block,
-    Crossing,
+    CardRoutes,
     Ends,
-    Family,
+    FabricCards,
     Link,
+    LinkFamily,
+    NameBlock,
+    NameTable,
     NetworkFabric,
     NetworkFabricSpec,
-    Numbering,
     Numbers,
     Reach,
-    Site,
-    appearing,
+    number_by_appearance,
 )
-from simcluster.cluster.topology.host_group import HostGroup, MixedPlaces
+from simcluster.cluster.topology.host_group import HostGroup, MixedRankPlaces
 from simcluster.cluster.topology.topology import Routes, Topology
 
 TRUNK = "the cards of the group together: groups are joined by switches that never block"
@@ -40,7 +40,7 @@ class JoinedTopology(Topology):
     def __init__(self, groups: tuple[HostGroup, ...]) -> None:
         self.parts = tuple(Topology(group.host, group.num_hosts, group.network) for group in groups)
         self.groups = groups
-        self.places = MixedPlaces.of(groups)
+        self.places = MixedRankPlaces.of(groups)
         self.num_hosts = self.places.first_host[-1]
         self.num_devices = self.places.first_rank[-1]
         others = [part.num_nodes - part.num_devices for part in self.parts]
@@ -56,13 +56,13 @@ class JoinedTopology(Topology):
         families = [
             self._family(number, family) for number, part in enumerate(self.parts) for family in part.families
         ]
-        self._nodes = Numbering.of([*devices, *rest, Block("network", self.core, ())])
-        self._links = Numbering.of([*families, *self._trunks()])
-        self.families = tuple(block for block in self._links.blocks if isinstance(block, Family))
+        self._nodes = NameTable.of([*devices, *rest, NameBlock("network", self.core, ())])
+        self._links = NameTable.of([*families, *self._trunks()])
+        self.families = tuple(block for block in self._links.blocks if isinstance(block, LinkFamily))
         self._rates = np.array([family.rate for family in self.families])
         self._latencies = np.array([family.latency for family in self.families])
-        site = Site(self.num_hosts, 0, Link(0.0, 1.0, 0.0), 0.0, self.core, int(self._first_link[-1]))
-        self.network: NetworkFabric = Joint(site, self)
+        site = FabricCards(self.num_hosts, 0, Link(0.0, 1.0, 0.0), 0.0, self.core, int(self._first_link[-1]))
+        self.network: NetworkFabric = JointNetwork(site, self)
 
     def trunk(self, groups: Numbers, down: bool) -> Numbers:
         """The link from the roots of groups to the core, or back."""
@@ -200,13 +200,13 @@ class JoinedTopology(Topology):
         cards = np.array([group.host.network.nics for group in self.groups])
         return np.asarray(rail * cards[number] // cards[groups], dtype=np.int64)
 
-    def _block(self, number: int, block: Block) -> Block:
+    def _block(self, number: int, block: NameBlock) -> NameBlock:
         """A block of nodes of a group, numbered and called as it is here."""
         pattern, labels = self._named(number, block)
         first = int(self._global(number, np.array(block.first)))
         return replace(block, pattern=pattern, labels=labels, first=first)
 
-    def _family(self, number: int, family: Family) -> Family:
+    def _family(self, number: int, family: LinkFamily) -> LinkFamily:
         """A family of links of a group, numbered and called as it is here."""
         pattern, labels = self._named(number, family)
         inner = family.ends
@@ -226,7 +226,7 @@ class JoinedTopology(Topology):
             ends=ends,
         )
 
-    def _named(self, number: int, block: Block) -> tuple[str, tuple[tuple[str, ...] | None, ...]]:
+    def _named(self, number: int, block: NameBlock) -> tuple[str, tuple[tuple[str, ...] | None, ...]]:
         """Hosts and pods are counted on from the groups before; the rest is called after its group."""
         start = block.pattern.partition(".")[0]
         if start not in ("host", "pod") or not block.shape:
@@ -238,7 +238,7 @@ class JoinedTopology(Topology):
         counted = tuple(str(first + place) for place in range(block.shape[0]))
         return block.pattern, (counted, *block.labels[1:])
 
-    def _trunks(self) -> list[Family]:
+    def _trunks(self) -> list[LinkFamily]:
         """The links between the roots of groups and the core."""
         found = []
         for number, (group, part) in enumerate(zip(self.groups, self.parts, strict=True)):
@@ -251,12 +251,14 @@ class JoinedTopology(Topology):
                     return np.full_like(members, pair[0]), np.full_like(members, pair[1])
 
                 first = int(self._first_link[-1]) + 2 * number + down
-                found.append(Family(f"group.{number}.trunk.{name}", first, (), (), rate, 0.0, "trunk", ends))
+                found.append(
+                    LinkFamily(f"group.{number}.trunk.{name}", first, (), (), rate, 0.0, "trunk", ends)
+                )
         return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Joint(NetworkFabric):
+class JointNetwork(NetworkFabric):
     """The networks of all groups, cards counted group by group, with the core that joins them."""
 
     kind: ClassVar[str] = "joined"
@@ -264,7 +266,7 @@ class Joint(NetworkFabric):
 
     topology: JoinedTopology
 
-    def nodes(self) -> list[Block]:
+    def nodes(self) -> list[NameBlock]:
         """The switches of all groups, and the core."""
         topology = self.topology
         inner = [
@@ -272,9 +274,9 @@ class Joint(NetworkFabric):
             for number, part in enumerate(topology.parts)
             for block in part.network.nodes()
         ]
-        return [*inner, Block("network", topology.core, ())]
+        return [*inner, NameBlock("network", topology.core, ())]
 
-    def families(self) -> list[Family]:
+    def families(self) -> list[LinkFamily]:
         """The links between the switches of all groups, and their trunks."""
         topology = self.topology
         inner = [
@@ -293,7 +295,7 @@ class Joint(NetworkFabric):
             found[mine] = self.topology._global(number, part.network.attached(own[mine]))
         return found
 
-    def cross(self, src: Numbers, dst: Numbers) -> Crossing:
+    def cross(self, src: Numbers, dst: Numbers) -> CardRoutes:
         """The way from cards to cards: inside a group's network, or over the core."""
         (one, here), (other, there) = self._split(src), self._split(dst)
         up, down = self.to_root(src, False), self.to_root(dst, True)
@@ -309,14 +311,14 @@ class Joint(NetworkFabric):
                 links = np.pad(links, ((0, 0), (0, wide - links.shape[1])), constant_values=-1)
                 links[mine, : found.links.shape[1]] = np.where(found.links >= 0, found.links + first, -1)
                 latency[mine] = found.latency
-        return Crossing(_packed(links), latency)
+        return CardRoutes(_packed(links), latency)
 
     @property
     def root(self) -> int:
         """The core."""
         return self.topology.core
 
-    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> Crossing:
+    def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> CardRoutes:
         """The way from cards to the core, or down from it."""
         group, own = self._split(cards)
         links = self.topology.trunk(group, down)[:, np.newaxis]
@@ -331,7 +333,7 @@ class Joint(NetworkFabric):
             inner[mine] = np.where(found.links >= 0, found.links + first, -1)
             links = np.concatenate([links, inner] if down else [inner, links], axis=1)
             latency[mine] = found.latency
-        return Crossing(_packed(links), latency)
+        return CardRoutes(_packed(links), latency)
 
     @property
     def told_apart(self) -> bool:
@@ -347,7 +349,7 @@ class Joint(NetworkFabric):
         """The kinds and groups that hosts [rows, members] are of, and the parts of the networks of these."""
         first = np.array(self.topology.places.first_host)
         group = np.searchsorted(first, hosts, side="right") - 1
-        found = [np.array([each.kind for each in self.topology.groups])[group], appearing(group)]
+        found = [np.array([each.kind for each in self.topology.groups])[group], number_by_appearance(group)]
         tiers: list[Numbers] = []
         for row in np.unique(group, axis=0) if hosts.size else ():
             rows = (group == row).all(axis=1)

@@ -12,7 +12,7 @@ Ranks: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RankPlaces:
     """Where ranks sit: rank r on host ``r // devices_per_host``, neighbours together.
 
     The device at place i of a host uses network card ``i * nics_per_host // devices_per_host``.

@@ -11,7 +11,7 @@ from simcluster.cluster.interconnect import Numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leg:
+class RouteSegment:
     """A piece of routes: links [pairs, most], padded anyhow, how many of them count, and their latency."""
 
     links: Numbers
@@ -19,7 +19,7 @@ class Leg:
     latency: NDArray[np.float64]
 
 
-class Composed:
+class ComposedRoutes:
     """Routes put together from legs; ``links``, ``reach`` and ``latency`` as in ``Routes``."""
 
     def __init__(self, pairs: int) -> None:
@@ -27,7 +27,7 @@ class Composed:
         self.reach = np.zeros(pairs, dtype=np.int64)
         self.latency = np.zeros(pairs)
 
-    def add(self, chosen: NDArray[np.bool_], legs: list[Leg]) -> None:
+    def add(self, chosen: NDArray[np.bool_], legs: list[RouteSegment]) -> None:
         """The legs of the chosen pairs, one behind the other without gaps."""
         self.latency[chosen] = sum(leg.latency for leg in legs)
         pairs = np.flatnonzero(chosen)

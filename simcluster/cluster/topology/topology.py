@@ -13,21 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster.host import SHARED, Host, Table, Wire, inside
+from simcluster.cluster.host import SHARED, Host, HostRouteTable, Wire, build_host_graph
 from simcluster.cluster.interconnect import (
-    Block,
     Ends,
-    Family,
+    FabricCards,
     Lay,
+    LinkFamily,
+    NameBlock,
+    NameTable,
     NetworkFabric,
-    Numbering,
     Numbers,
     Reach,
-    Site,
     Storage,
 )
 from simcluster.cluster.networks import Switch
-from simcluster.cluster.topology.route_segments import Composed, Leg
+from simcluster.cluster.topology.route_segments import ComposedRoutes, RouteSegment
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +57,8 @@ class Topology:
         self.host = host
         self.num_hosts = num_hosts
         self.num_devices = num_hosts * host.num_devices
-        self._inside = inside(host, storage)
-        self._table = Table.of(self._inside)
+        self._inside = build_host_graph(host, storage)
+        self._table = HostRouteTable.of(self._inside)
         self._index = {place: number for number, place in enumerate(self._inside.places)}
         self._hosts_per_pod = host.pod.num_hosts if host.pod else 1
         self._gate = self._index[self._inside.gate] if self._inside.gate else -1
@@ -78,12 +78,14 @@ class Topology:
         families = list(self._inner_families())
         last = families[-1] if families else None
         nics, card, hop = host.network.nics, host.network.link, host.network.hop
-        site = Site(num_hosts, nics, card, hop, first, last.first + last.size if last else 0, frozenset(dead))
+        site = FabricCards(
+            num_hosts, nics, card, hop, first, last.first + last.size if last else 0, frozenset(dead)
+        )
         self.network: NetworkFabric = lay(site)
-        self._nodes = Numbering.of([*inner, *self.network.nodes()])
-        self._links = Numbering.of([*families, *self.network.families()])
-        self.families: tuple[Family, ...] = tuple(
-            block for block in self._links.blocks if isinstance(block, Family)
+        self._nodes = NameTable.of([*inner, *self.network.nodes()])
+        self._links = NameTable.of([*families, *self.network.families()])
+        self.families: tuple[LinkFamily, ...] = tuple(
+            block for block in self._links.blocks if isinstance(block, LinkFamily)
         )
         self._rates = np.array([family.rate for family in self.families])
         self._latencies = np.array([family.latency for family in self.families])
@@ -270,7 +272,7 @@ class Topology:
         for shared in self._shared:  # and storage one of all hosts
             src_host = np.where(src_place == shared, dst_host, src_host)
             dst_host = np.where(dst_place == shared, src_host, dst_host)
-        found = Composed(len(src))
+        found = ComposedRoutes(len(src))
         rooted = up | down
         same = (src_host == dst_host) & ~rooted
         pod = ~same & ~rooted & (src_pod == dst_pod) & (self._gate >= 0)
@@ -303,7 +305,7 @@ class Topology:
 
     def _over_network(
         self, src_host: Numbers, src: Numbers, dst_host: Numbers, dst: Numbers, rail: Numbers | None
-    ) -> list[Leg]:
+    ) -> list[RouteSegment]:
         nics = self.host.network.nics
         arrives = self.card_of(dst) if rail is None else rail
         leaves = arrives if self.network.moves_inside else self.card_of(src) if rail is None else rail
@@ -311,13 +313,13 @@ class Topology:
         length = (crossing.links >= 0).sum(axis=1)
         return [
             self._leg(src_host, src, self._cards[leaves]),
-            Leg(crossing.links, length, crossing.latency),
+            RouteSegment(crossing.links, length, crossing.latency),
             self._leg(dst_host, self._cards[arrives], dst),
         ]
 
     def _by_switch(
         self, hosts: Numbers, places: Numbers, switches: Numbers, rail: Numbers | None, down: bool
-    ) -> list[Leg]:
+    ) -> list[RouteSegment]:
         """The ways from places of hosts to switches of the network over them, or down from these."""
         card = self.card_of(places) if rail is None else rail
         cards = hosts * self.host.network.nics + card
@@ -325,7 +327,7 @@ class Topology:
         if lost.any():
             raise ValueError(f"routes do not lead to {self.node_name(int(switches[lost][0]))}")
         crossing = self.network.to_switch(cards, switches, down)
-        outer = Leg(crossing.links, (crossing.links >= 0).sum(axis=1), crossing.latency)
+        outer = RouteSegment(crossing.links, (crossing.links >= 0).sum(axis=1), crossing.latency)
         ends = (self._cards[card], places) if down else (places, self._cards[card])
         inner = self._leg(hosts, *ends)
         return [outer, inner] if down else [inner, outer]
@@ -337,7 +339,7 @@ class Topology:
             ranks // size * self.host.network.nics + self.card_of(self.place_of(ranks))
         )
 
-    def _leg(self, hosts: Numbers, src: Numbers, dst: Numbers) -> Leg:
+    def _leg(self, hosts: Numbers, src: Numbers, dst: Numbers) -> RouteSegment:
         """The ways between places of the same host, one by one."""
         length = self._table.length[src, dst]
         if np.any(length < 0):
@@ -348,7 +350,7 @@ class Topology:
         places = len(self._table.wires)
         wires = self._table.wires.reshape(places * places, -1)[:, :most].take(src * places + dst, axis=0)
         links = self._wire_base[wires] + hosts[:, np.newaxis] * self._wire_stride[wires]
-        return Leg(links, length, self._table.latency[src, dst])
+        return RouteSegment(links, length, self._table.latency[src, dst])
 
     def _at(self, nodes: Numbers) -> tuple[Numbers, Numbers]:
         """Host and place of nodes; that of a pod's switch is the first host of the pod."""
@@ -385,25 +387,25 @@ class Topology:
         unit = np.where(place == self._gate, self._pod(hosts), hosts) if self._gate >= 0 else hosts
         return np.asarray(self._node_base[place] + unit * self._node_stride[place], dtype=np.int64)
 
-    def _inner_nodes(self) -> Iterator[Block]:
+    def _inner_nodes(self) -> Iterator[NameBlock]:
         """Devices, then the other places of all hosts, then the switches of pods."""
         devices, names = self.host.num_devices, self._inside.places
-        yield Block("host.{}.device.{}", 0, (self.num_hosts, devices))
+        yield NameBlock("host.{}.device.{}", 0, (self.num_hosts, devices))
         self._node_base[:devices], self._node_stride[:devices] = np.arange(devices), devices
         own, first = self._own, self.num_devices
         labels = tuple(names[index] for index in own)
-        yield Block("host.{}.{}", first, (self.num_hosts, len(own)), (None, labels))
+        yield NameBlock("host.{}.{}", first, (self.num_hosts, len(own)), (None, labels))
         self._node_base[own], self._node_stride[own] = first + np.arange(len(own)), len(own)
         first = self._first_behind_hosts
-        yield Block("pod.{}.switch", first, (self._num_pods if self._gate >= 0 else 0,))
+        yield NameBlock("pod.{}.switch", first, (self._num_pods if self._gate >= 0 else 0,))
         if self._gate >= 0:
             self._node_base[self._gate], self._node_stride[self._gate] = first, 1
             first += self._num_pods
         for index in self._shared:
-            yield Block(names[index], first, ())
+            yield NameBlock(names[index], first, ())
             self._node_base[index], first = first, first + 1
 
-    def _inner_families(self) -> Iterator[Family]:
+    def _inner_families(self) -> Iterator[LinkFamily]:
         """The links inside hosts, equal ones of one name together."""
         groups: dict[tuple[str, float, float, str], list[int]] = {}
         for number, wire in enumerate(self._inside.wires):
@@ -416,7 +418,7 @@ class Topology:
             self._wire_base[numbers] = first + np.arange(len(numbers))
             self._wire_stride[numbers] = len(numbers) if named else 0
             ends = self._ends([self._inside.wires[number] for number in numbers])
-            family = Family(pattern, first, shape, (None, labels)[:named], rate, latency, source, ends)
+            family = LinkFamily(pattern, first, shape, (None, labels)[:named], rate, latency, source, ends)
             yield family
             first += family.size
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns import chains, climb, depth, single_tree
-from simcluster.collectives.step import Cut, Routine
+from simcluster.collectives.patterns import chains, single_tree, tree_depth, tree_reduction
+from simcluster.collectives.step import ChunkLayout, Routine
 
 
 class BinaryTree(Algorithm):
@@ -25,13 +25,13 @@ class BinaryTree(Algorithm):
         {Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE, Operation.BARRIER}
     )
 
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         trees, ways = single_tree(site.num_units), chains(site)
-        hops = (site.most - 1, depth(trees))
+        hops = (site.most - 1, tree_depth(trees))
         if operation in (Operation.ALL_REDUCE, Operation.BARRIER):
-            return Routine(Cut(1, len(ways)), climb(ways, trees, hops), evened=True)
+            return Routine(ChunkLayout(1, len(ways)), tree_reduction(ways, trees, hops), evened=True)
         first, *others = ways[0]
         way = [[np.concatenate([[0], first[first != 0]]), *others]]
-        up, down = climb(way, trees, hops)
-        return Routine(Cut(1), (up if operation is Operation.REDUCE else down,))
+        up, down = tree_reduction(way, trees, hops)
+        return Routine(ChunkLayout(1), (up if operation is Operation.REDUCE else down,))

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns import INSIDE, everyone, through_network
-from simcluster.collectives.step import Cut, Routine
+from simcluster.collectives.patterns import INSIDE, all_to_all_round, network_reduce
+from simcluster.collectives.step import ChunkLayout, Routine
 
 
 class Collnet(Algorithm):
@@ -24,20 +24,20 @@ class Collnet(Algorithm):
     own_protocols: ClassVar[bool] = True
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
-    def supports(self, operation: Operation, site: Site) -> bool:
+    def supports(self, operation: Operation, site: GroupSite) -> bool:
         """Several equal units on a network that reduces."""
         return operation in self.operations and site.aggregated and site.num_units > 1 and site.is_even
 
-    def in_network(self, site: Site) -> bool:
+    def in_network(self, site: GroupSite) -> bool:
         """Always."""
         return True
 
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         rows = site.grid
         steps = (
-            *everyone(rows, 0, 1, reduce=True, hops=INSIDE),
-            *through_network(site, 1, hops=(0, 1), streams=True),
-            *everyone(rows, 0, 1, reduce=False, hops=INSIDE, streams=True),
+            *all_to_all_round(rows, 0, 1, reduce=True, hops=INSIDE),
+            *network_reduce(site, 1, hops=(0, 1), streams=True),
+            *all_to_all_round(rows, 0, 1, reduce=False, hops=INSIDE, streams=True),
         )
-        return Routine(Cut(site.most), steps)
+        return Routine(ChunkLayout(site.most), steps)

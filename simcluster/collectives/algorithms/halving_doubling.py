@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns import halving, skips, waits
-from simcluster.collectives.step import Cut, Routine, Step
+from simcluster.collectives.patterns import halving_rounds, halving_skips, hop_counts
+from simcluster.collectives.step import AlgorithmStep, ChunkLayout, Routine
 
 
 class HalvingDoubling(Algorithm):
@@ -31,14 +31,14 @@ class HalvingDoubling(Algorithm):
         {Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.BARRIER}
     )
 
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         ranks = site.num_ranks
         row = np.arange(ranks).reshape(1, -1)
-        hops = [waits(1, site.num_units > 1)] * len(list(skips(ranks)))
-        steps: tuple[Step, ...] = ()
+        hops = [hop_counts(1, site.num_units > 1)] * len(list(halving_skips(ranks)))
+        steps: tuple[AlgorithmStep, ...] = ()
         if operation is not Operation.ALL_GATHER:
-            steps += halving(row, 0, 1, reduce=True, hops=hops)
+            steps += halving_rounds(row, 0, 1, reduce=True, hops=hops)
         if operation is not Operation.REDUCE_SCATTER:
-            steps += halving(row, 0, 1, reduce=False, hops=hops)
-        return Routine(Cut(ranks), steps, evened=True)
+            steps += halving_rounds(row, 0, 1, reduce=False, hops=hops)
+        return Routine(ChunkLayout(ranks), steps, evened=True)

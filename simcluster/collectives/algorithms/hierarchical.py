@@ -6,10 +6,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns import BETWEEN, INSIDE, TwoLevel, around, everyone, fan, star
-from simcluster.collectives.step import Cut, Exchange, Ints, Routine, Sends, Step
+from simcluster.collectives.patterns import (
+    BETWEEN,
+    INSIDE,
+    TwoLevel,
+    all_to_all_round,
+    ring_rounds,
+    root_exchange,
+    star_round,
+)
+from simcluster.collectives.step import AlgorithmStep, ChunkLayout, GroupExchange, Ints, Routine, Sends
 
 
 class Hierarchical(TwoLevel):
@@ -28,36 +36,38 @@ class Hierarchical(TwoLevel):
         Operation.ROTATE,
     }
 
-    def across(self, columns: Ints, base: Ints | int, width: int, *, reduce: bool) -> tuple[Step, ...]:
+    def across(
+        self, columns: Ints, base: Ints | int, width: int, *, reduce: bool
+    ) -> tuple[AlgorithmStep, ...]:
         """See ``TwoLevel.across``: a ring."""
-        return around(columns, base, width, reduce=reduce, hops=(0, columns.shape[1] - 1))
+        return ring_rounds(columns, base, width, reduce=reduce, hops=(0, columns.shape[1] - 1))
 
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         rows, columns = site.grid, site.grid.T
         units, mates = rows.shape
         ranks = site.num_ranks
         match operation:
             case Operation.ALL_TO_ALL | Operation.ALL_TO_ALL_V:
-                return Routine(Cut(ranks * ranks, arrays=ranks), _all_to_all(rows))
+                return Routine(ChunkLayout(ranks * ranks, arrays=ranks), _all_to_all(rows))
             case Operation.BROADCAST:
-                root = fan(rows[:1], 0, 1, inwards=False)
-                gather = everyone(rows, 0, 1, reduce=False, hops=INSIDE)
-                return Routine(Cut(mates), (*root, _line(columns, reduce=False), *gather))
+                root = root_exchange(rows[:1], 0, 1, inwards=False)
+                gather = all_to_all_round(rows, 0, 1, reduce=False, hops=INSIDE)
+                return Routine(ChunkLayout(mates), (*root, _line(columns, reduce=False), *gather))
             case Operation.REDUCE:
-                scatter = everyone(rows, 0, 1, reduce=True, hops=INSIDE)
-                root = fan(rows[:1], 0, 1, inwards=True)
-                return Routine(Cut(mates), (*scatter, _line(columns, reduce=True), *root))
+                scatter = all_to_all_round(rows, 0, 1, reduce=True, hops=INSIDE)
+                root = root_exchange(rows[:1], 0, 1, inwards=True)
+                return Routine(ChunkLayout(mates), (*scatter, _line(columns, reduce=True), *root))
             case Operation.SCATTER | Operation.GATHER:
                 inwards = operation is Operation.GATHER
-                inside = fan(rows, np.arange(units) * mates, 1, inwards=inwards)
-                between = star(columns[:1], 0, mates, inwards=inwards, hops=BETWEEN)
-                return Routine(Cut(ranks), inside + between if inwards else between + inside)
+                inside = root_exchange(rows, np.arange(units) * mates, 1, inwards=inwards)
+                between = star_round(columns[:1], 0, mates, inwards=inwards, hops=BETWEEN)
+                return Routine(ChunkLayout(ranks), inside + between if inwards else between + inside)
             case _:
                 return TwoLevel.steps(self, operation, site)
 
 
-def _line(columns: Ints, *, reduce: bool) -> Step:
+def _line(columns: Ints, *, reduce: bool) -> AlgorithmStep:
     """Each column's chunk from its first rank along the column, or reduced back to it."""
     mates, units = columns.shape
     turns = np.tile(np.arange(units - 1), mates)
@@ -72,13 +82,13 @@ def _line(columns: Ints, *, reduce: bool) -> Step:
     )
 
 
-def _all_to_all(rows: Ints) -> tuple[Step, ...]:
+def _all_to_all(rows: Ints) -> tuple[AlgorithmStep, ...]:
     units, mates = rows.shape
     ranks, columns = rows.size, rows.T
     places = np.broadcast_to(np.arange(mates), rows.shape)
-    inside = Exchange(groups=rows, out=rows * ranks, into=places, count=units, stride=mates, hops=INSIDE)
+    inside = GroupExchange(groups=rows, out=rows * ranks, into=places, count=units, stride=mates, hops=INSIDE)
     first = np.broadcast_to(rows[:, 0] * ranks, columns.shape)
-    between = Exchange(
+    between = GroupExchange(
         groups=columns, out=first, into=columns, count=mates, stride=ranks, hops=(0, units - 1)
     )
     return (inside, between) if mates > 1 else (between,)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.collectives.patterns import BETWEEN, TwoLevel, uneven_ring
-from simcluster.collectives.step import Ints, Step
+from simcluster.collectives.patterns import BETWEEN, TwoLevel, uneven_ring_rounds
+from simcluster.collectives.step import AlgorithmStep, Ints
 
 
 class Nhr(TwoLevel):
@@ -16,6 +16,8 @@ class Nhr(TwoLevel):
 
     kind: ClassVar[str] = "nhr"
 
-    def across(self, columns: Ints, base: Ints | int, width: int, *, reduce: bool) -> tuple[Step, ...]:
+    def across(
+        self, columns: Ints, base: Ints | int, width: int, *, reduce: bool
+    ) -> tuple[AlgorithmStep, ...]:
         """See ``TwoLevel.across``."""
-        return uneven_ring(columns, base, width, reduce=reduce, hops=BETWEEN)
+        return uneven_ring_rounds(columns, base, width, reduce=reduce, hops=BETWEEN)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns import gathered, spread, through_network
-from simcluster.collectives.step import Cut, Routine
+from simcluster.collectives.patterns import network_reduce, switch_broadcast, switch_reduce
+from simcluster.collectives.step import ChunkLayout, Routine
 
 
 class Nvls(Algorithm):
@@ -27,25 +27,25 @@ class Nvls(Algorithm):
     own_protocols: ClassVar[bool] = True
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
-    def supports(self, operation: Operation, site: Site) -> bool:
+    def supports(self, operation: Operation, site: GroupSite) -> bool:
         """One unit whose switch reduces; all-reduce also several, if the network reduces."""
         if operation not in self.operations or not site.switched or site.most < 2:
             return False
         reduces = operation in (Operation.ALL_REDUCE, Operation.BARRIER)
         return site.num_units == 1 or (site.aggregated and site.is_even and reduces)
 
-    def in_network(self, site: Site) -> bool:
+    def in_network(self, site: GroupSite) -> bool:
         """Between hosts."""
         return site.num_units > 1
 
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
-        cut = Cut(site.most)
+        cut = ChunkLayout(site.most)
         if operation is Operation.REDUCE_SCATTER:
-            return Routine(cut, gathered(site, 1, hops=(1, 0)))
+            return Routine(cut, switch_reduce(site, 1, hops=(1, 0)))
         if operation is Operation.ALL_GATHER:
-            return Routine(cut, spread(site, 1, hops=(1, 0), streams=False))
-        steps = gathered(site, 1, hops=(1, 0))
+            return Routine(cut, switch_broadcast(site, 1, hops=(1, 0), streams=False))
+        steps = switch_reduce(site, 1, hops=(1, 0))
         if site.num_units > 1:
-            steps += through_network(site, 1, hops=(0, 1), streams=True)
-        return Routine(cut, steps + spread(site, 1, hops=(0, 0), streams=True))
+            steps += network_reduce(site, 1, hops=(0, 1), streams=True)
+        return Routine(cut, steps + switch_broadcast(site, 1, hops=(0, 0), streams=True))

@@ -8,10 +8,16 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns import climb, depth, double_tree, gathered, spread
-from simcluster.collectives.step import Cut, Routine
+from simcluster.collectives.patterns import (
+    double_tree,
+    switch_broadcast,
+    switch_reduce,
+    tree_depth,
+    tree_reduction,
+)
+from simcluster.collectives.step import ChunkLayout, Routine
 
 
 class NvlsTree(Algorithm):
@@ -25,20 +31,20 @@ class NvlsTree(Algorithm):
     own_protocols: ClassVar[bool] = True
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
-    def supports(self, operation: Operation, site: Site) -> bool:
+    def supports(self, operation: Operation, site: GroupSite) -> bool:
         """Several equal units whose switches reduce."""
         equal = site.num_units > 1 and site.is_even and site.most > 1
         return operation in self.operations and equal and site.switched
 
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         trees = double_tree(site.num_units)
         ways = [[np.array([rank]) for rank in column] for column in site.grid.T]
-        up, down = climb(ways, trees, (0, depth(trees)), streams=True)
+        up, down = tree_reduction(ways, trees, (0, tree_depth(trees)), streams=True)
         steps = (
-            *gathered(site, len(trees), hops=(1, 0)),
+            *switch_reduce(site, len(trees), hops=(1, 0)),
             up,
             down,
-            *spread(site, len(trees), hops=(0, 0), streams=True),
+            *switch_broadcast(site, len(trees), hops=(0, 0), streams=True),
         )
-        return Routine(Cut(1, site.most * len(trees)), steps, evened=True)
+        return Routine(ChunkLayout(1, site.most * len(trees)), steps, evened=True)

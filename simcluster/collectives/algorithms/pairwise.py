@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.step import Cut, Exchange, Routine
+from simcluster.collectives.step import ChunkLayout, GroupExchange, Routine
 
 
 class Pairwise(Algorithm):
@@ -24,11 +24,12 @@ class Pairwise(Algorithm):
     operations: ClassVar[frozenset[Operation]] = frozenset({Operation.ALL_TO_ALL, Operation.ALL_TO_ALL_V})
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations, "hccl": operations}
 
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         ranks = site.num_ranks
         row = np.arange(ranks, dtype=np.int64)[np.newaxis]
         hops = (site.fewest - 1, ranks - site.fewest)
         return Routine(
-            Cut(ranks * ranks, arrays=ranks), (Exchange(groups=row, out=row * ranks, into=row, hops=hops),)
+            ChunkLayout(ranks * ranks, arrays=ranks),
+            (GroupExchange(groups=row, out=row * ranks, into=row, hops=hops),),
         )

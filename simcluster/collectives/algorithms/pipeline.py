@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns import around, by_column
-from simcluster.collectives.step import Ints, Routine, Sends, Step
+from simcluster.collectives.patterns import column_major_blocks, ring_rounds
+from simcluster.collectives.step import AlgorithmStep, Ints, Routine, Sends
 
 
 class Pipeline(Algorithm):
@@ -25,41 +25,41 @@ class Pipeline(Algorithm):
         {Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.BARRIER}
     )
 
-    def supports(self, operation: Operation, site: Site) -> bool:
+    def supports(self, operation: Operation, site: GroupSite) -> bool:
         """Equal units of two ranks and more."""
         return operation in self.operations and site.num_units > 1 and site.most > 1 and site.is_even
 
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         rows = site.grid
-        steps: tuple[Step, ...] = ()
+        steps: tuple[AlgorithmStep, ...] = ()
         if operation is not Operation.ALL_GATHER:
             steps += _reduce(rows)
         if operation is not Operation.REDUCE_SCATTER:
             steps += _gather(rows)
-        return Routine(by_column(site), steps)
+        return Routine(column_major_blocks(site), steps)
 
 
-def _gather(rows: Ints) -> tuple[Step, ...]:
+def _gather(rows: Ints) -> tuple[AlgorithmStep, ...]:
     """In round t unit h passes on, and spreads inside, the blocks of unit h - t."""
     units, mates = rows.shape
-    ring = around(rows.T, np.arange(mates) * units, 1, reduce=False, hops=(0, units - 1))
+    ring = ring_rounds(rows.T, np.arange(mates) * units, 1, reduce=False, hops=(0, units - 1))
     spread = _inside(rows, 0, units - 1, reduce=False, hops=(0, 0), streams=True)
     return (*ring, spread, _inside(rows, units - 1, 1, reduce=False, hops=(1, 0), streams=False))
 
 
-def _reduce(rows: Ints) -> tuple[Step, ...]:
+def _reduce(rows: Ints) -> tuple[AlgorithmStep, ...]:
     """The same backwards: in round t unit h passes on the blocks of unit h - 1 - t, collects those after."""
     units, mates = rows.shape
     first = _inside(rows, 1, 1, reduce=True, hops=(1, 0), streams=False)
     collect = _inside(rows, 2, units - 1, reduce=True, hops=(0, units - 1), streams=False)
-    ring = around(rows.T, np.arange(mates) * units, 1, reduce=True, hops=(0, 0), streams=True)
+    ring = ring_rounds(rows.T, np.arange(mates) * units, 1, reduce=True, hops=(0, 0), streams=True)
     return (first, collect, *ring)
 
 
 def _inside(
     rows: Ints, behind: int, repeat: int, *, reduce: bool, hops: tuple[int, int], streams: bool
-) -> Step:
+) -> AlgorithmStep:
     """Each rank and each of its mates: the blocks of the unit so far behind, then of those before it."""
     units, mates = rows.shape
     here, there = np.divmod(np.arange(mates * mates), mates)

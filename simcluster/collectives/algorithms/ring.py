@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns import around, rings
-from simcluster.collectives.step import Cut, Ints, Routine, Sends, Step
+from simcluster.collectives.patterns import ring_rounds, rings
+from simcluster.collectives.step import AlgorithmStep, ChunkLayout, Ints, Routine, Sends
 
 
 class Ring(Algorithm):
@@ -36,20 +36,20 @@ class Ring(Algorithm):
     )
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations, "hccl": operations}
 
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         orders = rings(site)
         ranks, units = site.num_ranks, site.num_units
         hops = (ranks - units, units - 1)
         if operation in (Operation.BROADCAST, Operation.REDUCE):
             return _open(operation, orders, hops, site.units[0])
-        cut = Cut(ranks, len(orders), orders)
+        cut = ChunkLayout(ranks, len(orders), orders)
         base = np.arange(len(orders)) * ranks
-        steps: tuple[Step, ...] = ()
+        steps: tuple[AlgorithmStep, ...] = ()
         if operation is not Operation.ALL_GATHER:
-            steps += around(orders, base, 1, reduce=True, hops=hops)
+            steps += ring_rounds(orders, base, 1, reduce=True, hops=hops)
         if operation is not Operation.REDUCE_SCATTER:
-            steps += around(orders, base, 1, reduce=False, hops=hops)
+            steps += ring_rounds(orders, base, 1, reduce=False, hops=hops)
         return Routine(cut, steps)
 
 
@@ -82,4 +82,4 @@ def _open(operation: Operation, orders: Ints, hops: tuple[int, int], near: int) 
         turns=-turns if inwards else turns,
         hops=hops,
     )
-    return Routine(Cut(1, count), (sends,))
+    return Routine(ChunkLayout(1, count), (sends,))

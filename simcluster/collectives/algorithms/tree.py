@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns import chains, climb, depth, double_tree
-from simcluster.collectives.step import Cut, Routine
+from simcluster.collectives.patterns import chains, double_tree, tree_depth, tree_reduction
+from simcluster.collectives.step import ChunkLayout, Routine
 
 
 class Tree(Algorithm):
@@ -27,9 +27,9 @@ class Tree(Algorithm):
     operations: ClassVar[frozenset[Operation]] = frozenset({Operation.ALL_REDUCE, Operation.BARRIER})
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         trees = double_tree(site.num_units)
         ways = chains(site)
-        up, down = climb(ways, trees, (site.most - 1, depth(trees)))
-        return Routine(Cut(1, len(ways) * len(trees)), (up, down), evened=True)
+        up, down = tree_reduction(ways, trees, (site.most - 1, tree_depth(trees)))
+        return Routine(ChunkLayout(1, len(ways) * len(trees)), (up, down), evened=True)

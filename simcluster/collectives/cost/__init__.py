@@ -3,15 +3,21 @@ the bandwidth benchmark.
 """
 
 from simcluster.collectives.cost.algorithm_cost import (
-    Choice,
-    Phase,
+    AlgorithmChoice,
+    LoadPhase,
+    algorithm_routine,
     collective_time,
+    group_site_of,
     refused_name,
-    routine,
-    site,
 )
-from simcluster.collectives.cost.algorithm_selection import AUTO, AUTOMATIC, Override, Selection, Wanted
-from simcluster.collectives.cost.bandwidth_benchmark import Row, benchmark
+from simcluster.collectives.cost.algorithm_selection import (
+    AUTO,
+    AUTOMATIC,
+    CollectiveRequest,
+    Override,
+    Selection,
+)
+from simcluster.collectives.cost.bandwidth_benchmark import BenchmarkRow, benchmark
 from simcluster.collectives.cost.host_copies import copy_loads, copy_time
 from simcluster.collectives.cost.host_kernels import PHASES, work_loads, work_time
 
@@ -19,19 +25,19 @@ __all__ = [
     "AUTO",
     "AUTOMATIC",
     "PHASES",
-    "Choice",
+    "AlgorithmChoice",
+    "BenchmarkRow",
+    "CollectiveRequest",
+    "LoadPhase",
     "Override",
-    "Phase",
-    "Row",
     "Selection",
-    "Wanted",
+    "algorithm_routine",
     "benchmark",
     "collective_time",
     "copy_loads",
     "copy_time",
+    "group_site_of",
     "refused_name",
-    "routine",
-    "site",
     "work_loads",
     "work_time",
 ]

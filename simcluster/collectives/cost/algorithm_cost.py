@@ -7,14 +7,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from simcluster.cluster import Cluster, Host, Level, Placement, Protocol, Reach, nanoseconds
+from simcluster.cluster import Cluster, GroupPlacement, Host, Level, Protocol, Reach, nanoseconds
 from simcluster.collectives.algorithm import all_algorithms
-from simcluster.collectives.cost.algorithm_selection import AUTO, Wanted
-from simcluster.collectives.cost.hccl_rules import preferred
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.cost.algorithm_selection import AUTO, CollectiveRequest
+from simcluster.collectives.cost.hccl_rules import hccl_choice
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.step import Floats, Routine
-from simcluster.collectives.traffic import Parts, normal, phases
+from simcluster.collectives.traffic import UnequalParts, normalised, phases
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 
 ROOTED = frozenset(
@@ -32,11 +32,11 @@ ROOTED = frozenset(
 )
 """Operations in which ranks have no part of their own to copy, or only one of them has."""
 
-_ANYTHING = Wanted()
+_ANYTHING = CollectiveRequest()
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class LoadPhase:
     """Bytes that flow together: ``num_bytes`` on the slowest link, at ``cap`` bytes/s at most.
 
     ``index`` is that of the phase's load vector among those of ``loads``.
@@ -53,7 +53,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class AlgorithmChoice:
     """A collective's algorithm and protocol, and what it costs.
 
     ``latency``: seconds in which no link is loaded (the base cost, every step's hop, copies inside a
@@ -64,7 +64,7 @@ class Choice:
     algorithm: str
     protocol: str
     latency: float
-    phases: tuple[Phase, ...]
+    phases: tuple[LoadPhase, ...]
     channels: int | None = None
 
     @property
@@ -86,12 +86,12 @@ class Choice:
 @lru_cache(maxsize=2**16)
 def collective_time(
     operation: Operation,
-    placement: Placement,
+    placement: GroupPlacement,
     num_bytes: float,
     cluster: Cluster,
-    wanted: str | Wanted = AUTO,
-    parts: Parts | None = None,
-) -> Choice:
+    wanted: str | CollectiveRequest = AUTO,
+    parts: UnequalParts | None = None,
+) -> AlgorithmChoice:
     """What ``operation`` costs a group of this placement, alone on the nominal cluster.
 
     time = base + hops + own + sum over phases of max over links of bytes / (rate x share), with base, hops
@@ -113,14 +113,14 @@ def collective_time(
         if parts.is_even:
             parts = None
     if placement.num_ranks == 1:
-        return Choice("none", "none", 0.0, ())
-    wanted = wanted if isinstance(wanted, Wanted) else Wanted(wanted)
+        return AlgorithmChoice("none", "none", 0.0, ())
+    wanted = wanted if isinstance(wanted, CollectiveRequest) else CollectiveRequest(wanted)
     algorithm = wanted.algorithm
     known = all_algorithms()
     if algorithm not in (AUTO, *known):
         hint = nearest(algorithm, (AUTO, *known))
         raise ScenarioError(f"unknown algorithm '{algorithm}'", path="collectives.algorithm", hint=hint)
-    where, host = site(placement, cluster), cluster.host_of(placement.kinds)
+    where, host = group_site_of(placement, cluster), cluster.host_of(placement.kinds)
     carried = 0.0 if operation is Operation.BARRIER else num_bytes
     choices = [
         _choice(
@@ -144,15 +144,17 @@ def collective_time(
     return min(choices, key=lambda choice: choice.seconds)
 
 
-def routine(algorithm: str, operation: Operation, placement: Placement, cluster: Cluster) -> Routine:
+def algorithm_routine(
+    algorithm: str, operation: Operation, placement: GroupPlacement, cluster: Cluster
+) -> Routine:
     """The steps of an algorithm for a group of this placement, numbered as its ``site`` numbers ranks."""
-    return all_algorithms()[algorithm].steps(operation, site(placement, cluster))
+    return all_algorithms()[algorithm].steps(operation, group_site_of(placement, cluster))
 
 
 @lru_cache(maxsize=2**12)
-def site(placement: Placement, cluster: Cluster) -> Site:
+def group_site_of(placement: GroupPlacement, cluster: Cluster) -> GroupSite:
     """Where a group of this placement stands."""
-    return Site.of(placement, cluster.topology, cluster.host_of(placement.kinds))
+    return GroupSite.of(placement, cluster.topology, cluster.host_of(placement.kinds))
 
 
 def refused_name(algorithm: str, operation: Operation | None = None) -> Problem | None:
@@ -171,7 +173,7 @@ def refused_name(algorithm: str, operation: Operation | None = None) -> Problem 
 
 
 def protocols_of(
-    operation: Operation, placement: Placement, cluster: Cluster, wanted: Wanted = _ANYTHING
+    operation: Operation, placement: GroupPlacement, cluster: Cluster, wanted: CollectiveRequest = _ANYTHING
 ) -> set[str]:
     """The names of the protocols of which one is chosen."""
     kinds = _able(operation, placement, 0.0, cluster, wanted)
@@ -179,7 +181,7 @@ def protocols_of(
     return {protocol.name for kind in kinds for protocol in host.protocols_of(kind, operation)}
 
 
-def _channels(host: Host, wanted: Wanted) -> tuple[int | None, float]:
+def _channels(host: Host, wanted: CollectiveRequest) -> tuple[int | None, float]:
     """The channels used, where known, and the part of the rate that they reach."""
     own = host.channels
     if wanted.channels is None:
@@ -194,10 +196,14 @@ def _channels(host: Host, wanted: Wanted) -> tuple[int | None, float]:
 
 
 def _able(
-    operation: Operation, placement: Placement, num_bytes: float, cluster: Cluster, wanted: Wanted
+    operation: Operation,
+    placement: GroupPlacement,
+    num_bytes: float,
+    cluster: Cluster,
+    wanted: CollectiveRequest,
 ) -> list[str]:
     """The algorithms to try."""
-    where, host = site(placement, cluster), cluster.host_of(placement.kinds)
+    where, host = group_site_of(placement, cluster), cluster.host_of(placement.kinds)
     known = all_algorithms()
     able = [kind for kind in known if not _lacking(kind, operation, placement, cluster, wanted.format)]
     if (algorithm := wanted.algorithm) != AUTO:
@@ -211,16 +217,16 @@ def _able(
     if not able:
         raise PlanError(f"no algorithm can do {operation} for {where.num_ranks} ranks")
     if host.library == "hccl":
-        return preferred(operation, where, num_bytes, able)
+        return hccl_choice(operation, where, num_bytes, able)
     chosen = [kind for kind in able if operation in known[kind].chosen.get(host.library, frozenset())]
     return chosen or able
 
 
 def _lacking(
-    algorithm: str, operation: Operation, placement: Placement, cluster: Cluster, number_format: str
+    algorithm: str, operation: Operation, placement: GroupPlacement, cluster: Cluster, number_format: str
 ) -> str:
     """Why an algorithm cannot do an operation for a group, in words; nothing if it can."""
-    each, where = all_algorithms()[algorithm], site(placement, cluster)
+    each, where = all_algorithms()[algorithm], group_site_of(placement, cluster)
     reduction = cluster.topology.network.reduces
     if operation in each.operations and where.num_units > 1 and each.in_network(where):
         if reduction is None:
@@ -236,7 +242,7 @@ def _lacking(
     return ""
 
 
-def _told(where: Site) -> str:
+def _told(where: GroupSite) -> str:
     each = f"{where.most}" if where.is_even else f"{where.fewest} to {where.most}"
     return f"{where.num_units} unit{'s' * (where.num_units > 1)} of {each}"
 
@@ -258,14 +264,14 @@ class _Price:
 
 @lru_cache(maxsize=2**12)
 def _price(
-    kind: str, operation: Operation, placement: Placement, cluster: Cluster, parts: Parts | None
+    kind: str, operation: Operation, placement: GroupPlacement, cluster: Cluster, parts: UnequalParts | None
 ) -> _Price:
-    found = routine(kind, operation, placement, cluster)
+    found = algorithm_routine(kind, operation, placement, cluster)
     topology = cluster.topology
     members = placement.ranks[np.newaxis]
     scales, times, rates = [], [], []
-    for each in phases(found, site(placement, cluster), members, topology, parts):
-        load = normal(each, 1, topology)
+    for each in phases(found, group_site_of(placement, cluster), members, topology, parts):
+        load = normalised(each, 1, topology)
         of_links = topology.rates(each.links)
         rates.append(float((of_links / load.loads).min(initial=np.inf)))
         scales.append(float(load.scale[0]))
@@ -292,11 +298,11 @@ def _deciding(inside: Floats, network: Floats) -> Floats:
 
 def _own(
     operation: Operation,
-    placement: Placement,
+    placement: GroupPlacement,
     num_bytes: float,
     cluster: Cluster,
     protocol: Protocol,
-    parts: Parts | None,
+    parts: UnequalParts | None,
 ) -> float:
     """Seconds for the part of the data that a rank holds before and after, where each has one."""
     if not protocol.own or operation in ROOTED:
@@ -315,17 +321,19 @@ def _choice(
     hops: tuple[float, float],
     channels: tuple[int | None, float],
     own: float,
-) -> Choice:
+) -> AlgorithmChoice:
     latency = protocol.base + own + price.hops[0] * hops[0] + price.hops[1] * hops[1]
     flows = []
     for index, (scale, times, rate) in enumerate(zip(price.scales, price.times, price.rates, strict=True)):
         if num_bytes and scale:
             share = float((times[:, 0] / protocol.shares[0] + times[:, 1] / protocol.shares[1]).max())
-            flows.append(Phase(num_bytes * scale, min(scale / share * channels[1], rate), index))
-    return Choice(kind, protocol.name, latency, tuple(flows), channels[0])
+            flows.append(LoadPhase(num_bytes * scale, min(scale / share * channels[1], rate), index))
+    return AlgorithmChoice(kind, protocol.name, latency, tuple(flows), channels[0])
 
 
-def _hops(where: Site, cluster: Cluster, kinds: tuple[int, ...], protocol: Protocol) -> tuple[float, float]:
+def _hops(
+    where: GroupSite, cluster: Cluster, kinds: tuple[int, ...], protocol: Protocol
+) -> tuple[float, float]:
     """Seconds of one wait inside a unit and of one between units.
 
     In a unit of several hosts, the mean over a ring through its ranks, which goes from one host to the next

@@ -13,7 +13,7 @@ AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CollectiveRequest:
     """What is written for a collective; ``auto`` and None leave it to the library.
 
     ``format`` is that of the numbers that it carries, where that is known: a network may not add up all.
@@ -30,7 +30,7 @@ class Override:
     """What collectives use whose name fits the pattern ``match``, if they can."""
 
     match: str
-    wanted: Wanted
+    wanted: CollectiveRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class Selection:
         """The algorithm of an operation, or ``auto``."""
         return dict(self.named).get(operation, AUTO)
 
-    def wanted(self, operation: Operation, name: str) -> Wanted:
+    def wanted(self, operation: Operation, name: str) -> CollectiveRequest:
         """What a collective of this name uses."""
-        found = Wanted(self.of(operation))
+        found = CollectiveRequest(self.of(operation))
         for override in self.overrides:
             if matches(override.match, name):
                 found = override.wanted

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from simcluster.cluster import Cluster, Placement
-from simcluster.collectives.cost.algorithm_cost import Choice, collective_time
-from simcluster.collectives.cost.algorithm_selection import AUTO, Wanted
+from simcluster.cluster import Cluster, GroupPlacement
+from simcluster.collectives.cost.algorithm_cost import AlgorithmChoice, collective_time
+from simcluster.collectives.cost.algorithm_selection import AUTO, CollectiveRequest
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.traffic import Parts
+from simcluster.collectives.traffic import UnequalParts
 from simcluster.errors import PlanError
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchmarkRow:
     """One size: ``num_bytes`` as ``Operation`` counts them, how they travel, and the rates in bytes/s.
 
     ``algbw`` is bytes / time; ``busbw`` is that times ``Operation.bus_factor``. The time is the one that a
@@ -22,7 +22,7 @@ class Row:
     """
 
     num_bytes: float
-    choice: Choice
+    choice: AlgorithmChoice
     algbw: float
     busbw: float
 
@@ -34,12 +34,12 @@ class Row:
 
 def benchmark(
     operation: Operation,
-    placement: Placement,
+    placement: GroupPlacement,
     sizes: Iterable[float],
     cluster: Cluster,
-    wanted: str | Wanted = AUTO,
-    parts: Parts | None = None,
-) -> list[Row]:
+    wanted: str | CollectiveRequest = AUTO,
+    parts: UnequalParts | None = None,
+) -> list[BenchmarkRow]:
     """A row per size for a group of this placement, alone on the cluster; ``parts`` as ``collective_time``.
 
     Raises PlanError for fewer than two ranks, and what ``collective_time`` raises.
@@ -50,5 +50,5 @@ def benchmark(
     for num_bytes in sizes:
         choice = collective_time(operation, placement, num_bytes, cluster, wanted, parts)
         algbw = num_bytes / (choice.duration_ns * 1e-9)
-        rows.append(Row(num_bytes, choice, algbw, algbw * operation.bus_factor(placement.num_ranks)))
+        rows.append(BenchmarkRow(num_bytes, choice, algbw, algbw * operation.bus_factor(placement.num_ranks)))
     return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, log2
 
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
 
 STEP = 60e-6
@@ -15,7 +15,7 @@ KIB, MIB = 2**10, 2**20
 _REDUCING = (Operation.ALL_REDUCE, Operation.BARRIER)
 
 
-def preferred(operation: Operation, site: Site, num_bytes: float, able: list[str]) -> list[str]:
+def hccl_choice(operation: Operation, site: GroupSite, num_bytes: float, able: list[str]) -> list[str]:
     """The one algorithm that HCCL takes among those ``able`` to do the operation.
 
     As ``coll_alg_operator.cc`` of cann-hccl has it. One server: a mesh, where its ranks are one; else a ring.
@@ -28,7 +28,7 @@ def preferred(operation: Operation, site: Site, num_bytes: float, able: list[str
     return able
 
 
-def _order(operation: Operation, site: Site, num_bytes: float) -> list[str]:
+def _order(operation: Operation, site: GroupSite, num_bytes: float) -> list[str]:
     match operation:
         case Operation.SEND_RECEIVE | Operation.NEIGHBOR_EXCHANGE | Operation.SHIFT | Operation.ROTATE:
             return ["direct"]
@@ -46,5 +46,5 @@ def _order(operation: Operation, site: Site, num_bytes: float) -> list[str]:
     return ["pipeline", between, "ring"] if large and site.most > 1 else [between, "ring"]
 
 
-def _is_one_mesh(site: Site) -> bool:
+def _is_one_mesh(site: GroupSite) -> bool:
     return site.num_units == 1 and site.mesh is not None and bool((site.mesh == site.mesh[0]).all())

@@ -6,37 +6,41 @@ from functools import lru_cache
 
 import numpy as np
 
-from simcluster.cluster import Cluster, Way, way_links
-from simcluster.collectives.cost.algorithm_cost import Choice, Phase
+from simcluster.cluster import Cluster, HostPath, host_path_links
+from simcluster.collectives.cost.algorithm_cost import AlgorithmChoice, LoadPhase
 from simcluster.collectives.step import Ints
-from simcluster.collectives.traffic import Load
+from simcluster.collectives.traffic import PhaseLoad
 
 
-def copy_time(way: Way, rank: int, num_bytes: float, cluster: Cluster, at_most: float) -> Choice:
+def copy_time(
+    way: HostPath, rank: int, num_bytes: float, cluster: Cluster, at_most: float
+) -> AlgorithmChoice:
     """What a copy of a rank costs, alone on the nominal cluster: latency, then bytes over the slowest link.
 
-    ``at_most``: bytes/s that it asks for itself. Of ``Way.DECODE``, bytes are nanoseconds of a core. Where
-    device and memory are one, a copy costs nothing. Raises ValueError if the host has no such way.
+    ``at_most``: bytes/s that it asks for itself. Of ``HostPath.DECODE``, bytes are nanoseconds of a core.
+    Where device and memory are one, a copy costs nothing. Raises ValueError if the host has no such way.
     """
     device = int(cluster.devices_of(np.array([rank]))[0])
     # All hosts of a kind are alike: what is asked of one is known of all.
-    rate, latency = along(way, device if cluster.mixed else device % cluster.host.num_devices, cluster)
-    flows = (Phase(num_bytes, min(rate, at_most), 0),) if rate and num_bytes else ()
-    return Choice(way, "none", latency, flows)
+    rate, latency = host_path_rate(
+        way, device if cluster.mixed else device % cluster.host.num_devices, cluster
+    )
+    flows = (LoadPhase(num_bytes, min(rate, at_most), 0),) if rate and num_bytes else ()
+    return AlgorithmChoice(way, "none", latency, flows)
 
 
 @lru_cache(maxsize=2**12)
-def along(way: Way, device: int, cluster: Cluster) -> tuple[float, float]:
+def host_path_rate(way: HostPath, device: int, cluster: Cluster) -> tuple[float, float]:
     """Bytes/s of the slowest link of a device's way, 0 if it needs none, and its latency [s]."""
-    links, latency = way_links(way, cluster.topology, np.array([device]))
+    links, latency = host_path_links(way, cluster.topology, np.array([device]))
     rates = cluster.topology.rates(links[links >= 0])
     return float(rates.min()) if rates.size else 0.0, float(latency[0])
 
 
-def copy_loads(way: Way, ranks: Ints, cluster: Cluster) -> Load:
+def copy_loads(way: HostPath, ranks: Ints, cluster: Cluster) -> PhaseLoad:
     """What copies of ``ranks`` load, one row each: as much on every link of their way."""
-    links, _ = way_links(way, cluster.topology, cluster.devices_of(ranks))
+    links, _ = host_path_links(way, cluster.topology, cluster.devices_of(ranks))
     ordered = np.sort(links, axis=1)
     used = ordered >= 0
     offsets = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
-    return Load(offsets, ordered[used], np.ones(int(offsets[-1])), np.ones(len(ranks)))
+    return PhaseLoad(offsets, ordered[used], np.ones(int(offsets[-1])), np.ones(len(ranks)))

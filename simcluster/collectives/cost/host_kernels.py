@@ -11,11 +11,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from simcluster.cluster import CORE, Cluster, Processing, Way, way_links
-from simcluster.collectives.cost.algorithm_cost import Choice, Phase
-from simcluster.collectives.cost.host_copies import along
+from simcluster.cluster import CORE, Cluster, HostKernels, HostPath, host_path_links
+from simcluster.collectives.cost.algorithm_cost import AlgorithmChoice, LoadPhase
+from simcluster.collectives.cost.host_copies import host_path_rate
 from simcluster.collectives.step import Ints
-from simcluster.collectives.traffic import GRAIN, Load
+from simcluster.collectives.traffic import GRAIN, PhaseLoad
 from simcluster.work import Kernel, Work
 
 ON_CORES = 0
@@ -25,47 +25,49 @@ PHASES: tuple[Kernel | None, ...] = (None, *Kernel)
 """Whose bytes flow in a phase, by its index."""
 
 
-def work_time(works: Sequence[Work], rank: int, cluster: Cluster) -> Choice:
+def work_time(works: Sequence[Work], rank: int, cluster: Cluster) -> AlgorithmChoice:
     """What the kernels of an operator cost on the host of a rank, alone: one after another.
 
     PlanError if the host does not say how fast a kernel is.
     """
     device = int(cluster.devices_of(np.array([rank]))[0])
     place = device if cluster.mixed else device % cluster.host.num_devices
-    return Choice(Way.WORK, "none", 0.0, _phases(tuple(works), place, _processing(rank, cluster), cluster))
+    return AlgorithmChoice(
+        HostPath.WORK, "none", 0.0, _phases(tuple(works), place, _processing(rank, cluster), cluster)
+    )
 
 
-def _processing(rank: int, cluster: Cluster) -> Processing:
+def _processing(rank: int, cluster: Cluster) -> HostKernels:
     return cluster.groups[int(cluster.group_of(np.array([rank]))[0])].host.processing
 
 
 @lru_cache(maxsize=2**12)
 def _phases(
-    works: tuple[Work, ...], device: int, processing: Processing, cluster: Cluster
-) -> tuple[Phase, ...]:
-    cores, _ = along(Way.WORK, device, cluster)
-    memory, _ = along(Way.STREAM, device, cluster)
+    works: tuple[Work, ...], device: int, processing: HostKernels, cluster: Cluster
+) -> tuple[LoadPhase, ...]:
+    cores, _ = host_path_rate(HostPath.WORK, device, cluster)
+    memory, _ = host_path_rate(HostPath.STREAM, device, cluster)
     most = min(cores, processing.threads * CORE)
     found = []
     for work in works:
         effort = processing.effort(work)
         if effort.cores:
-            found.append(Phase(effort.cores, most, ON_CORES))
+            found.append(LoadPhase(effort.cores, most, ON_CORES))
         if effort.num_bytes:
             # In units of what it loads more: bytes of the memory, or nanoseconds of a core.
             unit = max(1.0, effort.per_byte)
             rate = min(memory, most / effort.per_byte)
-            found.append(Phase(effort.num_bytes * unit, rate * unit, PHASES.index(work.kernel)))
+            found.append(LoadPhase(effort.num_bytes * unit, rate * unit, PHASES.index(work.kernel)))
     return tuple(found)
 
 
-def work_loads(phase: int, ranks: Ints, cluster: Cluster) -> Load:
+def work_loads(phase: int, ranks: Ints, cluster: Cluster) -> PhaseLoad:
     """What a phase of work on the hosts of ``ranks`` loads, one row each."""
     devices, kernel = cluster.devices_of(ranks), PHASES[phase]
-    links, _ = way_links(Way.WORK, cluster.topology, devices)
+    links, _ = host_path_links(HostPath.WORK, cluster.topology, devices)
     loads = np.ones(links.shape)
     if kernel is not None:
-        memory, _ = way_links(Way.STREAM, cluster.topology, devices)
+        memory, _ = host_path_links(HostPath.STREAM, cluster.topology, devices)
         known = [_processing(rank, cluster) for rank in ranks.tolist()]
         per_byte = np.array([each.per_byte(kernel) if each.knows(kernel) else 1.0 for each in known])
         loads = np.concatenate([loads * per_byte[:, None], np.ones(memory.shape)], axis=1)
@@ -76,4 +78,4 @@ def work_loads(phase: int, ranks: Ints, cluster: Cluster) -> Load:
     used = links >= 0
     offsets = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
     rounded = np.maximum(GRAIN, np.rint(loads[used] / GRAIN) * GRAIN)
-    return Load(offsets, links[used], rounded, np.ones(len(ranks)))
+    return PhaseLoad(offsets, links[used], rounded, np.ones(len(ranks)))

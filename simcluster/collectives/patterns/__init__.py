@@ -3,31 +3,45 @@ in switches.
 """
 
 from simcluster.collectives.patterns.rings_and_chains import chains, rings
-from simcluster.collectives.patterns.rounds import around, everyone, halving, skips, star, uneven_ring, waits
-from simcluster.collectives.patterns.switch_reduction import gathered, spread, through_network
-from simcluster.collectives.patterns.trees import climb, depth, double_tree, single_tree
-from simcluster.collectives.patterns.two_level import BETWEEN, INSIDE, TwoLevel, by_column, fan
+from simcluster.collectives.patterns.rounds import (
+    all_to_all_round,
+    halving_rounds,
+    halving_skips,
+    hop_counts,
+    ring_rounds,
+    star_round,
+    uneven_ring_rounds,
+)
+from simcluster.collectives.patterns.switch_reduction import network_reduce, switch_broadcast, switch_reduce
+from simcluster.collectives.patterns.trees import double_tree, single_tree, tree_depth, tree_reduction
+from simcluster.collectives.patterns.two_level import (
+    BETWEEN,
+    INSIDE,
+    TwoLevel,
+    column_major_blocks,
+    root_exchange,
+)
 
 __all__ = [
     "BETWEEN",
     "INSIDE",
     "TwoLevel",
-    "around",
-    "by_column",
+    "all_to_all_round",
     "chains",
-    "climb",
-    "depth",
+    "column_major_blocks",
     "double_tree",
-    "everyone",
-    "fan",
-    "gathered",
-    "halving",
+    "halving_rounds",
+    "halving_skips",
+    "hop_counts",
+    "network_reduce",
+    "ring_rounds",
     "rings",
+    "root_exchange",
     "single_tree",
-    "skips",
-    "spread",
-    "star",
-    "through_network",
-    "uneven_ring",
-    "waits",
+    "star_round",
+    "switch_broadcast",
+    "switch_reduce",
+    "tree_depth",
+    "tree_reduction",
+    "uneven_ring_rounds",
 ]

@@ -7,14 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.step import Ints
 
 MOST_CYCLES = 5_000
 """Cycles of a partial mesh that are looked at when its links are shared out."""
 
 
-def rings(site: Site) -> Ints:
+def rings(site: GroupSite) -> Ints:
     """The rings through all ranks [rings, n], each for an equal part of the data.
 
     One unit with a switch: one ring. A mesh: as many as use its links up, or as nearly as whole rings can.
@@ -29,7 +29,7 @@ def rings(site: Site) -> Ints:
         # ring's first rank there is beside.
         start, count = int(site.starts[-1]), site.units[-1]
         for channel in ways:
-            channel[-1] = start + (channel[-1][0] - start + zigzag(count)) % count
+            channel[-1] = start + (channel[-1][0] - start + zigzag_cycle(count)) % count
     return np.array(
         [
             np.concatenate([way if unit % 2 == 0 else way[::-1] for unit, way in enumerate(channel)])
@@ -38,7 +38,7 @@ def rings(site: Site) -> Ints:
     )
 
 
-def chains(site: Site) -> list[list[Ints]]:
+def chains(site: GroupSite) -> list[list[Ints]]:
     """Ways through the ranks of every unit, by channel and unit; a channel's ways start beside one rail.
 
     Through a switch each rail's way passes the ranks around from the one beside the rail. In full meshes the
@@ -57,7 +57,7 @@ def chains(site: Site) -> list[list[Ints]]:
     ]
 
 
-def _ways(site: Site) -> list[Callable[[int, int], Ints]]:
+def _ways(site: GroupSite) -> list[Callable[[int, int], Ints]]:
     """Functions from the place of a head and its unit to a way through the unit that starts there."""
     if site.widths is not None:
         return [partial(_turned, cycle) for cycle in _partial(site.widths)]
@@ -85,19 +85,19 @@ def _zigzagging(meshes: list[Ints], back: bool, at: int, unit: int) -> Ints:
     found = []
     for number, part in enumerate([own, *(each for each in np.unique(mesh) if each != own)]):
         places = np.flatnonzero(mesh == part)
-        steps = -zigzag(places.size) if back else zigzag(places.size)
+        steps = -zigzag_cycle(places.size) if back else zigzag_cycle(places.size)
         line = places[(first + steps) % places.size]
         found.append(line[::-1] if number % 2 else line)
     return np.concatenate(found)
 
 
-def zigzag(count: int) -> Ints:
+def zigzag_cycle(count: int) -> Ints:
     """0, 1, -1, 2, -2, ... around a circle: its rotations use every pair of an even circle once each way."""
     steps = np.arange(count)
     return np.asarray(np.where(steps % 2, (steps + 1) // 2, -(steps // 2)) % count, dtype=np.int64)
 
 
-def _cycles(site: Site) -> Ints:
+def _cycles(site: GroupSite) -> Ints:
     """Rings within one unit [rings, n]."""
     count = site.num_ranks
     whole = np.arange(count)[np.newaxis]
@@ -110,7 +110,7 @@ def _cycles(site: Site) -> Ints:
     if np.unique(site.mesh).size > 1:
         return np.array([channel[0] for channel in chains(site)])
     # Walecki's construction: zigzags around a circle, closed through one rank outside it.
-    around = zigzag(count - 1)
+    around = zigzag_cycle(count - 1)
     turns = np.arange(count - 1 if count % 2 == 0 else (count - 1) // 2)
     inner = (around + turns[:, None]) % (count - 1)
     forth = np.concatenate([np.full((turns.size, 1), count - 1), inner], axis=1)
@@ -119,10 +119,10 @@ def _cycles(site: Site) -> Ints:
 
 def _partial(widths: Ints) -> list[Ints]:
     """The cycles of a partial mesh, both ways round; one through all places where links make none."""
-    return [cycle[::way] for cycle in packing(widths) or [np.arange(len(widths))] for way in (1, -1)]
+    return [cycle[::way] for cycle in disjoint_cycles(widths) or [np.arange(len(widths))] for way in (1, -1)]
 
 
-def packing(widths: Ints) -> list[Ints]:
+def disjoint_cycles(widths: Ints) -> list[Ints]:
     """As many cycles through all places as share no link, by ``widths`` [p, p]; both ways round are free.
 
     Looks at the first ``MOST_CYCLES`` cycles; the same widths always give the same ones.

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simcluster.collectives.step import Exchange, Ints, Sends, Step
+from simcluster.collectives.step import AlgorithmStep, GroupExchange, Ints, Sends
 
 
-def waits(rounds: int, between: bool) -> tuple[int, int]:
+def hop_counts(rounds: int, between: bool) -> tuple[int, int]:
     """Hops of so many rounds: (inside a host, between hosts)."""
     return (0, rounds) if between else (rounds, 0)
 
 
-def around(
+def ring_rounds(
     grid: Ints,
     base: Ints | int,
     width: int,
@@ -27,7 +27,7 @@ def around(
     reduce: bool,
     hops: tuple[int, int],
     streams: bool = False,
-) -> tuple[Step, ...]:
+) -> tuple[AlgorithmStep, ...]:
     """Q - 1 rounds around a ring: reduce-scatter or all-gather."""
     size = grid.shape[1]
     if size == 1:
@@ -48,9 +48,9 @@ def around(
     return (sends,)
 
 
-def halving(
+def halving_rounds(
     grid: Ints, base: Ints | int, width: int, *, reduce: bool, hops: list[tuple[int, int]]
-) -> tuple[Step, ...]:
+) -> tuple[AlgorithmStep, ...]:
     """Reduce-scatter by halving or all-gather by doubling, any q; ``hops`` by round of the reduction.
 
     In a round with skip s each rank sends to the one s places on, around the circle. The skips are q/2, q/4,
@@ -59,7 +59,7 @@ def halving(
     size = grid.shape[1]
     found = []
     places = np.tile(np.arange(size), len(grid))
-    for (skip, count), waiting in zip(skips(size), hops, strict=True):
+    for (skip, count), waiting in zip(halving_skips(size), hops, strict=True):
         found.append(
             Sends(
                 src=grid.ravel(),
@@ -77,7 +77,7 @@ def halving(
     return tuple(found if reduce else reversed(found))
 
 
-def skips(size: int) -> Iterator[tuple[int, int]]:
+def halving_skips(size: int) -> Iterator[tuple[int, int]]:
     """The skip of every round of halving, and how many blocks each rank sends in it."""
     left = size
     while left > 1:
@@ -86,9 +86,9 @@ def skips(size: int) -> Iterator[tuple[int, int]]:
         left = skip
 
 
-def uneven_ring(
+def uneven_ring_rounds(
     grid: Ints, base: Ints | int, width: int, *, reduce: bool, hops: tuple[int, int]
-) -> tuple[Step, ...]:
+) -> tuple[AlgorithmStep, ...]:
     """HCCL's nonuniform hierarchical ring: rounded-up log2 q rounds with skips 2^k, any q.
 
     Gathering goes from the largest skip d down; before it a rank has the blocks of every 2d-th rank behind
@@ -120,7 +120,7 @@ def uneven_ring(
     return tuple(reversed(found) if reduce else found)
 
 
-def everyone(
+def all_to_all_round(
     grid: Ints,
     base: Ints | int,
     width: int,
@@ -128,14 +128,14 @@ def everyone(
     reduce: bool,
     hops: tuple[int, int],
     streams: bool = False,
-) -> tuple[Step, ...]:
+) -> tuple[AlgorithmStep, ...]:
     """One round in which each rank sends to each other of its group: reduce-scatter or all-gather."""
     size = grid.shape[1]
     if size == 1:
         return ()
     own = np.broadcast_to(np.arange(size) * width, grid.shape) + _each(base, grid).reshape(grid.shape)
     none = np.zeros(grid.shape, dtype=np.int64)
-    exchange = Exchange(
+    exchange = GroupExchange(
         groups=grid,
         out=none if reduce else own,
         into=own if reduce else none,
@@ -147,9 +147,9 @@ def everyone(
     return (exchange,)
 
 
-def star(
+def star_round(
     grid: Ints, base: Ints | int, width: int, *, inwards: bool, hops: tuple[int, int], streams: bool = False
-) -> tuple[Step, ...]:
+) -> tuple[AlgorithmStep, ...]:
     """One round between each group's first rank and its others, each with the other's own chunks."""
     size = grid.shape[1]
     if size == 1:

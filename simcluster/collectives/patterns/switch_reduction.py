@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from simcluster.collectives.group_site import Site
-from simcluster.collectives.step import Ints, Sends, Step
+from simcluster.collectives.group_site import GroupSite
+from simcluster.collectives.step import AlgorithmStep, Ints, Sends
 
 
-def gathered(site: Site, width: int, *, hops: tuple[int, int]) -> tuple[Step, ...]:
+def switch_reduce(site: GroupSite, width: int, *, hops: tuple[int, int]) -> tuple[AlgorithmStep, ...]:
     """Each unit's switch reduces all chunks and hands each rank its own ``width`` ones.
 
     A chunk is owned by the rank at its place in the unit, so units are equal.
@@ -22,7 +22,9 @@ def gathered(site: Site, width: int, *, hops: tuple[int, int]) -> tuple[Step, ..
     return up, replace(_owned(site, switch, ranks, width), streams=True)
 
 
-def spread(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> tuple[Step, ...]:
+def switch_broadcast(
+    site: GroupSite, width: int, *, hops: tuple[int, int], streams: bool
+) -> tuple[AlgorithmStep, ...]:
     """Each rank hands its ``width`` chunks to its unit's switch, which copies them to all its ranks."""
     ranks = np.arange(site.num_ranks)
     count = site.most * width
@@ -31,7 +33,9 @@ def spread(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> t
     return own, Sends(src=switch, dst=ranks, modulus=count, count=count, streams=True)
 
 
-def through_network(site: Site, width: int, *, hops: tuple[int, int], streams: bool) -> tuple[Step, ...]:
+def network_reduce(
+    site: GroupSite, width: int, *, hops: tuple[int, int], streams: bool
+) -> tuple[AlgorithmStep, ...]:
     """The network reduces what ranks at equal places of all units own, and hands them the result."""
     ranks = np.arange(site.num_ranks)
     meeting = site.meeting(ranks % site.most)
@@ -43,7 +47,7 @@ def through_network(site: Site, width: int, *, hops: tuple[int, int], streams: b
     )
 
 
-def _owned(site: Site, src: Ints, dst: Ints, width: int) -> Sends:
+def _owned(site: GroupSite, src: Ints, dst: Ints, width: int) -> Sends:
     """The ``width`` chunks that each rank owns in its unit, one send for every rank."""
     owned = np.arange(site.num_ranks) % site.most
     return Sends(src=src, dst=dst, first=owned, modulus=site.most, width=width)

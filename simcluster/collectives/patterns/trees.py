@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from simcluster.collectives.step import Ints, Sends, Step
+from simcluster.collectives.step import AlgorithmStep, Ints, Sends
 
 ROOT = -1
 """The parent of a tree's root."""
@@ -57,14 +57,14 @@ def _levels(parents: Parents) -> tuple[int, ...]:
 
 
 @cache
-def depth(trees: tuple[Parents, ...]) -> int:
+def tree_depth(trees: tuple[Parents, ...]) -> int:
     """Links from a root to the farthest unit."""
     return max(max(_levels(parents)) for parents in trees)
 
 
-def climb(
+def tree_reduction(
     ways: Sequence[Sequence[Ints]], trees: Sequence[Parents], hops: tuple[int, int], *, streams: bool = False
-) -> tuple[Step, Step]:
+) -> tuple[AlgorithmStep, AlgorithmStep]:
     """Reduction up every tree for every channel, and the result down again.
 
     ``ways`` are by channel and unit: the ranks from the head, which talks to other units, to the tail.

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.collectives.algorithm import Algorithm
-from simcluster.collectives.group_site import Site
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.patterns.rounds import everyone, star
-from simcluster.collectives.step import Cut, Ints, Routine, Step
+from simcluster.collectives.patterns.rounds import all_to_all_round, star_round
+from simcluster.collectives.step import AlgorithmStep, ChunkLayout, Ints, Routine
 
 INSIDE = (1, 0)
 BETWEEN = (0, 1)
@@ -28,42 +28,46 @@ class TwoLevel(Algorithm):
         {Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.BARRIER}
     )
 
-    def supports(self, operation: Operation, site: Site) -> bool:
+    def supports(self, operation: Operation, site: GroupSite) -> bool:
         """Equal units, at least two."""
         return operation in self.operations and site.num_units > 1 and site.is_even
 
     @abstractmethod
-    def across(self, columns: Ints, base: Ints | int, width: int, *, reduce: bool) -> tuple[Step, ...]:
+    def across(
+        self, columns: Ints, base: Ints | int, width: int, *, reduce: bool
+    ) -> tuple[AlgorithmStep, ...]:
         """Reduce-scatter or all-gather within each row of ``columns``; see ``rounds`` for the arguments."""
 
-    def steps(self, operation: Operation, site: Site) -> Routine:
+    def steps(self, operation: Operation, site: GroupSite) -> Routine:
         """See ``Algorithm.steps``; what they are is told above."""
         rows, columns = site.grid, site.grid.T
         units, mates = rows.shape
         match operation:
             case Operation.REDUCE_SCATTER:
                 across = self.across(columns, 0, mates, reduce=True)
-                own = everyone(rows, np.arange(units) * mates, 1, reduce=True, hops=INSIDE)
-                return Routine(Cut(site.num_ranks), across + own)
+                own = all_to_all_round(rows, np.arange(units) * mates, 1, reduce=True, hops=INSIDE)
+                return Routine(ChunkLayout(site.num_ranks), across + own)
             case Operation.ALL_GATHER:
-                own = everyone(rows, np.arange(units) * mates, 1, reduce=False, hops=INSIDE)
-                return Routine(Cut(site.num_ranks), own + self.across(columns, 0, mates, reduce=False))
+                own = all_to_all_round(rows, np.arange(units) * mates, 1, reduce=False, hops=INSIDE)
+                return Routine(
+                    ChunkLayout(site.num_ranks), own + self.across(columns, 0, mates, reduce=False)
+                )
             case _:
                 base = np.arange(mates) * units
                 steps = (
-                    *everyone(rows, 0, units, reduce=True, hops=INSIDE),
+                    *all_to_all_round(rows, 0, units, reduce=True, hops=INSIDE),
                     *self.across(columns, base, 1, reduce=True),
                     *self.across(columns, base, 1, reduce=False),
-                    *everyone(rows, 0, units, reduce=False, hops=INSIDE),
+                    *all_to_all_round(rows, 0, units, reduce=False, hops=INSIDE),
                 )
-                return Routine(by_column(site), steps)
+                return Routine(column_major_blocks(site), steps)
 
 
-def by_column(site: Site) -> Cut:
+def column_major_blocks(site: GroupSite) -> ChunkLayout:
     """Blocks numbered place by place of a unit, and in each place unit by unit."""
-    return Cut(site.num_ranks, 1, site.grid.T.reshape(1, -1))
+    return ChunkLayout(site.num_ranks, 1, site.grid.T.reshape(1, -1))
 
 
-def fan(rows: Ints, base: Ints | int, width: int, *, inwards: bool) -> tuple[Step, ...]:
+def root_exchange(rows: Ints, base: Ints | int, width: int, *, inwards: bool) -> tuple[AlgorithmStep, ...]:
     """Gather or scatter between the first rank of each row and its others, inside units."""
-    return star(rows, base, width, inwards=inwards, hops=INSIDE)
+    return star_round(rows, base, width, inwards=inwards, hops=INSIDE)

@@ -7,15 +7,15 @@ from typing import TypeAlias
 import numpy as np
 
 from simcluster.cluster import Topology
-from simcluster.collectives.group_site import Site
-from simcluster.collectives.step import Exchange, Ints
+from simcluster.collectives.group_site import GroupSite
+from simcluster.collectives.step import GroupExchange, Ints
 
 Counted: TypeAlias = tuple[Ints, Ints, float]
 """Senders and receivers of some sends, and how many like it each of them stands for."""
 
 
-def counted(
-    step: Exchange, site: Site, nodes: Ints, topology: Topology
+def count_exchange(
+    step: GroupExchange, site: GroupSite, nodes: Ints, topology: Topology
 ) -> tuple[list[Counted], tuple[Ints, Ints]]:
     """What can be counted of an exchange, and the sends that are left, by the site's numbers.
 
@@ -47,7 +47,7 @@ def counted(
     return found, (src, dst)
 
 
-def _tiers(site: Site, nodes: Ints, topology: Topology) -> list[Ints]:
+def _tiers(site: GroupSite, nodes: Ints, topology: Topology) -> list[Ints]:
     """The part of every rank [n], tier by tier from its host to all; the network's are equal in all groups.
 
     Where each pair of cards takes a way of its own, the last but one is the pod, and all is left to routes.

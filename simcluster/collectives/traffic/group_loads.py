@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from simcluster.cluster import Topology, alike
-from simcluster.collectives.group_site import Site
+from simcluster.cluster import Topology, equal_rows
+from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.step import Floats, Ints, Routine
-from simcluster.collectives.traffic.link_loads import Load, normal, phases
-from simcluster.collectives.traffic.unequal_parts import Parts
+from simcluster.collectives.traffic.link_loads import PhaseLoad, normalised, phases
+from simcluster.collectives.traffic.unequal_parts import UnequalParts
 
 
-def loads(
-    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
-) -> list[Load]:
+def group_loads_of(
+    routine: Routine, site: GroupSite, members: Ints, topology: Topology, parts: UnequalParts | None = None
+) -> list[PhaseLoad]:
     """The phases of a routine for the groups ``members`` [groups, n] of one placement, in order.
 
     Adjacent phases with equal loads are one. Of groups on the same places of their hosts only the first is
@@ -35,21 +35,25 @@ def loads(
 
 
 def _loads(
-    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None
-) -> list[Load]:
+    routine: Routine, site: GroupSite, members: Ints, topology: Topology, parts: UnequalParts | None
+) -> list[PhaseLoad]:
     """The phases for every one of these groups, each by its own routes."""
-    return [normal(each, len(members), topology) for each in phases(routine, site, members, topology, parts)]
+    return [
+        normalised(each, len(members), topology) for each in phases(routine, site, members, topology, parts)
+    ]
 
 
 def _examples(places: Ints) -> tuple[Ints, Ints]:
     """One row of each kind, and the kind of every row."""
     if (places == places[:1]).all():
         return np.zeros(1, dtype=np.int64), np.zeros(len(places), dtype=np.int64)
-    first, index, _ = alike([places])
+    first, index, _ = equal_rows([places])
     return first.astype(np.int64), index.astype(np.int64)
 
 
-def _spread(load: Load, first: Ints, rows: list[Ints], hosts: Ints, topology: Topology) -> Load | None:
+def _spread(
+    load: PhaseLoad, first: Ints, rows: list[Ints], hosts: Ints, topology: Topology
+) -> PhaseLoad | None:
     """The load of the ``first`` groups for all groups of their kinds, whose ``rows`` are given by kind."""
     counts, scale = np.zeros(len(hosts), dtype=np.int64), np.zeros(len(hosts))
     parts: list[tuple[Ints, Floats]] = []
@@ -70,4 +74,4 @@ def _spread(load: Load, first: Ints, rows: list[Ints], hosts: Ints, topology: To
     for mine, (links, amounts) in zip(rows, parts, strict=True):
         places = offsets[mine][:, np.newaxis] + np.arange(links.shape[1])
         every[places], loaded[places] = links, amounts
-    return Load(offsets, every, loaded, scale)
+    return PhaseLoad(offsets, every, loaded, scale)

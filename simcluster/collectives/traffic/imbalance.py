@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.collectives.step import Ints
-from simcluster.collectives.traffic.unequal_parts import Parts
+from simcluster.collectives.traffic.unequal_parts import UnequalParts
 
 UNIT = 2**20
 """What a part of average size counts; drawn numbers are rounded to it, the same on every machine."""
@@ -18,7 +18,7 @@ MOST_RANKS = 4096
 """Of a group with unequal parts, of which there are ranks squared."""
 
 
-class Law(enum.StrEnum):
+class ImbalanceLaw(enum.StrEnum):
     """What is drawn, with one number that says how unequal it is.
 
     ``uniform``: all parts are equal; the number is 0. ``zipf``: all ranks send alike, and the k-th favourite
@@ -35,7 +35,7 @@ class Law(enum.StrEnum):
 class Imbalance:
     """A law, its number (at least 0) and a seed."""
 
-    law: Law
+    law: ImbalanceLaw
     number: float = 0.0
     seed: int = 0
 
@@ -43,10 +43,10 @@ class Imbalance:
     def parse(cls, text: str, seed: int = 0) -> Imbalance:
         """From ``zipf:1.2``, ``normal:0.3`` or ``uniform``; ValueError says what is wrong."""
         name, colon, number = text.partition(":")
-        if name not in list(Law):
+        if name not in list(ImbalanceLaw):
             raise ValueError(f"'{name}' is no law; write zipf:1.2, normal:0.3 or uniform")
-        law = Law(name)
-        if (law is Law.UNIFORM) == bool(colon):
+        law = ImbalanceLaw(name)
+        if (law is ImbalanceLaw.UNIFORM) == bool(colon):
             raise ValueError(f"write {law}" if colon else f"{law} needs a number, such as {law}:1")
         try:
             found = cls(law, float(number) if colon else 0.0, seed)
@@ -60,11 +60,11 @@ class Imbalance:
         """How often each of ``num`` is chosen, in proportion; ``key`` tells draws of one seed apart."""
         rng = np.random.default_rng((self.seed, *key))
         match self.law:
-            case Law.UNIFORM:
+            case ImbalanceLaw.UNIFORM:
                 weights = np.ones(num)
-            case Law.ZIPF:
+            case ImbalanceLaw.ZIPF:
                 weights = _favour(rng, num, self.number)
-            case Law.NORMAL:
+            case ImbalanceLaw.NORMAL:
                 weights = np.maximum(rng.normal(1.0, self.number, num), 0.0)
         return np.asarray(np.rint(weights * UNIT), dtype=np.int64)
 
@@ -73,17 +73,17 @@ class Imbalance:
         rng = np.random.default_rng(self.seed)
         shape = (num_ranks, num_ranks)
         match self.law:
-            case Law.UNIFORM:
+            case ImbalanceLaw.UNIFORM:
                 weights = np.ones(shape)
-            case Law.ZIPF:
+            case ImbalanceLaw.ZIPF:
                 weights = np.broadcast_to(_favour(rng, num_ranks, self.number), shape)
-            case Law.NORMAL:
+            case ImbalanceLaw.NORMAL:
                 weights = np.maximum(rng.normal(1.0, self.number, shape), 0.0)
         return np.asarray(np.rint(weights * UNIT), dtype=np.int64)
 
-    def parts(self, num_ranks: int) -> Parts:
+    def parts(self, num_ranks: int) -> UnequalParts:
         """The same as parts of S."""
-        return Parts.of(self.counts(num_ranks))
+        return UnequalParts.of(self.counts(num_ranks))
 
 
 def _favour(rng: np.random.Generator, num: int, number: float) -> NDArray[np.float64]:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import Reach, Topology
-from simcluster.collectives.group_site import Site
-from simcluster.collectives.step import Exchange, Floats, Ints, Routine, Step
-from simcluster.collectives.traffic.exchange_counts import counted
-from simcluster.collectives.traffic.unequal_parts import Parts
+from simcluster.collectives.group_site import GroupSite
+from simcluster.collectives.step import AlgorithmStep, Floats, GroupExchange, Ints, Routine
+from simcluster.collectives.traffic.exchange_counts import count_exchange
+from simcluster.collectives.traffic.unequal_parts import UnequalParts
 
 _Loaded: TypeAlias = tuple[Ints, Floats, NDArray[np.bool_]]
 
@@ -28,7 +28,7 @@ BLOCK = 2**18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Load:
+class PhaseLoad:
     """One phase of a routine on the links of many groups.
 
     Those of group i are ``links[offsets[i]:offsets[i + 1]]``, rising, with ``loads`` normalised to 1 on the
@@ -66,13 +66,13 @@ class Traffic:
 
 
 def phases(
-    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
+    routine: Routine, site: GroupSite, members: Ints, topology: Topology, parts: UnequalParts | None = None
 ) -> list[Traffic]:
     """What every phase of a routine carries for the groups ``members``; adjacent equal ones are one."""
     found: list[Traffic] = []
-    last: Load | None = None
-    for each in traffic(routine, site, members, topology, parts):
-        load = normal(each, len(members), topology)
+    last: PhaseLoad | None = None
+    for each in phase_traffic(routine, site, members, topology, parts):
+        load = normalised(each, len(members), topology)
         if last and _alike(last, load):
             before = found.pop()
             each = Traffic(
@@ -87,8 +87,8 @@ def phases(
     return found
 
 
-def traffic(
-    routine: Routine, site: Site, members: Ints, topology: Topology, parts: Parts | None = None
+def phase_traffic(
+    routine: Routine, site: GroupSite, members: Ints, topology: Topology, parts: UnequalParts | None = None
 ) -> Iterator[Traffic]:
     """The phases of a routine: steps that stream behind one another are one."""
     nodes = _nodes(site, members, topology)
@@ -97,7 +97,7 @@ def traffic(
         for phase in _phases(routine.steps):
             yield _uneven(phase, sizes, nodes, topology).times(parts.share)
         return
-    known: list[tuple[Step, Traffic]] = []
+    known: list[tuple[AlgorithmStep, Traffic]] = []
     for phase in _phases(routine.steps):
         # Gathering often sends the same way as reducing did.
         alike = [found for step, found in known if len(phase) == 1 and _go_alike(step, phase[0])]
@@ -107,8 +107,8 @@ def traffic(
         yield found
 
 
-def _phases(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    phase: list[Step] = []
+def _phases(steps: Sequence[AlgorithmStep]) -> Iterator[list[AlgorithmStep]]:
+    phase: list[AlgorithmStep] = []
     for step in steps:
         if phase and not step.streams:
             yield phase
@@ -118,20 +118,20 @@ def _phases(steps: Sequence[Step]) -> Iterator[list[Step]]:
         yield phase
 
 
-def _go_alike(one: Step, other: Step) -> bool:
+def _go_alike(one: AlgorithmStep, other: AlgorithmStep) -> bool:
     """Whether two steps send as much between the same ranks."""
     if (one.size, one.repeat, one.once) != (other.size, other.repeat, other.once):
         return False
-    if isinstance(one, Exchange) or isinstance(other, Exchange):
+    if isinstance(one, GroupExchange) or isinstance(other, GroupExchange):
         return (
-            isinstance(one, Exchange)
-            and isinstance(other, Exchange)
+            isinstance(one, GroupExchange)
+            and isinstance(other, GroupExchange)
             and np.array_equal(one.groups, other.groups)
         )
     return all(np.array_equal(*each) for each in zip(one.sends(), other.sends(), strict=True))
 
 
-def _nodes(site: Site, members: Ints, topology: Topology) -> Ints:
+def _nodes(site: GroupSite, members: Ints, topology: Topology) -> Ints:
     """The nodes of every group's ranks and switches, by the site's numbers [groups, ids]."""
     ranks = members[:, site.order]
     parts = [ranks]
@@ -143,7 +143,9 @@ def _nodes(site: Site, members: Ints, topology: Topology) -> Ints:
     return np.concatenate(parts, axis=1)
 
 
-def _traffic(steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, topology: Topology) -> Traffic:
+def _traffic(
+    steps: Sequence[AlgorithmStep], routine: Routine, site: GroupSite, nodes: Ints, topology: Topology
+) -> Traffic:
     chunk = routine.cut.arrays / routine.cut.num_chunks
     found: list[_Loaded] = []
     sends: list[tuple[Ints, Ints, Floats]] = []
@@ -154,8 +156,8 @@ def _traffic(steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, t
             found.append(_once(step, chunk, routine.cut.num_chunks, nodes, topology))
             reduced = max(reduced, each)
             continue
-        if isinstance(step, Exchange):
-            stood_for, pairs = counted(step, site, nodes, topology)
+        if isinstance(step, GroupExchange):
+            stood_for, pairs = count_exchange(step, site, nodes, topology)
             for src, dst, times in stood_for:
                 groups = np.repeat(np.arange(len(nodes)), src.size)
                 ends = nodes[:, src].ravel(), nodes[:, dst].ravel()
@@ -173,7 +175,7 @@ def _traffic(steps: Sequence[Step], routine: Routine, site: Site, nodes: Ints, t
     return replace(whole, network=across, inside=inside)
 
 
-def _once(step: Step, chunk: float, num_chunks: int, nodes: Ints, topology: Topology) -> _Loaded:
+def _once(step: AlgorithmStep, chunk: float, num_chunks: int, nodes: Ints, topology: Topology) -> _Loaded:
     """What a step loads in which a link carries each chunk once, however many sends pass it there."""
     assert step.repeat == 1, "what moves on from round to round is not counted"
     src, dst = step.sends()
@@ -186,7 +188,7 @@ def _once(step: Step, chunk: float, num_chunks: int, nodes: Ints, topology: Topo
     return keys, np.full(len(keys), chunk), np.ones(len(keys), dtype=np.bool_)
 
 
-def _uneven(steps: Sequence[Step], sizes: Floats, nodes: Ints, topology: Topology) -> Traffic:
+def _uneven(steps: Sequence[AlgorithmStep], sizes: Floats, nodes: Ints, topology: Topology) -> Traffic:
     """What chunks of these sizes load, send by send; whole sizes give exact sums."""
     sends = []
     for step in steps:
@@ -276,7 +278,7 @@ def _routed(
     return key, weights, away
 
 
-def normal(found: Traffic, num_groups: int, topology: Topology) -> Load:
+def normalised(found: Traffic, num_groups: int, topology: Topology) -> PhaseLoad:
     """A phase as parts of what each group's slowest link carries."""
     whole = found.network + found.inside
     times = whole / topology.rates(found.links)
@@ -285,7 +287,7 @@ def normal(found: Traffic, num_groups: int, topology: Topology) -> Load:
     scale = _most(np.where(times == longest[found.groups], whole, 0.0), offsets)
     # Rounded down, so that the slowest link alone decides how long a group takes by itself.
     loads = np.maximum(np.floor(whole / scale[found.groups] / GRAIN), 1) * GRAIN
-    return Load(np.asarray(offsets, dtype=np.int64), found.links, loads, scale)
+    return PhaseLoad(np.asarray(offsets, dtype=np.int64), found.links, loads, scale)
 
 
 def _most(values: Floats, offsets: Ints) -> Floats:
@@ -297,7 +299,7 @@ def _most(values: Floats, offsets: Ints) -> Floats:
     return found
 
 
-def _alike(one: Load, other: Load) -> bool:
+def _alike(one: PhaseLoad, other: PhaseLoad) -> bool:
     return (
         np.array_equal(one.offsets, other.offsets)
         and np.array_equal(one.links, other.links)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simcluster.collectives.step import Cut, Floats, Ints
+from simcluster.collectives.step import ChunkLayout, Floats, Ints
 
 MOST = 2**53
 """Sums of whole numbers below it are exact in float64, in any order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts:
+class UnequalParts:
     """What each rank of a group has for each, in the group's order.
 
     ``counts`` [n, n] are whole numbers, a row for each sender. Of a collective of S bytes rank i sends
@@ -38,7 +38,7 @@ class Parts:
         object.__setattr__(self, "_key", np.asarray(self.counts, dtype=np.int64).tobytes())
 
     @classmethod
-    def of(cls, counts: Ints) -> Parts:
+    def of(cls, counts: Ints) -> UnequalParts:
         """Parts in these proportions; S is then what a rank sends on average, its own part included."""
         total = int(counts.sum())
         if total <= 0:
@@ -46,7 +46,7 @@ class Parts:
         return cls(counts, len(counts) / total)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Parts) and (self.share, self._key) == (other.share, other._key)
+        return isinstance(other, UnequalParts) and (self.share, self._key) == (other.share, other._key)
 
     def __hash__(self) -> int:
         return hash((self.share, self._key))
@@ -67,24 +67,24 @@ class Parts:
         """The largest part that stays on its rank, per byte of S."""
         return float(self.counts.diagonal().max()) * self.share
 
-    def of_chunks(self, cut: Cut, order: Ints) -> Floats:
+    def of_chunks(self, cut: ChunkLayout, order: Ints) -> Floats:
         """Counts of every chunk of an all-to-all, its ranks numbered so that i is member ``order[i]``."""
         blocks = self.counts[np.ix_(order, order)].ravel()
         return np.asarray(blocks[cut.block(np.arange(cut.num_chunks))] / cut.parts, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartsByGroup:
+class UnequalPartsByGroup:
     """The parts of every group of some axes, in the order of the mesh's groups: ``tables[of_group[i]]``.
 
     S is then what a rank of all groups sends on average.
     """
 
-    tables: tuple[Parts, ...]
+    tables: tuple[UnequalParts, ...]
     of_group: tuple[int, ...]
 
     @classmethod
-    def of(cls, counts: Ints | Sequence[Ints]) -> PartsByGroup:
+    def of(cls, counts: Ints | Sequence[Ints]) -> UnequalPartsByGroup:
         """Parts in proportions that hold across groups [groups, n, n].
 
         Groups of equal tables share one. Raises ValueError for what is no such table.
@@ -96,18 +96,18 @@ class PartsByGroup:
         if total <= 0:
             raise ValueError("no rank has anything for any")
         share = every.shape[0] * every.shape[1] / total
-        number: dict[Parts, int] = {}
-        of_group = tuple(number.setdefault(Parts(table, share), len(number)) for table in every)
+        number: dict[UnequalParts, int] = {}
+        of_group = tuple(number.setdefault(UnequalParts(table, share), len(number)) for table in every)
         return cls(tuple(number), of_group)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PartsByGroup) and self._key == other._key
+        return isinstance(other, UnequalPartsByGroup) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash(self._key)
 
     @property
-    def _key(self) -> tuple[tuple[Parts, ...], tuple[int, ...]]:
+    def _key(self) -> tuple[tuple[UnequalParts, ...], tuple[int, ...]]:
         return self.tables, self.of_group
 
     def digest(self) -> str:
@@ -117,6 +117,6 @@ class PartsByGroup:
             total.update(str(each.share).encode() + each.counts.astype("<i8").tobytes())
         return total.hexdigest()[:16]
 
-    def of_number(self, group: int) -> Parts:
+    def of_number(self, group: int) -> UnequalParts:
         """Those of a group."""
         return self.tables[self.of_group[group]]

@@ -1,8 +1,8 @@
 """A scenario put together from what a file says: model, stages, hosts, inference."""
 
-from simcluster.foreign.assembly.host_updates import one_host, updates_there
-from simcluster.foreign.assembly.model_families import settle
-from simcluster.foreign.assembly.pipeline_stages import chunks_of
-from simcluster.foreign.assembly.scenario_assembly import assemble
+from simcluster.foreign.assembly.host_updates import known_host, state_host_updates
+from simcluster.foreign.assembly.model_families import adapt_to_family
+from simcluster.foreign.assembly.pipeline_stages import virtual_chunks
+from simcluster.foreign.assembly.scenario_assembly import assemble_scenario
 
-__all__ = ["assemble", "chunks_of", "one_host", "settle", "updates_there"]
+__all__ = ["adapt_to_family", "assemble_scenario", "known_host", "state_host_updates", "virtual_chunks"]

@@ -18,13 +18,13 @@ from simcluster.plan import make_plan
 from simcluster.scenario import Scenario, ScenarioSpec
 
 
-def accepts(path: str, value: Any) -> bool:
+def schema_accepts(path: str, value: Any) -> bool:
     """Whether a scenario that is right stays right with this value at the key path."""
     data = deepcopy(_small())
     if path.startswith("inference."):
         del data["training"]
         data["inference"] = {"batch": 1, "prompt": 32, "tokens": 32}
-    put(data, path, value)
+    set_path(data, path, value)
     try:
         validate_data(data, ScenarioSpec)
     except ScenarioError:
@@ -33,7 +33,7 @@ def accepts(path: str, value: Any) -> bool:
 
 
 @cache
-def knows(path: str) -> bool:
+def schema_has(path: str) -> bool:
     """Whether scenarios have this key, whatever its values are."""
     found = [Shape.of(ScenarioSpec)]
     for key in path.split("."):
@@ -42,7 +42,7 @@ def knows(path: str) -> bool:
 
 
 @cache
-def plans_axis(axis: str) -> bool:
+def schema_accepts_axis(axis: str) -> bool:
     """Whether a mesh may have an axis of this name without a word on what it is for."""
     data = deepcopy(_small())
     devices = Scenario.of(data).cluster.num_devices
@@ -60,7 +60,7 @@ def plans_axis(axis: str) -> bool:
     return True
 
 
-def put(data: dict[str, Any], path: str, value: Any) -> None:
+def set_path(data: dict[str, Any], path: str, value: Any) -> None:
     """Writes a value at a key path; mappings on the way are made, single values on it replaced."""
     *parents, last = path.split(".")
     for key in parents:
@@ -70,7 +70,7 @@ def put(data: dict[str, Any], path: str, value: Any) -> None:
     data[last] = value
 
 
-def in_order(data: Mapping[str, Any]) -> dict[str, Any]:
+def in_schema_order(data: Mapping[str, Any]) -> dict[str, Any]:
     """The same data with its keys in the order of the schema; unknown ones last."""
     return _ordered(data, [Shape.of(ScenarioSpec)])
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
-from simcluster.foreign.importer_interface import Given
+from simcluster.foreign.importer_interface import UserAdditions
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import Facts
 from simcluster.model import update_kinds
 from simcluster.work import Kernel
 
 
-def one_host(given: Given) -> Cluster | None:
+def known_host(given: UserAdditions) -> Cluster | None:
     """One host of the cluster that the file is for; None where it is not known, which others tell."""
     if given.cluster is None:
         return None
@@ -22,7 +22,7 @@ def one_host(given: Given) -> Cluster | None:
         return None
 
 
-def updates_there(facts: Facts, flag: Flag, cluster: Cluster | None) -> bool:
+def state_host_updates(facts: Facts, flag: Flag, cluster: Cluster | None) -> bool:
     """States that updates run on the processors of hosts, if they can; otherwise lists why they do not."""
     rule = facts.get("training.optimizer.kind")
     if rule is not None and not update_kinds()[rule].on_hosts:

@@ -15,7 +15,7 @@ _OF_TRAINING = (
 """What a plan says of gradients, optimizers and activations that are kept."""
 
 
-def inference(facts: Facts, ways: int = 1) -> None:
+def state_inference(facts: Facts, ways: int = 1) -> None:
     """Keeps the precision of what a file says of training, and lists the rest as without effect.
 
     ``ways`` are the data-parallel ranks, which answer prompts of their own.

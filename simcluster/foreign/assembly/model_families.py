@@ -25,7 +25,7 @@ ALWAYS: Mapping[str, Mapping[str, Any]] = {
 """What the layers of a family are like, whatever a file says: choices that scenarios leave to its name."""
 
 
-def settle(facts: Facts, named: str | None = None) -> None:
+def adapt_to_family(facts: Facts, named: str | None = None) -> None:
     """Takes away what the stated family has no key for; what a file says otherwise changes the result.
 
     ``named`` is a model of the catalog that was given beside the file, whose family counts.

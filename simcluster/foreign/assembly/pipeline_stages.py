@@ -17,7 +17,7 @@ _SLICED = ("seqpipe", "seqvpp", "seqsmartvpp")
 """Schedules in which slices of sequences go through the stages one by one."""
 
 
-def pipeline(facts: Facts, put: Put) -> None:
+def state_pipeline(facts: Facts, put: Put) -> None:
     """Writes the schedule, its chunks and the layers of every stage."""
     stages = facts.get("pipeline", 1)
     if stages <= 1:
@@ -26,7 +26,7 @@ def pipeline(facts: Facts, put: Put) -> None:
                 facts.effectless(facts.drop(name), "without a pipeline")
         return
     layers = facts.get("model.layers")
-    chunks, flag = chunks_of(facts)
+    chunks, flag = virtual_chunks(facts)
     if flag.where and layers and (each := facts.get("layers_per_chunk")) and layers % (each * stages):
         facts.wrong(flag, f"{layers} layers / ({each} x {stages} stages) = {layers / each / stages:g}")
     kind = facts.get("schedule", "1f1b")
@@ -57,7 +57,7 @@ def pipeline(facts: Facts, put: Put) -> None:
         _stages(facts, put, layers, stages, chunks)
 
 
-def chunks_of(facts: Facts) -> tuple[int, Flag]:
+def virtual_chunks(facts: Facts) -> tuple[int, Flag]:
     """Virtual stages of each device."""
     if facts.get("chunks"):
         return facts.get("chunks"), facts.flag("chunks")

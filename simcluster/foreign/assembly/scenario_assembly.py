@@ -24,14 +24,20 @@ from typing import Any
 from simcluster.cluster import ClusterSpec
 from simcluster.document import Document, validate_data
 from simcluster.errors import Problem, ScenarioError
-from simcluster.foreign.assembly.accepted_keys import accepts, in_order, knows, plans_axis, put
-from simcluster.foreign.assembly.inference_runs import inference
-from simcluster.foreign.assembly.model_families import ALWAYS, settle
-from simcluster.foreign.assembly.pipeline_stages import pipeline
-from simcluster.foreign.importer_interface import Given, Imported, traced
+from simcluster.foreign.assembly.accepted_keys import (
+    in_schema_order,
+    schema_accepts,
+    schema_accepts_axis,
+    schema_has,
+    set_path,
+)
+from simcluster.foreign.assembly.inference_runs import state_inference
+from simcluster.foreign.assembly.model_families import ALWAYS, adapt_to_family
+from simcluster.foreign.assembly.pipeline_stages import state_pipeline
+from simcluster.foreign.importer_interface import Imported, UserAdditions, with_origin
 from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation import Choice, Fact, Facts
-from simcluster.plan import FrameworkSpec, by_heads
+from simcluster.foreign.translation import Alternatives, Fact, Facts
+from simcluster.plan import FrameworkSpec, ulysses_entry
 from simcluster.scenario import ScenarioSpec
 
 _NEEDED = {
@@ -59,7 +65,7 @@ _EXAMPLES = {
 }
 
 
-def assemble(facts: Facts, name: str, given: Given) -> Imported:
+def assemble_scenario(facts: Facts, name: str, given: UserAdditions) -> Imported:
     """The scenario that the facts make, called ``name``.
 
     Raises ScenarioError with every problem: mistakes of the file, what it leaves open and nobody gave, sizes
@@ -74,13 +80,13 @@ def assemble(facts: Facts, name: str, given: Given) -> Imported:
     if devices:
         scenario.mesh(devices)
     if facts.get("task") == "inference":
-        inference(facts, scenario.ways)
+        state_inference(facts, scenario.ways)
     else:
         scenario.batch()
     if given.model is not None:
-        settle(facts, given.model)
+        adapt_to_family(facts, given.model)
     scenario.choices()
-    pipeline(facts, scenario.put)
+    state_pipeline(facts, scenario.put)
     scenario.vocabulary()
     scenario.account()
     data = _merged(scenario.data, settings)
@@ -89,20 +95,20 @@ def assemble(facts: Facts, name: str, given: Given) -> Imported:
     problems = [*facts.problems, *([] if unread else _missing(data, facts.get("task", "training")))]
     if problems:
         raise ScenarioError(*problems)
-    data = in_order(data)
+    data = in_schema_order(data)
     for path, text in given.settings:
         scenario.origins[path] = Flag("--set", text, f"--set {path}={text}", "")
     try:
         validate_data(data, ScenarioSpec)
     except ScenarioError as error:
-        raise ScenarioError(*(traced(problem, scenario.origins) for problem in error.problems)) from None
+        raise ScenarioError(*(with_origin(problem, scenario.origins) for problem in error.problems)) from None
     return Imported(data, scenario.origins, tuple(facts.untranslated), tuple(facts.remarks))
 
 
 class _Assembly:
     """The scenario while it is put together."""
 
-    def __init__(self, facts: Facts, given: Given) -> None:
+    def __init__(self, facts: Facts, given: UserAdditions) -> None:
         self.facts = facts
         self.given = given
         self.data: dict[str, Any] = {}
@@ -111,7 +117,7 @@ class _Assembly:
 
     def put(self, path: str, value: Any, flag: Flag | None = None) -> None:
         """Writes a value, and remembers the setting it came from."""
-        put(self.data, path, value)
+        set_path(self.data, path, value)
         if flag is not None:
             self.origins[path] = flag
 
@@ -186,7 +192,7 @@ class _Assembly:
         """The axes, outermost first; what tensor, pipeline and context leave is data."""
         facts = self.facts
         context = facts.get("context", 1)
-        if context > 1 and not plans_axis("context"):
+        if context > 1 and not schema_accepts_axis("context"):
             flag = facts.drop("context")
             facts.unsupported(
                 flag, f"its {context} ranks work on different sequences instead of parts of one"
@@ -230,7 +236,7 @@ class _Assembly:
         facts = self.facts
         if facts.get("context_kind") == "heads":
             before = facts.get("parallel.strategies", [])
-            facts.say("parallel.strategies", [*before, by_heads(axes)], facts.flag("context_kind"))
+            facts.say("parallel.strategies", [*before, ulysses_entry(axes)], facts.flag("context_kind"))
         elif facts.get("context_kind", "ring") == "ring":
             facts.say("parallel.context", "ring", facts.flag("context"))
 
@@ -322,7 +328,7 @@ class _Assembly:
         for path, fact in self.facts.known.items():
             if "." not in path and path != "framework":
                 continue
-            if isinstance(fact.value, Choice):
+            if isinstance(fact.value, Alternatives):
                 self._choose(path, fact)
             elif _can_say(path, fact.value):
                 self.put(path, fact.value, fact.flag)
@@ -332,9 +338,9 @@ class _Assembly:
                 self.facts.unsupported(fact.flag, f"a scenario cannot say {path}: {fact.value} yet")
 
     def _choose(self, path: str, fact: Fact) -> None:
-        choice: Choice = fact.value
+        choice: Alternatives = fact.value
         for index, candidate in enumerate(choice.candidates):
-            if candidate is not None and not accepts(path, candidate):
+            if candidate is not None and not schema_accepts(path, candidate):
                 continue
             if index:
                 self.facts.unsupported(fact.flag, choice.lost)
@@ -387,17 +393,17 @@ def _can_say(path: str, value: Any) -> bool:
     whether they are possible is checked with all others; a word or a switch may not exist yet.
     """
     if isinstance(value, Mapping):
-        return all(knows(f"{path}.{key}") for key in value)
+        return all(schema_has(f"{path}.{key}") for key in value)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return knows(path)
-    return accepts(path, value)
+        return schema_has(path)
+    return schema_accepts(path, value)
 
 
 def _padded(vocab: int, multiple: int) -> int:
     return math.ceil(vocab / multiple) * multiple
 
 
-def _settings(given: Given) -> dict[str, Any]:
+def _settings(given: UserAdditions) -> dict[str, Any]:
     """The ``--set`` options as nested data."""
     document = Document.parse("{}", "--set")
     for path, text in given.settings:

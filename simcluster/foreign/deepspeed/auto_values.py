@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simcluster.foreign.assembly import one_host
-from simcluster.foreign.importer_interface import Given
+from simcluster.foreign.assembly import known_host
+from simcluster.foreign.importer_interface import UserAdditions
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import Facts, Meaning
 from simcluster.work import DType
@@ -22,8 +22,8 @@ _SHARDING = "parallel.optimizer_sharding"
 _PLACES = ("offload_optimizer.device", "offload_param.device", "offload_optimizer", "offload_param")
 
 
-def filled(
-    facts: Facts, flags: list[Flag], given: Given, meaning_of: Callable[[str], Meaning | None]
+def fill_auto_values(
+    facts: Facts, flags: list[Flag], given: UserAdditions, meaning_of: Callable[[str], Meaning | None]
 ) -> None:
     """States or lists every setting of ``flags`` that is left to the program.
 
@@ -53,7 +53,7 @@ def filled(
             _listed(facts, flag, meaning)
 
 
-def _format(facts: Facts, flags: list[Flag], given: Given) -> None:
+def _format(facts: Facts, flags: list[Flag], given: UserAdditions) -> None:
     """Half precision: bf16 where it is left open and the devices have it, unless a format is switched on."""
     if not flags:
         return
@@ -62,7 +62,7 @@ def _format(facts: Facts, flags: list[Flag], given: Given) -> None:
         for flag in flags:
             facts.effectless(flag, f"{facts.flag(path)} is on")
         return
-    cluster = one_host(given)
+    cluster = known_host(given)
     known = cluster is None or all(DType.BF16 in host.device.peak for host in cluster.kinds)
     wanted = ("bf16", "fp16") if known else ("fp16", "bf16")
     chosen = min(flags, key=lambda flag: wanted.index(_FORMATS[flag.name]))
@@ -76,7 +76,7 @@ def _format(facts: Facts, flags: list[Flag], given: Given) -> None:
             facts.effectless(flag, f"{_FORMATS[chosen.name]} is taken")
 
 
-def _stage(facts: Facts, flag: Flag, given: Given) -> None:
+def _stage(facts: Facts, flag: Flag, given: UserAdditions) -> None:
     """No stage is usual, and none may be guessed."""
     if any(path == _SHARDING or path.startswith(f"{_SHARDING}.") for path, _ in given.settings):
         facts.absorb(flag)

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simcluster.cluster import Cluster
-from simcluster.foreign.assembly import one_host, updates_there
-from simcluster.foreign.importer_interface import Given
+from simcluster.foreign.assembly import known_host, state_host_updates
+from simcluster.foreign.importer_interface import UserAdditions
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
     Facts,
     Meaning,
-    boolean,
-    effectless,
-    integer,
-    lost,
-    number,
-    states,
+    has_no_effect,
+    not_expressible,
+    read_boolean,
+    read_integer,
+    read_number,
+    states_value,
     switch,
 )
 
@@ -54,34 +54,34 @@ _ZERO = "zero_optimization"
 MEANINGS: Mapping[str, Meaning] = {
     f"{_ZERO}.{OPTIMIZER}.device": _device,
     f"{_ZERO}.{WEIGHTS}.device": _device,
-    f"{_ZERO}.{OPTIMIZER}": lost(_ON_DEVICE, unless=(None, False, {})),
-    f"{_ZERO}.{WEIGHTS}": lost(_ON_DEVICE, unless=(None, False, {})),
+    f"{_ZERO}.{OPTIMIZER}": not_expressible(_ON_DEVICE, unless=(None, False, {})),
+    f"{_ZERO}.{WEIGHTS}": not_expressible(_ON_DEVICE, unless=(None, False, {})),
     f"{_ZERO}.cpu_offload": switch(OPTIMIZER, "host"),
     f"{_ZERO}.cpu_offload_params": switch(WEIGHTS, "host"),
     f"{_ZERO}.cpu_offload_param": switch(WEIGHTS, "host"),
-    f"{_ZERO}.cpu_offload_use_pin_memory": states(_PINNED, boolean),
-    f"{_ZERO}.{OPTIMIZER}.pin_memory": states(_PINNED, boolean),
-    f"{_ZERO}.{WEIGHTS}.pin_memory": states(_PINNED, boolean),
-    f"{_ZERO}.{OPTIMIZER}.ratio": states(_RATIO, number),
-    f"{_ZERO}.{OPTIMIZER}.pipeline_read": states(f"{_PIPELINE} read", boolean),
-    f"{_ZERO}.{OPTIMIZER}.pipeline_write": states(f"{_PIPELINE} write", boolean),
-    f"{_ZERO}.{WEIGHTS}.max_in_cpu": states(_CPU, number),
-    "aio.block_size": states(_BLOCK, integer),
-    "aio.queue_depth": states(_QUEUE, integer),
+    f"{_ZERO}.cpu_offload_use_pin_memory": states_value(_PINNED, read_boolean),
+    f"{_ZERO}.{OPTIMIZER}.pin_memory": states_value(_PINNED, read_boolean),
+    f"{_ZERO}.{WEIGHTS}.pin_memory": states_value(_PINNED, read_boolean),
+    f"{_ZERO}.{OPTIMIZER}.ratio": states_value(_RATIO, read_number),
+    f"{_ZERO}.{OPTIMIZER}.pipeline_read": states_value(f"{_PIPELINE} read", read_boolean),
+    f"{_ZERO}.{OPTIMIZER}.pipeline_write": states_value(f"{_PIPELINE} write", read_boolean),
+    f"{_ZERO}.{WEIGHTS}.max_in_cpu": states_value(_CPU, read_number),
+    "aio.block_size": states_value(_BLOCK, read_integer),
+    "aio.queue_depth": states_value(_QUEUE, read_integer),
 }
 """Those settings that say where something lies or how it is copied; buffers and paths are without effect."""
 
 
-def meaning(name: str) -> Meaning | None:
+def deepspeed_offload_meaning(name: str) -> Meaning | None:
     """What a setting about offload means; None if it is about something else."""
     below = (f"{_ZERO}.{OPTIMIZER}", f"{_ZERO}.{WEIGHTS}", "aio")
     known = MEANINGS.get(name)
-    return known or (effectless if name.startswith(tuple(f"{each}." for each in below)) else None)
+    return known or (has_no_effect if name.startswith(tuple(f"{each}." for each in below)) else None)
 
 
-def offload(facts: Facts, given: Given) -> None:
+def state_deepspeed_offload(facts: Facts, given: UserAdditions) -> None:
     """States what is offloaded, now that all settings are read; lists what cannot be simulated so."""
-    cluster = one_host(given)
+    cluster = known_host(given)
     stage = facts.get(STAGE, 0)
     places = {
         section: place
@@ -119,7 +119,7 @@ def _place(facts: Facts, section: str, stage: int, needed: int, cluster: Cluster
 def _optimizer(facts: Facts, place: str, stage: int, cluster: Cluster | None) -> None:
     """States on the host or its drives, with the updates on the host's processors where there are figures."""
     flag = facts.flag(OPTIMIZER)
-    known = updates_there(facts, flag, cluster)
+    known = state_host_updates(facts, flag, cluster)
     if place == "disk" or not known:
         facts.say("parallel.offload.optimizer_states", place, flag)
     if stage >= 2:

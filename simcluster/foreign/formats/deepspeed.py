@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.deepspeed import AUTO, STAGE, filled, offload
-from simcluster.foreign.deepspeed import meaning as offload_meaning
-from simcluster.foreign.importer_interface import Given, Importer
+from simcluster.foreign.deepspeed import AUTO, STAGE, fill_auto_values, state_deepspeed_offload
+from simcluster.foreign.deepspeed import deepspeed_offload_meaning as offload_meaning
+from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.megatron import ZERO
 from simcluster.foreign.reading import Flag, read_json
 from simcluster.foreign.translation import (
     Facts,
     Meaning,
-    boolean,
-    clip,
-    effectless,
-    inert,
-    integer,
-    lost,
-    number,
-    of_profile,
-    say_framework,
+    decided_by_profile,
+    has_no_effect,
+    ignored_settings,
+    not_expressible,
+    read_boolean,
+    read_integer,
+    read_number,
+    reads_clip,
     selects,
-    states,
+    state_profile,
+    states_value,
     switch,
 )
 
-_INERT = inert("deepspeed")
+_INERT = ignored_settings("deepspeed")
 _ON_DEVICE = (
     "saved activations stay in the device's memory: "
     "with parallel.recompute, --set parallel.offload.activations=host"
@@ -53,22 +53,22 @@ class DeepSpeed(Importer):
         "zero_allow_untested_optimizer",
     )
 
-    def read(self, text: str, name: str, given: Given) -> Facts:
+    def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """What the configuration says; batch sizes are checked against each other when devices are known."""
         facts = Facts(settings=dict(given.settings))
         written = read_json(text, name)
         self.expect(written, name)
-        say_framework(facts, "deepspeed-zero", "which reads such files")
+        state_profile(facts, "deepspeed-zero", "which reads such files")
         facts.understand([flag for flag in written if flag.value != AUTO], meaning_of)
-        filled(facts, [flag for flag in written if flag.value == AUTO], given, meaning_of)
+        fill_auto_values(facts, [flag for flag in written if flag.value == AUTO], given, meaning_of)
         _numbers(facts)
-        sharding(facts)
-        offload(facts, given)
+        state_zero_sharding(facts)
+        state_deepspeed_offload(facts, given)
         return facts
 
 
 def _stage(facts: Facts, flag: Flag) -> None:
-    stage = integer(facts, flag)
+    stage = read_integer(facts, flag)
     if stage is not None and stage not in ZERO:
         facts.wrong(flag, "expected 0, 1, 2 or 3")
     elif stage is not None:
@@ -80,27 +80,31 @@ def _enabled(name: str) -> Meaning:
     """``bf16.enabled`` and its like."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
-        if boolean(facts, flag):
+        if read_boolean(facts, flag):
             facts.say("training.precision.compute", name, flag)
 
     return meaning
 
 
 _MEANINGS: Mapping[str, Meaning] = {
-    "train_batch_size": states("training.global_batch"),
-    "train_micro_batch_size_per_gpu": states("training.micro_batch"),
-    "gradient_accumulation_steps": states("accumulation"),
+    "train_batch_size": states_value("training.global_batch"),
+    "train_micro_batch_size_per_gpu": states_value("training.micro_batch"),
+    "gradient_accumulation_steps": states_value("accumulation"),
     "zero_optimization.stage": _stage,
-    "zero_optimization.zero_hpz_partition_size": lost("weights are sharded over all data-parallel ranks"),
-    "zero_optimization.mics_shard_size": lost(
+    "zero_optimization.zero_hpz_partition_size": not_expressible(
+        "weights are sharded over all data-parallel ranks"
+    ),
+    "zero_optimization.mics_shard_size": not_expressible(
         "everything is sharded over all data-parallel ranks", unless=(-1, None)
     ),
-    "zero_optimization.zero_quantized_weights": lost("weights are gathered in their own format"),
-    "zero_optimization.zero_quantized_gradients": lost("gradients are reduced in their own format"),
+    "zero_optimization.zero_quantized_weights": not_expressible("weights are gathered in their own format"),
+    "zero_optimization.zero_quantized_gradients": not_expressible(
+        "gradients are reduced in their own format"
+    ),
     "bf16.enabled": _enabled("bf16"),
     "bfloat16.enabled": _enabled("bf16"),
     "fp16.enabled": _enabled("fp16"),
-    "amp.enabled": lost("choose a number format with --set training.precision=fp16"),
+    "amp.enabled": not_expressible("choose a number format with --set training.precision=fp16"),
     "data_types.grad_accum_dtype": selects(
         "training.precision.gradients", {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}
     ),
@@ -119,28 +123,30 @@ _MEANINGS: Mapping[str, Meaning] = {
         },
         "adamw is simulated",
     ),
-    "optimizer.params.lr": states("training.optimizer.learning_rate", number),
-    "optimizer.params.weight_decay": states("training.optimizer.weight_decay", number),
-    "optimizer.params.eps": states("training.optimizer.eps", number),
-    "optimizer.params.momentum": states("training.optimizer.momentum", number),
+    "optimizer.params.lr": states_value("training.optimizer.learning_rate", read_number),
+    "optimizer.params.weight_decay": states_value("training.optimizer.weight_decay", read_number),
+    "optimizer.params.eps": states_value("training.optimizer.eps", read_number),
+    "optimizer.params.momentum": states_value("training.optimizer.momentum", read_number),
     "optimizer.params.betas": lambda facts, flag: _betas(facts, flag),
-    "activation_checkpointing.partition_activations": lost("saved activations are whole on every rank"),
-    "activation_checkpointing.cpu_checkpointing": lost(_ON_DEVICE),
-    "tensor_parallel.autotp_size": states("tensor"),
+    "activation_checkpointing.partition_activations": not_expressible(
+        "saved activations are whole on every rank"
+    ),
+    "activation_checkpointing.cpu_checkpointing": not_expressible(_ON_DEVICE),
+    "tensor_parallel.autotp_size": states_value("tensor"),
     "sequence_parallel_size": lambda facts, flag: _ulysses(facts, flag),
-    "pipeline.stages": states("pipeline"),
-    "sparse_attention.mode": lost("attention over the whole sequence is simulated"),
-    "compression_training": lost("no compression is simulated", unless=({}, None)),
-    "hybrid_engine.enabled": lost("training alone is simulated"),
-    "gradient_clipping": clip,
-    "prescale_gradients": effectless,
-    "gradient_predivide_factor": effectless,
-    "sparse_gradients": lost("gradients are dense"),
-    "disable_allgather": lost("weights are gathered with all-gather"),
-    "use_node_local_storage": effectless,
-    "zero_allow_untested_optimizer": effectless,
-    "zero_force_ds_cpu_optimizer": effectless,
-    "graph_harvesting": of_profile,
+    "pipeline.stages": states_value("pipeline"),
+    "sparse_attention.mode": not_expressible("attention over the whole sequence is simulated"),
+    "compression_training": not_expressible("no compression is simulated", unless=({}, None)),
+    "hybrid_engine.enabled": not_expressible("training alone is simulated"),
+    "gradient_clipping": reads_clip,
+    "prescale_gradients": has_no_effect,
+    "gradient_predivide_factor": has_no_effect,
+    "sparse_gradients": not_expressible("gradients are dense"),
+    "disable_allgather": not_expressible("weights are gathered with all-gather"),
+    "use_node_local_storage": has_no_effect,
+    "zero_allow_untested_optimizer": has_no_effect,
+    "zero_force_ds_cpu_optimizer": has_no_effect,
+    "graph_harvesting": decided_by_profile,
     "fp32_allreduce": switch("training.precision.gradients", "fp32"),
 }
 
@@ -153,17 +159,17 @@ def meaning_of(name: str) -> Meaning | None:
         return found
     head, _, rest = name.partition(".")
     if head in _INERT["effectless"]:
-        return effectless
+        return has_no_effect
     if head == "zero_optimization":
         if rest in _INERT["profile"]:
-            return of_profile
+            return decided_by_profile
         if rest in _INERT["zero"]:
-            return effectless
+            return has_no_effect
     if head in ("fp16", "bf16", "bfloat16", "amp") and rest in _INERT["formats"]:
-        return effectless
+        return has_no_effect
     if head == "activation_checkpointing":
-        return effectless  # says how, not whether; the program decides what is recomputed
-    return effectless if head == "optimizer" and rest.startswith("params.") else None
+        return has_no_effect  # says how, not whether; the program decides what is recomputed
+    return has_no_effect if head == "optimizer" and rest.startswith("params.") else None
 
 
 def _betas(facts: Facts, flag: Flag) -> None:
@@ -198,7 +204,7 @@ def _numbers(facts: Facts) -> None:
     )
 
 
-def sharding(facts: Facts) -> None:
+def state_zero_sharding(facts: Facts) -> None:
     """ZeRO's stage; without one, DeepSpeed's optimizer for bf16 shards states and masters all the same.
 
     It is there where gradients add up in fp32 (reference ``frameworks.md``, BLOOM).
@@ -220,5 +226,5 @@ def sharding(facts: Facts) -> None:
 
 def _ulysses(facts: Facts, flag: Flag) -> None:
     """DeepSpeed's sequence parallelism exchanges heads for parts of the sequence."""
-    states("context")(facts, flag)
+    states_value("context")(facts, flag)
     facts.say("context_kind", "heads", flag)

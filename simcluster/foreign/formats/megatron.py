@@ -6,25 +6,25 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from simcluster.errors import Problem, ScenarioError
-from simcluster.foreign.deepspeed import offload as zero_offload
+from simcluster.foreign.deepspeed import state_deepspeed_offload as zero_offload
 from simcluster.foreign.formats.deepspeed import meaning_of as setting_of
-from simcluster.foreign.formats.deepspeed import sharding
-from simcluster.foreign.importer_interface import Given, Importer
+from simcluster.foreign.formats.deepspeed import state_zero_sharding
+from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.megatron import FAMILY_MEANINGS as FAMILIES
 from simcluster.foreign.megatron import FORK_MEANINGS as FORKS
 from simcluster.foreign.megatron import (
     MARKS,
     PROFILED,
     meaning_of,
-    offload,
-    partition,
-    program,
-    structure,
-    understand_launcher,
+    state_family_structure,
+    state_launcher,
+    state_megatron_offload,
+    state_partition,
+    state_program,
 )
 from simcluster.foreign.megatron import combined_arguments as model
 from simcluster.foreign.reading import Flag, Script, find_launch, read_json, read_script
-from simcluster.foreign.translation import Facts, Meaning, mixture, without_effect
+from simcluster.foreign.translation import Facts, Meaning, state_mixture, without_effect
 
 _CONFIG = "--deepspeed_config"
 
@@ -37,16 +37,16 @@ class Megatron(Importer):
     takes_variables = True
     marks = tuple(sorted(MARKS))
 
-    def read(self, text: str, name: str, given: Given) -> Facts:
+    def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """The arguments of the one launch in the script; variables are filled in, nothing is executed."""
         facts = Facts(settings=dict(given.settings))
         script = read_script(text, name, given.variables)
         launch = find_launch(script, text, MARKS, "Megatron")
-        understand_launcher(facts, launch.launcher)
-        program(facts, launch.program)
+        state_launcher(facts, launch.launcher)
+        state_program(facts, launch.program)
         flags = _last(facts, launch.arguments)
         names = [_key(flag.name) for flag in flags if not flag.condition]
-        model.framework(facts, names, "megatron-core")
+        model.state_framework(facts, names, "megatron-core")
         flags = _open_profiles(facts, flags)
         facts.understand(_configured(facts, flags, script), _meaning)
         facts.remarks += [each for each in script.remarks if each not in facts.remarks]
@@ -56,16 +56,16 @@ class Megatron(Importer):
             facts.remark(
                 "squared ReLU without --position-embedding-type: learned positions, Megatron's default"
             )
-        model.dimensions(facts, grouped=bool(facts.get("grouped")))
-        mixture(facts, chosen=2, groups_best=True)
-        model.dropout(facts, 0.1)
-        model.numbers(facts)
+        model.state_dimensions(facts, grouped=bool(facts.get("grouped")))
+        state_mixture(facts, chosen=2, groups_best=True)
+        model.state_dropout(facts, 0.1)
+        model.state_precision(facts)
         facts.default("training.optimizer.clip", 1.0, "--clip-grad 1.0 (Megatron's default)")
-        model.recomputation(facts)
-        model.stages(facts)
-        partition(facts)
-        structure(facts)
-        offload(facts, given)
+        model.state_recomputation(facts)
+        model.adjust_end_stages(facts)
+        state_partition(facts)
+        state_family_structure(facts)
+        state_megatron_offload(facts, given)
         zero_offload(facts, given)
         _pipeline(facts, names)
         return facts
@@ -147,12 +147,12 @@ def _elsewhere(facts: Facts, flags: list[Flag], script: Script) -> None:
 
 def _sharding(facts: Facts, names: list[str]) -> None:
     """How far Megatron's FSDP shards, and what DeepSpeed does with bf16."""
-    model.fully_sharded(facts, names)
+    model.state_full_sharding(facts, names)
     if {"deepspeed", "deepspeed_config", "zero_stage"} & {*names}:
         compute = facts.get("training.precision.compute")
         if compute == "bf16":
             facts.default("training.precision.gradients", "fp32", "DeepSpeed's default for bf16 without ZeRO")
-        sharding(facts)
+        state_zero_sharding(facts)
 
 
 def _pipeline(facts: Facts, names: list[str]) -> None:

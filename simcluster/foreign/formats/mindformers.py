@@ -8,30 +8,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from simcluster.foreign.importer_interface import Given, Importer
-from simcluster.foreign.mindformers import MODEL, SECTION, model, offload, recomputation, recompute_meaning
+from simcluster.foreign.importer_interface import Importer, UserAdditions
+from simcluster.foreign.mindformers import (
+    MODEL,
+    SECTION,
+    recompute_meaning,
+    state_mindformers_offload,
+    state_mindformers_recompute,
+    state_model,
+)
 from simcluster.foreign.mindformers import offload_meaning as offload_meaning
-from simcluster.foreign.reading import Fate, Flag, Untranslated, read_settings
+from simcluster.foreign.reading import Flag, TranslationStatus, Untranslated, read_settings
 from simcluster.foreign.translation import (
     DEEPSEEK,
     EVALUATION,
-    Choice,
+    Alternatives,
     Facts,
     Meaning,
-    effectless,
-    inert,
-    lost,
-    mixture,
-    number,
-    of_profile,
-    say_framework,
+    decided_by_profile,
+    has_no_effect,
+    ignored_settings,
+    not_expressible,
+    read_number,
+    read_word,
     selects,
-    states,
+    state_mixture,
+    state_profile,
+    states_value,
     switch,
-    word,
 )
 
-_INERT = inert("mindformers")
+_INERT = ignored_settings("mindformers")
 _LEVELS = {
     "level1": "weights stay whole on every rank: only optimizer states are sharded",
     "level2": "weights and gradients stay whole on every rank: only optimizer states are sharded",
@@ -46,22 +53,22 @@ class MindFormers(Importer):
     title = "a MindFormers YAML"
     marks = ("runner_config.", "parallel_config.", "model.model_config.", "run_mode", "trainer.type")
 
-    def read(self, text: str, name: str, given: Given) -> Facts:
+    def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """What the file says; the number of devices is the product of its parallel axes."""
         facts = Facts(settings=dict(given.settings))
-        say_framework(facts, "mindformers", "which reads such files")
+        state_profile(facts, "mindformers", "which reads such files")
         written = read_settings(text, name)
         self.expect(written, name)
         facts.understand(written, _meaning)
-        model(facts, named=given.model is not None)
+        state_model(facts, named=given.model is not None)
         _experts(facts)
-        mixture(facts, chosen=1, groups_best=False)
+        state_mixture(facts, chosen=1, groups_best=False)
         _batch(facts)
         _prompts(facts)
         _fine_grained(facts)
         _optimizer_parallel(facts)
-        recomputation(facts)
-        offload(facts)
+        state_mindformers_recompute(facts)
+        state_mindformers_offload(facts)
         _pipeline(facts)
         _embedding(facts)
         if facts.get("clip"):
@@ -72,37 +79,37 @@ class MindFormers(Importer):
 
 _MEANINGS: Mapping[str, Meaning] = {
     "run_mode": lambda facts, flag: _mode_of_run(facts, flag),
-    "use_parallel": lost(
+    "use_parallel": not_expressible(
         "the axes of parallel_config are simulated, as when the file is started in parallel",
         unless=(True, None),
     ),
-    "runner_config.batch_size": states("training.micro_batch"),
-    "runner_config.gradient_accumulation_steps": states("accumulation"),
-    "micro_batch_interleave_num": states("copies"),
-    "parallel_config.data_parallel": states("data"),
-    "parallel_config.model_parallel": states("tensor"),
-    "parallel_config.pipeline_stage": states("pipeline"),
-    "parallel_config.context_parallel": states("context"),
-    "parallel_config.expert_parallel": states("expert"),
-    "parallel_config.micro_batch_num": states("micro_batch_num"),
+    "runner_config.batch_size": states_value("training.micro_batch"),
+    "runner_config.gradient_accumulation_steps": states_value("accumulation"),
+    "micro_batch_interleave_num": states_value("copies"),
+    "parallel_config.data_parallel": states_value("data"),
+    "parallel_config.model_parallel": states_value("tensor"),
+    "parallel_config.pipeline_stage": states_value("pipeline"),
+    "parallel_config.context_parallel": states_value("context"),
+    "parallel_config.expert_parallel": states_value("expert"),
+    "parallel_config.micro_batch_num": states_value("micro_batch_num"),
     "parallel_config.use_seq_parallel": switch("sequence_parallel", True, False),
     "parallel_config.vocab_emb_dp": switch("vocab_emb_dp"),
-    "parallel_config.gradient_aggregation_group": of_profile,
+    "parallel_config.gradient_aggregation_group": decided_by_profile,
     "parallel_config.context_parallel_algo": selects(
         "context_kind",
         {"colossalai_cp": "ring", "ulysses_cp": "heads"},
         "keys and values are gathered at once",
     ),
-    "parallel_config.ulysses_degree_in_cp": effectless,
-    "parallel_config.optimizer_shard": effectless,
-    "parallel_config.seq_split_num": states("slices"),
+    "parallel_config.ulysses_degree_in_cp": has_no_effect,
+    "parallel_config.optimizer_shard": has_no_effect,
+    "parallel_config.seq_split_num": states_value("slices"),
     "parallel.parallel_mode": lambda facts, flag: _mode(facts, flag),
     "parallel.enable_parallel_optimizer": switch("optimizer_parallel"),
-    "parallel.parallel_optimizer_config.optimizer_level": states("optimizer_level", word),
+    "parallel.parallel_optimizer_config.optimizer_level": states_value("optimizer_level", read_word),
     "parallel.parallel_optimizer_config.gradient_accumulation_shard": switch("gradient_shard"),
-    "parallel.parallel_optimizer_config.parallel_optimizer_threshold": states("threshold"),
-    "parallel.parallel_optimizer_config.optimizer_weight_shard_size": states("shard_size"),
-    "parallel.pipeline_config.pipeline_interleave": effectless,
+    "parallel.parallel_optimizer_config.parallel_optimizer_threshold": states_value("threshold"),
+    "parallel.parallel_optimizer_config.optimizer_weight_shard_size": states_value("shard_size"),
+    "parallel.pipeline_config.pipeline_interleave": has_no_effect,
     "parallel.pipeline_config.pipeline_scheduler": selects(
         "schedule",
         {
@@ -111,26 +118,32 @@ _MEANINGS: Mapping[str, Meaning] = {
         },
         "1f1b is simulated",
     ),
-    "parallel.enable_alltoall": effectless,
-    "parallel.comm_fusion": of_profile,
-    "moe_config.expert_num": states("experts"),
-    "moe_config.num_experts_chosen": states("experts_chosen"),
-    "moe_config.shared_expert_num": states("experts_shared_count"),
-    "moe_config.capacity_factor": states("experts_capacity", number),
+    "parallel.enable_alltoall": has_no_effect,
+    "parallel.comm_fusion": decided_by_profile,
+    "moe_config.expert_num": states_value("experts"),
+    "moe_config.num_experts_chosen": states_value("experts_chosen"),
+    "moe_config.shared_expert_num": states_value("experts_shared_count"),
+    "moe_config.capacity_factor": states_value("experts_capacity", read_number),
     "moe_config.use_gating_sigmoid": switch("experts_score", "sigmoid"),
     "moe_config.balance_via_topk_bias": switch("experts_steered"),
     **{f"moe_config.{name}": meaning for name, meaning in DEEPSEEK.items()},
-    "moe_config.expert_model_parallel": states("expert_tensor"),
-    "moe_config.comp_comm_parallel": lost("all-to-alls and the experts' products take turns"),
-    "moe_config.shared_expert_overlap": lost("shared experts and all-to-alls take turns"),
-    "moe_config.use_shared_expert_gating": lost("shared experts count in full"),
-    "moe_config.enable_sdrop": lost("the tokens of every sequence are dropped by themselves"),
-    "moe_config.enable_deredundency": lost("all ranks exchange tokens, inside hosts and between them alike"),
-    "moe_config.group_wise_a2a": lost("all ranks exchange tokens, inside hosts and between them alike"),
-    "moe_config.npu_nums_per_device": effectless,
-    "moe_config.expert_group_size": effectless,
-    "context.mode": lost("the network is a graph", unless=(0, None, "GRAPH_MODE")),
-    "context.deterministic": lost("kernels need not be deterministic", unless=(None, "OFF", "off", False)),
+    "moe_config.expert_model_parallel": states_value("expert_tensor"),
+    "moe_config.comp_comm_parallel": not_expressible("all-to-alls and the experts' products take turns"),
+    "moe_config.shared_expert_overlap": not_expressible("shared experts and all-to-alls take turns"),
+    "moe_config.use_shared_expert_gating": not_expressible("shared experts count in full"),
+    "moe_config.enable_sdrop": not_expressible("the tokens of every sequence are dropped by themselves"),
+    "moe_config.enable_deredundency": not_expressible(
+        "all ranks exchange tokens, inside hosts and between them alike"
+    ),
+    "moe_config.group_wise_a2a": not_expressible(
+        "all ranks exchange tokens, inside hosts and between them alike"
+    ),
+    "moe_config.npu_nums_per_device": has_no_effect,
+    "moe_config.expert_group_size": has_no_effect,
+    "context.mode": not_expressible("the network is a graph", unless=(0, None, "GRAPH_MODE")),
+    "context.deterministic": not_expressible(
+        "kernels need not be deterministic", unless=(None, "OFF", "off", False)
+    ),
     "optimizer.type": selects(
         "training.optimizer.kind",
         {
@@ -147,14 +160,14 @@ _MEANINGS: Mapping[str, Meaning] = {
         },
         "adamw is simulated",
     ),
-    "optimizer.learning_rate": states("training.optimizer.learning_rate", number),
-    "optimizer.weight_decay": states("training.optimizer.weight_decay", number),
-    "optimizer.eps": states("training.optimizer.eps", number),
-    "optimizer.betas": effectless,
-    "optimizer.beta1": states("training.optimizer.beta1", number),
-    "optimizer.beta2": states("training.optimizer.beta2", number),
+    "optimizer.learning_rate": states_value("training.optimizer.learning_rate", read_number),
+    "optimizer.weight_decay": states_value("training.optimizer.weight_decay", read_number),
+    "optimizer.eps": states_value("training.optimizer.eps", read_number),
+    "optimizer.betas": has_no_effect,
+    "optimizer.beta1": states_value("training.optimizer.beta1", read_number),
+    "optimizer.beta2": states_value("training.optimizer.beta2", read_number),
     "runner_wrapper.use_clip_grad": switch("clip"),
-    "runner_wrapper.max_grad_norm": states("norm", number),
+    "runner_wrapper.max_grad_norm": states_value("norm", read_number),
 }
 
 
@@ -164,14 +177,14 @@ def _meaning(name: str) -> Meaning | None:
         return found
     head, _, rest = name.partition(".")
     if head in _INERT["effectless"] or rest.partition(".")[0] in _INERT.get(head, ()):
-        return effectless
+        return has_no_effect
     if ".".join(name.split(".")[:2]) in _INERT["profile"]:
-        return of_profile
+        return decided_by_profile
     if name.startswith(SECTION):
         key = name.removeprefix(SECTION)
-        return MODEL.get(key) or (effectless if key.split(".")[0] in _INERT["model"] else None)
+        return MODEL.get(key) or (has_no_effect if key.split(".")[0] in _INERT["model"] else None)
     if name.startswith(("model.arch", "model.auto")):
-        return effectless
+        return has_no_effect
     return None
 
 
@@ -206,8 +219,10 @@ def _experts(facts: Facts) -> None:
     """
     if facts.get("experts", 1) <= 1:
         for index, each in enumerate(facts.untranslated):
-            if each.flag.name.startswith("moe_config.") and each.fate is not Fate.EFFECTLESS:
-                facts.untranslated[index] = Untranslated(each.flag, Fate.EFFECTLESS, "there are no experts")
+            if each.flag.name.startswith("moe_config.") and each.fate is not TranslationStatus.EFFECTLESS:
+                facts.untranslated[index] = Untranslated(
+                    each.flag, TranslationStatus.EFFECTLESS, "there are no experts"
+                )
         return
     ranks, data, tensor = facts.get("expert", 1), facts.get("data", 1), facts.get("tensor", 1)
     if ranks > data and ranks % tensor == 0:
@@ -281,7 +296,7 @@ def _optimizer_parallel(facts: Facts) -> None:
         said["min_bytes"] = f"{facts.get('threshold')} KiB"
     if facts.get("shard_size", -1) != -1:
         said["shard_size"] = facts.get("shard_size")
-    choice = Choice((said, {"zero": 1}), _LEVELS[level])
+    choice = Alternatives((said, {"zero": 1}), _LEVELS[level])
     facts.say("parallel.optimizer_sharding", choice, facts.flag("optimizer_parallel"))
 
 

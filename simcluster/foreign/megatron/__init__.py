@@ -2,11 +2,11 @@
 
 from simcluster.foreign.megatron import combined_arguments, nemo_arguments
 from simcluster.foreign.megatron.arguments import MARKS, PROFILED, ZERO, meaning_of
-from simcluster.foreign.megatron.entry_script import program
-from simcluster.foreign.megatron.fork_arguments import FORK_MEANINGS, partition
-from simcluster.foreign.megatron.host_offload import offload
-from simcluster.foreign.megatron.launcher import understand_launcher
-from simcluster.foreign.megatron.model_families import FAMILY_MEANINGS, structure
+from simcluster.foreign.megatron.entry_script import state_program
+from simcluster.foreign.megatron.fork_arguments import FORK_MEANINGS, state_partition
+from simcluster.foreign.megatron.host_offload import state_megatron_offload
+from simcluster.foreign.megatron.launcher import state_launcher
+from simcluster.foreign.megatron.model_families import FAMILY_MEANINGS, state_family_structure
 
 __all__ = [
     "FAMILY_MEANINGS",
@@ -17,9 +17,9 @@ __all__ = [
     "combined_arguments",
     "meaning_of",
     "nemo_arguments",
-    "offload",
-    "partition",
-    "program",
-    "structure",
-    "understand_launcher",
+    "state_family_structure",
+    "state_launcher",
+    "state_megatron_offload",
+    "state_partition",
+    "state_program",
 ]

@@ -9,26 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simcluster.foreign.megatron.host_offload import OFFLOAD_MEANINGS as OFFLOAD
-from simcluster.foreign.megatron.unsupported_arguments import beyond
+from simcluster.foreign.megatron.unsupported_arguments import unsupported_meaning
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import MEGATRON as MIXTURE
 from simcluster.foreign.translation import (
-    Choice,
+    Alternatives,
     Facts,
     Meaning,
-    chooses,
-    clip,
-    effectless,
-    fraction,
-    inert,
-    lost,
-    number,
-    of_profile,
+    chooses_form,
+    decided_by_profile,
+    has_no_effect,
+    ignored_settings,
+    not_expressible,
+    read_number,
+    read_word,
+    reads_clip,
+    reads_rotary_fraction,
+    reads_window,
     selects,
-    states,
+    states_value,
     switch,
-    window,
-    word,
 )
 
 MARKS = frozenset(
@@ -44,20 +44,20 @@ MARKS = frozenset(
 
 _STATES = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "fp8": "fp8"}
 
-FP8 = Choice(("fp8", None), "bf16 is simulated: matrices take longer")
+FP8 = Alternatives(("fp8", None), "bf16 is simulated: matrices take longer")
 """Products on fp8 operands."""
 
-FSDP = Choice(
+FSDP = Alternatives(
     ({"fsdp": {"reshard_after_forward": True}}, {"zero": 3}, {"zero": 2}, {"zero": 1}),
     "weights stay whole on every rank",
 )
-ZERO: Mapping[int, Choice] = {
-    0: Choice(({"zero": 0},)),
-    1: Choice(({"zero": 1},)),
-    2: Choice(
+ZERO: Mapping[int, Alternatives] = {
+    0: Alternatives(({"zero": 0},)),
+    1: Alternatives(({"zero": 1},)),
+    2: Alternatives(
         ({"zero": 2}, {"zero": 1}), "gradients stay whole on every rank: only optimizer states are sharded"
     ),
-    3: Choice(
+    3: Alternatives(
         ({"zero": 3}, {"zero": 2}, {"zero": 1}),
         "weights stay whole on every rank: more memory and less communication",
     ),
@@ -82,7 +82,7 @@ OPTIMIZERS: Mapping[str, str] = {
 
 def named_optimizer(facts: Facts, flag: Flag) -> None:
     """An optimizer by its name; the distributed ones, whatever they are called, shard their states."""
-    name = word(facts, flag)
+    name = read_word(facts, flag)
     if name is None:
         return
     if "distributed" in name.lower():
@@ -91,14 +91,14 @@ def named_optimizer(facts: Facts, flag: Flag) -> None:
 
 
 def _fp8(facts: Facts, flag: Flag) -> None:
-    said = word(facts, flag)
+    said = read_word(facts, flag)
     if said is None or said.lower() in ("null", "none", "false"):
         return
     facts.say("training.precision.matmul", FP8, flag)
 
 
 def _recompute(facts: Facts, flag: Flag) -> None:
-    said = word(facts, flag)
+    said = read_word(facts, flag)
     if said in (None, "null", "none"):
         return
     if said not in ("full", "selective"):
@@ -113,15 +113,15 @@ def _rampup(facts: Facts, flag: Flag) -> None:
 
 
 MODEL: Mapping[str, Meaning] = {
-    "num_layers": states("model.layers"),
-    "hidden_size": states("model.hidden"),
-    "num_attention_heads": states("model.heads"),
-    "num_query_groups": states("query_groups"),
+    "num_layers": states_value("model.layers"),
+    "hidden_size": states_value("model.hidden"),
+    "num_attention_heads": states_value("model.heads"),
+    "num_query_groups": states_value("query_groups"),
     "group_query_attention": switch("grouped"),
-    "ffn_hidden_size": states("model.ffn"),
-    "kv_channels": states("model.head_dim"),
-    "seq_length": states("training.seq_len"),
-    "max_position_embeddings": states("positions_limit"),
+    "ffn_hidden_size": states_value("model.ffn"),
+    "kv_channels": states_value("model.head_dim"),
+    "seq_length": states_value("training.seq_len"),
+    "max_position_embeddings": states_value("positions_limit"),
     "position_embedding_type": selects(
         "model.positions",
         {
@@ -135,70 +135,70 @@ MODEL: Mapping[str, Meaning] = {
         "rotary positions are simulated",
     ),
     "use_rotary_position_embeddings": switch("model.positions", "rotary"),
-    "rotary_base": states("model.rope_theta", number),
-    "rotary_percent": fraction,
-    "rotary_percentage": fraction,
-    "rotary_interleaved": effectless,
-    "no_rope_fusion": of_profile,
+    "rotary_base": states_value("model.rope_theta", read_number),
+    "rotary_percent": reads_rotary_fraction,
+    "rotary_percentage": reads_rotary_fraction,
+    "rotary_interleaved": has_no_effect,
+    "no_rope_fusion": decided_by_profile,
     "normalization": selects("model.norm", {"rmsnorm": "rms", "layernorm": "layer"}, "RMS norm is simulated"),
-    "norm_epsilon": effectless,
-    "layernorm_epsilon": effectless,
-    "apply_layernorm_1p": effectless,
+    "norm_epsilon": has_no_effect,
+    "layernorm_epsilon": has_no_effect,
+    "apply_layernorm_1p": has_no_effect,
     "swiglu": switch("model.activation", "swiglu"),
     "quick_geglu": switch("model.activation", "geglu"),
     "squared_relu": switch("model.activation", "squared_relu"),
     "openai_gelu": switch("model.activation", "gelu"),
-    "onnx_safe": effectless,
+    "onnx_safe": has_no_effect,
     "add_bias_linear": switch("model.bias", True, False),
     "disable_bias_linear": switch("model.bias", False, True),
     "add_qkv_bias": switch("model.qkv_bias", True, False),
     "qk_layernorm": switch("model.qk_norm", True),
     "untie_embeddings_and_output_weights": switch("model.tied", False, True),
     "share_embeddings_and_output_weights": switch("model.tied", True, False),
-    "hidden_dropout": states("hidden_dropout", number),
-    "attention_dropout": states("attention_dropout", number),
-    "make_vocab_size_divisible_by": states("vocabulary_multiple"),
-    "padded_vocab_size": states("padded_vocab"),
-    "vocab_size": states("model.vocab"),
-    "pad_vocab_size_to": states("padded_vocab"),
+    "hidden_dropout": states_value("hidden_dropout", read_number),
+    "attention_dropout": states_value("attention_dropout", read_number),
+    "make_vocab_size_divisible_by": states_value("vocabulary_multiple"),
+    "padded_vocab_size": states_value("padded_vocab"),
+    "vocab_size": states_value("model.vocab"),
+    "pad_vocab_size_to": states_value("padded_vocab"),
     "embed_layernorm": switch("model.embedding_norm"),
-    "tokenizer_type": states("tokenizer", word),
-    "window_size": window,
-    "window_attn_skip_freq": lost("every layer has the window", unless=(None,)),
-    "mtp_num_layers": lost("no further tokens are predicted", unless=(None, 0, "0")),
+    "tokenizer_type": states_value("tokenizer", read_word),
+    "window_size": reads_window,
+    "window_attn_skip_freq": not_expressible("every layer has the window", unless=(None,)),
+    "mtp_num_layers": not_expressible("no further tokens are predicted", unless=(None, 0, "0")),
 }
 """Of the model."""
 
 TRAINING: Mapping[str, Meaning] = {
-    "micro_batch_size": states("training.micro_batch"),
-    "global_batch_size": states("training.global_batch"),
-    "batch_size": states("training.micro_batch"),
+    "micro_batch_size": states_value("training.micro_batch"),
+    "global_batch_size": states_value("training.global_batch"),
+    "batch_size": states_value("training.micro_batch"),
     "rampup_batch_size": _rampup,
-    "decrease_batch_size_if_needed": effectless,
+    "decrease_batch_size_if_needed": has_no_effect,
     "bf16": switch("training.precision.compute", "bf16"),
     "fp16": switch("training.precision.compute", "fp16"),
     "fp8": _fp8,
     "fp8_format": _fp8,
-    "fp8_recipe": effectless,
-    "fp8_margin": effectless,
-    "fp8_interval": effectless,
-    "fp8_amax_history_len": effectless,
-    "fp8_amax_compute_algo": effectless,
-    "fp32_residual_connection": lost("residuals have the number format of all activations"),
-    "fp16_lm_cross_entropy": lost("the loss has the framework profile's number format"),
-    "fp8_param_gather": lost("weights are gathered in their own format"),
+    "fp8_recipe": has_no_effect,
+    "fp8_margin": has_no_effect,
+    "fp8_interval": has_no_effect,
+    "fp8_amax_history_len": has_no_effect,
+    "fp8_amax_compute_algo": has_no_effect,
+    "fp32_residual_connection": not_expressible("residuals have the number format of all activations"),
+    "fp16_lm_cross_entropy": not_expressible("the loss has the framework profile's number format"),
+    "fp8_param_gather": not_expressible("weights are gathered in their own format"),
     "accumulate_allreduce_grads_in_fp32": switch("training.precision.gradients", "fp32"),
     "grad_reduce_in_bf16": switch("training.precision.gradients", "bf16"),
     "grad_reduce_in_fp32": switch("training.precision.gradients", "fp32", "bf16"),
     "optimizer": lambda facts, flag: named_optimizer(facts, flag),
-    "lr": states("training.optimizer.learning_rate", number),
-    "weight_decay": states("training.optimizer.weight_decay", number),
-    "adam_beta1": states("training.optimizer.beta1", number),
-    "adam_beta2": states("training.optimizer.beta2", number),
-    "adam_eps": states("training.optimizer.eps", number),
-    "sgd_momentum": states("training.optimizer.momentum", number),
-    "clip_grad": clip,
-    "gradient_clip_val": clip,
+    "lr": states_value("training.optimizer.learning_rate", read_number),
+    "weight_decay": states_value("training.optimizer.weight_decay", read_number),
+    "adam_beta1": states_value("training.optimizer.beta1", read_number),
+    "adam_beta2": states_value("training.optimizer.beta2", read_number),
+    "adam_eps": states_value("training.optimizer.eps", read_number),
+    "sgd_momentum": states_value("training.optimizer.momentum", read_number),
+    "clip_grad": reads_clip,
+    "gradient_clip_val": reads_clip,
     "main_params_dtype": selects(
         "training.precision.master", {"fp32": "fp32", "torch.float32": "fp32"}, "fp32 is simulated"
     ),
@@ -207,55 +207,57 @@ TRAINING: Mapping[str, Meaning] = {
     ),
     "exp_avg_dtype": selects("moment1", _STATES, "fp32 is simulated"),
     "exp_avg_sq_dtype": selects("moment2", _STATES, "fp32 is simulated"),
-    "use_precision_aware_optimizer": effectless,
+    "use_precision_aware_optimizer": has_no_effect,
 }
 """Of a step."""
 
 PARALLEL: Mapping[str, Meaning] = {
-    "tensor_model_parallel_size": states("tensor"),
-    "model_parallel_size": states("tensor"),
-    "pipeline_model_parallel_size": states("pipeline"),
-    "num_layers_per_virtual_pipeline_stage": states("layers_per_chunk"),
-    "num_virtual_stages_per_pipeline_rank": states("chunks"),
-    "virtual_pipeline_model_parallel_size": states("chunks"),
-    "decoder_first_pipeline_num_layers": states("first_layers"),
-    "decoder_last_pipeline_num_layers": states("last_layers"),
-    "num_layers_in_first_pipeline_stage": states("first_layers"),
-    "num_layers_in_last_pipeline_stage": states("last_layers"),
+    "tensor_model_parallel_size": states_value("tensor"),
+    "model_parallel_size": states_value("tensor"),
+    "pipeline_model_parallel_size": states_value("pipeline"),
+    "num_layers_per_virtual_pipeline_stage": states_value("layers_per_chunk"),
+    "num_virtual_stages_per_pipeline_rank": states_value("chunks"),
+    "virtual_pipeline_model_parallel_size": states_value("chunks"),
+    "decoder_first_pipeline_num_layers": states_value("first_layers"),
+    "decoder_last_pipeline_num_layers": states_value("last_layers"),
+    "num_layers_in_first_pipeline_stage": states_value("first_layers"),
+    "num_layers_in_last_pipeline_stage": states_value("last_layers"),
     "account_for_embedding_in_pipeline_split": switch("embedding_counts"),
     "account_for_loss_in_pipeline_split": switch("loss_counts"),
-    "pipeline_model_parallel_layout": lost("stages of equal size are simulated", unless=(None,)),
-    "pipeline_model_parallel_split_rank": lost("stages of equal size are simulated", unless=(None,)),
-    "standalone_embedding_stage": lost("the embedding shares the first stage"),
-    "context_parallel_size": states("context"),
+    "pipeline_model_parallel_layout": not_expressible("stages of equal size are simulated", unless=(None,)),
+    "pipeline_model_parallel_split_rank": not_expressible(
+        "stages of equal size are simulated", unless=(None,)
+    ),
+    "standalone_embedding_stage": not_expressible("the embedding shares the first stage"),
+    "context_parallel_size": states_value("context"),
     "cp_comm_type": selects(
         "context_kind",
         {"p2p": "ring", "all_gather": "gather", "a2a": "heads"},
         "keys and values are gathered at once",
     ),
-    "hierarchical_context_parallel_sizes": lost("one level is simulated", unless=(None,)),
+    "hierarchical_context_parallel_sizes": not_expressible("one level is simulated", unless=(None,)),
     "sequence_parallel": switch("sequence_parallel"),
-    "use_distributed_optimizer": chooses("parallel.optimizer_sharding", ZERO[1]),
-    "use_layer_wise_distributed_optimizer": chooses("parallel.optimizer_sharding", ZERO[1]),
+    "use_distributed_optimizer": chooses_form("parallel.optimizer_sharding", ZERO[1]),
+    "use_layer_wise_distributed_optimizer": chooses_form("parallel.optimizer_sharding", ZERO[1]),
     "data_parallel_sharding_strategy": selects(
         "sharding_strategy",
         {"no_shard": ZERO[0], "optim": ZERO[1], "optim_grads": ZERO[2], "optim_grads_params": ZERO[3]},
     ),
-    "num_distributed_optimizer_instances": lost("states are sharded over all data-parallel ranks"),
-    "use_torch_fsdp2": chooses("parallel.optimizer_sharding", FSDP),
-    "use_megatron_fsdp": chooses("parallel.optimizer_sharding", FSDP),
-    "use_custom_fsdp": chooses("parallel.optimizer_sharding", FSDP),
-    "use_fsdp": chooses("parallel.optimizer_sharding", FSDP),
-    "use_tp_pp_dp_mapping": lost("stages are the outermost axis"),
+    "num_distributed_optimizer_instances": not_expressible("states are sharded over all data-parallel ranks"),
+    "use_torch_fsdp2": chooses_form("parallel.optimizer_sharding", FSDP),
+    "use_megatron_fsdp": chooses_form("parallel.optimizer_sharding", FSDP),
+    "use_custom_fsdp": chooses_form("parallel.optimizer_sharding", FSDP),
+    "use_fsdp": chooses_form("parallel.optimizer_sharding", FSDP),
+    "use_tp_pp_dp_mapping": not_expressible("stages are the outermost axis"),
     "recompute_granularity": _recompute,
     "recompute_activations": switch("recompute", "selective"),
     "checkpoint_activations": switch("recompute", "full"),
     "activations_checkpoint_granularity": _recompute,
-    "activations_checkpoint_method": states("recompute_method", word),
-    "activations_checkpoint_num_layers": states("recompute_layers"),
-    "recompute_method": states("recompute_method", word),
-    "recompute_num_layers": states("recompute_layers"),
-    "recompute_modules": states("recompute_modules", lambda facts, flag: flag.value),
+    "activations_checkpoint_method": states_value("recompute_method", read_word),
+    "activations_checkpoint_num_layers": states_value("recompute_layers"),
+    "recompute_method": states_value("recompute_method", read_word),
+    "recompute_num_layers": states_value("recompute_layers"),
+    "recompute_modules": states_value("recompute_modules", lambda facts, flag: flag.value),
     "distribute_saved_activations": switch("slice"),
     "distribute_checkpointed_activations": switch("slice"),
     "tp_comm_overlap": switch("tensor_chunks"),
@@ -306,8 +308,8 @@ PROFILES = ("megatron-lm-2021", "megatron-lm-2022", "megatron-core", "megatron-d
 
 
 MEANINGS: Mapping[str, Meaning] = {
-    **dict.fromkeys(sorted(inert("megatron")["effectless"]), effectless),
-    **dict.fromkeys(sorted(inert("megatron")["profile"]), of_profile),
+    **dict.fromkeys(sorted(ignored_settings("megatron")["effectless"]), has_no_effect),
+    **dict.fromkeys(sorted(ignored_settings("megatron")["profile"]), decided_by_profile),
     **MODEL,
     **TRAINING,
     **PARALLEL,
@@ -319,4 +321,4 @@ MEANINGS: Mapping[str, Meaning] = {
 
 def meaning_of(name: str) -> Meaning | None:
     """What the argument called ``name`` means, or None if it is unknown here."""
-    return MEANINGS.get(name) or beyond(name)
+    return MEANINGS.get(name) or unsupported_meaning(name)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from simcluster.foreign.assembly import chunks_of
+from simcluster.foreign.assembly import virtual_chunks
 from simcluster.foreign.megatron.arguments import PROFILED, PROFILES
-from simcluster.foreign.translation import Choice, Facts, profile_says, say_framework
-from simcluster.plan import in_blocks
+from simcluster.foreign.translation import Alternatives, Facts, profile_says, state_profile
+from simcluster.plan import layers_by_block_method
 
 VOCABULARIES = {
     "gpt2bpetokenizer": 50257,
@@ -19,7 +19,7 @@ VOCABULARIES = {
 """Rows of the tokenizers that have only one vocabulary."""
 
 
-def framework(facts: Facts, names: list[str], otherwise: str) -> None:
+def state_framework(facts: Facts, names: list[str], otherwise: str) -> None:
     """The framework profile that the arguments give away; ``ideal``, aloud, where it is not there."""
     found = {PROFILED[name]: name for name in reversed(names) if name in PROFILED}
     profile = next((each for each in reversed(PROFILES) if each in found), otherwise)
@@ -29,10 +29,10 @@ def framework(facts: Facts, names: list[str], otherwise: str) -> None:
     because = (
         f"as --{told.replace('_', '-')} tells" if told else "assumed: nothing in the file tells the version"
     )
-    say_framework(facts, profile, because)
+    state_profile(facts, profile, because)
 
 
-def dimensions(facts: Facts, *, grouped: bool) -> None:
+def state_dimensions(facts: Facts, *, grouped: bool) -> None:
     """Dimensions that follow from others, and Megatron's choices where nothing is said.
 
     ``grouped`` says whether a number of query groups counts.
@@ -54,11 +54,11 @@ def dimensions(facts: Facts, *, grouped: bool) -> None:
             facts.say("model.kv_heads", facts.get("query_groups"), flag)
         else:
             facts.effectless(flag, "without --group-query-attention")
-    positions(facts)
-    vocabulary(facts)
+    state_positions(facts)
+    state_vocabulary(facts)
 
 
-def positions(facts: Facts) -> None:
+def state_positions(facts: Facts) -> None:
     """Rows of a learned position table; other kinds have none."""
     if "positions_limit" not in facts.known:
         if facts.get("model.positions") == "learned" and facts.get("training.seq_len"):
@@ -69,7 +69,7 @@ def positions(facts: Facts) -> None:
         facts.effectless(facts.flag("positions_limit"), "there is no table of positions")
 
 
-def vocabulary(facts: Facts) -> None:
+def state_vocabulary(facts: Facts) -> None:
     """The rows of the embedding: as padded, as given, or as many as the tokenizer has."""
     if "padded_vocab" in facts.known:
         flag = facts.flag("padded_vocab")
@@ -90,7 +90,7 @@ def vocabulary(facts: Facts) -> None:
     )
 
 
-def dropout(facts: Facts, otherwise: float) -> None:
+def state_dropout(facts: Facts, otherwise: float) -> None:
     """Dropout of hidden states and of attention; zero is none at all."""
     names = {"hidden_dropout": "model.dropout", "attention_dropout": "model.attention_dropout"}
     for name, path in names.items():
@@ -105,7 +105,7 @@ def dropout(facts: Facts, otherwise: float) -> None:
             facts.effectless(flag, "off")
 
 
-def numbers(facts: Facts) -> None:
+def state_precision(facts: Facts) -> None:
     """Number formats: bf16 accumulates gradients in fp32, fp16 in fp16 unless told otherwise."""
     facts.default("training.precision.compute", "fp32", "Megatron's default")
     compute = facts.get("training.precision.compute")
@@ -118,13 +118,13 @@ def numbers(facts: Facts) -> None:
     if first != "fp32" or second != "fp32":
         flag = facts.flag("moment1" if first != "fp32" else "moment2")
         each = {"moment1": first, "moment2": second}
-        choice = Choice(
+        choice = Alternatives(
             (first if first == second else each, None), "moments are simulated in fp32: more memory"
         )
         facts.say("training.optimizer.states", choice, flag)
 
 
-def fully_sharded(facts: Facts, names: Collection[str]) -> None:
+def state_full_sharding(facts: Facts, names: Collection[str]) -> None:
     """How far Megatron's FSDP shards; ``names`` are the switches that are on."""
     if "sharding_strategy" not in facts.known:
         return
@@ -136,7 +136,7 @@ def fully_sharded(facts: Facts, names: Collection[str]) -> None:
         facts.effectless(flag, "without use_megatron_fsdp")
 
 
-def recomputation(facts: Facts) -> None:
+def state_recomputation(facts: Facts) -> None:
     """Full, for all layers or the first of each stage, selective or none."""
     kind, method = facts.get("recompute"), facts.get("recompute_method")
     if kind is None and method in ("uniform", "block"):
@@ -153,14 +153,14 @@ def recomputation(facts: Facts) -> None:
         _selective(facts)
         return
     layers = facts.get("recompute_layers", 1)
-    (chunks, _), stages = chunks_of(facts), facts.get("pipeline", 1)
+    (chunks, _), stages = virtual_chunks(facts), facts.get("pipeline", 1)
     every = facts.get("model.layers", 0) // (stages * chunks)
-    blocks = in_blocks(layers, facts.get("model.layers", 0), stages, chunks)
+    blocks = layers_by_block_method(layers, facts.get("model.layers", 0), stages, chunks)
     chosen: Any = blocks if method == "block" else "all"
     said: dict[str, Any] = {"layers": chosen}
     if facts.get("slice"):
         said["slice"] = True
-    facts.say("parallel.recompute", Choice((said,)), flag)
+    facts.say("parallel.recompute", Alternatives((said,)), flag)
     if method != "block" and layers > 1:
         reason = "every layer keeps its input: more memory than this"
         facts.unsupported(facts.flag("recompute_layers"), reason)
@@ -191,14 +191,14 @@ def _selective(facts: Facts) -> None:
         elif not operators:
             facts.effectless(flag, "attention is simulated as a fused kernel, which keeps no scores either")
     if operators:
-        facts.say("parallel.recompute", Choice(({"operators": operators},)), flag)
+        facts.say("parallel.recompute", Alternatives(({"operators": operators},)), flag)
     unknown = [name for name in modules if name not in _MODULES and name != "core_attn"]
     if unknown:
         reason = f"{', '.join(unknown)}: kept, which takes more memory and less time"
         facts.unsupported(facts.flag("recompute_modules"), reason)
 
 
-def stages(facts: Facts) -> None:
+def adjust_end_stages(facts: Facts) -> None:
     """The end stages hold one layer less where embedding and loss count as layers."""
     pipeline, layers = facts.get("pipeline", 1), facts.get("model.layers")
     extra = [("embedding_counts", "first_layers"), ("loss_counts", "last_layers")]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from simcluster.foreign.megatron.unsupported_arguments import RETRIEVAL
 from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation import STATE_SPACE, Beyond, Facts
+from simcluster.foreign.translation import STATE_SPACE, Facts, UnsupportedFeature
 
 _FAMILIES: Mapping[str, str] = {
     r"bert": "bert",
@@ -19,13 +19,15 @@ _FAMILIES: Mapping[str, str] = {
 }
 """Parts of a program's name that tell a family with a structure of its own."""
 
-_REFUSED: Mapping[str, Beyond] = {
+_REFUSED: Mapping[str, UnsupportedFeature] = {
     r"mamba|hybrid": STATE_SPACE,
     r"retro|ict|realm": RETRIEVAL,
-    r"vlm|llava|multimodal|dino|inpaint": Beyond(
+    r"vlm|llava|multimodal|dino|inpaint": UnsupportedFeature(
         "models of pictures and texts, or of pictures alone but for classification", "one decoder"
     ),
-    r"convert|checkpoint_util|preprocess": Beyond("programs that do not compute a model", "a training"),
+    r"convert|checkpoint_util|preprocess": UnsupportedFeature(
+        "programs that do not compute a model", "a training"
+    ),
 }
 _INFERENCE = r"inference|generat|predict|server|chat|evaluat"
 _DECODERS = (
@@ -39,7 +41,7 @@ _STAGED = frozenset(("dpo", "grpo", "orm", "ppo", "prm", "ray_grpo", "ray_ppo", 
 """MindSpeed's ``--stage``: what has pairs of sequences, or other models beside the one that is trained."""
 
 
-def program(facts: Facts, flag: Flag | None) -> None:
+def state_program(facts: Facts, flag: Flag | None) -> None:
     """States family and task that the program tells, or refuses it; ``flag`` is its name in the file."""
     if flag is None:
         return
@@ -63,7 +65,7 @@ def program(facts: Facts, flag: Flag | None) -> None:
         facts.untold(flag, "this program is read as the training of a decoder")
 
 
-def stage(facts: Facts, flag: Flag) -> None:
+def state_posttraining_stage(facts: Facts, flag: Flag) -> None:
     """What MindSpeed's ``posttrain_gpt.py`` does: fine tuning is training, the rest has models beside it."""
     said = flag.value[0] if isinstance(flag.value, list) else str(flag.value)
     if said in _STAGED:

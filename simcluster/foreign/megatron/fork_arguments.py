@@ -7,26 +7,26 @@ from collections.abc import Mapping
 
 from simcluster.foreign.deepspeed import STAGE
 from simcluster.foreign.megatron.arguments import ZERO
-from simcluster.foreign.megatron.entry_script import stage
+from simcluster.foreign.megatron.entry_script import state_posttraining_stage
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
     Facts,
     Meaning,
-    effectless,
-    integer,
-    lost,
-    of_profile,
+    decided_by_profile,
+    has_no_effect,
+    not_expressible,
+    read_integer,
+    read_word,
     selects,
-    states,
+    states_value,
     switch,
-    word,
 )
 
 _ROLLOUTS = "the training alone is simulated: nothing is generated"
 
 
 def _zero_stage(facts: Facts, flag: Flag) -> None:
-    number = integer(facts, flag)
+    number = read_integer(facts, flag)
     if number is not None and number in ZERO:
         facts.say("parallel.optimizer_sharding", ZERO[number], flag)
         facts.say(STAGE, number, flag)
@@ -45,7 +45,7 @@ def _blocks(facts: Facts, flag: Flag) -> None:
 
 def _v_schedule(facts: Facts, flag: Flag) -> None:
     """How much memory a V-shaped schedule may take: of 1F1B all, half or a third."""
-    said = word(facts, flag)
+    said = read_word(facts, flag)
     if said == "half":
         facts.say("schedule", "v_half", flag)
     elif said == "min":
@@ -58,58 +58,62 @@ def _v_schedule(facts: Facts, flag: Flag) -> None:
 FORK_MEANINGS: Mapping[str, Meaning] = {
     # Megatron-DeepSpeed
     "zero_stage": _zero_stage,
-    "deepspeed_config": lost("what that file says is not read: its ZeRO stage and precision", unless=()),
-    "deepspeed_activation_checkpointing": effectless,
-    "num_key_value_heads": states("model.kv_heads"),
+    "deepspeed_config": not_expressible(
+        "what that file says is not read: its ZeRO stage and precision", unless=()
+    ),
+    "deepspeed_activation_checkpointing": has_no_effect,
+    "num_key_value_heads": states_value("model.kv_heads"),
     "ds_sequence_parallel_size": lambda facts, flag: _heads(facts, flag),
-    "no_pipeline_parallel": effectless,
-    "pp_partition_method": states("partition", word),
+    "no_pipeline_parallel": has_no_effect,
+    "pp_partition_method": states_value("partition", read_word),
     "glu_activation": selects(
         "model.activation", {"geglu": "geglu", "swiglu": "swiglu"}, "an MLP without a gate is simulated"
     ),
     # MindSpeed-LLM
-    "reuse_fp32_param": lost(
+    "reuse_fp32_param": not_expressible(
         "bf16 weights are kept beside their fp32 master copy: 2 bytes per parameter more"
     ),
-    "noop_layers": lost("all layers compute", unless=(None,)),
+    "noop_layers": not_expressible("all layers compute", unless=(None,)),
     "context_parallel_algo": selects(
         "context_kind",
         {"megatron_cp_algo": "ring", "ulysses_cp_algo": "heads", "kvallgather_cp_algo": "gather"},
         "attention in a ring over the whole axis is simulated",
     ),
-    "ulysses_degree_in_cp": lost("attention in a ring over the whole axis is simulated"),
+    "ulysses_degree_in_cp": not_expressible("attention in a ring over the whole axis is simulated"),
     "schedules_method": selects("schedule", {"dualpipev": "dualpipe_v"}, "1F1B is simulated"),
     "num_layer_list": _blocks,
     "geglu": switch("model.activation", "geglu"),
     "gelu_tanh": switch("model.activation", "geglu"),
-    "recompute_activation_function": lost("activation functions keep what they are given"),
-    "recompute_activation_function_num_layers": lost(
+    "recompute_activation_function": not_expressible("activation functions keep what they are given"),
+    "recompute_activation_function_num_layers": not_expressible(
         "activation functions keep what they are given", unless=(None, 0, "0")
     ),
-    "recompute_norm": lost("norms keep what they are given"),
-    "adaptive_recompute_device_swap": lost("what is recomputed is what the other arguments say"),
+    "recompute_norm": not_expressible("norms keep what they are given"),
+    "adaptive_recompute_device_swap": not_expressible("what is recomputed is what the other arguments say"),
     "moe_tp_extend_ep": switch("expert_tensor", 1),
-    "moe_alltoall_overlap_comm": of_profile,
-    "moe_fb_overlap": of_profile,
-    "moe_zero_memory": lost("experts keep what they are given", unless=(None, "disable")),
-    "stage": stage,
+    "moe_alltoall_overlap_comm": decided_by_profile,
+    "moe_fb_overlap": decided_by_profile,
+    "moe_zero_memory": not_expressible("experts keep what they are given", unless=(None, "disable")),
+    "stage": state_posttraining_stage,
     # zero-bubble
     "enable_zero_bubble": switch("schedule", "zb_h1"),
     "zero_bubble_v_schedule": switch("schedule", "zb_v"),
     "zero_bubble_v_schedule_mem_setup": _v_schedule,
-    "enable_vocab_parallel": lost("the vocabulary is on the first and the last stage"),
+    "enable_vocab_parallel": not_expressible("the vocabulary is on the first and the last stage"),
     # Yuan
     "pipeline_model_parallel_blocks": _blocks,
-    "pipeline_model_parallel_method": lost("stages of equal size are simulated", unless=("block", None)),
+    "pipeline_model_parallel_method": not_expressible(
+        "stages of equal size are simulated", unless=("block", None)
+    ),
     # slime
-    "rollout_batch_size": lost(_ROLLOUTS, unless=()),
-    "rollout_num_gpus": lost(_ROLLOUTS, unless=()),
-    "colocate": lost(_ROLLOUTS),
-    "use_dynamic_batch_size": lost("every micro-batch has the size that --micro-batch-size says"),
+    "rollout_batch_size": not_expressible(_ROLLOUTS, unless=()),
+    "rollout_num_gpus": not_expressible(_ROLLOUTS, unless=()),
+    "colocate": not_expressible(_ROLLOUTS),
+    "use_dynamic_batch_size": not_expressible("every micro-batch has the size that --micro-batch-size says"),
 }
 
 
-def partition(facts: Facts) -> None:
+def state_partition(facts: Facts) -> None:
     """How DeepSpeed shares layers over stages: equally, or with embedding and head as one layer each."""
     if "partition" not in facts.known:
         return
@@ -130,5 +134,5 @@ def partition(facts: Facts) -> None:
 
 def _heads(facts: Facts, flag: Flag) -> None:
     """DeepSpeed's sequence parallelism exchanges heads for parts of the sequence."""
-    states("context")(facts, flag)
+    states_value("context")(facts, flag)
     facts.say("context_kind", "heads", flag)

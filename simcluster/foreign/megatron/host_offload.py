@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.assembly import one_host, updates_there
-from simcluster.foreign.importer_interface import Given
+from simcluster.foreign.assembly import known_host, state_host_updates
+from simcluster.foreign.importer_interface import UserAdditions
 from simcluster.foreign.translation import (
     Facts,
     Meaning,
-    boolean,
-    effectless,
-    integer,
-    lost,
-    number,
-    states,
+    has_no_effect,
+    not_expressible,
+    read_boolean,
+    read_integer,
+    read_number,
+    states_value,
     switch,
 )
 
@@ -30,26 +30,26 @@ _KEPT, _WEIGHTS = "what layers keep on host", "weights on host"
 
 OFFLOAD_MEANINGS: Mapping[str, Meaning] = {
     "optimizer_cpu_offload": switch(_OPTIMIZER),
-    "optimizer_offload_fraction": states(_SHARE, number),
-    "overlap_cpu_optimizer_d2h_h2d": states(_OVERLAP, boolean),
-    "use_torch_optimizer_for_cpu_offload": effectless,
-    "cpu_offloading": states(_ON, boolean),
-    "cpu_offloading_num_layers": states(_LAYERS, integer),
-    "cpu_offloading_activations": states(_KEPT, boolean),
-    "cpu_offloading_weights": states(_WEIGHTS, boolean),
+    "optimizer_offload_fraction": states_value(_SHARE, read_number),
+    "overlap_cpu_optimizer_d2h_h2d": states_value(_OVERLAP, read_boolean),
+    "use_torch_optimizer_for_cpu_offload": has_no_effect,
+    "cpu_offloading": states_value(_ON, read_boolean),
+    "cpu_offloading_num_layers": states_value(_LAYERS, read_integer),
+    "cpu_offloading_activations": states_value(_KEPT, read_boolean),
+    "cpu_offloading_weights": states_value(_WEIGHTS, read_boolean),
     "swap_optimizer": switch(_STATES, "host"),
-    "swap_attention": lost("activations stay on the device"),
+    "swap_attention": not_expressible("activations stay on the device"),
 }
 """Those arguments that say what lies on hosts."""
 
 
-def offload(facts: Facts, given: Given) -> None:
+def state_megatron_offload(facts: Facts, given: UserAdditions) -> None:
     """States what is offloaded, now that all settings are read."""
     _updates(facts, given)
     _activations(facts)
 
 
-def _updates(facts: Facts, given: Given) -> None:
+def _updates(facts: Facts, given: UserAdditions) -> None:
     mine = [name for name in (_OPTIMIZER, _SHARE, _OVERLAP) if name in facts.known]
     share = facts.get(_SHARE, 1.0)
     if not facts.get(_OPTIMIZER) or share == 0:
@@ -65,7 +65,7 @@ def _updates(facts: Facts, given: Given) -> None:
         )
         facts.say(_STATES, {"to": "host", "fraction": share}, flag)
     else:
-        if not updates_there(facts, flag, one_host(given)):
+        if not state_host_updates(facts, flag, known_host(given)):
             facts.say(_STATES, "host", flag)
         if _SHARE in facts.known:
             facts.effectless(facts.flag(_SHARE), "all of it")

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.assembly import settle
-from simcluster.foreign.translation import Fact, Facts, Meaning, effectless, lost, states
+from simcluster.foreign.assembly import adapt_to_family
+from simcluster.foreign.translation import Fact, Facts, Meaning, has_no_effect, not_expressible, states_value
 
 FAMILY_MEANINGS: Mapping[str, Meaning] = {
-    "encoder_num_layers": states("encoder_layers"),
-    "decoder_num_layers": states("decoder_layers"),
-    "encoder_seq_length": states("encoder_seq_len"),
-    "decoder_seq_length": states("decoder_seq_len"),
-    "relative_attention_num_buckets": states("buckets"),
-    "relative_attention_max_distance": states("max_distance"),
-    "vocab_extra_ids": states("extra_rows"),
-    "mask_prob": effectless,
-    "short_seq_prob": effectless,
-    "bert_no_binary_head": lost("the pooler and the head for pairs of sentences are there, too"),
-    "img_h": states("image"),
-    "img_w": states("image_width"),
-    "patch_dim": states("patch"),
-    "num_channels": states("channels"),
-    "num_classes": states("classes"),
-    "encoder_tensor_model_parallel_size": lost("encoder and decoder are split alike", unless=(0, "0", None)),
-    "encoder_pipeline_model_parallel_size": lost(
+    "encoder_num_layers": states_value("encoder_layers"),
+    "decoder_num_layers": states_value("decoder_layers"),
+    "encoder_seq_length": states_value("encoder_seq_len"),
+    "decoder_seq_length": states_value("decoder_seq_len"),
+    "relative_attention_num_buckets": states_value("buckets"),
+    "relative_attention_max_distance": states_value("max_distance"),
+    "vocab_extra_ids": states_value("extra_rows"),
+    "mask_prob": has_no_effect,
+    "short_seq_prob": has_no_effect,
+    "bert_no_binary_head": not_expressible("the pooler and the head for pairs of sentences are there, too"),
+    "img_h": states_value("image"),
+    "img_w": states_value("image_width"),
+    "patch_dim": states_value("patch"),
+    "num_channels": states_value("channels"),
+    "num_classes": states_value("classes"),
+    "encoder_tensor_model_parallel_size": not_expressible(
+        "encoder and decoder are split alike", unless=(0, "0", None)
+    ),
+    "encoder_pipeline_model_parallel_size": not_expressible(
         "stages share the layers of encoder and decoder, in this order", unless=(0, "0", None)
     ),
-    "drop_path_rate": lost("no layer is left out", unless=(0.0, "0", "0.0")),
-    "mask_factor": effectless,
+    "drop_path_rate": not_expressible("no layer is left out", unless=(0.0, "0", "0.0")),
+    "mask_factor": has_no_effect,
 }
 """By name, without dashes."""
 
 
-def structure(facts: Facts) -> None:
+def state_family_structure(facts: Facts) -> None:
     """States what the family of the program needs, and takes away what it has no key for."""
     family = facts.get("model.family")
     if family == "bert":
@@ -45,7 +47,7 @@ def structure(facts: Facts) -> None:
         _pictures(facts)
     else:
         _tokens(facts)
-    settle(facts)
+    adapt_to_family(facts)
     for name in _OF_FAMILIES:
         if name in facts.known:
             facts.effectless(facts.drop(name), "this model has none")

@@ -10,9 +10,9 @@ from simcluster.foreign.translation import (
     ADAPTERS,
     RECURRENT,
     STATE_SPACE,
-    Beyond,
     Facts,
-    states,
+    UnsupportedFeature,
+    states_value,
     unless_open,
 )
 from simcluster.model import ModelSpec
@@ -52,7 +52,7 @@ _TARGETS: Mapping[str, str] = {
 _PLAIN = ("gptconfig", "llamaconfig", "transformerconfig", "mlatransformerconfig", "gptprovider")
 """Configuration classes that leave every size to the file."""
 
-_BEYOND: Mapping[str, Beyond] = {
+_BEYOND: Mapping[str, UnsupportedFeature] = {
     "mamba": STATE_SPACE,
     "ssm": STATE_SPACE,
     "hyena": RECURRENT,
@@ -93,10 +93,10 @@ def _precision(facts: Facts, flag: Flag) -> None:
         facts.wrong(flag, "expected bf16-mixed, 16-mixed or 32")
 
 
-precision = unless_open("training.precision.compute", _precision)
+read_precision = unless_open("training.precision.compute", _precision)
 
 
-def named(facts: Facts, flag: Flag) -> None:
+def read_config_name(facts: Facts, flag: Flag) -> None:
     """The name of a shipped configuration says which program reads it: ``megatron_bert``, for example."""
     said = str(flag.value).lower()
     if said.startswith("megatron_"):
@@ -105,7 +105,7 @@ def named(facts: Facts, flag: Flag) -> None:
         facts.effectless(flag)
 
 
-def target(facts: Facts, flag: Flag) -> None:
+def read_target_class(facts: Facts, flag: Flag) -> None:
     """A class that is a model of the catalog, or none that a scenario can say."""
     name = str(flag.value).rpartition(".")[2].lower().replace("modelprovider", "config")
     refused, family = len(facts.refused), facts.get("model.family")
@@ -133,20 +133,20 @@ def _kind(facts: Facts, flag: Flag, name: str) -> None:
                 facts.unsupported(flag, "a T5 is simulated")
 
 
-def heads_of_bert(facts: Facts, flag: Flag) -> None:
+def read_bert_heads(facts: Facts, flag: Flag) -> None:
     """``bert_binary_head``, which BERT alone has: a head for pairs of sentences beside that for words."""
     facts.say("model.family", "bert", flag)
     if flag.value is False:
         facts.unsupported(flag, "the pooler and the head for pairs of sentences are there, too")
 
 
-def of_encoder(facts: Facts, flag: Flag) -> None:
+def read_encoder_size(facts: Facts, flag: Flag) -> None:
     """Layers of an encoder beside those of a decoder: a T5."""
-    states("encoder_layers")(facts, flag)
+    states_value("encoder_layers")(facts, flag)
     facts.say("model.family", "t5", flag)
 
 
-def of_decoder(facts: Facts, flag: Flag) -> None:
+def read_decoder_size(facts: Facts, flag: Flag) -> None:
     """A size of the decoder, which has those of the encoder."""
     twin = flag.name.replace("model.decoder.", "model.encoder.", 1)
     if any(each.name == twin and each.value == flag.value for each in facts.flags):
@@ -166,7 +166,7 @@ def _activation(facts: Facts, flag: Flag) -> None:
         facts.unsupported(flag, "GELU is simulated")
 
 
-activation = unless_open("model.activation", _activation)
+read_activation = unless_open("model.activation", _activation)
 
 
 def _function(facts: Facts, flag: Flag) -> None:
@@ -178,10 +178,10 @@ def _function(facts: Facts, flag: Flag) -> None:
         facts.say("function", said, flag)
 
 
-function = unless_open("model.activation", _function)
+read_activation_function = unless_open("model.activation", _function)
 
 
-def gate(facts: Facts) -> None:
+def read_gate(facts: Facts) -> None:
     """The activation, of Megatron-Core's two words: a function, and whether it is a gate."""
     gated = facts.get("gated", False)
     if "function" not in facts.known:
@@ -197,7 +197,7 @@ def gate(facts: Facts) -> None:
         facts.unsupported(flag, "GELU is simulated in its place")
 
 
-def fp8(facts: Facts, flag: Flag) -> None:
+def read_fp8(facts: Facts, flag: Flag) -> None:
     """Whether products have fp8 operands."""
     if flag.missing:
         facts.leave_open("training.precision.matmul", flag)
@@ -207,10 +207,10 @@ def fp8(facts: Facts, flag: Flag) -> None:
         facts.effectless(flag, "off")
 
 
-optimizer = unless_open("training.optimizer.kind", named_optimizer)
+read_optimizer = unless_open("training.optimizer.kind", named_optimizer)
 
 
-def made_by(facts: Facts, flag: Flag) -> None:
+def read_optimizer_factory(facts: Facts, flag: Flag) -> None:
     """The function or class that makes the optimizer, where its name says that it is a distributed one."""
     if "distributed" in str(flag.value).rpartition(".")[2].lower():
         facts.say("parallel.optimizer_sharding", ZERO[1], flag)
@@ -218,7 +218,7 @@ def made_by(facts: Facts, flag: Flag) -> None:
         facts.effectless(flag)
 
 
-def betas(facts: Facts, flag: Flag) -> None:
+def read_betas(facts: Facts, flag: Flag) -> None:
     """Adam's two decays."""
     if isinstance(flag.value, list) and len(flag.value) == 2:
         facts.say("training.optimizer.beta1", flag.value[0], flag)
@@ -227,13 +227,13 @@ def betas(facts: Facts, flag: Flag) -> None:
         facts.wrong(flag, "expected two numbers")
 
 
-def of_bridge(flags: Iterable[Flag]) -> bool:
+def is_megatron_bridge(flags: Iterable[Flag]) -> bool:
     """Whether a file is one of Megatron-Bridge, which adds to a recipe in Python."""
     sections = {flag.name.partition(".")[0] for flag in flags}
     return "train" in sections and "trainer" not in sections
 
 
-def recipe(facts: Facts) -> None:
+def state_recipe(facts: Facts) -> None:
     """States what all of Megatron-Bridge's recipes for pre-training do, where the file is silent."""
     facts.default("training.precision.compute", "bf16", "bf16_mixed, as in Megatron-Bridge's recipes")
     facts.default("parallel.optimizer_sharding", ZERO[1], "the distributed optimizer of the recipes")
@@ -244,7 +244,7 @@ def recipe(facts: Facts) -> None:
         )
 
 
-def adapters(facts: Facts, flag: Flag) -> None:
+def read_adapters(facts: Facts, flag: Flag) -> None:
     """Anything of ``peft``, unless it is switched off."""
     if flag.value in (None, False, "none", "None", "null", {}):
         facts.effectless(flag, "off")
@@ -252,9 +252,9 @@ def adapters(facts: Facts, flag: Flag) -> None:
         facts.refuse(flag, ADAPTERS)
 
 
-def schemed(facts: Facts, flag: Flag) -> None:
+def read_peft_scheme(facts: Facts, flag: Flag) -> None:
     """NeMo 1's ``peft`` sections: the scheme decides, the sizes of each stand beside it."""
     if flag.name.endswith(".peft_scheme"):
-        adapters(facts, flag)
+        read_adapters(facts, flag)
     else:
         facts.effectless(flag, "peft_scheme decides")

@@ -10,16 +10,16 @@ from simcluster.foreign.translation import (
     LINEAR_ATTENTION,
     SPARSE_ATTENTION,
     STATE_SPACE,
-    Beyond,
     Facts,
     Meaning,
-    refused,
+    UnsupportedFeature,
+    refuses_setting,
 )
 
-FILTERED = Beyond(
+FILTERED = UnsupportedFeature(
     "convolutions in front of attention (Yuan's localised filtering)", "attention without convolutions"
 )
-RETRIEVAL = Beyond("retrieval from other texts (RETRO)", "a decoder alone")
+RETRIEVAL = UnsupportedFeature("retrieval from other texts (RETRO)", "a decoder alone")
 
 _HYBRID_MAMBA = frozenset("M")
 """Letters of a pattern of layers that stand for state-space layers; attention and MLP have others."""
@@ -54,26 +54,26 @@ def _variant(facts: Facts, flag: Flag) -> None:
 
 
 MEANINGS: Mapping[str, Meaning] = {
-    "full_attention_interval": refused(LINEAR_ATTENTION, unless=(None, 1, "1")),
+    "full_attention_interval": refuses_setting(LINEAR_ATTENTION, unless=(None, 1, "1")),
     "experimental_attention_variant": _variant,
     "hybrid_override_pattern": _pattern,
     "hybrid_layer_pattern": _pattern,
-    "hybrid_attention_ratio": refused(STATE_SPACE, unless=(None,)),
-    "hybrid_mlp_ratio": refused(STATE_SPACE, unless=(None, 0, 0.0, "0", "0.0")),
-    "is_hybrid_model": refused(STATE_SPACE),
+    "hybrid_attention_ratio": refuses_setting(STATE_SPACE, unless=(None,)),
+    "hybrid_mlp_ratio": refuses_setting(STATE_SPACE, unless=(None, 0, 0.0, "0", "0.0")),
+    "is_hybrid_model": refuses_setting(STATE_SPACE),
     "spec": _spec,
-    "index_topk": refused(SPARSE_ATTENTION),
-    "enable_dsa_indexer": refused(SPARSE_ATTENTION),
-    "use_dsa": refused(SPARSE_ATTENTION),
-    "use_dsa_absorb": refused(SPARSE_ATTENTION),
-    "use_lf_gate": refused(FILTERED),
-    "use_lora": refused(ADAPTERS),
-    "qlora": refused(ADAPTERS),
-    "retro_add_retriever": refused(RETRIEVAL),
+    "index_topk": refuses_setting(SPARSE_ATTENTION),
+    "enable_dsa_indexer": refuses_setting(SPARSE_ATTENTION),
+    "use_dsa": refuses_setting(SPARSE_ATTENTION),
+    "use_dsa_absorb": refuses_setting(SPARSE_ATTENTION),
+    "use_lf_gate": refuses_setting(FILTERED),
+    "use_lora": refuses_setting(ADAPTERS),
+    "qlora": refuses_setting(ADAPTERS),
+    "retro_add_retriever": refuses_setting(RETRIEVAL),
 }
 """By name, without dashes."""
 
-_BEGINNINGS: Mapping[str, Beyond] = {
+_BEGINNINGS: Mapping[str, UnsupportedFeature] = {
     "linear_attention": LINEAR_ATTENTION,
     "linear_conv_kernel": LINEAR_ATTENTION,
     "linear_key_head": LINEAR_ATTENTION,
@@ -86,7 +86,7 @@ _BEGINNINGS: Mapping[str, Beyond] = {
 """Arguments that come in numbers."""
 
 
-def beyond(name: str) -> Meaning | None:
+def unsupported_meaning(name: str) -> Meaning | None:
     """What the argument called ``name`` means if it asks for what no scenario can say; None otherwise."""
     begins = next((begin for begin in _BEGINNINGS if name.startswith(begin)), None)
-    return MEANINGS.get(name) or (refused(_BEGINNINGS[begins]) if begins else None)
+    return MEANINGS.get(name) or (refuses_setting(_BEGINNINGS[begins]) if begins else None)

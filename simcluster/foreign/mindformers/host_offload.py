@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation import Facts, Meaning, states, switch, word
+from simcluster.foreign.translation import Facts, Meaning, read_word, states_value, switch
 
 _AUTO, _MOST = "memory_offload", "max_device_memory"
 _SWAP, _LAYERS, _OPERATORS, _AHEAD = "swap", "swapped layers", "swapped operators", "swap prefetch"
@@ -25,21 +25,25 @@ def _as_written(facts: Facts, flag: Flag) -> Any:
 
 
 MEANINGS: Mapping[str, Meaning] = {
-    "context.memory_offload": states(_AUTO, _as_written),
-    "context.max_device_memory": states(_MOST, word),
+    "context.memory_offload": states_value(_AUTO, _as_written),
+    "context.max_device_memory": states_value(_MOST, read_word),
     "optimizer.swap": switch(_STATES),
     "swap_config.swap": switch(_SWAP),
-    "swap_config.layer_swap": states(_LAYERS, _as_written),
-    "swap_config.default_prefetch": states(_AHEAD, _as_written),
+    "swap_config.layer_swap": states_value(_LAYERS, _as_written),
+    "swap_config.default_prefetch": states_value(_AHEAD, _as_written),
 }
 
 
 def offload_meaning(name: str) -> Meaning | None:
     """What a setting about offload means; None if it is about something else."""
-    return states(_OPERATORS, _as_written) if name.startswith("swap_config.op_swap") else MEANINGS.get(name)
+    return (
+        states_value(_OPERATORS, _as_written)
+        if name.startswith("swap_config.op_swap")
+        else MEANINGS.get(name)
+    )
 
 
-def offload(facts: Facts) -> None:
+def state_mindformers_offload(facts: Facts) -> None:
     """States what is offloaded, now that all settings are read."""
     automatic = facts.get(_AUTO) is True or str(facts.get(_AUTO)).upper() == "ON"
     limit = _limit(facts, automatic)

@@ -14,18 +14,18 @@ from simcluster.foreign.translation import (
     DEEPSEEK,
     RECURRENT,
     STATE_SPACE,
-    Beyond,
     Facts,
     Meaning,
-    embedding_dropout,
-    fraction,
-    lost,
-    number,
-    refused,
+    UnsupportedFeature,
+    not_expressible,
+    read_number,
+    read_word,
+    reads_embedding_dropout,
+    reads_rotary_fraction,
+    refuses_setting,
     selects,
-    states,
+    states_value,
     switch,
-    word,
 )
 
 SECTION = "model.model_config."
@@ -57,7 +57,7 @@ _TYPES: Mapping[str, Mapping[str, object]] = {
 _OTHERS = ("bert", "t5", "vit", "swin", "mae", "clip", "blip", "sam", "whisper", "wukong", "simmim")
 """Beginnings of the names of what is no decoder."""
 
-_BEYOND: Mapping[str, Beyond] = {"mamba": STATE_SPACE, "rwkv": RECURRENT}
+_BEYOND: Mapping[str, UnsupportedFeature] = {"mamba": STATE_SPACE, "rwkv": RECURRENT}
 
 _FLOATS = {
     f"{prefix}{name}": short
@@ -66,47 +66,47 @@ _FLOATS = {
 }
 
 MODEL: Mapping[str, Meaning] = {
-    "type": states("type", word),
-    "model_type": states("type", word),
-    "batch_size": states("prompts"),
-    "num_blocks": states("blocks"),
-    "seq_length": states("training.seq_len"),
-    "hidden_size": states("model.hidden"),
-    "num_layers": states("model.layers"),
-    "num_hidden_layers": states("model.layers"),
-    "num_heads": states("model.heads"),
-    "num_attention_heads": states("model.heads"),
-    "n_kv_heads": states("model.kv_heads"),
-    "num_key_value_heads": states("model.kv_heads"),
-    "num_query_groups": states("model.kv_heads"),
+    "type": states_value("type", read_word),
+    "model_type": states_value("type", read_word),
+    "batch_size": states_value("prompts"),
+    "num_blocks": states_value("blocks"),
+    "seq_length": states_value("training.seq_len"),
+    "hidden_size": states_value("model.hidden"),
+    "num_layers": states_value("model.layers"),
+    "num_hidden_layers": states_value("model.layers"),
+    "num_heads": states_value("model.heads"),
+    "num_attention_heads": states_value("model.heads"),
+    "n_kv_heads": states_value("model.kv_heads"),
+    "num_key_value_heads": states_value("model.kv_heads"),
+    "num_query_groups": states_value("model.kv_heads"),
     "multi_query_attention": switch("grouped", True, False),
-    "multi_query_group_num": states("query_groups"),
-    "head_dim": states("model.head_dim"),
-    "kv_channels": states("model.head_dim"),
-    "intermediate_size": states("model.ffn"),
-    "ffn_hidden_size": states("model.ffn"),
-    "multiple_of": states("ffn_multiple"),
-    "ffn_dim_multiplier": states("ffn_factor", number),
-    "expand_ratio": states("expand", number),
-    "vocab_size": states("model.vocab"),
-    "padded_vocab_size": states("padded_vocab"),
-    "theta": states("model.rope_theta", number),
-    "rope_theta": states("model.rope_theta", number),
-    "rotary_base": states("model.rope_theta", number),
-    "rotary_pct": fraction,
-    "rotary_percent": fraction,
-    "partial_rotary_factor": fraction,
-    "max_position_embedding": states("positions_limit"),
-    "max_position_embeddings": states("positions_limit"),
+    "multi_query_group_num": states_value("query_groups"),
+    "head_dim": states_value("model.head_dim"),
+    "kv_channels": states_value("model.head_dim"),
+    "intermediate_size": states_value("model.ffn"),
+    "ffn_hidden_size": states_value("model.ffn"),
+    "multiple_of": states_value("ffn_multiple"),
+    "ffn_dim_multiplier": states_value("ffn_factor", read_number),
+    "expand_ratio": states_value("expand", read_number),
+    "vocab_size": states_value("model.vocab"),
+    "padded_vocab_size": states_value("padded_vocab"),
+    "theta": states_value("model.rope_theta", read_number),
+    "rope_theta": states_value("model.rope_theta", read_number),
+    "rotary_base": states_value("model.rope_theta", read_number),
+    "rotary_pct": reads_rotary_fraction,
+    "rotary_percent": reads_rotary_fraction,
+    "partial_rotary_factor": reads_rotary_fraction,
+    "max_position_embedding": states_value("positions_limit"),
+    "max_position_embeddings": states_value("positions_limit"),
     "tie_word_embeddings": switch("model.tied", True, False),
     "untie_embeddings_and_output_weights": switch("model.tied", False, True),
     "qkv_has_bias": switch("model.qkv_bias", True, False),
     "attention_bias": switch("model.qkv_bias", True, False),
     "add_qkv_bias": switch("model.qkv_bias", True, False),
     "add_bias_linear": switch("model.bias", True, False),
-    "attn_proj_has_bias": lost("the projection behind attention has no bias"),
-    "apply_residual_connection_post_layernorm": lost("residuals start before the norms"),
-    "post_layer_norm": lost("there is a norm behind the last layer", unless=(True, None)),
+    "attn_proj_has_bias": not_expressible("the projection behind attention has no bias"),
+    "apply_residual_connection_post_layernorm": not_expressible("residuals start before the norms"),
+    "post_layer_norm": not_expressible("there is a norm behind the last layer", unless=(True, None)),
     "qk_layernorm": switch("model.qk_norm"),
     "normalization": selects("model.norm", {"rmsnorm": "rms", "layernorm": "layer"}, "RMS norm is simulated"),
     "rmsnorm": switch("model.norm", "rms", "layer"),
@@ -120,38 +120,40 @@ MODEL: Mapping[str, Meaning] = {
         {"rope": "rotary", "yarn": "rotary", "learned_absolute": "learned"},
         "rotary positions are simulated",
     ),
-    "hidden_dropout_rate": states("model.dropout", number),
-    "attention_dropout_rate": states("model.attention_dropout", number),
-    "hidden_dropout": states("model.dropout", number),
-    "attention_dropout": states("model.attention_dropout", number),
-    "emb_dropout_prob": embedding_dropout,
+    "hidden_dropout_rate": states_value("model.dropout", read_number),
+    "attention_dropout_rate": states_value("model.attention_dropout", read_number),
+    "hidden_dropout": states_value("model.dropout", read_number),
+    "attention_dropout": states_value("model.attention_dropout", read_number),
+    "emb_dropout_prob": reads_embedding_dropout,
     "compute_dtype": selects("training.precision.compute", _FLOATS),
     "param_init_type": selects("parameters", _FLOATS),
     "params_dtype": selects("parameters", _FLOATS),
-    "fp32_residual_connection": lost("residuals have the number format of all activations"),
-    "quantization_bit": lost("weights have the number format of the computation", unless=(None, 0)),
-    "pre_seq_len": refused(ADAPTERS, unless=(None, 0)),
+    "fp32_residual_connection": not_expressible("residuals have the number format of all activations"),
+    "quantization_bit": not_expressible(
+        "weights have the number format of the computation", unless=(None, 0)
+    ),
+    "pre_seq_len": refuses_setting(ADAPTERS, unless=(None, 0)),
     "use_flash_attention": switch("flash"),
-    "pp_interleave_num": states("chunks"),
+    "pp_interleave_num": states_value("chunks"),
     "offset": lambda facts, flag: _offset(facts, flag),
-    "fine_grain_interleave": states("fine_grain"),
+    "fine_grain_interleave": states_value("fine_grain"),
     "mtp_depth": lambda facts, flag: _predicts_further(facts, flag),
     "mtp_num_layers": lambda facts, flag: _predicts_further(facts, flag),
     "num_nextn_predict_layers": lambda facts, flag: _predicts_further(facts, flag),
-    "sliding_window": states("model.window"),
+    "sliding_window": states_value("model.window"),
     "use_sliding_window": switch("windowed", True, False),
-    "max_window_layers": states("window_from"),
-    "pet_config": refused(ADAPTERS, unless=(None, False, {})),
-    "pet_config.pet_type": refused(ADAPTERS, unless=(None, False, "")),
+    "max_window_layers": states_value("window_from"),
+    "pet_config": refuses_setting(ADAPTERS, unless=(None, False, {})),
+    "pet_config.pet_type": refuses_setting(ADAPTERS, unless=(None, False, "")),
     **DEEPSEEK,
 }
-"""Keys below ``model.model_config``."""
+"""Keys below ``state_model.model_config``."""
 
 
 def _predicts_further(facts: Facts, flag: Flag) -> None:
     """Layers that predict further tokens: none is simulated, but offsets count them."""
-    lost("no further tokens are predicted: less time and memory", unless=(None, 0))(facts, flag)
-    states("further")(facts, flag)
+    not_expressible("no further tokens are predicted: less time and memory", unless=(None, 0))(facts, flag)
+    states_value("further")(facts, flag)
 
 
 def _offset(facts: Facts, flag: Flag) -> None:
@@ -166,7 +168,7 @@ def _offset(facts: Facts, flag: Flag) -> None:
         facts.unsupported(flag, "stages of equal size are simulated")
 
 
-def model(facts: Facts, *, named: bool) -> None:
+def state_model(facts: Facts, *, named: bool) -> None:
     """The family's choices, dimensions that follow from others, number formats.
 
     ``named``: a model of the catalog is given, beside which only what the file says counts.

@@ -7,7 +7,7 @@ from typing import Any
 
 from simcluster.document import matches
 from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation import Choice, Facts, Meaning, states, switch
+from simcluster.foreign.translation import Alternatives, Facts, Meaning, states_value, switch
 
 SECTION = "recompute_config."
 
@@ -33,9 +33,9 @@ def _as_written(facts: Facts, flag: Flag) -> Any:
 
 
 _MEANINGS: Mapping[str, Meaning] = {
-    f"{SECTION}recompute": states("recompute", _as_written),
-    f"{SECTION}select_recompute": states("select", _as_written),
-    f"{SECTION}select_comm_recompute": states("select_comm", _as_written),
+    f"{SECTION}recompute": states_value("recompute", _as_written),
+    f"{SECTION}select_recompute": states_value("select", _as_written),
+    f"{SECTION}select_comm_recompute": states_value("select_comm", _as_written),
     f"{SECTION}mp_comm_recompute": switch("collectives", True, False),
     f"{SECTION}parallel_optimizer_comm_recompute": switch("gathers", True, False),
     f"{SECTION}recompute_slice_activation": switch("slice", True, False),
@@ -58,7 +58,7 @@ def _selected(facts: Facts, flag: Flag) -> None:
     facts.say("select", {**mapping, pattern: flag.value}, flag)
 
 
-def recomputation(facts: Facts) -> None:
+def state_mindformers_recompute(facts: Facts) -> None:
     """Whole layers, of all stages or of each; or chosen operators, which count only without whole layers."""
     layers = _layers(facts)
     operators = () if layers else tuple(_operators(facts))
@@ -81,7 +81,7 @@ def recomputation(facts: Facts) -> None:
     if "select_comm" in facts.known:
         facts.effectless(facts.flag("select_comm"), "what is gathered in front of an operator is not kept")
     flag = facts.flag("recompute" if layers else "select")
-    facts.say("parallel.recompute", Choice((said,)), flag)
+    facts.say("parallel.recompute", Alternatives((said,)), flag)
 
 
 def _layers(facts: Facts) -> Any:

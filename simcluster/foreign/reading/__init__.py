@@ -1,16 +1,16 @@
 """Files of other tools as they are: flags, settings, references, shell scripts. None is executed."""
 
-from simcluster.foreign.reading.flag import Fate, Flag, Untranslated, plain
+from simcluster.foreign.reading.flag import Flag, TranslationStatus, Untranslated, one_line
 from simcluster.foreign.reading.settings_files import read_json, read_settings
 from simcluster.foreign.reading.shell import Script, find_launch, read_script
 
 __all__ = [
-    "Fate",
     "Flag",
     "Script",
+    "TranslationStatus",
     "Untranslated",
     "find_launch",
-    "plain",
+    "one_line",
     "read_json",
     "read_script",
     "read_settings",

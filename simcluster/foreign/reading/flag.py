@@ -27,10 +27,10 @@ class Flag:
     condition: str = ""
 
     def __str__(self) -> str:
-        return plain(self.text)
+        return one_line(self.text)
 
 
-class Fate(StrEnum):
+class TranslationStatus(StrEnum):
     """What becomes of a setting that is not in the scenario; ``facts`` tells which is meant for what."""
 
     UNSUPPORTED = "changes the result"
@@ -45,13 +45,13 @@ class Untranslated:
     """A setting that is not in the scenario, and what that means for the result."""
 
     flag: Flag
-    fate: Fate
+    fate: TranslationStatus
     reason: str = ""
 
     @property
     def changes_result(self) -> bool:
         """Whether the simulation is known to differ from what the file asks for."""
-        return self.fate is Fate.UNSUPPORTED
+        return self.fate is TranslationStatus.UNSUPPORTED
 
     def __str__(self) -> str:
         place = f"{self.flag.where}: " if self.flag.where else ""
@@ -59,7 +59,7 @@ class Untranslated:
         return f"{place}{self.flag}: {self.fate}{reason}"
 
 
-def plain(text: str, width: int = _WIDTH) -> str:
+def one_line(text: str, width: int = _WIDTH) -> str:
     """A text on one line without control characters, long ones cut: fit for a comment and a terminal."""
     line = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"

@@ -9,7 +9,7 @@ from typing import Any
 from simcluster.document import Document
 from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.reading.flag import Flag
-from simcluster.foreign.reading.yaml_references import followed
+from simcluster.foreign.reading.yaml_references import follow_references
 
 
 def read_settings(text: str, name: str) -> list[Flag]:
@@ -36,7 +36,7 @@ def read_json(text: str, name: str) -> list[Flag]:
 def _flag(document: Document, path: tuple[Any, ...], value: Any) -> Flag:
     name = ".".join(map(str, path))
     mark = document.mark(path)
-    found, missing = followed(document.data, path, value)
+    found, missing = follow_references(document.data, path, value)
     text = f"{name}: {_shown(value)}"
     return Flag(name, found, text, f"{mark.name}:{mark.line}", missing)
 

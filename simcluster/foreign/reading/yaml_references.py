@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from simcluster.foreign.reading.flag import plain
+from simcluster.foreign.reading.flag import one_line
 
 _NAME = re.compile(r"\$\{\s*([A-Za-z_][\w.]*):")
 _KEY = re.compile(r"\$\{(\.*)([A-Za-z_][\w.\-]*)\}")
@@ -66,7 +66,7 @@ RESOLVERS: Mapping[str, tuple[int | None, Callable[[Sequence[Number]], Number]]]
 """By name: how many numbers each takes (None: any, one at least), and what it makes of them."""
 
 
-def followed(data: Any, path: Path, value: Any) -> tuple[Any, str]:
+def follow_references(data: Any, path: Path, value: Any) -> tuple[Any, str]:
     """The value behind references, and, where there is none, what is to be said."""
     if value == "???":
         return None, "the file leaves this open"
@@ -102,7 +102,7 @@ class _Follower:
             return self._reference(path, text)
         inner = self._reference(path, text[start:end])
         if isinstance(inner, (Mapping, list)):
-            raise _Open(f"{plain(text[start:end])} is no single value")
+            raise _Open(f"{one_line(text[start:end])} is no single value")
         rest = self.value(path, text[end:]) if "${" in text[end:] else text[end:]
         return f"{text[:start]}{_written(inner)}{_written(rest)}"
 
@@ -116,17 +116,17 @@ class _Follower:
         if name == "oc.select" and 1 <= len(arguments) <= 2:
             return self._selected(path, arguments)
         if name not in RESOLVERS:
-            raise _Open(f"the file leaves open what {plain(text)} is")
+            raise _Open(f"the file leaves open what {one_line(text)} is")
         count, function = RESOLVERS[name]
         numbers = [self._number(path, each) for each in arguments]
         if not numbers or (count is not None and len(numbers) != count):
-            raise _Open(f"{plain(text)}: {name} takes {count or 'one or more'} numbers")
+            raise _Open(f"{one_line(text)}: {name} takes {count or 'one or more'} numbers")
         try:
             result = function(numbers)
         except OverflowError:
             result = math.inf
         if not math.isfinite(result) or abs(result) > _LARGEST:
-            raise _Open(f"{plain(text)} is too large for a size")
+            raise _Open(f"{one_line(text)} is too large for a size")
         return result
 
     def _number(self, path: Path, text: str) -> Number:
@@ -135,9 +135,9 @@ class _Follower:
             value = float(value) if re.search(r"[.eE]", value) else int(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             shown = "null" if value is None else str(value)
-            raise _Open(f"{plain(text.strip())} is no number: {plain(shown)}")
+            raise _Open(f"{one_line(text.strip())} is no number: {one_line(shown)}")
         if not math.isfinite(value) or abs(value) > _LARGEST:
-            raise _Open(f"{plain(text.strip())} is too large for a size")
+            raise _Open(f"{one_line(text.strip())} is too large for a size")
         return value
 
     def _of_key(self, path: Path, dots: int, key: str) -> Any:
@@ -175,7 +175,7 @@ def _closed(text: str, start: int) -> int:
         depth += (text.startswith("${", place)) - (text[place] == "}" and depth > 0)
         if depth == 0:
             return place + 1
-    raise _Open(f"{plain(text)}: a bracket is open")
+    raise _Open(f"{one_line(text)}: a bracket is open")
 
 
 def _split(text: str) -> list[str]:

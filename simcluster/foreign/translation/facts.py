@@ -25,13 +25,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simcluster.errors import Problem
-from simcluster.foreign.reading import Fate, Flag, Untranslated
-from simcluster.foreign.translation.unsupported_features import Beyond
-from simcluster.foreign.translation.user_overrides import given_for, path_of
+from simcluster.foreign.reading import Flag, TranslationStatus, Untranslated
+from simcluster.foreign.translation.unsupported_features import UnsupportedFeature
+from simcluster.foreign.translation.user_overrides import fact_path, user_value_for
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Alternatives:
     """Forms of one value, the truest first: the first that the scenario's schema accepts is written.
 
     ``lost`` says what is wrong with the result if that is not the first; None stands for leaving the key out.
@@ -63,7 +63,7 @@ class Facts:
     remarks: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     flags: list[Flag] = field(default_factory=list)
-    refused: list[Beyond] = field(default_factory=list)
+    refused: list[UnsupportedFeature] = field(default_factory=list)
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def say(self, name: str, value: Any, flag: Flag) -> None:
@@ -92,13 +92,13 @@ class Facts:
 
     def effectless(self, flag: Flag, reason: str = "") -> None:
         """Lists a setting that changes neither time nor memory."""
-        self.untranslated.append(Untranslated(flag, Fate.EFFECTLESS, reason))
+        self.untranslated.append(Untranslated(flag, TranslationStatus.EFFECTLESS, reason))
 
     def unsupported(self, flag: Flag, reason: str) -> None:
         """Tells first of a setting that changes the result; ``reason`` says what is simulated instead."""
-        self.untranslated.append(Untranslated(flag, Fate.UNSUPPORTED, reason))
+        self.untranslated.append(Untranslated(flag, TranslationStatus.UNSUPPORTED, reason))
 
-    def refuse(self, flag: Flag, beyond: Beyond) -> None:
+    def refuse(self, flag: Flag, beyond: UnsupportedFeature) -> None:
         """Refuses the file for what no scenario can say, once, at the first setting that asks for it."""
         if beyond in self.refused:
             self.absorb(flag)
@@ -108,7 +108,7 @@ class Facts:
 
     def profiled(self, flag: Flag) -> None:
         """Lists a setting about fusion, overlap or buckets, which a framework profile decides as a whole."""
-        self.untranslated.append(Untranslated(flag, Fate.PROFILE))
+        self.untranslated.append(Untranslated(flag, TranslationStatus.PROFILE))
 
     def unknown(self, flag: Flag) -> None:
         """Lists a setting nobody here has heard of."""
@@ -116,7 +116,7 @@ class Facts:
 
     def untold(self, flag: Flag, reason: str) -> None:
         """Lists a setting of which nothing is known but this."""
-        self.untranslated.append(Untranslated(flag, Fate.UNKNOWN, reason))
+        self.untranslated.append(Untranslated(flag, TranslationStatus.UNKNOWN, reason))
 
     def remark(self, text: str) -> None:
         """Something the user should know."""
@@ -130,9 +130,9 @@ class Facts:
 
     def leave_open(self, name: str, flag: Flag) -> None:
         """The file leaves open what fact ``name`` is: what ``--set`` gives counts, a mistake if nothing."""
-        found = given_for(name, self.settings)
+        found = user_value_for(name, self.settings)
         if found is None:
-            path = path_of(name)
+            path = fact_path(name)
             self.wrong(flag, flag.missing, f"--set {path}=... says it" if path else "")
             return
         self.absorb(flag)
@@ -142,7 +142,7 @@ class Facts:
 
     def absorb(self, flag: Flag) -> None:
         """Lists a setting that other values were worked out from."""
-        self.untranslated.append(Untranslated(flag, Fate.ABSORBED))
+        self.untranslated.append(Untranslated(flag, TranslationStatus.ABSORBED))
 
     def understand(self, flags: Iterable[Flag], meaning_of: Callable[[str], Meaning | None]) -> None:
         """Gives every setting its meaning; those without one are listed as unknown.
@@ -167,7 +167,9 @@ def without_effect(meaning: Meaning, flag: Flag) -> bool:
     """Whether a setting would only be listed, as one that changes nothing or that a profile decides."""
     trial = Facts()
     meaning(trial, flag)
-    harmless = all(each.fate in (Fate.EFFECTLESS, Fate.PROFILE) for each in trial.untranslated)
+    harmless = all(
+        each.fate in (TranslationStatus.EFFECTLESS, TranslationStatus.PROFILE) for each in trial.untranslated
+    )
     return harmless and not trial.known and not trial.problems
 
 

@@ -7,18 +7,18 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from simcluster.document import either
+from simcluster.document import choice_phrase
 from simcluster.errors import nearest
 from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation.facts import Choice, Facts, Meaning
-from simcluster.foreign.translation.unsupported_features import Beyond
+from simcluster.foreign.translation.facts import Alternatives, Facts, Meaning
+from simcluster.foreign.translation.unsupported_features import UnsupportedFeature
 
 _INTEGER = re.compile("[+-]?[0-9]{1,18}")
 
 Reader = Callable[[Facts, Flag], Any]
 
 
-def integer(facts: Facts, flag: Flag) -> int | None:
+def read_integer(facts: Facts, flag: Flag) -> int | None:
     """The integer a setting holds, given as a number or as text; a problem if it holds none."""
     value = _single(facts, flag)
     found = value
@@ -33,7 +33,7 @@ def integer(facts: Facts, flag: Flag) -> int | None:
     return None
 
 
-def number(facts: Facts, flag: Flag) -> float | None:
+def read_number(facts: Facts, flag: Flag) -> float | None:
     """The finite number a setting holds; a problem if it holds none."""
     value = _single(facts, flag)
     found = _float(value) if isinstance(value, str) else value
@@ -44,7 +44,7 @@ def number(facts: Facts, flag: Flag) -> float | None:
     return None
 
 
-def boolean(facts: Facts, flag: Flag) -> bool | None:
+def read_boolean(facts: Facts, flag: Flag) -> bool | None:
     """Whether a switch is on: present on a command line, or true or false."""
     value = _single(facts, flag)
     if isinstance(value, str) and value.lower() in ("true", "false"):
@@ -56,7 +56,7 @@ def boolean(facts: Facts, flag: Flag) -> bool | None:
     return None
 
 
-def word(facts: Facts, flag: Flag) -> str | None:
+def read_word(facts: Facts, flag: Flag) -> str | None:
     """The text a setting holds."""
     value = _single(facts, flag)
     if isinstance(value, str):
@@ -66,7 +66,7 @@ def word(facts: Facts, flag: Flag) -> str | None:
     return None
 
 
-def states(name: str, read: Reader = integer) -> Meaning:
+def states_value(name: str, read: Reader = read_integer) -> Meaning:
     """The value itself is the fact; null says nothing."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
@@ -81,7 +81,7 @@ def switch(name: str, on: Any = True, off: Any = None) -> Meaning:
     """A switch: ``on`` is the fact if it is set, ``off`` (None: nothing is said) if it is not."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
-        value = boolean(facts, flag)
+        value = read_boolean(facts, flag)
         found = on if value else off
         if value is None:
             return
@@ -100,7 +100,7 @@ def selects(name: str, options: Mapping[str, Any], lost: str = "") -> Meaning:
     """
 
     def meaning(facts: Facts, flag: Flag) -> None:
-        value = word(facts, flag)
+        value = read_word(facts, flag)
         if value is None:
             return
         if value.lower() in options:
@@ -108,7 +108,7 @@ def selects(name: str, options: Mapping[str, Any], lost: str = "") -> Meaning:
         elif lost:
             facts.unsupported(flag, lost)
         else:
-            facts.wrong(flag, f"expected {either(options)}", nearest(value, options))
+            facts.wrong(flag, f"expected {choice_phrase(options)}", nearest(value, options))
 
     return unless_open(name, meaning)
 
@@ -117,7 +117,7 @@ OFF: Collection[Any] = (None, False, 0, 1, "0", "1")
 """Values that leave most settings without an effect."""
 
 
-def lost(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
+def not_expressible(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
     """What changes the result and cannot be said; the values ``unless`` leave everything as it is."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
@@ -129,7 +129,9 @@ def lost(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
     return meaning
 
 
-def refused(beyond: Beyond, *, unless: Collection[Any] = (None, False, 0, "0")) -> Meaning:
+def refuses_setting(
+    beyond: UnsupportedFeature, *, unless: Collection[Any] = (None, False, 0, "0")
+) -> Meaning:
     """What no scenario can say, unless its value is one of those that switch it off."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
@@ -151,28 +153,28 @@ def _among(flag: Flag, values: Collection[Any]) -> bool:
     return any(value is other or (type(value) is type(other) and value == other) for other in values)
 
 
-def chooses(name: str, choice: Choice) -> Meaning:
+def chooses_form(name: str, choice: Alternatives) -> Meaning:
     """A switch whose fact may be said in several ways."""
     return switch(name, choice)
 
 
-def effectless(facts: Facts, flag: Flag) -> None:
+def has_no_effect(facts: Facts, flag: Flag) -> None:
     """What changes neither time nor memory: names, paths, logging, seeds, the course of the loss."""
     facts.effectless(flag)
 
 
-def clip(facts: Facts, flag: Flag) -> None:
+def reads_clip(facts: Facts, flag: Flag) -> None:
     """The bound on the gradient norm; zero is none."""
-    value = number(facts, flag)
+    value = read_number(facts, flag)
     if value:
         facts.say("training.optimizer.clip", value, flag)
     elif value is not None:
         facts.effectless(flag, "off")
 
 
-def fraction(facts: Facts, flag: Flag) -> None:
+def reads_rotary_fraction(facts: Facts, flag: Flag) -> None:
     """The share of a head's dims that is rotated; all of them is what happens anyway."""
-    value = number(facts, flag)
+    value = read_number(facts, flag)
     if value is not None and value < 1:
         facts.say("model.rotary_fraction", value, flag)
     elif value is not None:
@@ -182,7 +184,7 @@ def fraction(facts: Facts, flag: Flag) -> None:
 _WINDOW = re.compile(r"\s*[(\[]?\s*(-?[0-9]{1,18})\s*,\s*(-?[0-9]{1,18})\s*[)\]]?\s*")
 
 
-def window(facts: Facts, flag: Flag) -> None:
+def reads_window(facts: Facts, flag: Flag) -> None:
     """Tokens before and behind a token that it sees, as Transformer Engine has it: ``4096, 0``; -1 is all."""
     value = flag.value
     text = ",".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
@@ -198,16 +200,16 @@ def window(facts: Facts, flag: Flag) -> None:
         facts.say("model.window", int(found[1]) + 1, flag)  # itself, too
 
 
-def embedding_dropout(facts: Facts, flag: Flag) -> None:
+def reads_embedding_dropout(facts: Facts, flag: Flag) -> None:
     """The rate of dropout behind the embedding; zero is none."""
-    value = number(facts, flag)
+    value = read_number(facts, flag)
     if value:
         facts.say("model.embedding_dropout", value, flag)
     elif value is not None:
         facts.effectless(flag, "off")
 
 
-def together(*meanings: Meaning) -> Meaning:
+def combined_meanings(*meanings: Meaning) -> Meaning:
     """Several meanings of one setting."""
 
     def meaning(facts: Facts, flag: Flag) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation.facts import Choice, Facts
+from simcluster.foreign.translation.facts import Alternatives, Facts
 from simcluster.plan import FrameworkSpec
 
 AGREEING: Mapping[str, tuple[str, object, object]] = {
@@ -22,7 +22,7 @@ AGREEING: Mapping[str, tuple[str, object, object]] = {
 """What a profile says about a flag: (key path in the profile, value when on, value when off)."""
 
 
-def of_profile(facts: Facts, flag: Flag) -> None:
+def decided_by_profile(facts: Facts, flag: Flag) -> None:
     """A flag that a framework profile decides: nothing to say if the profile does what the flag asks for."""
     name = flag.name.lstrip("-").replace("-", "_").rpartition(".")[2]
     if name in AGREEING:
@@ -45,12 +45,12 @@ def profile_says(facts: Facts, path: str) -> object:
     return found
 
 
-def say_framework(facts: Facts, profile: str, because: str) -> None:
+def state_profile(facts: Facts, profile: str, because: str) -> None:
     """States the profile, if it is in the catalog."""
     if profile in FrameworkSpec.entries():
         facts.default("framework", profile, because)
     else:
         lost = "the profile 'ideal' is simulated: no overhead, everything overlaps that can"
         facts.default(
-            "framework", Choice((profile, "ideal"), lost), f"framework profile {profile}, {because}"
+            "framework", Alternatives((profile, "ideal"), lost), f"framework profile {profile}, {because}"
         )

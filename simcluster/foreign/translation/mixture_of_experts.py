@@ -16,12 +16,12 @@ from typing import Any
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation.facts import Facts, Meaning
 from simcluster.foreign.translation.flag_readers import (
-    effectless,
-    integer,
-    lost,
-    number,
+    has_no_effect,
+    not_expressible,
+    read_integer,
+    read_number,
     selects,
-    states,
+    states_value,
     switch,
 )
 
@@ -29,73 +29,73 @@ _SCORES = {"softmax": "softmax", "sigmoid": "sigmoid"}
 _BALANCED = "every expert gets equally many tokens"
 
 MEGATRON: Mapping[str, Meaning] = {
-    "num_experts": states("experts"),
-    "num_moe_experts": states("experts"),
-    "expert_model_parallel_size": states("expert"),
-    "expert_tensor_parallel_size": states("expert_tensor"),
-    "moe_router_topk": states("experts_chosen"),
-    "moe_ffn_hidden_size": states("experts_ffn"),
-    "moe_shared_expert_intermediate_size": states("experts_shared"),
+    "num_experts": states_value("experts"),
+    "num_moe_experts": states_value("experts"),
+    "expert_model_parallel_size": states_value("expert"),
+    "expert_tensor_parallel_size": states_value("expert_tensor"),
+    "moe_router_topk": states_value("experts_chosen"),
+    "moe_ffn_hidden_size": states_value("experts_ffn"),
+    "moe_shared_expert_intermediate_size": states_value("experts_shared"),
     "moe_layer_freq": lambda facts, flag: _frequency(facts, flag),
     "moe_router_score_function": selects("experts_score", _SCORES, "softmax is simulated"),
     "moe_router_pre_softmax": switch("experts_softmax_first"),
-    "moe_router_topk_scaling_factor": states("experts_scale", number),
-    "moe_router_num_groups": states("experts_groups"),
-    "moe_router_group_topk": states("experts_kept_groups"),
-    "n_shared_experts": states("experts_shared_count"),
-    "first_k_dense_replace": states("experts_dense_layers"),
-    "moe_intermediate_size": states("experts_ffn"),
+    "moe_router_topk_scaling_factor": states_value("experts_scale", read_number),
+    "moe_router_num_groups": states_value("experts_groups"),
+    "moe_router_group_topk": states_value("experts_kept_groups"),
+    "n_shared_experts": states_value("experts_shared_count"),
+    "first_k_dense_replace": states_value("experts_dense_layers"),
+    "moe_intermediate_size": states_value("experts_ffn"),
     "norm_topk_prob": switch("experts_normalised", True, False),
-    "routed_scaling_factor": states("experts_scale", number),
-    "n_group": states("experts_groups"),
-    "topk_group": states("experts_kept_groups"),
+    "routed_scaling_factor": states_value("experts_scale", read_number),
+    "n_group": states_value("experts_groups"),
+    "topk_group": states_value("experts_kept_groups"),
     "multi_head_latent_attention": switch("latent"),
-    "qk_nope_head_dim": states("latent_nope_dim"),
-    "qk_rope_head_dim": states("latent_rope_dim"),
-    "moe_layer_recompute": lost("layers of experts keep what the other arguments say"),
-    "moe_pad_expert_input_to_capacity": lost("experts compute the tokens that they get"),
-    "moe_token_drop_policy": effectless,
+    "qk_nope_head_dim": states_value("latent_nope_dim"),
+    "qk_rope_head_dim": states_value("latent_rope_dim"),
+    "moe_layer_recompute": not_expressible("layers of experts keep what the other arguments say"),
+    "moe_pad_expert_input_to_capacity": not_expressible("experts compute the tokens that they get"),
+    "moe_token_drop_policy": has_no_effect,
     "moe_router_enable_expert_bias": switch("experts_steered"),
-    "moe_expert_capacity_factor": states("experts_capacity", number),
+    "moe_expert_capacity_factor": states_value("experts_capacity", read_number),
     "moe_router_load_balancing_type": lambda facts, flag: facts.effectless(flag, _BALANCED),
     "moe_router_force_load_balancing": lambda facts, flag: facts.effectless(flag, _BALANCED),
     "moe_token_dispatcher_type": lambda facts, flag: _dispatcher(facts, flag),
-    "moe_use_upcycling": effectless,
-    "moe_extended_tp": lost("experts are split as everything else is over tensor ranks"),
+    "moe_use_upcycling": has_no_effect,
+    "moe_extended_tp": not_expressible("experts are split as everything else is over tensor ranks"),
     "multi_latent_attention": switch("latent"),
     "q_lora_rank": lambda facts, flag: _rank(facts, flag),
-    "kv_lora_rank": states("latent_kv_rank"),
-    "qk_head_dim": states("latent_nope_dim"),
-    "qk_pos_emb_head_dim": states("latent_rope_dim"),
-    "v_head_dim": states("latent_value_dim"),
+    "kv_lora_rank": states_value("latent_kv_rank"),
+    "qk_head_dim": states_value("latent_nope_dim"),
+    "qk_pos_emb_head_dim": states_value("latent_rope_dim"),
+    "v_head_dim": states_value("latent_value_dim"),
 }
 """Megatron's arguments, without dashes."""
 
 DEEPSEEK: Mapping[str, Meaning] = {
-    "n_routed_experts": states("experts"),
-    "num_experts": states("experts"),
-    "num_local_experts": states("experts"),
-    "num_experts_per_tok": states("experts_chosen"),
-    "moe_intermediate_size": states("experts_ffn"),
-    "n_shared_experts": states("experts_shared_count"),
-    "first_k_dense_replace": states("experts_dense_layers"),
+    "n_routed_experts": states_value("experts"),
+    "num_experts": states_value("experts"),
+    "num_local_experts": states_value("experts"),
+    "num_experts_per_tok": states_value("experts_chosen"),
+    "moe_intermediate_size": states_value("experts_ffn"),
+    "n_shared_experts": states_value("experts_shared_count"),
+    "first_k_dense_replace": states_value("experts_dense_layers"),
     "scoring_func": selects("experts_score", _SCORES, "softmax is simulated"),
     "norm_topk_prob": switch("experts_normalised", True, False),
-    "routed_scaling_factor": states("experts_scale", number),
-    "n_group": states("experts_groups"),
-    "topk_group": states("experts_kept_groups"),
+    "routed_scaling_factor": states_value("experts_scale", read_number),
+    "n_group": states_value("experts_groups"),
+    "topk_group": states_value("experts_kept_groups"),
     "topk_method": lambda facts, flag: _method(facts, flag),
     "multi_latent_attention": switch("latent"),
     "q_lora_rank": lambda facts, flag: _rank(facts, flag),
-    "kv_lora_rank": states("latent_kv_rank"),
-    "qk_nope_head_dim": states("latent_nope_dim"),
-    "qk_rope_head_dim": states("latent_rope_dim"),
-    "v_head_dim": states("latent_value_dim"),
+    "kv_lora_rank": states_value("latent_kv_rank"),
+    "qk_nope_head_dim": states_value("latent_nope_dim"),
+    "qk_rope_head_dim": states_value("latent_rope_dim"),
+    "v_head_dim": states_value("latent_value_dim"),
 }
 """Keys of a model's ``config.json``, as MindFormers has them too."""
 
 
-def mixture(facts: Facts, *, chosen: int, groups_best: bool) -> None:
+def state_mixture(facts: Facts, *, chosen: int, groups_best: bool) -> None:
     """States the sections of experts and of latent attention where the file has them.
 
     ``chosen``: experts of a token if it does not say how many. ``groups_best``: whether a group of experts
@@ -226,7 +226,7 @@ def _rank(facts: Facts, flag: Flag) -> None:
     if flag.value in (None, "None", "null"):
         facts.effectless(flag, "queries come from the hidden state")
         return
-    value = integer(facts, flag)
+    value = read_integer(facts, flag)
     if value is not None:
         facts.say("latent_q_rank", value, flag)
 

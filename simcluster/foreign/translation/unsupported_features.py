@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Beyond:
+class UnsupportedFeature:
     """A kind of model or program that scenarios lack; ``instead`` is what would be simulated without it."""
 
     feature: str
@@ -27,12 +27,14 @@ class Beyond:
         return f"for {self.instead} all the same, import a copy of the file without {self.feature}"
 
 
-LINEAR_ATTENTION = Beyond(
+LINEAR_ATTENTION = UnsupportedFeature(
     "linear attention (Gated DeltaNet, lightning attention)", "softmax attention in every layer"
 )
-STATE_SPACE = Beyond("state-space layers (Mamba)", "attention in every layer")
-RECURRENT = Beyond("recurrent layers (Griffin, RWKV)", "attention in every layer")
-SPARSE_ATTENTION = Beyond("sparse attention (DSA, NSA, MoBA)", "attention to every token")
-ADAPTERS = Beyond("adapters (LoRA) beside frozen weights", "training of all weights")
-REINFORCEMENT = Beyond("reinforcement learning (generation and training in turns)", "plain training")
-EVALUATION = Beyond("an evaluation (forward passes over a data set)", "training")
+STATE_SPACE = UnsupportedFeature("state-space layers (Mamba)", "attention in every layer")
+RECURRENT = UnsupportedFeature("recurrent layers (Griffin, RWKV)", "attention in every layer")
+SPARSE_ATTENTION = UnsupportedFeature("sparse attention (DSA, NSA, MoBA)", "attention to every token")
+ADAPTERS = UnsupportedFeature("adapters (LoRA) beside frozen weights", "training of all weights")
+REINFORCEMENT = UnsupportedFeature(
+    "reinforcement learning (generation and training in turns)", "plain training"
+)
+EVALUATION = UnsupportedFeature("an evaluation (forward passes over a data set)", "training")

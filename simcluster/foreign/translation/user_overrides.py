@@ -46,19 +46,19 @@ _SECTIONS: Mapping[str, str] = {
 """Beginnings of the names of facts that are worked into a section, and its key path."""
 
 
-def path_of(name: str) -> str:
+def fact_path(name: str) -> str:
     """The key path of a scenario that says what the fact called ``name`` says; empty if there is none."""
     if "." in name or name == "framework":
         return name
     return _WORDS.get(name) or next((path for begin, path in _SECTIONS.items() if name.startswith(begin)), "")
 
 
-def given_for(name: str, settings: Mapping[str, str]) -> tuple[str, Any] | None:
+def user_value_for(name: str, settings: Mapping[str, str]) -> tuple[str, Any] | None:
     """What ``--set`` gives in the place of a fact: (the option, the value or None where it gives a section).
 
     None if it gives nothing of the kind.
     """
-    path = path_of(name)
+    path = fact_path(name)
     for known, text in settings.items() if path else ():
         if known == path and path not in _SECTIONS.values():
             data = Document.parse("{}", "--set").with_value(path, text).data

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from simcluster.model.graph import Array, Region, Zigzag, positions
+from simcluster.model.graph import Array, Region, Zigzag, token_positions
 
 LABELS = ("batch", "heads", "group", "seq", "keys")
 """The dims of scores: key-value heads, and the query heads that each of them serves."""
@@ -43,13 +43,13 @@ class Scores:
         """The scores with their penalties, -inf where a query does not see a key."""
         rows, columns = scores.shape[-2:]
         distance = np.subtract.outer(
-            positions(self.order, region.start("seq"), rows),
-            positions(self.order, region.start("keys"), columns),
+            token_positions(self.order, region.start("seq"), rows),
+            token_positions(self.order, region.start("keys"), columns),
         )
         if self.alibi is not None:
             heads, group = scores.shape[1:3]
             first, part = region.start("heads"), region.start("group")
-            table = np.array(slopes(self.alibi[0] * self.alibi[1])).reshape(self.alibi)
+            table = np.array(alibi_slopes(self.alibi[0] * self.alibi[1])).reshape(self.alibi)
             # Padding may lie beyond the last head.
             rows = np.minimum(first + np.arange(heads), self.alibi[0] - 1)
             columns = np.minimum(part + np.arange(group), self.alibi[1] - 1)
@@ -64,7 +64,7 @@ class Scores:
 
 
 @cache
-def slopes(heads: int) -> tuple[float, ...]:
+def alibi_slopes(heads: int) -> tuple[float, ...]:
     """ALiBi's slope of every head: powers of ``2^(-8/n)``, n the largest power of two in ``heads``.
 
     The heads beyond n get every second slope of 2n heads, as in the paper's code (BLOOM has 112 heads).

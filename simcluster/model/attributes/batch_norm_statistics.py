@@ -11,7 +11,7 @@ CHANNELS = ("channels",)
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class StatisticsGroups:
     """Who shares a mean and a variance.
 
     Every ``group`` samples of the batch, or all of them where it is 0 (synchronised); ``count`` are the
@@ -22,7 +22,7 @@ class Statistics:
     group: int = 0
     eps: float = 1e-5
 
-    def parted(self, ways: int) -> Statistics:
+    def parted(self, ways: int) -> StatisticsGroups:
         """Those of groups that are so many times smaller; ValueError if samples do not divide."""
         if self.group % ways:
             raise ValueError(

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from simcluster.document import Refused
 from simcluster.errors import PlanError, nearest
-from simcluster.model.families.single_block import OnePiece
-from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, Operator, TensorType, misfit
+from simcluster.model.families.single_block import SingleBlockModel
+from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, Operator, TensorType, operand_problem
 from simcluster.registry import kinds
 from simcluster.work import DType
 
@@ -126,7 +126,7 @@ class GraphWriter:
         if entry.name in self.known:
             raise entry.refused("something else is called so already", "name")
         inputs = self.kinds(entry)
-        fitting(entry, operator, inputs)
+        check_operand_types(entry, operator, inputs)
         outputs = self.build.adds(entry.name, operator, *(self.known[name] for name in entry.inputs))
         self.called(entry.name, outputs)
         return outputs
@@ -138,14 +138,14 @@ class GraphWriter:
             self.known[name] = outputs[0]
 
 
-def fitting(entry: Entry, operator: Operator, inputs: Sequence[TensorType]) -> None:
+def check_operand_types(entry: Entry, operator: Operator, inputs: Sequence[TensorType]) -> None:
     """Refused, with both sizes, if an operator does not fit tensors of these types."""
-    if told := misfit(operator, entry.inputs, inputs):
+    if told := operand_problem(operator, entry.inputs, inputs):
         raise entry.refused(told, "inputs")
 
 
 @dataclass(frozen=True)
-class WrittenGraph(OnePiece):
+class WrittenGraph(SingleBlockModel):
     """A model as somebody wrote it: feeds (name, shape, bound of ids), parameters (name, shape), operators.
 
     A shape may hold the words ``batch`` and ``seq``.
@@ -211,10 +211,10 @@ class WrittenGraph(OnePiece):
         writer = GraphWriter.of(build)
         for entry in self.entries:
             writer.write(entry, written_operator(entry, 1 / num_tokens))
-        return build.block(outputs={}, loss=scalar(writer, self.loss))
+        return build.block(outputs={}, loss=check_scalar_loss(writer, self.loss))
 
 
-def scalar(writer: GraphWriter, loss: str) -> str:
+def check_scalar_loss(writer: GraphWriter, loss: str) -> str:
     """The value that is minimised; Refused if nothing is called so, or it is no scalar."""
     if loss not in writer.known:
         raise Refused(f"nothing is called '{loss}'", path="loss", hint=nearest(loss, writer.known))

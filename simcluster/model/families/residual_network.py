@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from simcluster.model.attributes import PICTURE, Statistics, Windows
+from simcluster.model.attributes import PICTURE, StatisticsGroups, Windows
 from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.layers import linear
 from simcluster.model.model import Model
@@ -195,7 +195,7 @@ class _Writer:
         x = self.build.add(name, Conv2d(windows), x, weight)
         height, width = self.edges(x)
         group = 0 if self.model.statistics == "synchronised" else batch
-        statistics = Statistics(batch * height * width, group)
+        statistics = StatisticsGroups(batch * height * width, group)
         parts = [self.build.parameter(f"{name}.norm.{part}", (filters,)) for part in ("weight", "bias")]
         x, *made = self.build.adds(f"{name}.norm", BatchNorm(statistics), x, *parts)
         shape = self.build.values[made[0]].type.shape

@@ -9,7 +9,7 @@ from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
 
 
-class OnePiece(Model):
+class SingleBlockModel(Model):
     """A model of one block that pipeline stages do not share, with sizes that nothing changes."""
 
     __slots__ = ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from simcluster.model.graph import Block, Graph, Instance, TensorType
-from simcluster.model.layers import GATED, DecoderBlock, Dimensions, Generation, Past
+from simcluster.model.layers import GATED, DecoderBlock, Dimensions, Generation, LayerCaches
 from simcluster.model.model import Model
 from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
@@ -188,7 +188,7 @@ class Transformer(Dimensions, Model):
             prefix = generation.prefix(token)
 
             def write(name: str, prefix: str = prefix, token: int = token) -> DecoderBlock:
-                return DecoderBlock(f"{prefix}{name}", self.still, dtype, past=Past(generation, token))
+                return DecoderBlock(f"{prefix}{name}", self.still, dtype, past=LayerCaches(generation, token))
 
             made = [write("embedding").embedding(ids), write("layer").layer(hidden)]
             made.append(write("head").next_token(hidden, known))

@@ -1,9 +1,9 @@
 """The graph of a model: operators, values, blocks and their instances, before any parallelism."""
 
 from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.graph import LAYERS, Block, Graph, Instance, Node, Part, Phase, Role, Value
-from simcluster.model.graph.memory_place import ANY_TIME, Place, Relocation, legs
-from simcluster.model.graph.operand_check import misfit
+from simcluster.model.graph.graph import LAYERS, Block, Graph, Instance, Node, Phase, Role, TensorSlice, Value
+from simcluster.model.graph.memory_place import ANY_TIME, MemoryPlace, Relocation, relocations_between
+from simcluster.model.graph.operand_check import operand_problem
 from simcluster.model.graph.operator import (
     ONE,
     UNIT,
@@ -18,7 +18,7 @@ from simcluster.model.graph.operator import (
     memory_bound,
     unit_dims,
 )
-from simcluster.model.graph.zigzag_order import Zigzag, positions
+from simcluster.model.graph.zigzag_order import Zigzag, token_positions
 
 __all__ = [
     "ANY_TIME",
@@ -32,22 +32,22 @@ __all__ = [
     "Gradient",
     "Graph",
     "Instance",
+    "MemoryPlace",
     "Node",
     "Operator",
-    "Part",
     "Phase",
-    "Place",
     "Ragged",
     "Region",
     "Relocation",
     "Role",
     "Tape",
+    "TensorSlice",
     "TensorType",
     "Value",
     "Zigzag",
-    "legs",
     "memory_bound",
-    "misfit",
-    "positions",
+    "operand_problem",
+    "relocations_between",
+    "token_positions",
     "unit_dims",
 ]

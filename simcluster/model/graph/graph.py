@@ -15,7 +15,7 @@ import numpy as np
 
 from simcluster.document import matches
 from simcluster.layout import Layout, Movement, Strategy
-from simcluster.model.graph.memory_place import Place, Relocation
+from simcluster.model.graph.memory_place import MemoryPlace, Relocation
 from simcluster.model.graph.operator import Array, Operator, TensorType
 
 LAYERS = "{,*.}layers.*"
@@ -67,7 +67,7 @@ class Role(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TensorSlice:
     """Which of ``count`` equal parts of a longer tensor, cut along ``dim``, a tensor is."""
 
     dim: int
@@ -99,8 +99,8 @@ class Value:
     layout: Layout | None = None
     copy_of: str = ""
     below: int = 0
-    part: Part | None = None
-    place: Place = Place.DEVICE
+    part: TensorSlice | None = None
+    place: MemoryPlace = MemoryPlace.DEVICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Node:
     kernel: str = ""
     why: str = ""
     piece: str = ""
-    place: Place = Place.DEVICE
+    place: MemoryPlace = MemoryPlace.DEVICE
     chunked: str = ""
 
     @property

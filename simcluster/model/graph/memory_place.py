@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 
-class Place(enum.StrEnum):
+class MemoryPlace(enum.StrEnum):
     """A memory that values lie in; those of a host are shared by its devices."""
 
     DEVICE = "device"
@@ -28,31 +28,31 @@ class Relocation:
     ``ahead + 1`` before that, of those for which something is brought, is done with what it used.
     """
 
-    source: Place
-    target: Place
+    source: MemoryPlace
+    target: MemoryPlace
     at_most: float = math.inf
     ahead: int = 1
 
     def __post_init__(self) -> None:
-        if Place.HOST not in (self.source, self.target) or self.source is self.target:
+        if MemoryPlace.HOST not in (self.source, self.target) or self.source is self.target:
             raise ValueError(f"no copy leads straight from {self.source} to {self.target}")
 
     def __str__(self) -> str:
         return f"{self.source} to {self.target}"
 
 
-def legs(
-    source: Place, target: Place, disk: float = math.inf, bus: float = math.inf, ahead: int = 1
+def relocations_between(
+    source: MemoryPlace, target: MemoryPlace, disk: float = math.inf, bus: float = math.inf, ahead: int = 1
 ) -> list[Relocation]:
     """The relocations from one place to another, in order; none if they are one.
 
     ``disk`` and ``bus`` are the bytes/s asked for at most of the disks and of what leads to the device.
     """
-    order = list(Place)
+    order = list(MemoryPlace)
     first, last = order.index(source), order.index(target)
     step = 1 if last > first else -1
     found = []
     for at in range(first, last, step):
         one, other = order[at], order[at + step]
-        found.append(Relocation(one, other, disk if Place.DISK in (one, other) else bus, ahead))
+        found.append(Relocation(one, other, disk if MemoryPlace.DISK in (one, other) else bus, ahead))
     return found

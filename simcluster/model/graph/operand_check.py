@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from simcluster.model.graph.operator import Operator, TensorType
 
 
-def misfit(operator: Operator, names: Sequence[str], inputs: Sequence[TensorType]) -> str:
+def operand_problem(operator: Operator, names: Sequence[str], inputs: Sequence[TensorType]) -> str:
     """Why an operator does not fit inputs of these types, which are called so; nothing if it does."""
     dims = operator.dims()
     if len(dims.inputs) != len(inputs):

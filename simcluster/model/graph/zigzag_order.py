@@ -39,6 +39,6 @@ def _positions(order: Zigzag) -> NDArray[np.int64]:
     return np.asarray(np.add.outer(starts, np.arange(chunk)).reshape(-1))
 
 
-def positions(order: Zigzag | None, start: int, count: int) -> NDArray[np.int64]:
+def token_positions(order: Zigzag | None, start: int, count: int) -> NDArray[np.int64]:
     """The same; tokens lie as they stand without an order."""
     return start + np.arange(count) if order is None else order.positions(start, count)

@@ -2,8 +2,8 @@
 
 from simcluster.model.layers.decoder_block import DecoderBlock
 from simcluster.model.layers.decoder_dimensions import Dimensions
-from simcluster.model.layers.generation import Generation, Past
-from simcluster.model.layers.latent_attention import Latent
+from simcluster.model.layers.generation import Generation, LayerCaches
+from simcluster.model.layers.latent_attention import LatentAttention
 from simcluster.model.layers.mixture_of_experts import Experts
 from simcluster.model.layers.transformer_layers import (
     GATED,
@@ -25,8 +25,8 @@ __all__ = [
     "Dimensions",
     "Experts",
     "Generation",
-    "Latent",
+    "LatentAttention",
+    "LayerCaches",
     "Layers",
-    "Past",
     "linear",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from simcluster.model.graph import Block, BlockBuilder, TensorType
 from simcluster.model.layers.decoder_dimensions import Dimensions
-from simcluster.model.layers.generation import Past
+from simcluster.model.layers.generation import LayerCaches
 from simcluster.model.layers.transformer_layers import (
     FFN,
     GATED,
@@ -16,7 +16,7 @@ from simcluster.model.layers.transformer_layers import (
     LOGITS,
     PLAIN,
     QUERY,
-    Attending,
+    AttentionForm,
     linear,
 )
 from simcluster.model.operators import (
@@ -50,7 +50,7 @@ class DecoderBlock:
     dims: Dimensions
     dtype: DType
     mixed: bool = False
-    past: Past | None = None
+    past: LayerCaches | None = None
     build: BlockBuilder = field(init=False)
 
     def __post_init__(self) -> None:
@@ -169,7 +169,7 @@ class DecoderBlock:
             found = self.past.attend(self.build, "attention.core", batch, q, k, v, dims.rule, dims.scale)
             if found is not None:
                 return found
-        core = Attending(dims.rule, dims.scale, dims.attention_dropout, dims.flash, own_values=own)
+        core = AttentionForm(dims.rule, dims.scale, dims.attention_dropout, dims.flash, own_values=own)
         return core.write(self.build, "attention.core", q, k, v)
 
     def _mlp(self, x: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcluster.model.attributes import Scores
-from simcluster.model.layers.latent_attention import Latent
+from simcluster.model.layers.latent_attention import LatentAttention
 from simcluster.model.layers.mixture_of_experts import Experts
 from simcluster.work import DType
 
@@ -48,7 +48,7 @@ class Dimensions:
     embedding_dropout: float = 0.0
     attention_dropout: float = 0.0
     experts: Experts | None = None
-    latent: Latent | None = None
+    latent: LatentAttention | None = None
     flash: bool = True
     logits: DType | None = None
 

@@ -53,7 +53,7 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class LayerCaches:
     """The caches of a layer in the pass that makes one ``token``."""
 
     generation: Generation

@@ -18,7 +18,7 @@ Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Latent:
+class LatentAttention:
     """Sizes of latent attention, named as in the scenario's model section.
 
     ``q_rank`` and ``kv_rank``: the short vectors of queries (0: queries come from the hidden state), and of
@@ -37,7 +37,7 @@ class Latent:
         """Elements of a head of queries and keys."""
         return self.nope_dim + self.rope_dim
 
-    def shrunk(self, ways: ShardCounts) -> Latent:
+    def shrunk(self, ways: ShardCounts) -> LatentAttention:
         """Small sizes that stay different and divide as these do."""
         return replace(
             self,

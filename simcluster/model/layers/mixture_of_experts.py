@@ -18,16 +18,16 @@ from simcluster.model.operators import (
     Add,
     Combine,
     Dispatch,
-    Filled,
+    ExpertSlots,
     Gate,
     Matmul,
     Reshape,
     Route,
-    Seats,
-    SeatWeights,
-    Weighed,
-    seats,
-    tokens,
+    RouterWeighted,
+    SlotFill,
+    SlotWeights,
+    slot_dims,
+    token_dims,
 )
 from simcluster.model.shard_counts import ShardCounts
 
@@ -113,7 +113,7 @@ class Experts:
         """The operators between norm and residual connection, x [batch, seq, hidden] to the same."""
         whole, in_slices = build.values[x].type.shape, self.slices > 1
         capacity = self.capacity(whole[1] // self.slices)
-        names = (*tokens(in_slices=in_slices), "hidden")
+        names = (*token_dims(in_slices=in_slices), "hidden")
         shape = (whole[0], self.slices, whole[1] // self.slices, whole[2]) if in_slices else whole
         rows = build.add("mlp.slices", Reshape(HIDDEN, whole, names, shape), x) if in_slices else x
         router = build.parameter("mlp.router.weight", (hidden, self.count))
@@ -121,11 +121,11 @@ class Experts:
         scores = build.add("mlp.router", scored, rows, router)
         steering = [build.parameter("mlp.route.bias", (self.count,))] if self.steered else []
         weights, ids = build.adds("mlp.route", self.route, scores, *steering)
-        seating = build.add("mlp.seats", Seats(self.count, capacity, in_slices), ids)
+        seating = build.add("mlp.seats", ExpertSlots(self.count, capacity, in_slices), ids)
         drops = self.capacity_factor is not None
-        filled = Filled.ALL if drops and self.padded else Filled.SOME if drops else Filled.MORE
+        filled = SlotFill.ALL if drops and self.padded else SlotFill.SOME if drops else SlotFill.MORE
         seated = build.add("mlp.dispatch", Dispatch(self.count, capacity, filled, in_slices), rows, seating)
-        weighing = SeatWeights(self.count, capacity, filled, in_slices)
+        weighing = SlotWeights(self.count, capacity, filled, in_slices)
         weighed = build.add("mlp.weights", weighing, weights, seating)
         # Here what all tokens use is computed while the others travel.
         beside = self._shared(build, x, hidden, activation) if self.shared else None
@@ -137,7 +137,7 @@ class Experts:
     def _experts(self, build: BlockBuilder, x: str, weights: str, hidden: int, activation: str) -> str:
         """What every expert makes of the tokens in its places, times their weights."""
         up, down = ("experts", "hidden", "ffn"), ("experts", "ffn", "hidden")
-        places = seats(in_slices=self.slices > 1)
+        places = slot_dims(in_slices=self.slices > 1)
         seated, inner = (*places, "hidden"), (*places, "ffn")
         parts = ("gate", "up") if activation in GATED else ("up",)
         shape = (self.count, hidden, self.ffn)
@@ -146,7 +146,7 @@ class Experts:
         made = build.adds("mlp.experts.up", product, x, *rising)
         function = (GATED if activation in GATED else PLAIN)[activation](inner)
         assert isinstance(function, (Activation, Gate))
-        y = build.add("mlp.experts.activation", Weighed(function, places), *made, weights)
+        y = build.add("mlp.experts.activation", RouterWeighted(function, places), *made, weights)
         falling = build.parameter("mlp.experts.down.weight", (self.count, self.ffn, hidden))
         return build.add("mlp.experts.down", Matmul(inner, (down,), (seated,)), y, falling)
 

@@ -76,7 +76,7 @@ def linear(
 
 
 @dataclass(frozen=True, slots=True)
-class Attending:
+class AttentionForm:
     """How queries find values: the rule for scores, dropout of weights, and one kernel or several.
 
     ``scale`` multiplies products of queries and keys before anything is added to them. ``own_values``: heads
@@ -178,7 +178,7 @@ class Layers:
     ) -> str:
         """What queries find, back in the hidden size."""
         scale = self.head_dim**-0.5 if self.scaled else 1.0
-        core = Attending(Scores(causal), scale, self.attention_dropout, self.flash)
+        core = AttentionForm(Scores(causal), scale, self.attention_dropout, self.flash)
         o = core.write(build, f"{part}.core", q, k, v, bias)
         weights = {"": ("heads", "group", "head_dim", "hidden")}
         return self.linear(build, f"{part}.out", o, QUERY, weights)[0]

@@ -4,6 +4,6 @@
 the other files each translate some of the standard's operators. ``network`` is the model they make.
 """
 
-from simcluster.model.onnx.network import OnnxNetwork, load
+from simcluster.model.onnx.network import OnnxNetwork, load_onnx
 
-__all__ = ["OnnxNetwork", "load"]
+__all__ = ["OnnxNetwork", "load_onnx"]

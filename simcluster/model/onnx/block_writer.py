@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from simcluster.document import Refused
-from simcluster.model.graph import UNIT, Array, BlockBuilder, Operator, TensorType, misfit
+from simcluster.model.graph import UNIT, Array, BlockBuilder, Operator, TensorType, operand_problem
 from simcluster.model.onnx.onnx_file import FileNode
 from simcluster.model.operators import Constant, Elementwise, Reshape
 from simcluster.work import DType
@@ -125,7 +125,7 @@ class Writer:
         """An operator; its results, whose dim called batch is that of samples."""
         name = self.unique(f"{self.stem}.{suffix}") if suffix else self.stem
         names = [each.name for each in inputs]
-        if told := misfit(operator, names, [each.type for each in inputs]):
+        if told := operand_problem(operator, names, [each.type for each in inputs]):
             raise Refused(told)
         made = self.build.adds(name, operator, *names)
         return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from simcluster.document import Refused
-from simcluster.model.attributes import Pair, Statistics, Windows
+from simcluster.model.attributes import Pair, StatisticsGroups, Windows
 from simcluster.model.onnx.block_writer import Known, Tensor, Translator, Writer
 from simcluster.model.onnx.onnx_file import FileNode
 from simcluster.model.operators import (
@@ -89,7 +89,7 @@ def _batch_norm(writer: Writer, node: FileNode) -> Sequence[Known]:
         raise Refused("its statistics are fixed", hint="export the network in training mode")
     x = _picture(writer, node.inputs[0])
     batch, channels, height, width = x.shape
-    statistics = Statistics(batch * height * width, batch, float(node.attributes.get("epsilon", 1e-5)))
+    statistics = StatisticsGroups(batch * height * width, batch, float(node.attributes.get("epsilon", 1e-5)))
     weights = [writer.tensor(each) for each in node.inputs[1:3]]
     y, *made = writer.adds(BatchNorm(statistics), x, *weights)
     name = writer.unique(f"{writer.stem}.running")

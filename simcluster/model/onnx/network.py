@@ -10,14 +10,14 @@ from pathlib import Path
 
 from simcluster.document import Refused
 from simcluster.errors import Problem, nearest
-from simcluster.model.families import OnePiece
+from simcluster.model.families import SingleBlockModel
 from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.onnx.block_writer import Known, Tensor, Writer, translators
 from simcluster.model.onnx.constant_folding import FOLDS
 from simcluster.model.onnx.elementwise_operators import POINTWISE
 from simcluster.model.onnx.image_operators import PICTURES
 from simcluster.model.onnx.matmul_and_reductions import PRODUCTS
-from simcluster.model.onnx.onnx_file import FileNode, Input, OnnxFile, read
+from simcluster.model.onnx.onnx_file import FileNode, Input, OnnxFile, read_onnx_file
 from simcluster.model.onnx.shape_operators import ARRANGEMENT
 from simcluster.model.operators import BinaryCrossEntropy, CrossEntropy
 from simcluster.work import DType
@@ -30,15 +30,15 @@ _BATCHES = (2, 6)
 """Samples of the networks that are written to try a file: a shape that holds a number of samples fits one."""
 
 
-def load(path: Path) -> OnnxNetwork:
+def load_onnx(path: Path) -> OnnxNetwork:
     """The network of an ONNX file; Refused, with everything that cannot be read, if it is impossible."""
-    network = OnnxNetwork(read(path))
+    network = OnnxNetwork(read_onnx_file(path))
     network.check()
     return network
 
 
 @dataclass(frozen=True, eq=False)
-class OnnxNetwork(OnePiece):
+class OnnxNetwork(SingleBlockModel):
     """A network as its file has it, for any number of samples.
 
     Its one output is trained: with cross entropy over its last dim, or, where that is 1, as the logits of yes

@@ -67,7 +67,7 @@ class OnnxFile:
     outputs: tuple[str, ...]
 
 
-def read(path: Path) -> OnnxFile:
+def read_onnx_file(path: Path) -> OnnxFile:
     """The file at ``path``; Refused if it, or the package that reads it, is not there."""
     content = content_of(path, _MOST_BYTES)
     try:

@@ -15,7 +15,7 @@ from simcluster.model.operators.batch_norm import BatchNorm
 from simcluster.model.operators.batch_norm_passes import RunningStatistics
 from simcluster.model.operators.binary_cross_entropy import BinaryCrossEntropy
 from simcluster.model.operators.cast import Cast
-from simcluster.model.operators.chunks import Chunks, Together
+from simcluster.model.operators.chunks import JoinChunks, SplitChunks
 from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares, clip_factor
 from simcluster.model.operators.concat import Concat, Split
 from simcluster.model.operators.constant import Constant
@@ -42,13 +42,13 @@ from simcluster.model.operators.reduction import Spread, SumTo
 from simcluster.model.operators.relative_bias import RelativeBias
 from simcluster.model.operators.reshape import Reshape
 from simcluster.model.operators.rotary import Rotary
-from simcluster.model.operators.router import Route, Seats, tokens
-from simcluster.model.operators.router_weighted import Weighed
+from simcluster.model.operators.router import ExpertSlots, Route, token_dims
+from simcluster.model.operators.router_weighted import RouterWeighted
 from simcluster.model.operators.slice import Cut, Pad, Slice
 from simcluster.model.operators.softmax import Softmax, SoftmaxOver
 from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
-from simcluster.model.operators.sparse_updates import RowUpdate
-from simcluster.model.operators.token_dispatch import Combine, Dispatch, Filled, SeatWeights, seats
+from simcluster.model.operators.sparse_updates import SparseUpdate
+from simcluster.model.operators.token_dispatch import Combine, Dispatch, SlotFill, SlotWeights, slot_dims
 from simcluster.model.operators.top_k import TopK
 from simcluster.model.operators.transpose import Transpose
 
@@ -68,7 +68,6 @@ __all__ = [
     "CacheWrite",
     "CachedAttention",
     "Cast",
-    "Chunks",
     "ClipFactor",
     "Combine",
     "Concat",
@@ -80,8 +79,8 @@ __all__ = [
     "Dropout",
     "Elementwise",
     "Embedding",
+    "ExpertSlots",
     "Extreme",
-    "Filled",
     "First",
     "Fp8Cast",
     "Ftrl",
@@ -91,6 +90,7 @@ __all__ = [
     "Gelu",
     "GlobalAveragePool",
     "Greedy",
+    "JoinChunks",
     "JoinHeads",
     "Lamb",
     "LayerNorm",
@@ -111,28 +111,28 @@ __all__ = [
     "RmsNorm",
     "Rotary",
     "Route",
-    "RowUpdate",
+    "RouterWeighted",
     "RunningStatistics",
     "ScaleGradient",
-    "SeatWeights",
-    "Seats",
     "Sgd",
     "Slice",
+    "SlotFill",
+    "SlotWeights",
     "Softmax",
     "SoftmaxOver",
+    "SparseUpdate",
     "Split",
+    "SplitChunks",
     "Spread",
     "SquaredRelu",
     "SumOfSquares",
     "SumTo",
     "Swiglu",
     "Tanh",
-    "Together",
     "TopK",
     "Transpose",
     "Update",
-    "Weighed",
     "clip_factor",
-    "seats",
-    "tokens",
+    "slot_dims",
+    "token_dims",
 ]

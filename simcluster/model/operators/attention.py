@@ -17,7 +17,7 @@ from simcluster.layout import Dims
 from simcluster.model.attributes import LABELS, Scores
 from simcluster.model.graph import Array, Decomposition, Gradient, Operator, Region, Tape, TensorType, Zigzag
 from simcluster.model.operators.contraction import contract
-from simcluster.model.operators.dropout import drawn
+from simcluster.model.operators.dropout import dropout_mask
 from simcluster.model.operators.ring_attention import ring_backward, ring_forward
 from simcluster.model.operators.slice_attention import SliceAttention
 from simcluster.work import DType, Kernel, Work
@@ -92,7 +92,7 @@ class _Attention(Operator):
         """By what every weight is multiplied: 0 where it is dropped, else ``1 / (1 - dropout)``."""
         if not self.dropout:
             return np.ones((), dtype=scores.dtype)
-        mask = drawn(region, self.label, LABELS, scores.shape, self.dropout)
+        mask = dropout_mask(region, self.label, LABELS, scores.shape, self.dropout)
         return np.asarray(mask * scores.dtype.type(1 / (1 - self.dropout)))
 
     def _check_ring(self) -> None:

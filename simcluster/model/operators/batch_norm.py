@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes import CHANNELS, PICTURE, Statistics
+from simcluster.model.attributes import CHANNELS, PICTURE, StatisticsGroups
 from simcluster.model.graph import Array, Decomposition, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.batch_norm_passes import (
     BatchNormalise,
@@ -30,7 +30,7 @@ from simcluster.work import Work
 class BatchNorm(BatchNormOperator):
     """``(x - mean) / std * w + b``; outputs y, and mean and reciprocal std by group and channel (fp32)."""
 
-    statistics: Statistics
+    statistics: StatisticsGroups
 
     kind: ClassVar[str] = "batch_norm"
 
@@ -100,7 +100,7 @@ class BatchNorm(BatchNormOperator):
 class BatchNormGrad(BatchNormOperator):
     """``dx, dw, db`` from x, mean, reciprocal std, w and dy."""
 
-    statistics: Statistics
+    statistics: StatisticsGroups
 
     kind: ClassVar[str] = "batch_norm_grad"
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes import CHANNELS, PICTURE, Statistics
+from simcluster.model.attributes import CHANNELS, PICTURE, StatisticsGroups
 from simcluster.model.graph import Array, Operator, Region, TensorType, memory_bound
 from simcluster.work import DType, Kernel, Work
 
@@ -23,7 +23,7 @@ class BatchNormOperator(Operator):
     """What batch norm, its gradient and their passes share."""
 
     family: ClassVar[str] = "batch_norm"
-    statistics: Statistics
+    statistics: StatisticsGroups
 
     def _pass(
         self,
@@ -47,7 +47,7 @@ class BatchNormOperator(Operator):
 class BatchNormSums(BatchNormOperator):
     """The mean of x and of its square over the whole group: the part that the samples and pixels here add."""
 
-    statistics: Statistics
+    statistics: StatisticsGroups
 
     kind: ClassVar[str] = "batch_norm_sums"
     family: ClassVar[str] = "statistics"
@@ -79,7 +79,7 @@ class BatchNormSums(BatchNormOperator):
 class BatchNormalise(BatchNormOperator):
     """Batch norm from x and the means of x and of its square: y, mean and reciprocal std."""
 
-    statistics: Statistics
+    statistics: StatisticsGroups
 
     kind: ClassVar[str] = "batch_normalise"
 
@@ -124,7 +124,7 @@ class RunningStatistics(BatchNormOperator):
     is the unbiased one.
     """
 
-    statistics: Statistics
+    statistics: StatisticsGroups
     momentum: float = 0.1
 
     kind: ClassVar[str] = "running_statistics"
@@ -168,7 +168,7 @@ class RunningStatistics(BatchNormOperator):
 class BatchNormGradSums(BatchNormOperator):
     """By group the sums of dy and of dy times the normal x, and dw and db; of x, mean, reciprocal and dy."""
 
-    statistics: Statistics
+    statistics: StatisticsGroups
 
     kind: ClassVar[str] = "batch_norm_grad_sums"
     family: ClassVar[str] = "statistics"
@@ -210,7 +210,7 @@ class BatchNormGradSums(BatchNormOperator):
 class BatchNormInputGrad(BatchNormOperator):
     """``dx = r w (dy - mean(dy) - xhat mean(dy xhat))`` from x, mean, r, w, dy and the two sums."""
 
-    statistics: Statistics
+    statistics: StatisticsGroups
 
     kind: ClassVar[str] = "batch_norm_input_grad"
 

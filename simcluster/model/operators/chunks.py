@@ -61,7 +61,7 @@ class _Chunked(Operator):
         return ()
 
 
-class Chunks(_Chunked):
+class SplitChunks(_Chunked):
     """The chunks of a tensor, in order."""
 
     __slots__ = ()
@@ -89,7 +89,7 @@ class Chunks(_Chunked):
         )
 
 
-class Together(_Chunked):
+class JoinChunks(_Chunked):
     """The tensor of which the inputs are the chunks."""
 
     __slots__ = ()

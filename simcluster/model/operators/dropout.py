@@ -16,7 +16,7 @@ from simcluster.work import DType
 Labels = tuple[str, ...]
 
 
-def drawn(region: Region, label: str, labels: Labels, shape: Sequence[int], rate: float) -> Array:
+def dropout_mask(region: Region, label: str, labels: Labels, shape: Sequence[int], rate: float) -> Array:
     """The mask of a local array: 1 where an element is kept, 0 for a share ``rate`` of all."""
     return (region.uniform(label, labels, shape) >= rate).astype(np.uint8)
 
@@ -54,7 +54,7 @@ class Dropout(Pointwise):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The scaled rest, and which elements it is."""
         (x,) = inputs
-        mask = drawn(region, self.label, self.labels, x.shape, self.rate)
+        mask = dropout_mask(region, self.label, self.labels, x.shape, self.rate)
         return (x * mask * x.dtype.type(1 / (1 - self.rate)), mask)
 
 

@@ -19,10 +19,10 @@ from simcluster.model.graph import (
     TensorType,
     Zigzag,
     memory_bound,
-    positions,
+    token_positions,
     unit_dims,
 )
-from simcluster.model.operators.sparse_updates import RowGradient
+from simcluster.model.operators.sparse_updates import SparseGradient
 from simcluster.work import Kernel, Work
 
 Labels = tuple[str, ...]
@@ -131,7 +131,7 @@ class EmbeddingGrad(Operator):
 
     def by_rows(self) -> Operator:
         """Ids and rows as they are."""
-        return RowGradient(len(self.ids), self.table[1])
+        return SparseGradient(len(self.ids), self.table[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Positions(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum."""
         x, table = inputs
-        where = self.offset + positions(self.order, region.start("seq"), x.shape[1])
+        where = self.offset + token_positions(self.order, region.start("seq"), x.shape[1])
         return (x + _rows(table, where),)
 
     def ordered(self, order: Zigzag) -> Operator:
@@ -226,7 +226,7 @@ class PositionRows(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows of the local positions, once per sequence."""
         ids, table = inputs
-        rows = _rows(table, self.position + positions(self.order, region.start("seq"), ids.shape[1]))
+        rows = _rows(table, self.position + token_positions(self.order, region.start("seq"), ids.shape[1]))
         return (np.broadcast_to(rows, (len(ids), *rows.shape)).copy(),)
 
     def ordered(self, order: Zigzag) -> Operator:
@@ -264,7 +264,7 @@ class PositionsGrad(Operator):
         dy, table = inputs
         found = np.zeros_like(table)
         start, count = region.start("seq"), dy.shape[1]
-        where = self.offset + positions(self.order, start, count)
+        where = self.offset + token_positions(self.order, start, count)
         held = where < len(table)
         if self.order is not None:
             held &= start + np.arange(count) < self.order.length

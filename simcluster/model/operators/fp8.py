@@ -57,10 +57,10 @@ class Fp8Cast(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Rounded to nearest, ties to even; copied in single precision."""
         (x,) = inputs
-        return (rounded(x, self.significant) if x.dtype == np.float64 else x.copy(),) * self.copies
+        return (round_significand(x, self.significant) if x.dtype == np.float64 else x.copy(),) * self.copies
 
 
-def rounded(x: Array, significant: int) -> Array:
+def round_significand(x: Array, significant: int) -> Array:
     """``x`` with so many significant bits."""
     fraction, exponent = np.frexp(x)
     return np.asarray(np.ldexp(np.rint(np.ldexp(fraction, significant)), exponent - significant))

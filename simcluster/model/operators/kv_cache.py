@@ -27,7 +27,7 @@ _WHOLE = (
 _QUERY = ("batch", "seq", "heads", "group", "head_dim")
 
 
-def kept(labels: Labels) -> Labels:
+def cache_dims(labels: Labels) -> Labels:
     """The dims of a cache of what has ``labels`` (batch, seq, ...)."""
     return ("flights", labels[0], "positions", *labels[2:])
 
@@ -52,7 +52,7 @@ class CacheWrite(Operator):
 
     def dims(self) -> Dims:
         """Of the tokens a rank keeps its heads; they stand behind each other, in whole sequences."""
-        caches = tuple(map(kept, self.operands))
+        caches = tuple(map(cache_dims, self.operands))
         whole = (*_WHOLE, ("seq", "tokens are kept where they stand in their sequence"))
         return Dims((*caches, *self.operands), caches, whole=whole)
 
@@ -97,7 +97,7 @@ class CachedAttention(Operator):
 
     def dims(self) -> Dims:
         """Heads and sequences stand alone; nothing partial passes."""
-        cache = kept(("batch", "seq", "heads", "head_dim"))
+        cache = cache_dims(("batch", "seq", "heads", "head_dim"))
         whole = (
             *_WHOLE,
             ("seq", "a query sees the tokens before it, of which there are more for a later one"),

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from simcluster.layout import Dims, Kind, Movement
+from simcluster.layout import Dims, Movement, MovementKind
 from simcluster.model.graph import Array, Decomposition, Operator, Region, TensorType, memory_bound
 from simcluster.model.operators.pointwise import Add
 from simcluster.work import DType, Kernel, Work
@@ -87,7 +87,7 @@ class _Turn(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionTurn(_Turn):
+class RingAttentionStep(_Turn):
     """What queries find among the keys of one slice: o like q, and the log-sum-exp of every row (fp32).
 
     Rows that see none of them find nothing, with a statistic of minus infinity. ``whole`` is the attention of
@@ -127,7 +127,7 @@ class AttentionTurn(_Turn):
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionTurnGrad(_Turn):
+class RingAttentionStepGrad(_Turn):
     """``dq, dk, dv`` of one turn from q, k, v, the merged o and log-sum-exp, and do."""
 
     whole: Operator
@@ -160,7 +160,7 @@ class AttentionTurnGrad(_Turn):
 
 
 @dataclass(frozen=True, slots=True)
-class MergeTurns(Operator):
+class MergePartialAttention(Operator):
     """What was found in two sets of keys, as found in both: (o, statistics) from two of such pairs."""
 
     kind: ClassVar[str] = "merge_turns"
@@ -192,12 +192,12 @@ class MergeTurns(Operator):
         return (weighed(first, mine) + weighed(second, other), both)
 
 
-Part = tuple[str, Operator | Movement, tuple[str, ...], tuple[str, ...]]
+PartialAttention = tuple[str, Operator | Movement, tuple[str, ...], tuple[str, ...]]
 
-_AROUND = Movement(Kind.ROTATE, ())
+_AROUND = Movement(MovementKind.ROTATE, ())
 
 
-def _around(names: Sequence[str], turn: int) -> list[Part]:
+def _around(names: Sequence[str], turn: int) -> list[PartialAttention]:
     """Movements of some values to the next rank; they are called after the turn in which they are there."""
     return [
         (f"{name}.{turn}", _AROUND, (f"{name}{turn - 1}" if turn > 1 else origin,), (f"{name}{turn}",))
@@ -207,7 +207,7 @@ def _around(names: Sequence[str], turn: int) -> list[Part]:
 
 def ring_forward(whole: Operator, turns: int, length: int, causal: bool) -> Decomposition:
     """The turns of an attention from q, k and v to o and statistics; ``length`` is that of a slice."""
-    parts: list[Part] = []
+    parts: list[PartialAttention] = []
     for turn in range(turns):
         if turn + 1 < turns:
             # Issued before the work that it goes beside, and before gradients that go the same way.
@@ -215,25 +215,25 @@ def ring_forward(whole: Operator, turns: int, length: int, causal: bool) -> Deco
         keys = (f"k{turn}", f"v{turn}") if turn else ("in1", "in2")
         found = (f"o{turn}", f"s{turn}") if turns > 1 else ("out0", "out1")
         parts.append(
-            (f"turn{turn}", AttentionTurn(whole, turn, turns, length, causal), ("in0", *keys), found)
+            (f"turn{turn}", RingAttentionStep(whole, turn, turns, length, causal), ("in0", *keys), found)
         )
         if turn:
             before = (f"m{turn - 1}", f"n{turn - 1}") if turn > 1 else ("o0", "s0")
             after = (f"m{turn}", f"n{turn}") if turn < turns - 1 else ("out0", "out1")
-            parts.append((f"merge{turn}", MergeTurns(), (*before, *found), after))
+            parts.append((f"merge{turn}", MergePartialAttention(), (*before, *found), after))
     return Decomposition(tuple(parts))
 
 
 def ring_backward(whole: Operator, turns: int, length: int, causal: bool) -> Decomposition:
     """The turns of its gradient, from q, k, v, o, statistics and do to dq, dk and dv."""
-    parts: list[Part] = []
+    parts: list[PartialAttention] = []
     for turn in range(turns):
         if turn + 1 < turns:
             # Issued before the work that it goes beside, and before gradients that go the same way.
             parts += _around(("k=in1", "v=in2"), turn + 1)
         keys = (f"k{turn}", f"v{turn}") if turn else ("in1", "in2")
         made = (f"q{turn}", f"dk{turn}", f"dv{turn}")
-        step = AttentionTurnGrad(whole, turn, turns, length, causal)
+        step = RingAttentionStepGrad(whole, turn, turns, length, causal)
         parts.append((f"turn{turn}", step, ("in0", *keys, "in3", "in4", "in5"), made))
         if turn:
             last = turn == turns - 1

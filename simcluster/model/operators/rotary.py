@@ -18,7 +18,7 @@ from simcluster.model.graph import (
     TensorType,
     Zigzag,
     memory_bound,
-    positions,
+    token_positions,
 )
 from simcluster.work import Kernel, Work
 
@@ -87,7 +87,9 @@ class Rotary(Operator):
 
     def _rotate(self, x: Array, names: Labels, region: Region) -> Array:
         half = int(x.shape[-1] * self.fraction) // 2
-        position = self.position + positions(self.order, region.start("seq"), x.shape[names.index("seq")])
+        position = self.position + token_positions(
+            self.order, region.start("seq"), x.shape[names.index("seq")]
+        )
         angle = np.outer(position, self.theta ** (-np.arange(half) / half))
         shape = [1] * x.ndim
         shape[names.index("seq")], shape[-1] = angle.shape

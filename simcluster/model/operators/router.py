@@ -20,7 +20,7 @@ from simcluster.work import DType, Kernel, Work
 CHOICES = ("batch", "seq", "choices")
 
 
-def tokens(*, in_slices: bool) -> tuple[str, ...]:
+def token_dims(*, in_slices: bool) -> tuple[str, ...]:
     """The dims of tokens; of sequences in slices ``seq`` counts these, and ``token`` the tokens of each."""
     return ("batch", "seq", "token") if in_slices else ("batch", "seq")
 
@@ -43,11 +43,11 @@ class _Routing(Operator):
 
     @property
     def _scores(self) -> tuple[str, ...]:
-        return (*tokens(in_slices=self.in_slices), "experts")
+        return (*token_dims(in_slices=self.in_slices), "experts")
 
     @property
     def _choices(self) -> tuple[str, ...]:
-        return (*tokens(in_slices=self.in_slices), "choices")
+        return (*token_dims(in_slices=self.in_slices), "choices")
 
     def _weights(self, scores: Array) -> Array:
         """The weight of every expert before choosing, [batch, seq, experts]."""
@@ -167,7 +167,7 @@ class RouteGrad(_Routing):
 
 
 @dataclass(frozen=True, slots=True)
-class Seats(Operator):
+class ExpertSlots(Operator):
     """Where every choice of a token lies: ids [batch, seq, choices] to ``expert * capacity + place``.
 
     An expert has ``capacity`` places for each sequence and gives them to its tokens in their order; the
@@ -190,7 +190,7 @@ class Seats(Operator):
     def dims(self) -> Dims:
         """Sequences are seated one by one."""
         reason = "a seat depends on all tokens before"
-        names = (*tokens(in_slices=self.in_slices), "choices")
+        names = (*token_dims(in_slices=self.in_slices), "choices")
         return Dims((names,), (names,), whole=tuple((name, reason) for name in names[-2:]))
 
     def work(

@@ -25,7 +25,7 @@ def _spread(weights: Array, labels: Labels, over: Labels) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed(Pointwise):
+class RouterWeighted(Pointwise):
     """``f(x) * w``: the operands of an activation or gate, then weights that have some of its dims."""
 
     function: Activation | Gate
@@ -45,7 +45,7 @@ class Weighed(Pointwise):
         """Reads all inputs again."""
         if grads[0] is None:
             return (None,) * len(inputs)
-        return tape.emit("grad", WeighedGrad(self.function, self.weights), [*inputs, grads[0]])
+        return tape.emit("grad", RouterWeightedGrad(self.function, self.weights), [*inputs, grads[0]])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The weighed activation."""
@@ -55,7 +55,7 @@ class Weighed(Pointwise):
 
 
 @dataclass(frozen=True, slots=True)
-class WeighedGrad(Pointwise):
+class RouterWeightedGrad(Pointwise):
     """Gradients of the operands and of the weights, from these and dy."""
 
     function: Activation | Gate

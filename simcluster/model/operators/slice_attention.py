@@ -21,7 +21,7 @@ _QUERY = ("batch", "seq", "heads", "group", "head_dim")
 _ROWS = ("batch", "heads", "group", "seq")
 
 
-class Whole(Protocol):
+class WholeAttention(Protocol):
     """What is asked of the attention to whole sequences: an operator, with its rule and its gradient."""
 
     @property
@@ -54,7 +54,7 @@ class _OfSlice(Operator):
     """
 
     family: ClassVar[str] = "attention"
-    whole: Whole
+    whole: WholeAttention
     index: int
 
     @property
@@ -133,7 +133,7 @@ class SliceAttention(_OfSlice):
     order, then their values; outputs o like q and the log-sum-exp of every row (fp32).
     """
 
-    whole: Whole
+    whole: WholeAttention
     index: int
 
     kind: ClassVar[str] = "slice_attention"
@@ -175,7 +175,7 @@ class SliceAttentionGrad(_OfSlice):
     the forward, its outputs and do.
     """
 
-    whole: Whole
+    whole: WholeAttention
     index: int
 
     kind: ClassVar[str] = "slice_attention_grad"

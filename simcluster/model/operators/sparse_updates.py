@@ -29,7 +29,7 @@ def _pairs(rank: int) -> Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class RowGradient(Operator):
+class SparseGradient(Operator):
     """A table's gradient as ids, with ``rank`` dims, and their rows' gradients: what came is kept."""
 
     rank: int = 2
@@ -62,7 +62,7 @@ class RowGradient(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class RowUpdate(OptimizerOperator):
+class SparseUpdate(OptimizerOperator):
     """An ``update`` of those rows of a table [vocab, columns] that ids name.
 
     Inputs are the weights, the gradients of rows [..., columns], their ids [...] and the states; outputs as

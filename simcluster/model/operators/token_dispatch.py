@@ -17,16 +17,16 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.graph import Array, Gradient, Operator, Ragged, Region, Tape, TensorType, memory_bound
-from simcluster.model.operators.router import tokens
+from simcluster.model.operators.router import token_dims
 from simcluster.work import Kernel, Work
 
-SEATS = ("experts", "batch", "capacity")
-SEATED = (*SEATS, "hidden")
+SLOT_DIMS = ("experts", "batch", "capacity")
+SLOTTED = (*SLOT_DIMS, "hidden")
 _UNSEATED = ((1, -1.0),)
 """A seat of -1 is none: nothing is moved."""
 
 
-class Filled(enum.StrEnum):
+class SlotFill(enum.StrEnum):
     """Which places are there: all, whoever sits in them; those that are taken; or as many as are wanted, in
     which case a table of equally popular experts says how many of them a graph has.
     """
@@ -36,9 +36,9 @@ class Filled(enum.StrEnum):
     MORE = "more"
 
 
-def seats(*, in_slices: bool) -> tuple[str, ...]:
+def slot_dims(*, in_slices: bool) -> tuple[str, ...]:
     """The dims of all seats; those of every slice are its own."""
-    return ("experts", "batch", "seq", "capacity") if in_slices else SEATS
+    return ("experts", "batch", "seq", "capacity") if in_slices else SLOT_DIMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +58,28 @@ class _Seating(Operator):
 
     experts: int
     capacity: int
-    filled: Filled = Filled.ALL
+    filled: SlotFill = SlotFill.ALL
     in_slices: bool = False
 
     family: ClassVar[str] = "dispatch"
 
     @property
     def _rows(self) -> tuple[str, ...]:
-        return (*tokens(in_slices=self.in_slices), "hidden")
+        return (*token_dims(in_slices=self.in_slices), "hidden")
 
     @property
     def _choices(self) -> tuple[str, ...]:
-        return (*tokens(in_slices=self.in_slices), "choices")
+        return (*token_dims(in_slices=self.in_slices), "choices")
 
     @property
     def _seats(self) -> tuple[str, ...]:
-        return seats(in_slices=self.in_slices)
+        return slot_dims(in_slices=self.in_slices)
 
     def ragged(self) -> Ragged | None:
         """Places, of which experts have as many as tokens come; each of these at most once."""
-        if self.filled is Filled.ALL:
+        if self.filled is SlotFill.ALL:
             return None
-        most = self.capacity if self.filled is Filled.SOME else None
+        most = self.capacity if self.filled is SlotFill.SOME else None
         *samples, token, choices = self._choices
         return Ragged("experts", tuple(samples), "capacity", (token, choices), token, most)
 
@@ -185,7 +185,7 @@ class Combine(_Seating):
         return (rows,)
 
 
-class SeatWeights(_Seating):
+class SlotWeights(_Seating):
     """The weights of choices [batch, seq, choices] where these sit: [experts, batch, capacity]."""
 
     kind: ClassVar[str] = "seat_weights"
@@ -203,7 +203,7 @@ class SeatWeights(_Seating):
     ) -> tuple[Gradient | None, ...]:
         """Back to the choices."""
         return _moved(
-            tape, SeatWeightsGrad(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads
+            tape, SlotWeightsGrad(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads
         )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
@@ -216,7 +216,7 @@ class SeatWeights(_Seating):
         return (made,)
 
 
-class SeatWeightsGrad(_Seating):
+class SlotWeightsGrad(_Seating):
     """The gradient of the weights of choices [batch, seq, choices] from that of the seats' weights."""
 
     kind: ClassVar[str] = "seat_weights_grad"

@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields
 from typing import Any, Literal
 
 from simcluster.document import NonNegativeInt, PositiveFloat, PositiveInt, Refused, Section
-from simcluster.model.layers import Experts, Latent
+from simcluster.model.layers import Experts, LatentAttention
 
 
 class ExpertsSpec(Section):
@@ -97,22 +97,22 @@ def experts_of(given: Mapping[str, Any] | None, written: ExpertsSpec | None) -> 
     return made
 
 
-def latent_of(given: Mapping[str, Any] | None, written: LatentSpec | None) -> Latent | None:
+def latent_of(given: Mapping[str, Any] | None, written: LatentSpec | None) -> LatentAttention | None:
     """The latent attention that a file gives, with what the section says instead; None without both.
 
     Raises Refused, with paths of the model section, if it is impossible.
     """
-    found = _merged("latent", Latent, given, written)
+    found = _merged("latent", LatentAttention, given, written)
     if found is None:
         return None
-    made = Latent(**found)
+    made = LatentAttention(**found)
     if made.rope_dim % 2:
         raise Refused(f"{made.rope_dim} elements do not turn in pairs", path="latent.rope_dim")
     return made
 
 
 def _merged(
-    name: str, made: type[Experts | Latent], given: Mapping[str, Any] | None, written: Section | None
+    name: str, made: type[Experts | LatentAttention], given: Mapping[str, Any] | None, written: Section | None
 ) -> dict[str, Any] | None:
     """What both say; Refused if something is missing."""
     if given is None and written is None:

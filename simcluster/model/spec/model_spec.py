@@ -304,7 +304,7 @@ class ModelSpec(CatalogSection):
         if self.graph is not None:
             return self.graph.build()
         if self.onnx is not None:
-            return _of_file("onnx", folder, self.onnx, onnx.load)
+            return _of_file("onnx", folder, self.onnx, onnx.load_onnx)
         if self.hf is not None:
             return _of_file("hf", folder, self.hf, lambda path: self._of(huggingface.dimensions(path)))
         return self._of({})

@@ -1,7 +1,20 @@
 """Differentiation: backward operators, accumulation of gradients, and the backward pass in two halves."""
 
 from simcluster.plan.autodiff.backward_split import split_backward
-from simcluster.plan.autodiff.differentiation import GRADIENT_SUM, differentiate, gradient_name, needing
+from simcluster.plan.autodiff.differentiation import (
+    GRADIENT_SUM,
+    differentiate,
+    gradient_name,
+    values_needing_gradients,
+)
 from simcluster.plan.autodiff.gradient_accumulation import ALL, accumulate
 
-__all__ = ["ALL", "GRADIENT_SUM", "accumulate", "differentiate", "gradient_name", "needing", "split_backward"]
+__all__ = [
+    "ALL",
+    "GRADIENT_SUM",
+    "accumulate",
+    "differentiate",
+    "gradient_name",
+    "split_backward",
+    "values_needing_gradients",
+]

@@ -89,7 +89,7 @@ class _Tape:
 
 def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) -> Block:
     values = dict(block.values)
-    tape = _Tape(values, needing(block))
+    tape = _Tape(values, values_needing_gradients(block))
     terms: defaultdict[str, list[Gradient]] = defaultdict(list)
     gradients: dict[str, str] = {}
     if block.loss is not None:
@@ -126,7 +126,7 @@ def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) 
     return replace(block, values=values, nodes=(*block.nodes, *nodes), gradients=gradients)
 
 
-def needing(block: Block) -> set[str]:
+def values_needing_gradients(block: Block) -> set[str]:
     """The values on a path from a parameter or a block input."""
     needed = {*block.parameters, *block.inputs}
     for node in block.nodes:

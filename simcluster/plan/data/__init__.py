@@ -1,18 +1,23 @@
 """The batch: how many micro-batches every rank trains, and how its part of the inputs gets to it."""
 
-from simcluster.plan.data.batch_shares import Batches, batches, check_meetings, check_shares
-from simcluster.plan.data.dataset_strategy import given
+from simcluster.plan.data.batch_shares import (
+    MicroBatches,
+    check_shares,
+    check_unequal_batches,
+    micro_batches_of,
+)
+from simcluster.plan.data.dataset_strategy import given_feed_layouts
 from simcluster.plan.data.distributed_sampler import shard_rows
-from simcluster.plan.data.input_pipeline import DataSpec, Inputs, check_inputs
+from simcluster.plan.data.input_pipeline import DataSpec, InputPipeline, check_inputs
 
 __all__ = [
-    "Batches",
     "DataSpec",
-    "Inputs",
-    "batches",
+    "InputPipeline",
+    "MicroBatches",
     "check_inputs",
-    "check_meetings",
     "check_shares",
-    "given",
+    "check_unequal_batches",
+    "given_feed_layouts",
+    "micro_batches_of",
     "shard_rows",
 ]

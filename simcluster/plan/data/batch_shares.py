@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simcluster.errors import PlanError, nearest
-from simcluster.layout import Mesh, Movement, base_axis, pieces
+from simcluster.layout import Mesh, Movement, axis_pieces, base_axis
 from simcluster.model import Graph, Node, Phase
 
 PATH = "training.batch_shares"
@@ -21,7 +21,7 @@ _EACH_TIME = (Phase.GATHER, Phase.FORWARD, Phase.REGATHER, Phase.BACKWARD, Phase
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class MicroBatches:
     """Micro-batches per step: ``by_coordinate`` along ``axis``; without an axis the one number of all."""
 
     axis: str
@@ -42,13 +42,13 @@ class Batches:
         """The largest number."""
         return max(self.by_coordinate)
 
-    def in_copies(self, copies: int) -> Batches:
+    def in_copies(self, copies: int) -> MicroBatches:
         """The same samples with ``copies`` smaller micro-batches in place of each."""
-        return Batches(self.axis, tuple(count * copies for count in self.by_coordinate))
+        return MicroBatches(self.axis, tuple(count * copies for count in self.by_coordinate))
 
-    def taken_together(self, copies: int) -> Batches:
+    def taken_together(self, copies: int) -> MicroBatches:
         """The same samples with one micro-batch in place of ``copies`` of them."""
-        return Batches(self.axis, tuple(count // copies for count in self.by_coordinate))
+        return MicroBatches(self.axis, tuple(count // copies for count in self.by_coordinate))
 
     def rows(self, mesh: Mesh, batch_axes: Sequence[str], size: int) -> list[list[tuple[int, int]]]:
         """Per micro-batch, the runs (first, behind the last) of its samples that somebody trains.
@@ -72,20 +72,20 @@ def _runs(blocks: np.ndarray, size: int) -> list[tuple[int, int]]:
     return [(int(part[0]) * size, (int(part[-1]) + 1) * size) for part in parts if len(part)]
 
 
-def batches(
+def micro_batches_of(
     global_batch: int,
     micro_batch: int,
     shares: Mapping[str, Sequence[int]],
     batch_axes: Sequence[str],
     mesh: Mesh,
     path: str = "training.global_batch",
-) -> Batches:
+) -> MicroBatches:
     """The micro-batches of every rank; PlanError, with the arithmetic, if they are no whole number.
 
     ``path`` is where the global batch is written.
     """
     if not shares:
-        return Batches("", (_equal(global_batch, micro_batch, mesh.product(batch_axes), path),))
+        return MicroBatches("", (_equal(global_batch, micro_batch, mesh.product(batch_axes), path),))
     axis, given = _checked(shares, batch_axes, mesh)
     others = mesh.product([each for each in batch_axes if each != axis])
     total, size = sum(given), micro_batch * others
@@ -103,8 +103,8 @@ def batches(
             )
         found.append(global_batch * share // (total * size))
     if len(set(found)) == 1:
-        return Batches("", (found[0],))
-    return Batches(axis, tuple(found))
+        return MicroBatches("", (found[0],))
+    return MicroBatches(axis, tuple(found))
 
 
 def _equal(global_batch: int, micro_batch: int, ways: int, path: str) -> int:
@@ -145,10 +145,10 @@ def _step(shares: Sequence[int], size: int) -> int:
     return sum(shares) // int(np.gcd.reduce(list(shares))) * size
 
 
-def check_shares(found: Batches, mesh: Mesh) -> None:
+def check_shares(found: MicroBatches, mesh: Mesh) -> None:
     """PlanError if the axis of the shares has been cut by a strategy that counts ranks."""
     if found.axis and found.axis not in mesh.sizes:
-        cut = " x ".join(f"{axis} {mesh.size(axis)}" for axis in pieces(mesh, found.axis))
+        cut = " x ".join(f"{axis} {mesh.size(axis)}" for axis in axis_pieces(mesh, found.axis))
         raise PlanError(
             f"shares are by coordinate of {found.axis}, which strategies cut into {cut}",
             path=f"{PATH}.{found.axis}",
@@ -156,7 +156,7 @@ def check_shares(found: Batches, mesh: Mesh) -> None:
         )
 
 
-def check_meetings(graph: Graph, found: Batches, *, gathered_once: bool) -> None:
+def check_unequal_batches(graph: Graph, found: MicroBatches, *, gathered_once: bool) -> None:
     """PlanError if ranks with unequal numbers of micro-batches would have to meet in every one of them.
 
     ``gathered_once``: what is gathered for the forward serves all micro-batches of a step.

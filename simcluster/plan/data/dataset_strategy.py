@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Cut, DeviceMatrix, Digit, Layout, Mesh, pieces
+from simcluster.layout import DeviceMatrix, Layout, Mesh, SplitMesh, SubAxis, axis_pieces
 from simcluster.model import Graph
 from simcluster.plan.rules import Entry, Operands
 
@@ -20,7 +20,7 @@ Strategy = str | Operands
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-def digits(strategy: Strategy, graph: Graph, devices: int) -> Iterator[tuple[str, str, Digit]]:
+def dataset_sub_axes(strategy: Strategy, graph: Graph, devices: int) -> Iterator[tuple[str, str, SubAxis]]:
     """(input, key path, digit) of everything that numbers split off the ``devices`` ranks of a stage.
 
     PlanError where the numbers do not fit the inputs or the ranks.
@@ -32,8 +32,14 @@ def digits(strategy: Strategy, graph: Graph, devices: int) -> Iterator[tuple[str
             yield f"input {name}", f"{PATH}.{number}", digit
 
 
-def layouts(
-    strategy: Strategy, graph: Graph, mesh: Mesh, stage_axis: str, cut: Cut | None, *, pads: bool = False
+def dataset_layouts(
+    strategy: Strategy,
+    graph: Graph,
+    mesh: Mesh,
+    stage_axis: str,
+    cut: SplitMesh | None,
+    *,
+    pads: bool = False,
 ) -> dict[str, Layout]:
     """Feed -> the layout in which it comes; ``cut`` tells which axes digits of rank numbers are made of.
     With ``pads`` dims need not divide.
@@ -54,7 +60,7 @@ def layouts(
     return found
 
 
-def given(graph: Graph) -> dict[str, Layout]:
+def given_feed_layouts(graph: Graph) -> dict[str, Layout]:
     """Feed -> the layout in which ranks are given it, in a sharded graph."""
     found = {name: block.values[name].layout for block in graph.blocks.values() for name in block.feeds}
     return {name: layout for name, layout in found.items() if layout is not None}
@@ -82,7 +88,7 @@ def _inputs(strategy: Operands, feeds: Shapes) -> list[tuple[str, tuple[Entry, .
     return found
 
 
-def _numbered(entries: Sequence[Entry], devices: int, path: str) -> dict[int, Digit]:
+def _numbered(entries: Sequence[Entry], devices: int, path: str) -> dict[int, SubAxis]:
     """Dim -> the digit of the ranks over which numbers split it; replicas are the outermost ranks."""
     if not any(isinstance(entry, int) for entry in entries):
         return {}
@@ -104,7 +110,7 @@ def _numbered(entries: Sequence[Entry], devices: int, path: str) -> dict[int, Di
 
 
 def _written(
-    inputs: Sequence[tuple[str, tuple[Entry, ...]]], mesh: Mesh, stage_axis: str, cut: Cut | None
+    inputs: Sequence[tuple[str, tuple[Entry, ...]]], mesh: Mesh, stage_axis: str, cut: SplitMesh | None
 ) -> dict[str, Layout]:
     """The layouts that a scenario writes input by input."""
     problems, found = [], {}
@@ -114,7 +120,11 @@ def _written(
         path = f"{PATH}.{number}"
         numbers = _numbered(entries, devices, path)
         dims = [
-            tuple(part for axis in (entry if isinstance(entry, tuple) else ()) for part in pieces(mesh, axis))
+            tuple(
+                part
+                for axis in (entry if isinstance(entry, tuple) else ())
+                for part in axis_pieces(mesh, axis)
+            )
             for entry in entries
         ]
         for dim, digit in numbers.items():

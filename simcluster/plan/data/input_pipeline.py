@@ -8,14 +8,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from simcluster.cluster import CORE, Cluster, Way
+from simcluster.cluster import CORE, Cluster, HostPath
 from simcluster.document import Bytes, Duration, PositiveInt, Section
 from simcluster.errors import PlanError, Problem
-from simcluster.layout import Cut, Digit, Layout, Mesh
+from simcluster.layout import Layout, Mesh, SplitMesh, SubAxis
 from simcluster.model import Graph
-from simcluster.plan.data.dataset_strategy import DATA_PARALLEL, FULL_BATCH, Strategy, digits, given, layouts
+from simcluster.plan.data.dataset_strategy import (
+    DATA_PARALLEL,
+    FULL_BATCH,
+    Strategy,
+    dataset_layouts,
+    dataset_sub_axes,
+    given_feed_layouts,
+)
 from simcluster.plan.data.distributed_sampler import Epoch
-from simcluster.plan.spec import WrittenOperands, operands, read_operands
+from simcluster.plan.spec import WrittenOperands, planner_operands, read_operands
 
 
 def _read(written: Any) -> Any:
@@ -57,21 +64,23 @@ class DataSpec(Section):
     prefetch: PositiveInt = 2
     """Micro-batches that lie decoded ahead in the host's memory; one more is on the device."""
 
-    def build(self) -> Inputs:
+    def build(self) -> InputPipeline:
         """What it says."""
-        source = {"disks": Way.FROM_DISKS, "storage": Way.FROM_STORAGE}.get(self.source)
-        strategy = self.strategy if isinstance(self.strategy, str) else operands(self.strategy)
-        return Inputs(strategy, source, self.sample, self.decode, self.workers, self.prefetch, self.rows)
+        source = {"disks": HostPath.FROM_DISKS, "storage": HostPath.FROM_STORAGE}.get(self.source)
+        strategy = self.strategy if isinstance(self.strategy, str) else planner_operands(self.strategy)
+        return InputPipeline(
+            strategy, source, self.sample, self.decode, self.workers, self.prefetch, self.rows
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class InputPipeline:
     """``way`` of samples of ``sample`` bytes to memory (None: they are there), seconds of a core for each,
     cores for each device, micro-batches ahead, and samples of the dataset.
     """
 
     strategy: Strategy | None
-    way: Way | None
+    way: HostPath | None
     sample: float | None
     decode: float
     workers: int
@@ -84,16 +93,18 @@ class Inputs:
         """
         if self.rows is None:
             return None
-        shards = max(mesh.product(layout.dims[0]) for layout in given(graph).values() if layout.dims)
+        shards = max(
+            mesh.product(layout.dims[0]) for layout in given_feed_layouts(graph).values() if layout.dims
+        )
         return Epoch.of(self.rows, shards, batch // shards)
 
     @property
-    def ways(self) -> Iterator[tuple[Way, str]]:
+    def ways(self) -> Iterator[tuple[HostPath, str]]:
         """The ways that are used, and the key that asks for each."""
         if self.way is not None:
             yield self.way, "data.source"
         if self.decode:
-            yield Way.DECODE, "data.decode"
+            yield HostPath.DECODE, "data.decode"
 
     @property
     def decoding(self) -> float:
@@ -101,7 +112,7 @@ class Inputs:
         return self.workers * CORE
 
     def layouts(
-        self, graph: Graph, mesh: Mesh, stage_axis: str, cut: Cut | None = None, *, pads: bool = False
+        self, graph: Graph, mesh: Mesh, stage_axis: str, cut: SplitMesh | None = None, *, pads: bool = False
     ) -> Mapping[str, Layout]:
         """Feed -> the layout in which it comes; none where the first operator's wish counts. With ``pads``
         dims need not divide.
@@ -109,15 +120,17 @@ class Inputs:
         Raises PlanError for what does not fit the inputs or the mesh, with every reason.
         """
         return (
-            {} if self.strategy is None else layouts(self.strategy, graph, mesh, stage_axis, cut, pads=pads)
+            {}
+            if self.strategy is None
+            else dataset_layouts(self.strategy, graph, mesh, stage_axis, cut, pads=pads)
         )
 
-    def digits(self, graph: Graph, devices: int) -> Iterator[tuple[str, str, Digit]]:
+    def digits(self, graph: Graph, devices: int) -> Iterator[tuple[str, str, SubAxis]]:
         """(input, key path, digit) of what numbers split off the ranks of a stage."""
-        return iter(()) if self.strategy is None else digits(self.strategy, graph, devices)
+        return iter(()) if self.strategy is None else dataset_sub_axes(self.strategy, graph, devices)
 
 
-def check_inputs(inputs: Inputs | None, cluster: Cluster) -> None:
+def check_inputs(inputs: InputPipeline | None, cluster: Cluster) -> None:
     """PlanError if the hosts lack what the input pipeline needs."""
     if inputs is None:
         return
@@ -131,13 +144,13 @@ def check_inputs(inputs: Inputs | None, cluster: Cluster) -> None:
     for way, path in inputs.ways:
         for host in cluster.kinds:
             lacking = {
-                Way.DECODE: "does not say how many cores it has (processors.cores)" * (not host.cores),
-                Way.FROM_DISKS: "does not say how fast its disks are (disks.read, disks.write)"
+                HostPath.DECODE: "does not say how many cores it has (processors.cores)" * (not host.cores),
+                HostPath.FROM_DISKS: "does not say how fast its disks are (disks.read, disks.write)"
                 * (not (host.disk_read and host.disk_write)),
             }.get(way, "")
             if lacking:
                 problems.append(Problem(f"host '{host.name}' {lacking}", path))
-        if way is Way.FROM_STORAGE and cluster.storage is None:
+        if way is HostPath.FROM_STORAGE and cluster.storage is None:
             problems.append(Problem("the cluster has no storage", path, "write cluster.storage"))
     if problems:
         raise PlanError(*problems)

@@ -2,33 +2,38 @@
 large.
 """
 
-from simcluster.plan.diagnostics.load_balance_hints import hints
+from simcluster.plan.diagnostics.load_balance_hints import balance_hints
 from simcluster.plan.diagnostics.mesh_order import better_order
-from simcluster.plan.diagnostics.plan_notes import followed, notes, padded, without_effect
-from simcluster.plan.diagnostics.profile_description import fusion_told, phrase, told
+from simcluster.plan.diagnostics.plan_notes import (
+    padding_notes,
+    plan_notes_of,
+    propagation_notes,
+    settings_without_effect,
+)
+from simcluster.plan.diagnostics.profile_description import describe_fusion, describe_profile, describe_switch
 from simcluster.plan.diagnostics.size_limits import (
     MOST_BYTES,
     MOST_RANKS,
     check_passes,
     check_rates,
     check_tensors,
-    too_large,
+    size_problems,
 )
 
 __all__ = [
     "MOST_BYTES",
     "MOST_RANKS",
+    "balance_hints",
     "better_order",
     "check_passes",
     "check_rates",
     "check_tensors",
-    "followed",
-    "fusion_told",
-    "hints",
-    "notes",
-    "padded",
-    "phrase",
-    "told",
-    "too_large",
-    "without_effect",
+    "describe_fusion",
+    "describe_profile",
+    "describe_switch",
+    "padding_notes",
+    "plan_notes_of",
+    "propagation_notes",
+    "settings_without_effect",
+    "size_problems",
 ]

@@ -15,7 +15,7 @@ MOST_SHARE = 16
 """The largest share that is proposed: beyond it the slow ranks are better left out."""
 
 
-def hints(
+def balance_hints(
     cluster: Cluster,
     mesh: Mesh,
     matmul: DType,
@@ -36,7 +36,7 @@ def hints(
     rates = peaks[cluster.group_of(np.arange(mesh.num_ranks))]
     if not staged and mesh.size(stage_axis) > 1:
         by_stage = _along(rates, mesh, stage_axis)
-        proposed = proportional(by_stage, sum(layers))
+        proposed = apportion(by_stage, sum(layers))
         if proposed != tuple(layers):
             yield (
                 f"stages have {_listed(layers)} layers whatever their devices; by the {matmul} peaks "
@@ -53,7 +53,7 @@ def hints(
                 )
 
 
-def proportional(rates: Sequence[float], total: int) -> tuple[int, ...]:
+def apportion(rates: Sequence[float], total: int) -> tuple[int, ...]:
     """``total`` in whole parts of at least 1, as near to the rates as can be: largest remainders first."""
     rest = total - len(rates)
     wanted = np.array(rates) / sum(rates) * total - 1

@@ -14,10 +14,10 @@ from itertools import combinations
 from simcluster import units
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
-from simcluster.layout import Mesh, Movement, uncut, whole
+from simcluster.layout import Mesh, Movement, unsplit_mesh, whole
 from simcluster.model import Block, Graph, Phase
-from simcluster.plan.redistribution import Router, movement_cost
-from simcluster.plan.rules import BATCH, PIPELINE, SEQUENCE, Roles
+from simcluster.plan.redistribution import RedistributionPlanner, movement_cost
+from simcluster.plan.rules import BATCH, PIPELINE, SEQUENCE, AxisRoles
 from simcluster.plan.strategies import EXPERTS
 
 _OF_A_STEP = (Phase.BEGIN, Phase.END)
@@ -25,18 +25,18 @@ _OF_A_STEP = (Phase.BEGIN, Phase.END)
 
 
 def better_order(
-    graph: Graph, mesh: Mesh, roles: Roles, cluster: Cluster, algorithms: Selection, micro_batches: int
+    graph: Graph, mesh: Mesh, roles: AxisRoles, cluster: Cluster, algorithms: Selection, micro_batches: int
 ) -> Iterator[str]:
     """A note with the order to write, if tensor groups span hosts and another order keeps them inside.
 
     Nothing where that makes the collectives of a step no faster, as where hosts are joined as well as their
     devices are; nor on a mixed cluster, where another order puts stages on other devices.
     """
-    axes = _tensor_axes(uncut(mesh), roles)
+    axes = _tensor_axes(unsplit_mesh(mesh), roles)
     if cluster.mixed or not axes:
         return
-    present = _spread(uncut(mesh), axes, cluster)
-    proposed = min(_orders(uncut(mesh), axes), key=lambda each: len(_spread(each, axes, cluster)))
+    present = _spread(unsplit_mesh(mesh), axes, cluster)
+    proposed = min(_orders(unsplit_mesh(mesh), axes), key=lambda each: len(_spread(each, axes, cluster)))
     inside = [axis for axis in present if axis not in _spread(proposed, axes, cluster)]
     if not set(_spread(proposed, axes, cluster)) < set(present):
         return
@@ -53,7 +53,7 @@ def better_order(
         )
 
 
-def _tensor_axes(mesh: Mesh, roles: Roles) -> list[str]:
+def _tensor_axes(mesh: Mesh, roles: AxisRoles) -> list[str]:
     """Axes that split neither the batch, nor layers over stages, nor sequences, nor experts."""
     others = {axis for role in (BATCH, PIPELINE, SEQUENCE, EXPERTS) for axis in roles.axes.get(role, ())}
     return [axis for axis, size in mesh.axes if size > 1 and axis not in others]
@@ -82,7 +82,7 @@ def _like(mesh: Mesh, order: Mesh) -> Mesh:
 
 def _spent(graph: Graph, mesh: Mesh, cluster: Cluster, algorithms: Selection, micro_batches: int) -> float:
     """Seconds of all collectives of a step that change layouts, on the stage that has most of them."""
-    router = Router(mesh, movement_cost(cluster, mesh, algorithms))
+    router = RedistributionPlanner(mesh, movement_cost(cluster, mesh, algorithms))
     known: dict[str, float] = {}
     stages: dict[int, float] = {}
     for instance in graph.instances:
@@ -92,7 +92,7 @@ def _spent(graph: Graph, mesh: Mesh, cluster: Cluster, algorithms: Selection, mi
     return max(stages.values(), default=0.0)
 
 
-def _of_block(block: Block, router: Router, micro_batches: int) -> float:
+def _of_block(block: Block, router: RedistributionPlanner, micro_batches: int) -> float:
     total = 0.0
     for node in block.nodes:
         if isinstance(node.operator, Movement) and node.operator.is_collective:

@@ -6,23 +6,23 @@ from collections.abc import Iterator
 
 from simcluster import units
 from simcluster.collectives import Selection
-from simcluster.layout import Mesh, Movement, pieces, uncut, whole_axes
+from simcluster.layout import Mesh, Movement, axis_pieces, unsplit_mesh, whole_axes
 from simcluster.model import Block, Graph, Phase
-from simcluster.plan.recompute import is_sliced
-from simcluster.plan.redistribution import Router
-from simcluster.plan.rules import BATCH, PIPELINE, Roles
+from simcluster.plan.recompute import is_distributed
+from simcluster.plan.redistribution import RedistributionPlanner
+from simcluster.plan.rules import BATCH, PIPELINE, AxisRoles
 from simcluster.plan.sharding import PROPAGATED, padded_dims
-from simcluster.plan.spec import ParallelSpec, Sharding, expanded
+from simcluster.plan.spec import ParallelSpec, ShardingChoice, explicit_sharding
 from simcluster.plan.strategies import DEFAULT, Strategies
 
 
-def notes(
+def plan_notes_of(
     parallel: ParallelSpec,
     recipe: str,
     strategies: Strategies,
-    sharding: Sharding,
+    sharding: ShardingChoice,
     mesh: Mesh,
-    roles: Roles,
+    roles: AxisRoles,
     algorithms: Selection,
     vocabulary: tuple[int, int],
 ) -> Iterator[str]:
@@ -33,7 +33,7 @@ def notes(
     written = parallel.optimizer_sharding
     if written is None and sharding.states:
         yield f"recipe {recipe} shards {sharding}; optimizer_sharding may say otherwise"
-    if expanded(written, ()).states and not sharding.states:
+    if explicit_sharding(written, ()).states and not sharding.states:
         yield "optimizer_sharding shards nothing: no batch axis has more than one rank"
     ways = mesh.product(sharding.axes)
     if sharding.shard_size > 0 and ways % sharding.shard_size:
@@ -44,15 +44,15 @@ def notes(
     before, padded = vocabulary
     if padded != before:
         yield f"vocabulary padded from {before:,} to {padded:,}"
-    for axis, size in uncut(mesh).axes:
+    for axis, size in unsplit_mesh(mesh).axes:
         if axis not in mesh.sizes:
-            cut = " x ".join(f"{part} {mesh.size(part)}" for part in pieces(mesh, axis))
+            cut = " x ".join(f"{part} {mesh.size(part)}" for part in axis_pieces(mesh, axis))
             counted = any(entry.rule("scenario").numbered for entry in parallel.strategies)
             grouped = sharding.shard_size > 0 and not counted
             who = "optimizer_sharding.shard_size cuts" if grouped else "strategies cut"
             yield f"{who} {axis} {size} into {cut}"
     used = {axis for role in (BATCH, PIPELINE) for axis in roles.axes[role]}
-    rest = [f"{axis} ({size})" for axis, size in uncut(mesh).axes if axis not in used and size > 1]
+    rest = [f"{axis} ({size})" for axis, size in unsplit_mesh(mesh).axes if axis not in used and size > 1]
     if strategies.unconfigured and rest:
         yield f"{strategies.unconfigured:,} operators unconfigured, replicated over {', '.join(rest)}"
     how = parallel.redistribution
@@ -63,7 +63,7 @@ def notes(
         yield f"{algorithms}, as the scenario says; the rest by the fastest"
 
 
-def without_effect(parallel: ParallelSpec, graph: Graph, sharding: Sharding) -> Iterator[str]:
+def settings_without_effect(parallel: ParallelSpec, graph: Graph, sharding: ShardingChoice) -> Iterator[str]:
     """What the scenario says about recomputation and offload that changes nothing in this plan."""
     spec = parallel.recompute
     if parallel.offload.path is not None:
@@ -71,11 +71,11 @@ def without_effect(parallel: ParallelSpec, graph: Graph, sharding: Sharding) -> 
     if spec.gathers and (not sharding.weights or sharding.regather):
         why = "are gathered again anyway" if sharding.weights else "lie whole on every rank"
         yield f"recompute.gathers changes nothing: weights {why}"
-    if spec.slice and not is_sliced(graph):
+    if spec.slice and not is_distributed(graph):
         yield "recompute.slice changes nothing: no ranks keep the same input of a recomputed layer"
 
 
-def followed(strategies: Strategies, graph: Graph, router: Router) -> Iterator[str]:
+def propagation_notes(strategies: Strategies, graph: Graph, router: RedistributionPlanner) -> Iterator[str]:
     """What sharding propagation decided, and what the layouts cost that came of it; nothing without it."""
     counts = {PROPAGATED: 0, DEFAULT: 0, "": 0}
     for sources in strategies.sources.values():
@@ -96,7 +96,7 @@ def followed(strategies: Strategies, graph: Graph, router: Router) -> Iterator[s
     )
 
 
-def padded(graph: Graph, strategies: Strategies, mesh: Mesh) -> Iterator[str]:
+def padding_notes(graph: Graph, strategies: Strategies, mesh: Mesh) -> Iterator[str]:
     """Which dims do not divide over the ranks that split them, and how much of their work is for nothing."""
     for (dim, size, axes), count in padded_dims(graph, strategies, mesh).items():
         whole = -(-size // mesh.product(axes)) * mesh.product(axes)
@@ -108,7 +108,7 @@ def padded(graph: Graph, strategies: Strategies, mesh: Mesh) -> Iterator[str]:
         )
 
 
-def _redistribution(block: Block, router: Router) -> tuple[int, float]:
+def _redistribution(block: Block, router: RedistributionPlanner) -> tuple[int, float]:
     """Collectives between layouts in a forward and backward of a block, and their seconds."""
     number, cost = 0, 0.0
     for node in block.phase(Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS):

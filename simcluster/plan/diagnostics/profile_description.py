@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from simcluster import units
-from simcluster.plan.execution import Buckets, Conduct
+from simcluster.plan.execution import Buckets, ExecutionPolicy
 
 
-def told(changes: Mapping[str, Any]) -> list[str]:
+def describe_profile(changes: Mapping[str, Any]) -> list[str]:
     """A phrase for every change, as ``FrameworkSpec.changes`` gives them."""
     said = dict(changes)
     if "reduction.limit" in said:
         said.pop("reduction.bucket", None)
-    return [phrase(key, value) for key, value in said.items()]
+    return [describe_switch(key, value) for key, value in said.items()]
 
 
-def fusion_told(conduct: Conduct) -> list[str]:
+def describe_fusion(conduct: ExecutionPolicy) -> list[str]:
     """What the scenario says about fusion, in words; nothing if the profile decides."""
     if conduct.apart:
         return ["no collectives fused"]
@@ -41,7 +41,7 @@ _TRAVELLING = {
 }
 
 
-def _buckets(conduct: Conduct, name: str) -> str:
+def _buckets(conduct: ExecutionPolicy, name: str) -> str:
     """What closes the buckets of an operation."""
     assert conduct.fusion is not None
     buckets = conduct.fusion.of_operation(name)
@@ -65,7 +65,7 @@ def _closed(buckets: Buckets | None) -> str:
     return "each by itself" if buckets.limit == 1 else f"fused to {units.size(buckets.limit)}{first}"
 
 
-def phrase(key: str, value: Any) -> str:
+def describe_switch(key: str, value: Any) -> str:
     """What a key of a profile means with this value."""
     return _PHRASES[key](value)
 

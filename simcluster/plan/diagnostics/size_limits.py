@@ -41,7 +41,7 @@ _REMEDIES = {
 }
 
 
-def too_large(mesh: Mesh, layers: int) -> list[Problem]:
+def size_problems(mesh: Mesh, layers: int) -> list[Problem]:
     """The problems of a plan with more ranks or layers than can be simulated."""
     problems = []
     if mesh.num_ranks > MOST_RANKS:

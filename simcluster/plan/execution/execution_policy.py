@@ -15,7 +15,7 @@ from simcluster.plan.spec import (
     FrameworkMemorySpec,
     FrameworkSpec,
     FusionSpec,
-    Sharding,
+    ShardingChoice,
 )
 from simcluster.work import Kernel
 
@@ -49,7 +49,7 @@ class Buckets:
     def said(cls, spec: BucketsSpec) -> Buckets:
         """The buckets that a scenario gives; every gradient by itself as long as a search is to find them."""
         if spec.mode == "search":
-            return SINGLE
+            return SINGLE_BUCKET
         return cls(spec.num_bytes, spec.first_bytes, ends=spec.ends, units=spec.units)
 
     def fill(
@@ -97,7 +97,7 @@ class Buckets:
         return {key: value for key, value in told.items() if value}
 
 
-SINGLE = Buckets(1)
+SINGLE_BUCKET = Buckets(1)
 """Buckets of one."""
 
 
@@ -155,7 +155,7 @@ class Fusion:
 
 
 @dataclass(frozen=True, slots=True)
-class Conduct:
+class ExecutionPolicy:
     """What a framework makes wait, and what it lets travel together.
 
     ``buckets`` are those of the gradient reduction, or None where every layer is one; ``late`` reductions
@@ -186,13 +186,13 @@ class Conduct:
     def of(
         cls,
         framework: FrameworkSpec,
-        sharding: Sharding,
+        sharding: ShardingChoice,
         mesh: Mesh,
         batch_axes: Sequence[str],
         stage_axis: str,
         fusion: FusionSpec | None = None,
         ids: Mapping[str, int] = MappingProxyType({}),
-    ) -> Conduct:
+    ) -> ExecutionPolicy:
         """What profile, sharding and scenario say on a mesh with these axes for data and stages.
 
         ``ids`` are the fusion ids of parameters that have another than the usual one.
@@ -262,5 +262,5 @@ class Conduct:
         return {"searched": True} | (told if isinstance(told, dict) else {"by": told})
 
 
-FREE = Conduct()
+FREE_EXECUTION = ExecutionPolicy()
 """Nothing waits that need not."""

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from simcluster.layout import FLAT, Kind, Movement
+from simcluster.layout import FLAT, Movement, MovementKind
 from simcluster.model import Block, Graph, Node, Phase, Relocation
 
 Pairs = Collection[tuple[str, str]]
@@ -139,7 +139,7 @@ def _same_collective(last: Node, node: Node) -> bool:
     if node.phase in _UNIT:
         return True
     assert isinstance(node.operator, Movement)
-    return node.operator.kind is Kind.ALL_REDUCE or node.operator.dim == FLAT
+    return node.operator.kind is MovementKind.ALL_REDUCE or node.operator.dim == FLAT
 
 
 def kernel_nodes(nodes: Collection[Node]) -> list[tuple[Node, ...]]:

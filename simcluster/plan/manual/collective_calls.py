@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from simcluster.document import NonNegativeInt, PositiveInt, Section, validate_data
 from simcluster.errors import PlanError, ScenarioError
-from simcluster.layout import Kind, Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.model import Entry, Operator, TensorType
 from simcluster.plan.manual.collective_operator import Collective, Mirror, view
 from simcluster.plan.manual.groups import Groups
@@ -18,23 +18,23 @@ Reduction = Literal["sum", "max", "min", "prod"]
 Told = TypeVar("Told", bound=Section)
 
 
-class Call(Section):
+class CollectiveCall(Section):
     """What every collective is told."""
 
     group: GroupName = WORLD[0]
     """The group: an axis of the mesh or several, explicit groups, or all ranks."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[MovementKind]
 
     def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
         """What it does over ``axes``."""
         return Movement(self.kind, axes)
 
 
-class AllReduceCall(Call):
+class AllReduceCall(CollectiveCall):
     """Every rank: the elementwise reduction of all tensors."""
 
-    kind = Kind.ALL_REDUCE
+    kind = MovementKind.ALL_REDUCE
 
     reduction: Reduction = "sum"
     """sum, max, min or prod."""
@@ -48,16 +48,16 @@ class AllReduceCall(Call):
         return Movement(self.kind, axes, reduction=self.reduction)
 
 
-class MirrorCall(Call):
+class MirrorCall(CollectiveCall):
     """The tensor as it is; its gradient is all-reduced."""
 
-    kind = Kind.ALL_REDUCE
+    kind = MovementKind.ALL_REDUCE
 
 
-class AllGatherCall(Call):
+class AllGatherCall(CollectiveCall):
     """Every rank: all tensors, one after the other along ``dim``."""
 
-    kind = Kind.ALL_GATHER
+    kind = MovementKind.ALL_GATHER
 
     dim: NonNegativeInt = 0
     """The dim along which they are joined."""
@@ -70,7 +70,7 @@ class AllGatherCall(Call):
 class ReduceScatterCall(AllGatherCall):
     """Every rank: its part, along ``dim``, of the elementwise reduction."""
 
-    kind = Kind.REDUCE_SCATTER
+    kind = MovementKind.REDUCE_SCATTER
 
     reduction: Reduction = "sum"
     """sum, max, min or prod."""
@@ -80,10 +80,10 @@ class ReduceScatterCall(AllGatherCall):
         return Movement(self.kind, axes, self.dim, reduction=self.reduction)
 
 
-class AllToAllCall(Call):
+class AllToAllCall(CollectiveCall):
     """Rank i: part i along ``split_dim`` of every tensor, one after the other along ``concat_dim``."""
 
-    kind = Kind.ALL_TO_ALL
+    kind = MovementKind.ALL_TO_ALL
 
     split_dim: int
     """The dim that is cut; -1 is the last."""
@@ -103,10 +103,10 @@ class AllToAllCall(Call):
         return Movement(self.kind, axes, self.concat_dim, self.split_dim)
 
 
-class BroadcastCall(Call):
+class BroadcastCall(CollectiveCall):
     """Every rank: the tensor of the root."""
 
-    kind = Kind.BROADCAST
+    kind = MovementKind.BROADCAST
 
     root_rank: NonNegativeInt = 0
     """The root's place in its group."""
@@ -123,16 +123,16 @@ class BroadcastCall(Call):
 class ReduceCall(BroadcastCall):
     """The root: the elementwise sum; the others get zeros."""
 
-    kind = Kind.REDUCE
+    kind = MovementKind.REDUCE
 
 
-class BarrierCall(Call):
+class BarrierCall(CollectiveCall):
     """Nobody goes on before all have come."""
 
-    kind = Kind.BARRIER
+    kind = MovementKind.BARRIER
 
 
-CALLS: Mapping[str, type[Call]] = {
+CALLS: Mapping[str, type[CollectiveCall]] = {
     "all_reduce": AllReduceCall,
     "mirror": MirrorCall,
     "all_gather": AllGatherCall,
@@ -145,7 +145,7 @@ CALLS: Mapping[str, type[Call]] = {
 """Those in which all members of a group do the same, by name."""
 
 
-def told(entry: Entry, section: type[Told]) -> Told:
+def read_call(entry: Entry, section: type[Told]) -> Told:
     """What an entry tells; PlanError, with the places, for what it may not."""
     try:
         return validate_data(entry.attributes, section)
@@ -161,19 +161,19 @@ def told(entry: Entry, section: type[Told]) -> Told:
         raise PlanError(*problems) from None
 
 
-def called(entry: Entry, groups: Groups, inputs: Sequence[TensorType]) -> Operator:
+def collective_operator_of(entry: Entry, groups: Groups, inputs: Sequence[TensorType]) -> Operator:
     """The operator that stands for a collective of all members of a group; PlanError if it is impossible."""
-    call = told(entry, CALLS[entry.op])
+    call = read_call(entry, CALLS[entry.op])
     axes = groups.axes(call.group, f"{entry.path}.group")
     movement = call.movement(groups, axes, entry.path)
-    reads = 0 if movement.kind is Kind.BARRIER else 1
+    reads = 0 if movement.kind is MovementKind.BARRIER else 1
     if len(inputs) != reads:
         raise PlanError(
             f"'{entry.name}' ({entry.op}): it reads {reads} tensor{'s' * (reads != 1)}, not {len(inputs)}",
             path=f"{entry.path}.inputs",
         )
     rank = len(inputs[0].shape) if inputs else None
-    if movement.kind is Kind.ALL_TO_ALL:
+    if movement.kind is MovementKind.ALL_TO_ALL:
         assert rank is not None
         movement = _counted(entry, movement, rank)
     once = isinstance(call, AllReduceCall) and call.gradient == "identity"

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.layout import Dims, Kind, Movement
+from simcluster.layout import Dims, Movement, MovementKind
 from simcluster.model import Array, Elementwise, Gradient, Operator, Region, Reshape, Tape, TensorType
 from simcluster.work import Work
 
 _BACK = {
-    Kind.ALL_REDUCE: Kind.ALL_REDUCE,
-    Kind.ALL_GATHER: Kind.REDUCE_SCATTER,
-    Kind.REDUCE_SCATTER: Kind.ALL_GATHER,
-    Kind.ALL_TO_ALL: Kind.ALL_TO_ALL,
-    Kind.BROADCAST: Kind.REDUCE,
-    Kind.REDUCE: Kind.BROADCAST,
+    MovementKind.ALL_REDUCE: MovementKind.ALL_REDUCE,
+    MovementKind.ALL_GATHER: MovementKind.REDUCE_SCATTER,
+    MovementKind.REDUCE_SCATTER: MovementKind.ALL_GATHER,
+    MovementKind.ALL_TO_ALL: MovementKind.ALL_TO_ALL,
+    MovementKind.BROADCAST: MovementKind.REDUCE,
+    MovementKind.REDUCE: MovementKind.BROADCAST,
 }
 
 
@@ -67,11 +67,11 @@ class Collective(Operator):
     def _changed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The dims that become smaller, and those that become larger."""
         movement = self.movement
-        if movement.kind is Kind.ALL_GATHER:
+        if movement.kind is MovementKind.ALL_GATHER:
             return (), (movement.dim,)
-        if movement.kind is Kind.REDUCE_SCATTER:
+        if movement.kind is MovementKind.REDUCE_SCATTER:
             return (movement.dim,), ()
-        if movement.kind is Kind.ALL_TO_ALL:
+        if movement.kind is MovementKind.ALL_TO_ALL:
             return (movement.to_dim,), (movement.dim,)
         return (), ()
 
@@ -95,7 +95,7 @@ class Collective(Operator):
             return (grad,)
         if isinstance(grad, float):
             return (self._of_number(grad),)
-        extreme = self.movement.kind is Kind.ALL_REDUCE and self.movement.reduction in ("max", "min")
+        extreme = self.movement.kind is MovementKind.ALL_REDUCE and self.movement.reduction in ("max", "min")
         if self.movement.reduction != "sum" and not extreme:
             raise self._without()
         (found,) = tape.emit("grad", replace(self, movement=self._back()), [grad])
@@ -109,13 +109,13 @@ class Collective(Operator):
     def _back(self) -> Movement:
         """What brings gradients back."""
         movement = replace(self.movement, kind=_BACK[self.movement.kind], reduction="sum")
-        if movement.kind is Kind.ALL_TO_ALL:
+        if movement.kind is MovementKind.ALL_TO_ALL:
             return replace(movement, dim=movement.to_dim, to_dim=movement.dim)
         return movement
 
     def _of_number(self, factor: float) -> float:
         """The gradient of a scalar that goes into the loss ``factor`` times on every rank."""
-        if self.movement.kind is Kind.ALL_REDUCE and self.movement.reduction == "sum":
+        if self.movement.kind is MovementKind.ALL_REDUCE and self.movement.reduction == "sum":
             return factor * self.count
         raise self._without()
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.errors import PlanError, Problem
-from simcluster.layout import ROUTED, Mesh, Movement, unrooted
+from simcluster.layout import ROUTED, Mesh, Movement, without_root
 from simcluster.model import Block, Graph, Node, Phase, TensorType
 
 _REMEDY = "all members of a group do the same collectives in one order"
@@ -21,7 +21,7 @@ _WHEN = {Phase.FORWARD: "", Phase.BACKWARD: " in the backward", Phase.END: " beh
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class CollectiveArrival:
     """A collective as a rank comes to it: who has to come, in order of their numbers, and what all must agree
     on, as (what, value); ``path`` is where it was written.
     """
@@ -50,8 +50,8 @@ def check_order(
     """
     blocks = [graph.block_of(instance) for instance in graph.instances]
     rows: dict[tuple[str, ...], dict[int, tuple[int, ...]]] = {}
-    ranks: list[list[Meeting]] = []
-    made: list[dict[tuple[str, tuple[int, ...]], Meeting]] = [{} for _ in blocks]
+    ranks: list[list[CollectiveArrival]] = []
+    made: list[dict[tuple[str, tuple[int, ...]], CollectiveArrival]] = [{} for _ in blocks]
     for rank, part in enumerate(part_of_rank):
         found = []
         for node in _collectives(blocks[part]):
@@ -80,9 +80,9 @@ def _collectives(block: Block) -> Iterator[Node]:
 
 def _meeting(
     block: Block, node: Node, movement: Movement, rank: int, row: tuple[int, ...], mesh: Mesh, path: str
-) -> Meeting:
+) -> CollectiveArrival:
     """What a rank comes to, ``row`` being its group; PlanError if it is in none."""
-    group = "+".join(map(unrooted, movement.axes))
+    group = "+".join(map(without_root, movement.axes))
     if not row:
         raise PlanError(
             f"rank {rank} runs '{node.name}' ({movement.kind}), but is in no group '{group}'",
@@ -98,10 +98,10 @@ def _meeting(
         kind = TensorType(value.layout.local_shape(value.type.shape, mesh), value.type.dtype)
         alike += [("size", str(kind)), ("reduction", movement.reduction)]
         alike += [("first rank", str(row[0])), ("dims", f"{movement.dim} and {movement.to_dim}")]
-    return Meeting(node.name, _WHEN.get(node.phase, ""), tuple(sorted(row)), tuple(alike), path)
+    return CollectiveArrival(node.name, _WHEN.get(node.phase, ""), tuple(sorted(row)), tuple(alike), path)
 
 
-def _first_fault(ranks: Sequence[Sequence[Meeting]]) -> Problem | None:
+def _first_fault(ranks: Sequence[Sequence[CollectiveArrival]]) -> Problem | None:
     """The first place where ranks do not meet, or None if all get through."""
     at = [0] * len(ranks)
     here: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
@@ -127,12 +127,14 @@ def _first_fault(ranks: Sequence[Sequence[Meeting]]) -> Problem | None:
     return _wait(ranks, at, stuck[0]) if stuck else None
 
 
-def _head(ranks: Sequence[Sequence[Meeting]], at: Sequence[int], rank: int) -> Meeting | None:
+def _head(
+    ranks: Sequence[Sequence[CollectiveArrival]], at: Sequence[int], rank: int
+) -> CollectiveArrival | None:
     """What a rank waits in."""
     return ranks[rank][at[rank]] if at[rank] < len(ranks[rank]) else None
 
 
-def _disagreement(rank: int, here: Meeting, other: int, there: Meeting) -> Problem:
+def _disagreement(rank: int, here: CollectiveArrival, other: int, there: CollectiveArrival) -> Problem:
     mine, theirs = dict(here.alike), dict(there.alike)
     what = next(key for key in mine if mine[key] != theirs.get(key))
     return Problem(
@@ -143,7 +145,7 @@ def _disagreement(rank: int, here: Meeting, other: int, there: Meeting) -> Probl
     )
 
 
-def _wait(ranks: Sequence[Sequence[Meeting]], at: Sequence[int], first: int) -> Problem:
+def _wait(ranks: Sequence[Sequence[CollectiveArrival]], at: Sequence[int], first: int) -> Problem:
     """Who waits for whom, until somebody is met again or does not come at all."""
     told: list[str] = []
     seen: list[int] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from simcluster.cluster import listed
+from simcluster.cluster import parse_index_list
 from simcluster.errors import PlanError, Problem
 from simcluster.model import Entry
 
@@ -14,14 +14,14 @@ RANKS = "ranks"
 
 
 @dataclass(frozen=True, slots=True)
-class Scripts:
+class EntriesByRank:
     """``of_rank`` has, for every rank, the places of the entries that it runs."""
 
     entries: tuple[Entry, ...]
     of_rank: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, entries: Sequence[Entry], num_ranks: int) -> Scripts:
+    def of(cls, entries: Sequence[Entry], num_ranks: int) -> EntriesByRank:
         """Who runs what; PlanError for ranks that are not there, and for ranks that run nothing."""
         problems: list[Problem] = []
         runs: list[frozenset[int]] = []
@@ -78,7 +78,7 @@ def _ranks(entry: Entry, num_ranks: int) -> frozenset[int] | Problem:
     if not (type(written) is int or isinstance(written, str) or whole):
         return Problem(f"'{written}' are no ranks", path, "write for example 0-3, or [0, 2]")
     try:
-        found = listed(written)
+        found = parse_index_list(written)
     except ValueError as error:
         return Problem(str(error), path)
     absent = [rank for rank in found if not 0 <= rank < num_ranks]

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from simcluster.errors import PlanError
-from simcluster.layout import Kind, Movement, Route, rooted
+from simcluster.layout import Movement, MovementKind, RoutedTransfer, rooted_groups
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
-from simcluster.plan.autodiff import differentiate, gradient_name, needing
-from simcluster.plan.manual.exchange_ends import Woven
+from simcluster.plan.autodiff import differentiate, gradient_name, values_needing_gradients
+from simcluster.plan.manual.exchange_ends import PlacedEnd
 from simcluster.plan.manual.exchanges import Exchange
 from simcluster.plan.manual.groups import Groups
 from simcluster.work import DType
@@ -23,21 +23,21 @@ Spot = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ExchangeLink:
     """A tensor on its way in an exchange: the exchange, both ends, and its places there."""
 
     exchange: int
     source: Spot
     target: Spot
-    route: Route
+    route: RoutedTransfer
 
 
 @dataclass
-class Weaver:
+class ExchangeDifferentiator:
     """The written blocks of all parts, which of their values are ends of exchanges, and the part of ranks."""
 
     blocks: Sequence[Block]
-    woven: Sequence[Sequence[Woven]]
+    woven: Sequence[Sequence[PlacedEnd]]
     exchanges: Sequence[Exchange]
     part_of_rank: Sequence[int]
     groups: Groups
@@ -58,11 +58,11 @@ class Weaver:
 
     # -- who gives what to whom -------------------------------------------------------------------------
 
-    def _links(self) -> Iterator[Link]:
+    def _links(self) -> Iterator[ExchangeLink]:
         """Every tensor on its way; groups of one name must exchange alike."""
         ends = [{each.number: each for each in part} for part in self.woven]
         for number, exchange in enumerate(self.exchanges):
-            seen: list[tuple[Route, ...]] = []
+            seen: list[tuple[RoutedTransfer, ...]] = []
             for row in self.groups.members(exchange.axes).tolist():
                 found = list(self._of_group(number, exchange, row, ends))
                 routes = tuple(sorted((link.route for link in found), key=_order))
@@ -78,8 +78,8 @@ class Weaver:
                 raise PlanError(f"'{exchange.name}' brings nothing to anybody", path=exchange.path)
 
     def _of_group(
-        self, number: int, exchange: Exchange, row: Sequence[int], ends: Sequence[Mapping[int, Woven]]
-    ) -> Iterator[Link]:
+        self, number: int, exchange: Exchange, row: Sequence[int], ends: Sequence[Mapping[int, PlacedEnd]]
+    ) -> Iterator[ExchangeLink]:
         for place, rank in enumerate(row):
             if rank not in exchange.ends:
                 continue
@@ -94,8 +94,8 @@ class Weaver:
                         f"'{exchange.name}': rank {rank} gives {kinds[0]}, rank {row[other]} gets {kinds[1]}",
                         path=exchange.path,
                     )
-                route = Route(place, given, other, got, kinds[0].num_bytes)
-                yield Link(number, (parts[0], source), (parts[1], target), route)
+                route = RoutedTransfer(place, given, other, got, kinds[0].num_bytes)
+                yield ExchangeLink(number, (parts[0], source), (parts[1], target), route)
 
     def _kind(self, part: int, value: str) -> TensorType:
         return self.blocks[part].values[value].type
@@ -107,7 +107,9 @@ class Weaver:
         found: set[Spot] = set()
         while True:
             needed = [
-                needing(replace(block, inputs=tuple(value for part, value in found if part == number)))
+                values_needing_gradients(
+                    replace(block, inputs=tuple(value for part, value in found if part == number))
+                )
                 for number, block in enumerate(self.blocks)
             ]
             self.dependent = {(number, value) for number, each in enumerate(needed) for value in each}
@@ -175,14 +177,14 @@ class Weaver:
             gradients=gradients,
         )
 
-    def _there(self, each: Woven) -> Node:
+    def _there(self, each: PlacedEnd) -> Node:
         """The exchange as a rank runs it forward."""
         exchange = self.exchanges[each.number]
         routes = {link.route for link in self.links if link.exchange == each.number}
         movement = Movement(exchange.kind, exchange.axes, routes=tuple(sorted(routes, key=_order)))
         return Node(each.name, movement, each.given, each.got, why="as the program says")
 
-    def _back(self, part: int, each: Woven, block: Block, values: dict[str, Value]) -> Node | None:
+    def _back(self, part: int, each: PlacedEnd, block: Block, values: dict[str, Value]) -> Node | None:
         """The exchange of gradients as a rank runs it, if there are any in it."""
         exchange = self.exchanges[each.number]
         links = [link for link in self.links if link.exchange == each.number and link.target in self.returned]
@@ -197,9 +199,9 @@ class Weaver:
                 values[name] = Value(values[value].type, Role.GRADIENT)
             names.append(name)
         axes = exchange.axes
-        if exchange.kind is Kind.SEND_RECEIVE:
+        if exchange.kind is MovementKind.SEND_RECEIVE:
             lists = self.groups.members(axes)[:, ::-1].tolist()
-            axes = self.groups.made(rooted(axes[0], 1), lists)
+            axes = self.groups.made(rooted_groups(axes[0], 1), lists)
         movement = Movement(exchange.kind, axes, routes=self._reversed(each.number, links))
         why = f"the gradient of {each.name}"
         inputs = tuple(block.gradients[value] for value in gives)
@@ -207,16 +209,16 @@ class Weaver:
             f"{each.name}.grad", movement, inputs, tuple(names), Phase.BACKWARD, origin=each.name, why=why
         )
 
-    def _reversed(self, number: int, links: Sequence[Link]) -> tuple[Route, ...]:
+    def _reversed(self, number: int, links: Sequence[ExchangeLink]) -> tuple[RoutedTransfer, ...]:
         """The routes back: of all ends, only those values count that have gradients."""
-        turned = self.exchanges[number].kind is Kind.SEND_RECEIVE
+        turned = self.exchanges[number].kind is MovementKind.SEND_RECEIVE
         found = set()
         for link in links:
             route = link.route
             gives = self._position(number, link.target, {other.target for other in links}, got=True)
             gets = self._position(number, link.source, {other.source for other in links}, got=False)
             places = (0, 1) if turned else (route.receiver, route.sender)
-            found.add(Route(places[0], gives, places[1], gets, route.num_bytes))
+            found.add(RoutedTransfer(places[0], gives, places[1], gets, route.num_bytes))
         return tuple(sorted(found, key=_order))
 
     def _position(self, number: int, spot: Spot, among: set[Spot], *, got: bool) -> int:
@@ -227,7 +229,7 @@ class Weaver:
         return values.index(value)
 
 
-def _order(route: Route) -> tuple[int, int, int, int]:
+def _order(route: RoutedTransfer) -> tuple[int, int, int, int]:
     return route.sender, route.given, route.receiver, route.got
 
 

@@ -15,7 +15,7 @@ from simcluster.plan.spec import WORLD, GroupName
 Shape = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 Item = TypeVar("Item")
 
-NOBODY = -1
+NO_NEIGHBOR = -1
 """Where a rank has no neighbour."""
 
 AROUND = 8
@@ -118,7 +118,7 @@ PAIRS = {"send": SendCall, "receive": ReceiveCall}
 """The two ends of a transfer."""
 
 
-def of_rank(entry: Entry, key: str, written: Item | Mapping[int, Item], rank: int) -> Item:
+def rank_value(entry: Entry, key: str, written: Item | Mapping[int, Item], rank: int) -> Item:
     """What is written for a rank; PlanError if nothing is."""
     if not isinstance(written, Mapping):
         return written
@@ -131,7 +131,7 @@ def of_rank(entry: Entry, key: str, written: Item | Mapping[int, Item], rank: in
     return found
 
 
-def sized(entry: Entry, key: str, values: Sequence[int], count: int, what: str) -> None:
+def check_length(entry: Entry, key: str, values: Sequence[int], count: int, what: str) -> None:
     """PlanError unless so many numbers are written."""
     if len(values) != count:
         raise PlanError(

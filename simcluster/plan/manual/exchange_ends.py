@@ -17,7 +17,7 @@ _ABOVE, _BELOW, _LEFT, _RIGHT = (7, 0, 1), (5, 4, 3), (5, 6, 7), (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Woven:
+class PlacedEnd:
     """An end of an exchange behind the first ``position`` operators: values given and got, in order."""
 
     number: int
@@ -35,7 +35,7 @@ class EndWriter:
     dtype: DType
     taken: set[str]
 
-    def write(self, entry: Entry, number: int, ends: Ends) -> Woven:
+    def write(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
         """What a rank does in an exchange; Refused for tensors that do not fit."""
         writes = {
             "send": self._send,
@@ -48,11 +48,11 @@ class EndWriter:
 
     # -- one tensor -------------------------------------------------------------------------------------
 
-    def _send(self, entry: Entry, number: int, ends: Ends) -> Woven:
+    def _send(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
         self._reads(entry, 1)
         return self._woven(entry, number, [self._own(entry, self.writer.known[entry.inputs[0]], 0)], [])
 
-    def _receive(self, entry: Entry, number: int, ends: Ends) -> Woven:
+    def _receive(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
         self._reads(entry, 0)
         told: dict[str, Any] = dict(entry.attributes)
         got = self._got(entry, f"{entry.name}.out", told["shape"], told.get("dtype"))
@@ -62,7 +62,7 @@ class EndWriter:
 
     # -- many -------------------------------------------------------------------------------------------
 
-    def _listed(self, entry: Entry, number: int, ends: Ends) -> Woven:
+    def _listed(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
         self._reads(entry, len(ends.gives))
         assert isinstance(ends.shape, tuple)
         shapes, given = ends.shape
@@ -79,7 +79,7 @@ class EndWriter:
         self.writer.called(entry.name, got)
         return woven
 
-    def _parts(self, entry: Entry, number: int, ends: Ends) -> Woven:
+    def _parts(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
         """Pieces of a flat tensor, and the pieces that come, side by side."""
         self._reads(entry, 1)
         assert isinstance(ends.shape, tuple)
@@ -105,7 +105,7 @@ class EndWriter:
         self._joined(entry, entry.name, got, 0)
         return woven
 
-    def _around(self, entry: Entry, number: int, ends: Ends) -> Woven:
+    def _around(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
         """The edges and corners of a picture, and those of its neighbours put around it."""
         self._reads(entry, 1)
         assert isinstance(ends.shape, tuple)
@@ -143,12 +143,12 @@ class EndWriter:
             raise entry.refused(f"it reads {count} tensors here, not {len(entry.inputs)}", "inputs")
         self.writer.kinds(entry)
 
-    def _woven(self, entry: Entry, number: int, given: Sequence[str], got: Sequence[str]) -> Woven:
+    def _woven(self, entry: Entry, number: int, given: Sequence[str], got: Sequence[str]) -> PlacedEnd:
         """The end, behind what is written so far; what is made of what it gets has the entry's name."""
         name = (
             f"{entry.name}.exchange" if entry.op in ("neighbor_exchange_v2", "all_to_all_v") else entry.name
         )
-        return Woven(number, name, len(self.writer.build.nodes), tuple(given), tuple(got))
+        return PlacedEnd(number, name, len(self.writer.build.nodes), tuple(given), tuple(got))
 
     def _own(self, entry: Entry, value: str, place: int) -> str:
         """A value that nothing else gives away: the gradients of each come back on their own."""

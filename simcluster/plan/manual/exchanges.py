@@ -8,22 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.errors import PlanError, Problem
-from simcluster.layout import Kind
+from simcluster.layout import MovementKind
 from simcluster.model import Entry
-from simcluster.plan.manual.collective_calls import told
-from simcluster.plan.manual.entries_by_rank import Scripts
+from simcluster.plan.manual.collective_calls import read_call
+from simcluster.plan.manual.entries_by_rank import EntriesByRank
 from simcluster.plan.manual.exchange_calls import (
     AROUND,
     EXCHANGES,
-    NOBODY,
+    NO_NEIGHBOR,
     AllToAllVCall,
     ExchangeCall,
     NeighborExchangeCall,
     NeighborExchangeV2Call,
     ReceiveCall,
     SendCall,
-    of_rank,
-    sized,
+    check_length,
+    rank_value,
 )
 from simcluster.plan.manual.groups import Axes, Groups
 
@@ -45,7 +45,7 @@ class Exchange:
     """An exchange in all groups over ``axes``: the ends of every rank that takes part."""
 
     name: str
-    kind: Kind
+    kind: MovementKind
     axes: Axes
     path: str
     ends: Mapping[int, Ends]
@@ -59,7 +59,7 @@ class Exchanges:
     at: Mapping[tuple[int, int], int]
 
     @classmethod
-    def of(cls, scripts: Scripts, groups: Groups) -> Exchanges:
+    def of(cls, scripts: EntriesByRank, groups: Groups) -> Exchanges:
         """The exchanges that are written; PlanError for what nobody answers."""
         found: list[Exchange] = []
         at: dict[tuple[int, int], int] = {}
@@ -80,7 +80,7 @@ class Exchanges:
 # -- sends and receives ------------------------------------------------------------------------------
 
 
-def _transfers(scripts: Scripts, groups: Groups) -> Iterator[tuple[Exchange, Mapping[int, int]]]:
+def _transfers(scripts: EntriesByRank, groups: Groups) -> Iterator[tuple[Exchange, Mapping[int, int]]]:
     """Pairs of ranks that send and receive, those of the same two entries as groups of one name."""
     sent: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
     got: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
@@ -88,12 +88,12 @@ def _transfers(scripts: Scripts, groups: Groups) -> Iterator[tuple[Exchange, Map
         for place in places:
             entry = scripts.entries[place]
             if entry.op == "send":
-                send = told(entry, SendCall)
-                peer = _peer(entry, of_rank(entry, "to", send.to, rank), rank, groups)
+                send = read_call(entry, SendCall)
+                peer = _peer(entry, rank_value(entry, "to", send.to, rank), rank, groups)
                 sent[rank, peer, send.sr_tag].append(place)
             elif entry.op == "receive":
-                receive = told(entry, ReceiveCall)
-                peer = _peer(entry, of_rank(entry, "from", receive.source, rank), rank, groups)
+                receive = read_call(entry, ReceiveCall)
+                peer = _peer(entry, rank_value(entry, "from", receive.source, rank), rank, groups)
                 got[peer, rank, receive.sr_tag].append(place)
     problems = list(_unanswered(scripts, sent, got))
     if problems:
@@ -110,7 +110,7 @@ def _transfers(scripts: Scripts, groups: Groups) -> Iterator[tuple[Exchange, Map
             ends = {source: Ends(((1, 0),), ()) for source, _ in chosen}
             ends |= {target: Ends((), ((0, 0),)) for _, target in chosen}
             here = {source: send_at for source, _ in chosen} | {target: receive_at for _, target in chosen}
-            yield Exchange(sender.name, Kind.SEND_RECEIVE, axes, sender.path, ends), here
+            yield Exchange(sender.name, MovementKind.SEND_RECEIVE, axes, sender.path, ends), here
 
 
 def _peer(entry: Entry, peer: int, rank: int, groups: Groups) -> int:
@@ -122,7 +122,7 @@ def _peer(entry: Entry, peer: int, rank: int, groups: Groups) -> int:
 
 
 def _unanswered(
-    scripts: Scripts,
+    scripts: EntriesByRank,
     sent: Mapping[tuple[int, int, int], Sequence[int]],
     got: Mapping[tuple[int, int, int], Sequence[int]],
 ) -> Iterator[Problem]:
@@ -156,12 +156,12 @@ def _apart(pairs: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
 # -- exchanges of a whole group ----------------------------------------------------------------------
 
 
-def _together(scripts: Scripts, groups: Groups) -> Iterator[tuple[Exchange, Mapping[int, int]]]:
+def _together(scripts: EntriesByRank, groups: Groups) -> Iterator[tuple[Exchange, Mapping[int, int]]]:
     """The exchanges that all members of a group run as one entry."""
     for place, entry in enumerate(scripts.entries):
         if entry.op not in EXCHANGES:
             continue
-        call = told(entry, EXCHANGES[entry.op])
+        call = read_call(entry, EXCHANGES[entry.op])
         axes = groups.axes(call.group, f"{entry.path}.group")
         ends: dict[int, Ends] = {}
         for rank, places in enumerate(scripts.of_rank):
@@ -172,7 +172,7 @@ def _together(scripts: Scripts, groups: Groups) -> Iterator[tuple[Exchange, Mapp
                         f"rank {rank} runs '{entry.name}', but is in no group '{call.group}'", path=entry.path
                     )
                 ends[rank] = _ends(entry, call, rank, len(row))
-        exchange = Exchange(entry.name, Kind.ALL_TO_ALL_V, axes, entry.path, ends)
+        exchange = Exchange(entry.name, MovementKind.ALL_TO_ALL_V, axes, entry.path, ends)
         _check_answers(entry, exchange, groups)
         yield exchange, dict.fromkeys(ends, place)
 
@@ -196,9 +196,9 @@ def _ends(entry: Entry, call: ExchangeCall, rank: int, size: int) -> Ends:
 
 
 def _listed(entry: Entry, call: NeighborExchangeCall, rank: int) -> Ends:
-    gives = of_rank(entry, "send_rank_ids", call.send_rank_ids, rank)
-    gets = of_rank(entry, "recv_rank_ids", call.recv_rank_ids, rank)
-    shapes = of_rank(entry, "recv_shapes", call.recv_shapes, rank)
+    gives = rank_value(entry, "send_rank_ids", call.send_rank_ids, rank)
+    gets = rank_value(entry, "recv_rank_ids", call.recv_rank_ids, rank)
+    shapes = rank_value(entry, "recv_shapes", call.recv_shapes, rank)
     given = None
     if len(shapes) != len(gets):
         raise PlanError(
@@ -206,7 +206,7 @@ def _listed(entry: Entry, call: NeighborExchangeCall, rank: int) -> Ends:
             path=f"{entry.path}.recv_shapes",
         )
     if call.send_shapes is not None:
-        given = of_rank(entry, "send_shapes", call.send_shapes, rank)
+        given = rank_value(entry, "send_shapes", call.send_shapes, rank)
     return Ends(_numbered(gives), _numbered(gets), (shapes, given))
 
 
@@ -223,24 +223,28 @@ def _numbered(others: Sequence[int]) -> tuple[End, ...]:
 def _around(entry: Entry, call: NeighborExchangeV2Call, rank: int) -> Ends:
     told = []
     for ids, lens in (("send_rank_ids", "send_lens"), ("recv_rank_ids", "recv_lens")):
-        others = of_rank(entry, ids, getattr(call, ids), rank)
-        sized(entry, ids, others, AROUND, "one for each neighbour, clockwise from above, -1 for nobody")
-        sizes = of_rank(entry, lens, getattr(call, lens), rank)
-        sized(entry, lens, sizes, 4, "top, bottom, left, right")
+        others = rank_value(entry, ids, getattr(call, ids), rank)
+        check_length(
+            entry, ids, others, AROUND, "one for each neighbour, clockwise from above, -1 for nobody"
+        )
+        sizes = rank_value(entry, lens, getattr(call, lens), rank)
+        check_length(entry, lens, sizes, 4, "top, bottom, left, right")
         told.append((tuple(others), tuple(sizes)))
     (to, given), (source, got) = told
     # What goes up is what comes from below.
-    gives = tuple((other, way) for way, other in enumerate(to) if other != NOBODY)
-    gets = tuple((other, (way + AROUND // 2) % AROUND) for way, other in enumerate(source) if other != NOBODY)
-    ways = tuple(other != NOBODY for other in to), tuple(other != NOBODY for other in source)
+    gives = tuple((other, way) for way, other in enumerate(to) if other != NO_NEIGHBOR)
+    gets = tuple(
+        (other, (way + AROUND // 2) % AROUND) for way, other in enumerate(source) if other != NO_NEIGHBOR
+    )
+    ways = tuple(other != NO_NEIGHBOR for other in to), tuple(other != NO_NEIGHBOR for other in source)
     return Ends(gives, gets, (ways, given, got))
 
 
 def _parts(entry: Entry, call: AllToAllVCall, rank: int, size: int) -> Ends:
     told = []
     for key in ("send_numel_list", "recv_numel_list"):
-        counts = of_rank(entry, key, getattr(call, key), rank)
-        sized(entry, key, counts, size, "one for each member of the group")
+        counts = rank_value(entry, key, getattr(call, key), rank)
+        check_length(entry, key, counts, size, "one for each member of the group")
         if min(counts) < 0:
             raise PlanError(f"'{entry.name}' ({entry.op}): a number is negative", path=f"{entry.path}.{key}")
         told.append(tuple(counts))

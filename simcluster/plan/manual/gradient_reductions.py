@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Kind, Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.plan.manual.groups import Groups
 from simcluster.plan.optimizer import WrittenReduction
 from simcluster.plan.spec import GradientSpec
@@ -33,5 +33,5 @@ def written_reductions(
         place, each = fits[-1]
         axes = groups.axes(each.group, f"gradients.{place}.group")
         divisor = (each.degree or groups.size(axes)) if each.mean else 1
-        found[name] = WrittenReduction(Movement(Kind.ALL_REDUCE, axes), divisor)
+        found[name] = WrittenReduction(Movement(MovementKind.ALL_REDUCE, axes), divisor)
     return found

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Mesh, rooted
+from simcluster.layout import Mesh, rooted_groups
 from simcluster.plan.spec import WORLD
 
 Axes = tuple[str, ...]
@@ -90,7 +90,7 @@ class Groups:
         members = self.members(axes)
         rest = np.delete(members, place, axis=1)
         lists = np.concatenate([members[:, place : place + 1], rest], axis=1)
-        return self.made(rooted("+".join(axes), place), lists.tolist())
+        return self.made(rooted_groups("+".join(axes), place), lists.tolist())
 
 
 def _wrong(name: str, lists: Sequence[Sequence[int]], mesh: Mesh) -> Iterator[str]:

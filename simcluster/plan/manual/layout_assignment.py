@@ -11,10 +11,10 @@ from dataclasses import replace
 from simcluster.layout import Layout
 from simcluster.model import Block, Node, Phase, TensorType, Value
 from simcluster.plan.manual.collective_operator import Collective, Mirror
-from simcluster.plan.manual.tensor_parts import Holdings
+from simcluster.plan.manual.tensor_parts import ReferenceParts
 
 
-def settled(block: Block, holdings: Holdings) -> Block:
+def assign_layouts(block: Block, holdings: ReferenceParts) -> Block:
     """The block with movements, and with layouts."""
     parts = {**holdings.feeds, **holdings.parameters}
     own = dict(parts)

@@ -15,17 +15,17 @@ from simcluster.model import (
     Entry,
     GraphWriter,
     Operator,
+    check_scalar_loss,
     operator_kinds,
-    scalar,
     written_operator,
 )
-from simcluster.plan.manual.collective_calls import CALLS, called
-from simcluster.plan.manual.entries_by_rank import Scripts
+from simcluster.plan.manual.collective_calls import CALLS, collective_operator_of
+from simcluster.plan.manual.entries_by_rank import EntriesByRank
 from simcluster.plan.manual.exchange_calls import EXCHANGES, PAIRS
-from simcluster.plan.manual.exchange_ends import EndWriter, Woven
+from simcluster.plan.manual.exchange_ends import EndWriter, PlacedEnd
 from simcluster.plan.manual.exchanges import Exchanges
 from simcluster.plan.manual.groups import Groups
-from simcluster.plan.manual.tensor_parts import Held, Holdings
+from simcluster.plan.manual.tensor_parts import ReferenceParts, TensorPart
 from simcluster.work import DType
 
 PART = "part"
@@ -33,20 +33,20 @@ PART = "part"
 
 
 @dataclass
-class PartWriter:
+class LocalGraphWriter:
     """Writes what some ranks run; ``mesh`` knows their groups."""
 
     name: str
     ranks: Sequence[int]
-    holdings: Holdings
+    holdings: ReferenceParts
     groups: Groups
     dtype: DType
     exchanges: Exchanges
     strategies: dict[str, Strategy] = field(default_factory=dict)
-    woven: list[Woven] = field(default_factory=list)
+    woven: list[PlacedEnd] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
 
-    def write(self, scripts: Scripts, loss: str) -> Block:
+    def write(self, scripts: EntriesByRank, loss: str) -> Block:
         """The block; PlanError, with the place, for what does not fit."""
         places = scripts.of_rank[self.ranks[0]]
         entries = [scripts.entries[place] for place in places]
@@ -67,7 +67,7 @@ class PartWriter:
             for place, entry in zip(places, entries, strict=True):
                 self._entry(place, entry)
             has_loss = loss in self.writer.known
-            found = scalar(self.writer, loss) if has_loss else None
+            found = check_scalar_loss(self.writer, loss) if has_loss else None
         except Refused as error:
             raise PlanError(*error.problems) from None
         block = self.build.block(outputs={}, loss=found)
@@ -76,7 +76,7 @@ class PartWriter:
         )
         return replace(block, nodes=nodes)
 
-    def _belong(self, held: Held, path: str) -> None:
+    def _belong(self, held: TensorPart, path: str) -> None:
         """PlanError if one of the ranks is in none of the groups that split a tensor it reads."""
         for dim in held.layout.dims:
             for axis in dim:
@@ -95,7 +95,7 @@ class PartWriter:
             return
         self.paths[entry.name] = entry.path
         if entry.op in CALLS:
-            self.writer.write(entry, called(entry, self.groups, self.writer.kinds(entry)))
+            self.writer.write(entry, collective_operator_of(entry, self.groups, self.writer.kinds(entry)))
             return
         if entry.op not in operator_kinds():
             known = [*CALLS, *EXCHANGES, *PAIRS, *operator_kinds()]

@@ -8,26 +8,33 @@ from dataclasses import replace
 from simcluster.errors import PlanError, Problem, SimclusterError
 from simcluster.layout import Mesh
 from simcluster.model import Graph
-from simcluster.plan.data import batches, check_inputs
-from simcluster.plan.diagnostics import check_rates, check_tensors, too_large
-from simcluster.plan.execution import Conduct
+from simcluster.plan.data import check_inputs, micro_batches_of
+from simcluster.plan.diagnostics import check_rates, check_tensors, size_problems
+from simcluster.plan.execution import ExecutionPolicy
 from simcluster.plan.manual.collective_order import check_order
 from simcluster.plan.manual.gradient_reductions import written_reductions
 from simcluster.plan.manual.groups import Groups
-from simcluster.plan.manual.rank_graphs import Programs
-from simcluster.plan.manual.tensor_parts import Holdings
+from simcluster.plan.manual.rank_graphs import RankGraphs
+from simcluster.plan.manual.tensor_parts import ReferenceParts
 from simcluster.plan.optimizer import OptimizerPlan
-from simcluster.plan.passes import Passes, differentiated
-from simcluster.plan.pipeline import Chain, Timetable, place, splits
+from simcluster.plan.passes import Passes, differentiated_graph
+from simcluster.plan.pipeline import Timetable, VirtualStages, has_split_backward, place
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner_base import Planner
 from simcluster.plan.precision import Formats, states_of, update_of
-from simcluster.plan.redistribution import Router, movement_cost
-from simcluster.plan.rules import BATCH, Roles
-from simcluster.plan.sharding import with_statistics
-from simcluster.plan.spec import InferenceSpec, RecomputeSpec, Sharding, TrainingSpec, fusion_ids, used_by
+from simcluster.plan.redistribution import RedistributionPlanner, movement_cost
+from simcluster.plan.rules import BATCH, AxisRoles
+from simcluster.plan.sharding import group_batch_statistics
+from simcluster.plan.spec import (
+    InferenceSpec,
+    RecomputeSpec,
+    ShardingChoice,
+    TrainingSpec,
+    fusible_collectives,
+    fusion_ids,
+)
 from simcluster.plan.strategies import Strategies, check_mesh, roles_of
-from simcluster.plan.subgraphs import USUAL_GRAPHS
+from simcluster.plan.subgraphs import USUAL_GRAPH_LAUNCH
 from simcluster.work import DType
 
 PATH = "parallel.program"
@@ -54,15 +61,15 @@ class ManualPlanner(Planner):
         program = self.parallel.program
         assert program is not None, "mode manual has a program"
         mesh = Mesh.of(self.parallel.sizes)
-        roles = Roles(roles_of(self.parallel))
+        roles = AxisRoles(roles_of(self.parallel))
         self._check(mesh, roles)
         batch_axes = roles.resolve((BATCH,), mesh)
-        found = batches(self.training.global_batch, self.training.micro_batch, {}, batch_axes, mesh)
-        formats = Formats.of(self.training.precision, self.framework, Sharding())
+        found = micro_batches_of(self.training.global_batch, self.training.micro_batch, {}, batch_axes, mesh)
+        formats = Formats.of(self.training.precision, self.framework, ShardingChoice())
         check_rates(self.cluster, formats.compute, formats.matmul)
         check_inputs(self.inputs, self.cluster)
         reference = self._reference(mesh.product(batch_axes), formats.compute)
-        logical = differentiated(reference, formats)
+        logical = differentiated_graph(reference, formats)
         update = update_of(self.training.optimizer)
         if update.lazy or self.training.optimizer.groups:
             what = "groups" if self.training.optimizer.groups else "kind"
@@ -74,9 +81,9 @@ class ManualPlanner(Planner):
         states = states_of(update, self.training.optimizer)
         try:
             groups = Groups.of(mesh, program.groups, "groups")
-            holdings = Holdings.of(program, reference, groups)
+            holdings = ReferenceParts.of(program, reference, groups)
             reductions = written_reductions(program.gradients, list(program.parameters), groups)
-            programs = Programs.of(program, holdings, groups, formats)
+            programs = RankGraphs.of(program, holdings, groups, formats)
         except PlanError as error:
             raise _beneath(error) from None
         mesh = groups.whole
@@ -84,12 +91,12 @@ class ManualPlanner(Planner):
             update,
             formats.master,
             states,
-            Sharding(),
+            ShardingChoice(),
             self.framework.main_gradients,
             self.framework.reduction.copies,
             written=reductions,
         )
-        router = Router(mesh, movement_cost(self.cluster, mesh, self.algorithms))
+        router = RedistributionPlanner(mesh, movement_cost(self.cluster, mesh, self.algorithms))
         fusion = self.parallel.fused
         passes = Passes(
             mesh=mesh,
@@ -111,8 +118,14 @@ class ManualPlanner(Planner):
         except PlanError as error:
             raise _beneath(error) from None
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
-        conduct = Conduct.of(
-            self.framework, Sharding(), mesh, batch_axes, STAGE_AXIS, fusion.only(used_by(graph)), ids
+        conduct = ExecutionPolicy.of(
+            self.framework,
+            ShardingChoice(),
+            mesh,
+            batch_axes,
+            STAGE_AXIS,
+            fusion.only(fusible_collectives(graph)),
+            ids,
         )
         if conduct.fusion is not None and conduct.fusion.searched and programs.num_parts > 1:
             raise PlanError(
@@ -132,18 +145,18 @@ class ManualPlanner(Planner):
             batches=found,
             micro_batch=self.training.micro_batch,
             batch_axes=batch_axes,
-            chain=Chain.wrapped(1),
+            chain=VirtualStages.wrapped(1),
             chunks=((self.model.num_layers,),),
             vocab=self.model.vocabulary,
             overlapped=False,
             prefetch=self.framework.prefetch,
             dispatch=self.framework.host,
-            graphs=USUAL_GRAPHS,
+            graphs=USUAL_GRAPH_LAUNCH,
             conduct=conduct,
             compute=formats.compute,
             gradients=formats.gradients,
             master=formats.master,
-            sharding=Sharding(),
+            sharding=ShardingChoice(),
             recipe="",
             notes=(*self.model.remarks(self.training.seq_len), *programs.notes),
             matmul=formats.matmul,
@@ -165,7 +178,7 @@ class ManualPlanner(Planner):
         )
         tokens = self.training.global_batch * self.training.seq_len
         forward = model.graph(self.training.micro_batch * ways, self.training.seq_len, compute, tokens)
-        forward = with_statistics(forward, ways)
+        forward = group_batch_statistics(forward, ways)
         check_tensors(forward)
         return place(forward, (self.model.num_layers,))
 
@@ -173,7 +186,7 @@ class ManualPlanner(Planner):
         """What every rank does with the micro-batches; PlanError for what a program by hand does not have."""
         schedule = self.parallel.schedule.build()
         found = schedule.timetable(1, num_micro_batches)
-        if len(schedule.chain(1)) > 1 or splits(found):
+        if len(schedule.chain(1)) > 1 or has_split_backward(found):
             raise PlanError(
                 f"schedule {self.parallel.schedule.kind}: a program by hand has neither chunks nor halves",
                 path="parallel.schedule.kind",
@@ -181,9 +194,9 @@ class ManualPlanner(Planner):
             )
         return found
 
-    def _check(self, mesh: Mesh, roles: Roles) -> None:
+    def _check(self, mesh: Mesh, roles: AxisRoles) -> None:
         """PlanError with everything that mode manual has no form for."""
-        problems = [*check_mesh(mesh, self.cluster), *too_large(mesh, self.model.num_layers)]
+        problems = [*check_mesh(mesh, self.cluster), *size_problems(mesh, self.model.num_layers)]
         problems += [
             Problem(f"mode manual inserts nothing: {told}", path, hint) for told, path, hint in self._beyond()
         ]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from simcluster.errors import PlanError, nearest
 from simcluster.model import Graph, Instance
-from simcluster.plan.manual.entries_by_rank import Scripts
-from simcluster.plan.manual.exchange_autodiff import Weaver
+from simcluster.plan.manual.entries_by_rank import EntriesByRank
+from simcluster.plan.manual.exchange_autodiff import ExchangeDifferentiator
 from simcluster.plan.manual.exchanges import Exchanges
 from simcluster.plan.manual.groups import Groups
-from simcluster.plan.manual.layout_assignment import settled
-from simcluster.plan.manual.local_graph_writer import PartWriter
-from simcluster.plan.manual.tensor_parts import Holdings
+from simcluster.plan.manual.layout_assignment import assign_layouts
+from simcluster.plan.manual.local_graph_writer import LocalGraphWriter
+from simcluster.plan.manual.tensor_parts import ReferenceParts
 from simcluster.plan.precision import Formats
 from simcluster.plan.spec import ProgramSpec
 
@@ -22,7 +22,7 @@ NAME = "program"
 
 
 @dataclass(frozen=True)
-class Programs:
+class RankGraphs:
     """A block for each part, one instance each on a stage of its own, and the part of every rank.
 
     ``paths`` are, part by part and by operator, the key paths at which they were written.
@@ -44,14 +44,16 @@ class Programs:
         return (f"ranks run {count} different programs",) if count > 1 else ()
 
     @classmethod
-    def of(cls, program: ProgramSpec, holdings: Holdings, groups: Groups, formats: Formats) -> Programs:
+    def of(
+        cls, program: ProgramSpec, holdings: ReferenceParts, groups: Groups, formats: Formats
+    ) -> RankGraphs:
         """What is written; PlanError with places where it is impossible."""
         entries = program.entries()
-        scripts = Scripts.of(entries, groups.mesh.num_ranks)
+        scripts = EntriesByRank.of(entries, groups.mesh.num_ranks)
         exchanges = Exchanges.of(scripts, groups)
         parts = scripts.parts(exchanges.details())
         writers = [
-            PartWriter(_name(number, len(parts)), ranks, holdings, groups, formats.compute, exchanges)
+            LocalGraphWriter(_name(number, len(parts)), ranks, holdings, groups, formats.compute, exchanges)
             for number, ranks in enumerate(parts)
         ]
         written = [writer.write(scripts, program.loss) for writer in writers]
@@ -62,7 +64,9 @@ class Programs:
             )
         part_of_rank = _part_of_rank(parts)
         woven = [writer.woven for writer in writers]
-        weaver = Weaver(written, woven, exchanges.every, part_of_rank, groups, formats.gradients)
+        weaver = ExchangeDifferentiator(
+            written, woven, exchanges.every, part_of_rank, groups, formats.gradients
+        )
         origins = {
             f"{block.name}.{name}": holdings.parameters[name].origin
             for block in written
@@ -71,7 +75,7 @@ class Programs:
         instances = tuple(
             Instance(block.name, block.name, stage=stage) for stage, block in enumerate(written)
         )
-        blocks = {block.name: settled(block, holdings) for block in weaver.run()}
+        blocks = {block.name: assign_layouts(block, holdings) for block in weaver.run()}
         return cls(
             Graph(blocks, instances, origins=origins),
             part_of_rank,

@@ -13,7 +13,7 @@ from simcluster.plan.spec import PartSpec, ProgramSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class TensorPart:
     """A part of a tensor of the reference: its full name there, the whole, and how it is cut.
 
     Of a feed, ``below`` bounds its ids.
@@ -30,19 +30,19 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class ReferenceParts:
     """The feeds and parameters of a program, by their names in it."""
 
-    feeds: Mapping[str, Held]
-    parameters: Mapping[str, Held]
+    feeds: Mapping[str, TensorPart]
+    parameters: Mapping[str, TensorPart]
 
     @classmethod
-    def of(cls, program: ProgramSpec, reference: Graph, groups: Groups) -> Holdings:
+    def of(cls, program: ProgramSpec, reference: Graph, groups: Groups) -> ReferenceParts:
         """What a program says it has; PlanError with everything that does not fit the reference."""
         problems: list[Problem] = []
         known = dict(reference.parameters())
         feeds = {name: block.values[name] for block in reference.blocks.values() for name in block.feeds}
-        found: dict[str, Held] = {}
+        found: dict[str, TensorPart] = {}
         for name, part in program.feeds.items():
             path = f"feeds.{name}"
             if part.of not in (None, name):
@@ -52,7 +52,7 @@ class Holdings:
                 problems.append(Problem(f"the reference has no feed '{name}'", path, hint))
             else:
                 found[name] = _feed(name, feeds[name], part, groups, problems)
-        owned: dict[str, Held] = {}
+        owned: dict[str, TensorPart] = {}
         for name, part in program.parameters.items():
             path = f"parameters.{name}"
             origin = _origin(part.of or name, known)
@@ -64,7 +64,7 @@ class Holdings:
                 problems.append(Problem(f"a feed is called '{name}' already", path))
             else:
                 layout = _layout(part, known[origin], groups, path, problems)
-                owned[name] = Held(origin, known[origin], layout)
+                owned[name] = TensorPart(origin, known[origin], layout)
         held = {each.origin for each in owned.values()}
         problems += [
             Problem(f"the program has no part of the reference's parameter '{name}'", "parameters")
@@ -76,9 +76,9 @@ class Holdings:
         return cls(found, owned)
 
 
-def _feed(name: str, value: Value, part: PartSpec, groups: Groups, problems: list[Problem]) -> Held:
+def _feed(name: str, value: Value, part: PartSpec, groups: Groups, problems: list[Problem]) -> TensorPart:
     layout = _layout(part, value.type, groups, f"feeds.{name}", problems)
-    return Held(name, value.type, layout, value.below)
+    return TensorPart(name, value.type, layout, value.below)
 
 
 def _origin(name: str, known: Mapping[str, TensorType]) -> str | None:

@@ -2,7 +2,7 @@
 hosts.
 """
 
-from simcluster.plan.offload.host_operators import check_hosts, on_host
-from simcluster.plan.offload.offload_passes import away, offload, staying
+from simcluster.plan.offload.host_operators import check_hosts, place_on_hosts
+from simcluster.plan.offload.offload_passes import offload, place_offloaded_state, report_not_offloaded
 
-__all__ = ["away", "check_hosts", "offload", "on_host", "staying"]
+__all__ = ["check_hosts", "offload", "place_offloaded_state", "place_on_hosts", "report_not_offloaded"]

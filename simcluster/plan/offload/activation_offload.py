@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import replace
 
-from simcluster.model import Block, Chunks, Graph, Node, Phase, Place, Role, Together
+from simcluster.model import Block, Graph, JoinChunks, MemoryPlace, Node, Phase, Role, SplitChunks
 from simcluster.plan.execution import kernel_nodes
-from simcluster.plan.offload.memory_copies import relocated
-from simcluster.plan.rules import Offloading
+from simcluster.plan.offload.memory_copies import relocation_nodes
+from simcluster.plan.rules import OffloadRule
 
 _BACKWARD = (Phase.BACKWARD, Phase.WEIGHTS)
 
@@ -52,7 +52,7 @@ def _kept(block: Block) -> Collection[str]:
     shown = {
         value
         for node in block.phase(Phase.FORWARD)
-        if isinstance(node.operator, Chunks | Together)
+        if isinstance(node.operator, SplitChunks | JoinChunks)
         or any(block.values[out].role is Role.VIEW for out in node.outputs)
         for value in (*node.inputs, *node.outputs)
     }
@@ -60,18 +60,18 @@ def _kept(block: Block) -> Collection[str]:
     return {
         value
         for value in there - shown
-        if block.values[value].role is Role.ACTIVATION and block.values[value].place is Place.DEVICE
+        if block.values[value].role is Role.ACTIVATION and block.values[value].place is MemoryPlace.DEVICE
     }
 
 
-def offload_activations(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
+def offload_activations(block: Block, chosen: Collection[str], rule: OffloadRule) -> Block:
     """The block in which the ``chosen`` values are away between forward and backward."""
     values = dict(block.values)
     back = {value: f"{value}.back" for value in values if value in chosen}
     why = f"activations are kept on the {rule.place}"
 
     def out(value: str) -> list[Node]:
-        return relocated(values, value, f"{value}.away", rule.place, rule, Phase.FORWARD, why)
+        return relocation_nodes(values, value, f"{value}.away", rule.place, rule, Phase.FORWARD, why)
 
     forward = [node for value in block.inputs if value in back for node in out(value)]
     for kernel in kernel_nodes(list(block.phase(Phase.FORWARD))):
@@ -81,7 +81,9 @@ def offload_activations(block: Block, chosen: Collection[str], rule: Offloading)
     fetched = [
         copy
         for value, name in back.items()
-        for copy in relocated(values, f"{value}.away", name, Place.DEVICE, rule, Phase.FETCH, why)
+        for copy in relocation_nodes(
+            values, f"{value}.away", name, MemoryPlace.DEVICE, rule, Phase.FETCH, why
+        )
     ]
     nodes: list[Node] = []
     for phase in Phase:

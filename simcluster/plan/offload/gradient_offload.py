@@ -11,20 +11,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from simcluster.layout import Movement
-from simcluster.model import Block, Node, Phase, Place, Role, Value
+from simcluster.model import Block, MemoryPlace, Node, Phase, Role, Value
 from simcluster.plan.execution import kernel_nodes
-from simcluster.plan.offload.memory_copies import relocated
-from simcluster.plan.rules import Offloading
+from simcluster.plan.offload.memory_copies import relocation_nodes
+from simcluster.plan.rules import OffloadRule
 
 _MAKING = (Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)
 
 
-def gradients(block: Block) -> dict[str, str]:
+def gradient_accumulators(block: Block) -> dict[str, str]:
     """The accumulators of gradients, each called as its parameter."""
     return {block.gradients[name]: name for name in block.parameters if name in block.gradients}
 
 
-def reduced_once(block: Block) -> set[str]:
+def gradients_reduced_once(block: Block) -> set[str]:
     """The accumulators that are reduced, or shown in part, behind the last backward of a step."""
     return {
         value
@@ -35,7 +35,7 @@ def reduced_once(block: Block) -> set[str]:
     }
 
 
-def leaving(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
+def offload_gradients(block: Block, chosen: Collection[str], rule: OffloadRule) -> Block:
     """The block with the ``chosen`` accumulators at their place, to which every micro-batch adds its own.
 
     What takes their place before they are used, as gradients that are clipped, lies there, too. Who uses
@@ -60,7 +60,7 @@ def leaving(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
         for node in block.nodes
     ]
     for value, name in part.items():
-        add = _with_sum if rule.place is Place.DISK else relocated
+        add = _with_sum if rule.place is MemoryPlace.DISK else relocation_nodes
         nodes += add(
             values, name, value, rule.place, rule, Phase.SCATTER, f"{value} lies on the {rule.place}"
         )
@@ -70,19 +70,25 @@ def leaving(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
 
 
 def _with_sum(
-    values: dict[str, Value], part: str, total: str, to: Place, rule: Offloading, phase: Phase, why: str
+    values: dict[str, Value],
+    part: str,
+    total: str,
+    to: MemoryPlace,
+    rule: OffloadRule,
+    phase: Phase,
+    why: str,
 ) -> list[Node]:
     """The nodes that add a part to a total on a disk, in the memory of the host."""
     held = f"{total}.held"
-    values[held] = replace(values[total], role=Role.SUM, place=Place.HOST)
+    values[held] = replace(values[total], role=Role.SUM, place=MemoryPlace.HOST)
     return [
-        *relocated(values, part, held, Place.HOST, rule, phase, why),
-        *relocated(values, total, held, Place.HOST, rule, phase, why),
-        *relocated(values, held, total, to, rule, phase, why),
+        *relocation_nodes(values, part, held, MemoryPlace.HOST, rule, phase, why),
+        *relocation_nodes(values, total, held, MemoryPlace.HOST, rule, phase, why),
+        *relocation_nodes(values, held, total, to, rule, phase, why),
     ]
 
 
-def with_views(block: Block, there: Collection[str]) -> set[str]:
+def with_gradient_views(block: Block, there: Collection[str]) -> set[str]:
     """Of what lies at a place the accumulators, and what takes their place."""
     return {name for name in there if block.values[name].role in (Role.ACCUMULATOR, Role.VIEW)}
 

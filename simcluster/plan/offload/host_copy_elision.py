@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from simcluster.model import Block, Node, Place, Relocation, Role
+from simcluster.model import Block, MemoryPlace, Node, Relocation, Role
 
 
-def at_hand(block: Block, chosen: Collection[str]) -> Block:
+def elide_host_copies(block: Block, chosen: Collection[str]) -> Block:
     """The block without copies between its ``chosen`` nodes, those on the host, and what lies there."""
-    near = {node.outputs[0]: node.inputs[0] for node, leg in _copies(block) if leg.target is Place.DEVICE}
+    near = {
+        node.outputs[0]: node.inputs[0] for node, leg in _copies(block) if leg.target is MemoryPlace.DEVICE
+    }
     left = dict(_left(block, chosen))
     values = dict(block.values)
     for source, target in left.items():
@@ -38,7 +40,7 @@ def _left(block: Block, chosen: Collection[str]) -> Iterator[tuple[str, str]]:
         (source,), (target,) = copy.inputs, copy.outputs
         makers = {node.name for node in block.nodes if source in node.outputs}
         readers = [node.name for node in block.nodes if source in node.inputs]
-        if leg.source is Place.DEVICE and makers and makers <= set(chosen) and readers == [copy.name]:
+        if leg.source is MemoryPlace.DEVICE and makers and makers <= set(chosen) and readers == [copy.name]:
             yield source, target
 
 

@@ -20,24 +20,24 @@ from simcluster.model import (
     ANY_TIME,
     Block,
     Graph,
+    MemoryPlace,
     Node,
     Operator,
     OptimizerOperator,
     Phase,
-    Place,
     Relocation,
     Role,
     Value,
 )
-from simcluster.plan.offload.host_copy_elision import at_hand
-from simcluster.plan.offload.shared_host_placement import LASTING, used_on_the_device_too
+from simcluster.plan.offload.host_copy_elision import elide_host_copies
+from simcluster.plan.offload.shared_host_placement import LASTING, shared_device_values
 
 PATH = "parallel.host"
 
 _WHY = "{value} is needed on the {place}"
 
 
-def on_host(graph: Graph, patterns: Sequence[str]) -> Graph:
+def place_on_hosts(graph: Graph, patterns: Sequence[str]) -> Graph:
     """The graph with operators whose full names fit a pattern on the host.
 
     PlanError if a pattern fits none.
@@ -53,7 +53,7 @@ def on_host(graph: Graph, patterns: Sequence[str]) -> Graph:
         )
         for instance in graph.instances
     }
-    shared = used_on_the_device_too(graph, chosen)
+    shared = shared_device_values(graph, chosen)
     blocks: dict[str, Block] = {}
     instances = []
     for instance in graph.instances:
@@ -110,7 +110,7 @@ def check_hosts(graph: Graph, cluster: Cluster) -> None:
     """PlanError if operators are placed on hosts that have no processors beside, or no figures for them."""
     problems: dict[str, Problem] = {}
     for instance, node in graph.nodes():
-        if node.place is not Place.HOST or not isinstance(node.operator, Operator):
+        if node.place is not MemoryPlace.HOST or not isinstance(node.operator, Operator):
             continue
         types = [graph.block_of(instance).values[name].type for name in (*node.inputs, *node.outputs)]
         works = node.operator.work(types[: len(node.inputs)], types[len(node.inputs) :])
@@ -137,13 +137,13 @@ class _Placed:
     stay: Collection[str] = ()
     values: dict[str, Value] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
-    copies: dict[tuple[Phase, str, Place], str] = field(default_factory=dict)
+    copies: dict[tuple[Phase, str, MemoryPlace], str] = field(default_factory=dict)
 
     def run(self) -> Block:
         """The block with its copies."""
         if not self.chosen:
             return self.block
-        self.block = at_hand(self.block, self.chosen)
+        self.block = elide_host_copies(self.block, self.chosen)
         self.values = dict(self.block.values)
         for name, place in self._homes():
             self.values[name] = replace(self.values[name], place=place)
@@ -151,7 +151,7 @@ class _Placed:
             self._add(node)
         return replace(self.block, values=self.values, nodes=tuple(self.nodes))
 
-    def _homes(self) -> Iterator[tuple[str, Place]]:
+    def _homes(self) -> Iterator[tuple[str, MemoryPlace]]:
         """The values that lie on the host."""
         users: Mapping[str, set[bool]] = defaultdict(set)
         makers: dict[str, bool] = {}
@@ -166,7 +166,7 @@ class _Placed:
         crossing = {*self.block.inputs, *self.block.outputs, *self.block.shared}
         crossing |= {self.block.gradients[name] for name in crossing if name in self.block.gradients}
         for name, kind in self.block.values.items():
-            if kind.place is not Place.DEVICE or name in crossing or name in fixed:
+            if kind.place is not MemoryPlace.DEVICE or name in crossing or name in fixed:
                 continue
             if kind.role is Role.FEED:
                 home = True in users[name]
@@ -175,23 +175,23 @@ class _Placed:
             else:
                 home = makers.get(name, False)
             if home:
-                yield name, Place.HOST
+                yield name, MemoryPlace.HOST
 
     def _add(self, node: Node) -> None:
         """A node where it runs, behind copies of what it reads and before those of what it makes."""
         if isinstance(node.operator, Relocation):
             self.nodes.append(node)
             return
-        here = Place.HOST if node.name in self.chosen else Place.DEVICE
+        here = MemoryPlace.HOST if node.name in self.chosen else MemoryPlace.DEVICE
         inputs = tuple(self._brought(value, here, node) for value in node.inputs)
         made: dict[str, str] = {}
         for value in node.outputs:
-            if self.values[value].place not in (here, Place.DISK):
+            if self.values[value].place not in (here, MemoryPlace.DISK):
                 made[value] = self._free(f"{value}.made on {here}")
                 kind = self.values[value]
                 self.values[made[value]] = replace(kind, role=Role.ACTIVATION, place=here, copy_of="")
         outputs = tuple(made.get(value, value) for value in node.outputs)
-        alone = node.kernel if here is Place.DEVICE else ""
+        alone = node.kernel if here is MemoryPlace.DEVICE else ""
         self.nodes.append(replace(node, inputs=inputs, outputs=outputs, place=here, kernel=alone))
         for value in node.outputs:
             stale = [key for key in self.copies if key[1] == value]
@@ -200,9 +200,9 @@ class _Placed:
             if value in made:
                 self._copy(made[value], value, node)
 
-    def _brought(self, value: str, here: Place, node: Node) -> str:
+    def _brought(self, value: str, here: MemoryPlace, node: Node) -> str:
         """A value where a node runs."""
-        if self.values[value].place in (here, Place.DISK):
+        if self.values[value].place in (here, MemoryPlace.DISK):
             return value
         key = (node.phase, value, here)
         if key not in self.copies:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simcluster.model import Node, Phase, Place, Role, Value, legs
-from simcluster.plan.rules import Offloading
+from simcluster.model import MemoryPlace, Node, Phase, Role, Value, relocations_between
+from simcluster.plan.rules import OffloadRule
 
 
-def relocated(
+def relocation_nodes(
     values: dict[str, Value],
     source: str,
     target: str,
-    to: Place,
-    rule: Offloading,
+    to: MemoryPlace,
+    rule: OffloadRule,
     phase: Phase,
     why: str,
     role: Role = Role.ACTIVATION,
@@ -25,7 +25,7 @@ def relocated(
     """
     kind = values[source]
     nodes = []
-    way = legs(kind.place, to, rule.rates.disk, rule.rates.bus, rule.ahead)
+    way = relocations_between(kind.place, to, rule.rates.disk, rule.rates.bus, rule.ahead)
     for number, leg in enumerate(way):
         name = target if number == len(way) - 1 else f"{target}.staged"
         values.setdefault(name, replace(kind, role=role, place=leg.target, copy_of=""))

@@ -15,35 +15,50 @@ from simcluster import units
 from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Mesh
-from simcluster.model import Block, Graph, Place
+from simcluster.model import Block, Graph, MemoryPlace
 from simcluster.plan.offload.activation_offload import kept_activations, offload_activations
-from simcluster.plan.offload.gradient_offload import gradients, leaving, reduced_once, with_views
-from simcluster.plan.offload.optimizer_state_offload import around_updates, moved_states, offload_states
-from simcluster.plan.offload.parameter_offload import kept_whole, offload_weights, weights
+from simcluster.plan.offload.gradient_offload import (
+    gradient_accumulators,
+    gradients_reduced_once,
+    offload_gradients,
+    with_gradient_views,
+)
+from simcluster.plan.offload.optimizer_state_offload import (
+    copy_around_updates,
+    offload_states,
+    offloadable_states,
+)
+from simcluster.plan.offload.parameter_offload import (
+    offload_weights,
+    offloadable_weights,
+    weights_kept_on_device,
+)
 from simcluster.plan.redistribution import local_bytes
-from simcluster.plan.rules import OFFLOAD_PATH, Offload, Offloading
+from simcluster.plan.rules import OFFLOAD_PATH, OffloadPlan, OffloadRule
 
 Values = Mapping[str, str]
 """Value of a block -> what it is called in patterns, without the instance."""
 
 
-def away(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
+def place_offloaded_state(graph: Graph, plan: OffloadPlan, mesh: Mesh) -> Graph:
     """The graph with parameters and gradients at their places; forward and backward work with copies.
 
     It stands before operators are placed on hosts: an update there has what lies there at hand. PlanError if
     a pattern fits nothing that can be offloaded.
     """
     if rule := plan.rules.get("parameters"):
-        chosen = _tied(graph, _lasting(graph, "parameters", rule, mesh, _by_block(graph, weights)))
+        chosen = _tied(
+            graph, _lasting(graph, "parameters", rule, mesh, _by_block(graph, offloadable_weights))
+        )
         _check_weights(graph, chosen)
         graph = _specialised(graph, chosen, partial(offload_weights, rule=rule))
     if rule := plan.rules.get("gradients"):
         chosen = _lasting(graph, "gradients", rule, mesh, _added_up(graph))
-        graph = _specialised(graph, chosen, partial(leaving, rule=rule))
+        graph = _specialised(graph, chosen, partial(offload_gradients, rule=rule))
     return graph
 
 
-def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
+def offload(graph: Graph, plan: OffloadPlan, mesh: Mesh) -> Graph:
     """The graph with states and activations at their places, and copies around every update on the device.
 
     PlanError if a pattern fits nothing that can be offloaded.
@@ -51,9 +66,9 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
     if rule := plan.rules.get("parameters"):
         graph = _around(graph, rule, lambda block, values: values & set(block.parameters))
     if rule := plan.rules.get("gradients"):
-        graph = _around(graph, rule, with_views)
+        graph = _around(graph, rule, with_gradient_views)
     if rule := plan.rules.get("optimizer_states"):
-        chosen = _lasting(graph, "optimizer_states", rule, mesh, _by_block(graph, moved_states))
+        chosen = _lasting(graph, "optimizer_states", rule, mesh, _by_block(graph, offloadable_states))
         graph = _specialised(graph, chosen, partial(offload_states, rule=rule))
     if rule := plan.rules.get("activations"):
         kept = kept_activations(graph)
@@ -62,7 +77,7 @@ def offload(graph: Graph, plan: Offload, mesh: Mesh) -> Graph:
     return graph
 
 
-def staying(graph: Graph, plan: Offload, mesh: Mesh) -> Iterator[str]:
+def report_not_offloaded(graph: Graph, plan: OffloadPlan, mesh: Mesh) -> Iterator[str]:
     """What is told of gradients that ``plan`` names and that are on the device in the graph behind it."""
     rule = plan.rules.get("gradients")
     if rule is None:
@@ -71,9 +86,9 @@ def staying(graph: Graph, plan: Offload, mesh: Mesh) -> Iterator[str]:
     sizes: dict[tuple[int, str], int] = {}
     for instance in graph.instances:
         block = graph.block_of(instance)
-        for value, parameter in () if instance.first else gradients(block).items():
+        for value, parameter in () if instance.first else gradient_accumulators(block).items():
             full = f"{instance.name}.{parameter}"
-            if full in once and block.values[value].place is Place.DEVICE and rule.fits(full):
+            if full in once and block.values[value].place is MemoryPlace.DEVICE and rule.fits(full):
                 # The copies on a stage of what is tied add to one sum.
                 sizes[instance.stage, graph.canonical(full)] = _bytes(block, value, mesh)
     by_stage: Counter[int] = Counter()
@@ -89,12 +104,12 @@ def staying(graph: Graph, plan: Offload, mesh: Mesh) -> Iterator[str]:
         )
 
 
-def _around(graph: Graph, rule: Offloading, which: Callable[[Block, set[str]], set[str]]) -> Graph:
+def _around(graph: Graph, rule: OffloadRule, which: Callable[[Block, set[str]], set[str]]) -> Graph:
     """The graph with copies around updates on the device of what lies at a place, of which ``which`` says."""
 
     def changed(block: Block) -> Block:
         there = {name for name, value in block.values.items() if value.place is rule.place}
-        return around_updates(block, which(block, there), rule)
+        return copy_around_updates(block, which(block, there), rule)
 
     return graph.with_blocks({name: changed(block) for name, block in graph.blocks.items()})
 
@@ -110,7 +125,7 @@ def _added_up(graph: Graph) -> dict[str, Values]:
     stays = _reduced_once(graph)
     return {
         name: {value: parameter for value, parameter in values.items() if f"{name}.{parameter}" not in stays}
-        for name, values in _by_block(graph, gradients).items()
+        for name, values in _by_block(graph, gradient_accumulators).items()
     }
 
 
@@ -119,11 +134,11 @@ def _reduced_once(graph: Graph) -> set[str]:
 
     What is on the device for that stays there.
     """
-    reduced = {name: reduced_once(block) for name, block in graph.blocks.items()}
+    reduced = {name: gradients_reduced_once(block) for name, block in graph.blocks.items()}
     found = {
         f"{each.name}.{parameter}"
         for each in graph.instances
-        for value, parameter in gradients(graph.block_of(each)).items()
+        for value, parameter in gradient_accumulators(graph.block_of(each)).items()
         if value in reduced[each.block]
     }
     for group in graph.ties:
@@ -133,7 +148,7 @@ def _reduced_once(graph: Graph) -> set[str]:
 
 
 def _lasting(
-    graph: Graph, category: str, rule: Offloading, mesh: Mesh, able: Mapping[str, Values]
+    graph: Graph, category: str, rule: OffloadRule, mesh: Mesh, able: Mapping[str, Values]
 ) -> dict[str, frozenset[str]]:
     """The same of what outlives micro-batches, which all slices of sequences share with the first."""
     leading = {each.name: {} if each.first else able[each.name] for each in graph.instances}
@@ -143,7 +158,7 @@ def _lasting(
 
 
 def _chosen(
-    graph: Graph, category: str, rule: Offloading, mesh: Mesh, able: Mapping[str, Values]
+    graph: Graph, category: str, rule: OffloadRule, mesh: Mesh, able: Mapping[str, Values]
 ) -> dict[str, frozenset[str]]:
     """Instance -> its values that are offloaded, of those that are ``able`` to be."""
     found: dict[str, frozenset[str]] = {}
@@ -185,7 +200,7 @@ _HINTS = {
 
 def _check_weights(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
     """PlanError if a copy of some of the chosen parameters stays on the device."""
-    whole = {name: kept_whole(block) for name, block in graph.blocks.items()}
+    whole = {name: weights_kept_on_device(block) for name, block in graph.blocks.items()}
     for instance in graph.instances:
         for name in sorted(chosen.get(instance.name, frozenset()) & whole[instance.block]):
             raise PlanError(

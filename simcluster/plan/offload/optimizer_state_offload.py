@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from simcluster.model import Block, Node, Phase, Relocation, Role, Value
 from simcluster.plan.execution import kernel_nodes
-from simcluster.plan.offload.memory_copies import relocated
-from simcluster.plan.rules import Offloading
+from simcluster.plan.offload.memory_copies import relocation_nodes
+from simcluster.plan.rules import OffloadRule
 
 
-def moved_states(block: Block) -> dict[str, str]:
+def offloadable_states(block: Block) -> dict[str, str]:
     """The states that only updates read, and first read: with master copies, but not running statistics.
 
     Each with the parameter that it belongs to.
@@ -37,15 +37,15 @@ def moved_states(block: Block) -> dict[str, str]:
     }
 
 
-def offload_states(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
+def offload_states(block: Block, chosen: Collection[str], rule: OffloadRule) -> Block:
     """The block with the ``chosen`` states at their place and copies around every kernel that uses them."""
     values = dict(block.values)
     chosen = {name for name in chosen if values[name].place is not rule.place}
     values |= {name: replace(values[name], place=rule.place) for name in chosen}
-    return around_updates(replace(block, values=values), chosen, rule)
+    return copy_around_updates(replace(block, values=values), chosen, rule)
 
 
-def around_updates(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
+def copy_around_updates(block: Block, chosen: Collection[str], rule: OffloadRule) -> Block:
     """The block with copies around every kernel of the end phase that uses what lies elsewhere."""
     values = dict(block.values) | _left_of_copies(block, chosen)
     kernels = kernel_nodes(block.nodes)
@@ -118,7 +118,7 @@ def _first_read(kernel: Sequence[Node], chosen: Collection[str]) -> list[str]:
 
 
 def _around(
-    kernel: Sequence[Node], values: dict[str, Value], chosen: Collection[str], rule: Offloading
+    kernel: Sequence[Node], values: dict[str, Value], chosen: Collection[str], rule: OffloadRule
 ) -> tuple[list[Node], list[Node], list[Node]]:
     """A kernel that works on copies, the nodes that bring them, and those that bring back what it makes."""
     coming: list[Node] = []
@@ -128,13 +128,13 @@ def _around(
     here = kernel[0].place
     for state in _first_read(kernel, chosen):
         read[state] = _free(f"{state}.brought", values)
-        coming += relocated(
+        coming += relocation_nodes(
             values, state, read[state], here, rule, Phase.END, f"{state} lies on the {rule.place}"
         )
     for state in dict.fromkeys(value for node in kernel for value in node.outputs if value in chosen):
         made[state] = _free(f"{state}.updated", values)
         values[made[state]] = replace(values[state], role=Role.ACTIVATION, place=here, copy_of="")
-        going += relocated(
+        going += relocation_nodes(
             values, made[state], state, rule.place, rule, Phase.END, f"{state} lies on the {rule.place}"
         )
     names = _Names(read, made)

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import replace
 
-from simcluster.model import Block, Node, Phase, Place, Role, Value
-from simcluster.plan.offload.memory_copies import relocated
-from simcluster.plan.rules import Offloading
+from simcluster.model import Block, MemoryPlace, Node, Phase, Role, Value
+from simcluster.plan.offload.memory_copies import relocation_nodes
+from simcluster.plan.rules import OffloadRule
 
 _BROUGHT = {
     Phase.GATHER: Phase.GATHER,
@@ -24,12 +24,12 @@ _BROUGHT = {
 """In which phase that is brought which operators of a phase read."""
 
 
-def weights(block: Block) -> dict[str, str]:
+def offloadable_weights(block: Block) -> dict[str, str]:
     """The parameters, each under its own name."""
     return {name: name for name in block.parameters}
 
 
-def kept_whole(block: Block) -> set[str]:
+def weights_kept_on_device(block: Block) -> set[str]:
     """The parameters of which the device keeps a copy all along: in another format, or gathered once per
     step.
     """
@@ -41,7 +41,7 @@ def kept_whole(block: Block) -> set[str]:
     return {name for name in block.parameters if name in copied or not phases[name] <= {*_BROUGHT, Phase.END}}
 
 
-def offload_weights(block: Block, chosen: Collection[str], rule: Offloading) -> Block:
+def offload_weights(block: Block, chosen: Collection[str], rule: OffloadRule) -> Block:
     """The block with the ``chosen`` parameters at their place, and copies for forward and backward.
 
     Who updates them is not changed.
@@ -70,7 +70,7 @@ def offload_weights(block: Block, chosen: Collection[str], rule: Offloading) -> 
     return replace(block, values=values, nodes=tuple(node for phase in Phase for node in nodes[phase]))
 
 
-def _copies(values: dict[str, Value], value: str, name: str, rule: Offloading, when: Phase) -> list[Node]:
+def _copies(values: dict[str, Value], value: str, name: str, rule: OffloadRule, when: Phase) -> list[Node]:
     """The nodes that bring a parameter to the device."""
     why = f"{value} lies on the {rule.place}"
-    return relocated(values, value, name, Place.DEVICE, rule, when, why, Role.GATHERED)
+    return relocation_nodes(values, value, name, MemoryPlace.DEVICE, rule, when, why, Role.GATHERED)

@@ -12,7 +12,7 @@ LASTING = (Role.PARAMETER, Role.STATE, Role.COPY, Role.ACCUMULATOR, Role.BUFFER)
 """What lasts from step to step."""
 
 
-def used_on_the_device_too(graph: Graph, chosen: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
+def shared_device_values(graph: Graph, chosen: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
     """Instance -> what it has in common with others of its stage, and stays on the device.
 
     That are parameters that are one, and all that slices of sequences share. There is one of each; so it

@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 
 from simcluster.layout import Layout, Mesh, Strategy
 from simcluster.model import Add, Block, Cast, Node, Phase, Role, TensorType, Value
-from simcluster.plan.redistribution import Journey, Router, together
-from simcluster.plan.spec import Sharding
+from simcluster.plan.redistribution import Redistribution, RedistributionPlanner, coalesce_redistributions
+from simcluster.plan.spec import ShardingChoice
 from simcluster.work import DType
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class TiedCopy:
     """What a copy of a tied parameter has to do with the others.
 
     ``axis`` is that over the stages with a copy, if there are several; the ``owner`` among the copies on a
@@ -46,14 +46,14 @@ def whole_name(gradient: str) -> str:
     return f"{gradient}.whole"
 
 
-def with_units(
+def add_unit_gathers(
     block: Block,
     homes: Mapping[str, Layout],
-    sharding: Sharding,
+    sharding: ShardingChoice,
     held: Callable[[DType], DType],
-    ties: Mapping[str, Tie],
+    ties: Mapping[str, TiedCopy],
     mesh: Mesh,
-    router: Router,
+    router: RedistributionPlanner,
 ) -> Block:
     """The block with its sharded weights gathered and its sharded gradients scattered.
 
@@ -75,11 +75,11 @@ def with_units(
 class _Unit:
     block: Block
     homes: Mapping[str, Layout]
-    sharding: Sharding
+    sharding: ShardingChoice
     held: Callable[[DType], DType]
-    ties: Mapping[str, Tie]
+    ties: Mapping[str, TiedCopy]
     mesh: Mesh
-    router: Router
+    router: RedistributionPlanner
     values: dict[str, Value]
     nodes: list[Node]
 
@@ -102,7 +102,7 @@ class _Unit:
 
     def scatter(self, parameters: list[str]) -> None:
         """Gradients of a micro-batch are reduced to the shards in which they are accumulated."""
-        journeys: dict[str, Journey] = {}
+        journeys: dict[str, Redistribution] = {}
         accumulators: dict[str, str] = {}
         for name in parameters:
             accumulator = self.block.gradients[name]
@@ -113,7 +113,7 @@ class _Unit:
             self.values[accumulator] = replace(self.values[accumulator], layout=target)
             if not self._is_owner(name):
                 continue
-            journeys[whole] = Journey(self.values[accumulator].type, start, target)
+            journeys[whole] = Redistribution(self.values[accumulator].type, start, target)
             accumulators[whole] = accumulator
         why = "gradients are accumulated in shards"
         self._travel(journeys, accumulators, Phase.SCATTER, Role.GRADIENT, "", why)
@@ -171,7 +171,7 @@ class _Unit:
         kept = {name for name in used if not self.sharding.regather and not self._is_owner(name)}
         self.values |= {copies[name]: replace(used[name], role=Role.GATHERED) for name in kept}
         suffix = "" if phase is Phase.GATHER else ".again"
-        journeys: dict[str, Journey] = {}
+        journeys: dict[str, Redistribution] = {}
         targets: dict[str, str] = {}
         for name, value in used.items():
             if name in kept:
@@ -183,7 +183,7 @@ class _Unit:
                 self.values[source] = Value(value.type, Role.GATHERED, kind.layout)
                 cast = Cast.of(kind.type, value.type.dtype)
                 self.nodes.append(Node(source, cast, (name,), (source,), phase, origin=name))
-            journeys[source] = Journey(value.type, self.homes[name], value.layout)
+            journeys[source] = Redistribution(value.type, self.homes[name], value.layout)
             targets[source] = copies[name]
         why = "weights lie in shards"
         self._travel(journeys, targets, phase, Role.GATHERED, suffix, why)
@@ -193,7 +193,7 @@ class _Unit:
 
     def _travel(
         self,
-        journeys: Mapping[str, Journey],
+        journeys: Mapping[str, Redistribution],
         names: Mapping[str, str],
         phase: Phase,
         role: Role,
@@ -203,7 +203,7 @@ class _Unit:
         """Nodes that bring values to their targets, under the names given."""
         at = {value: value for value in journeys}
         taken: Counter[str] = Counter()
-        for step in together(journeys, self.mesh, self.router):
+        for step in coalesce_redistributions(journeys, self.mesh, self.router):
             value = step.value
             target = names[value]
             stem = f"{target.removesuffix('.gathered').removesuffix('.regathered')}.{step.movement.kind}"

@@ -25,7 +25,7 @@ from simcluster.model import (
     TensorType,
     Value,
 )
-from simcluster.plan.redistribution import Router
+from simcluster.plan.redistribution import RedistributionPlanner
 from simcluster.work import DType
 
 CLIP = "clip"
@@ -35,7 +35,7 @@ SQUARES, FACTOR = "gradients.squares", "gradients.factor"
 _SCALAR = TensorType((), DType.FP32)
 
 
-def clip(graph: Graph, limit: float, mesh: Mesh, router: Router, stage_axis: str) -> Graph:
+def clip(graph: Graph, limit: float, mesh: Mesh, router: RedistributionPlanner, stage_axis: str) -> Graph:
     """The graph with its gradients clipped to a global norm of ``limit``.
 
     Every stage gets an instance ``clip.STAGE`` that sums up and makes the factor.
@@ -81,7 +81,7 @@ def _repeated(graph: Graph) -> set[str]:
     return {name for group in graph.ties for name in group[1:]}
 
 
-def _clip_block(limit: float, partial: Layout, router: Router) -> Block:
+def _clip_block(limit: float, partial: Layout, router: RedistributionPlanner) -> Block:
     values = {SQUARES: Value(_SCALAR, Role.ACCUMULATOR, partial)}
     nodes = []
     name = SQUARES

@@ -9,7 +9,7 @@ from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Movement
 from simcluster.model import Block, Graph, Rules, Update, Updates
-from simcluster.plan.spec import Sharding
+from simcluster.plan.spec import ShardingChoice
 from simcluster.work import DType
 
 
@@ -22,7 +22,7 @@ class WrittenReduction:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ParameterGroup:
     """Parameters, by a pattern of full names, with a rule of their own; ``states`` as in the plan."""
 
     match: str
@@ -45,12 +45,12 @@ class OptimizerPlan:
     update: Update
     master: DType | None
     states: Mapping[str, DType]
-    sharding: Sharding = Sharding()
+    sharding: ShardingChoice = ShardingChoice()
     main_gradients: bool = False
     copies: bool = False
     regather: bool = False
     written: Mapping[str, WrittenReduction] | None = None
-    groups: tuple[Group, ...] = ()
+    groups: tuple[ParameterGroup, ...] = ()
 
     @property
     def rules(self) -> Rules:
@@ -65,13 +65,13 @@ class OptimizerPlan:
         group = next(found, None)
         return (self.update, self.states) if group is None else (group.update, group.states)
 
-    def sharding_of(self, block: Block) -> Sharding:
+    def sharding_of(self, block: Block) -> ShardingChoice:
         """What lies sharded of a block's parameters, and when it is gathered."""
         again = self.regather and block.recomputed and self.sharding.weights
         return replace(self.sharding, regather=True) if again else self.sharding
 
 
-def check_groups(graph: Graph, plan: OptimizerPlan) -> None:
+def check_parameter_groups(graph: Graph, plan: OptimizerPlan) -> None:
     """PlanError if a group of parameters names none."""
     names = [f"{each.name}.{name}" for each in graph.instances for name in graph.block_of(each).parameters]
     problems = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Layout, Mesh, Movement, Strategy, restricted
+from simcluster.layout import Layout, Mesh, Movement, Strategy, restricted_axis
 from simcluster.model import (
     Block,
     Cast,
@@ -23,26 +23,32 @@ from simcluster.model import (
     Node,
     Phase,
     Role,
-    RowUpdate,
+    SparseUpdate,
     TensorType,
     Update,
     Value,
 )
-from simcluster.plan.optimizer.fsdp_units import Tie, with_units
-from simcluster.plan.optimizer.optimizer_plan import Group as Group
+from simcluster.plan.optimizer.fsdp_units import TiedCopy, add_unit_gathers
 from simcluster.plan.optimizer.optimizer_plan import OptimizerPlan as OptimizerPlan
 from simcluster.plan.optimizer.optimizer_plan import WrittenReduction as WrittenReduction
-from simcluster.plan.optimizer.optimizer_plan import check_groups
-from simcluster.plan.redistribution import Journey, Router, Step, together
-from simcluster.plan.spec import Sharding
+from simcluster.plan.optimizer.optimizer_plan import check_parameter_groups
+from simcluster.plan.redistribution import (
+    Redistribution,
+    RedistributionPlanner,
+    RedistributionStep,
+    coalesce_redistributions,
+)
+from simcluster.plan.spec import ShardingChoice
 from simcluster.work import DType
 
 
-def optimize(graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: Router, stage_axis: str) -> Graph:
+def optimize(
+    graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: RedistributionPlanner, stage_axis: str
+) -> Graph:
     """The graph with begin and end phases."""
     ties = _Ties.of(graph, stage_axis)
     spared = _spared(graph, plan.sharding)
-    check_groups(graph, plan)
+    check_parameter_groups(graph, plan)
     blocks: dict[str, Block] = {}
     instances = []
     for instance in graph.instances:
@@ -70,7 +76,7 @@ def _each(block: Block) -> Iterator[Node]:
     return (node for node in block.nodes if node.phase not in (Phase.BEGIN, Phase.END))
 
 
-def _spared(graph: Graph, sharding: Sharding) -> set[str]:
+def _spared(graph: Graph, sharding: ShardingChoice) -> set[str]:
     """The full names of parameters that stay whole though others are sharded; all copies of a tied one do.
 
     PlanError if a pattern names no parameter.
@@ -99,7 +105,7 @@ def _spared(graph: Graph, sharding: Sharding) -> set[str]:
 class _Ties:
     """The ties of all copies of tied parameters, by name."""
 
-    copies: Mapping[str, Tie]
+    copies: Mapping[str, TiedCopy]
 
     @classmethod
     def of(cls, graph: Graph, stage_axis: str) -> _Ties:
@@ -108,17 +114,17 @@ class _Ties:
             for instance in graph.instances
             for name in graph.block_of(instance).parameters
         }
-        copies: dict[str, Tie] = {}
+        copies: dict[str, TiedCopy] = {}
         for group in graph.ties:
             stages = sorted({held[name][0] for name in group})
-            axis = restricted(stage_axis, stages) if len(stages) > 1 else None
+            axis = restricted_axis(stage_axis, stages) if len(stages) > 1 else None
             for stage in stages:
                 here = [name for name in group if held[name][0] == stage]
                 alike = len(here) > 1 and all(held[name] == held[here[0]] for name in here)
-                copies |= {name: Tie(axis, name == here[0], alike) for name in here}
+                copies |= {name: TiedCopy(axis, name == here[0], alike) for name in here}
         return cls(copies)
 
-    def of_instance(self, instance: Instance, block: Block) -> dict[str, Tie]:
+    def of_instance(self, instance: Instance, block: Block) -> dict[str, TiedCopy]:
         """Tied parameter of the block -> its tie."""
         names = {name: f"{instance.home}.{name}" for name in block.parameters}
         return {name: self.copies[full] for name, full in names.items() if full in self.copies}
@@ -135,8 +141,8 @@ class _BlockOptimizer:
     block: Block
     plan: OptimizerPlan
     mesh: Mesh
-    router: Router
-    ties: Mapping[str, Tie]
+    router: RedistributionPlanner
+    ties: Mapping[str, TiedCopy]
     rules: Mapping[str, tuple[Update, Mapping[str, DType]]]
     whole: frozenset[str] = frozenset()
 
@@ -144,7 +150,7 @@ class _BlockOptimizer:
         """The block with its gradients reduced, its parameters updated and, if sharded, gathered."""
         sharding = self.plan.sharding_of(self.block)
         self.homes = {name: self._home(name) for name in self.block.parameters}
-        self.block = with_units(
+        self.block = add_unit_gathers(
             self.block, self.homes, sharding, self._held, self.ties, self.mesh, self.router
         )
         self.values = dict(self.block.values)
@@ -196,14 +202,17 @@ class _BlockOptimizer:
         """Brings accumulators to their targets; what travels may do so in a copy."""
         self.reduced = {value: value for value in targets}
         journeys = {
-            value: Journey(self.values[value].type, self._layout(value), target)
+            value: Redistribution(self.values[value].type, self._layout(value), target)
             for value, target in targets.items()
         }
         written = self._written(targets)
         steps = list(
-            together(journeys, self.mesh, self.router)
+            coalesce_redistributions(journeys, self.mesh, self.router)
             if written is None
-            else (Step(value, each.movement, targets[value], True) for value, each in written.items())
+            else (
+                RedistributionStep(value, each.movement, targets[value], True)
+                for value, each in written.items()
+            )
         )
         travelling = {step.value for step in steps if step.movement.is_collective} - {self.block.loss}
         copied = [value for value in targets if self.plan.copies and value in travelling]
@@ -306,7 +315,7 @@ class _BlockOptimizer:
         master = None if kind.type.dtype is self.plan.master else self.plan.master
         update, operands, states, outputs = self._rule(parameter, parameter, layout, master)
         rank = len(self.values[ids].type.shape)
-        operator = RowUpdate(update, kind.type.shape[0], rank)
+        operator = SparseUpdate(update, kind.type.shape[0], rank)
         strategy = Strategy.of(dict(zip(operator.dims().inputs[0], layout.dims, strict=True)))
         inputs = (operands[0], rows, ids, *states)
         name = f"{parameter}.update"

@@ -13,7 +13,7 @@ from simcluster.errors import PlanError
 from simcluster.model import Block, Graph, Node, Operator, Role, Rules, Value
 
 
-def by_rows(graph: Graph, rules: Rules, num_terms: int) -> Graph:
+def use_sparse_gradients(graph: Graph, rules: Rules, num_terms: int) -> Graph:
     """The graph with gradients by rows; PlanError if a step has more than one of them to add up."""
     blocks = dict(graph.blocks)
     instances = []
@@ -34,7 +34,7 @@ def by_rows(graph: Graph, rules: Rules, num_terms: int) -> Graph:
         blocks={name: block for name, block in blocks.items() if name in used},
         instances=tuple(instances),
     )
-    if num_terms > 1 and (kept := kept_by_rows(found)):
+    if num_terms > 1 and (kept := sparse_parameters(found)):
         raise PlanError(
             f"{num_terms} micro-batches or slices cannot add up the gradient of '{kept[0]}', ids and rows",
             path="training.micro_batch",
@@ -43,12 +43,12 @@ def by_rows(graph: Graph, rules: Rules, num_terms: int) -> Graph:
     return found
 
 
-def kept_by_rows(graph: Graph) -> list[str]:
+def sparse_parameters(graph: Graph) -> list[str]:
     """The full names of the parameters whose gradients are ids and rows."""
     return [f"{each.name}.{name}" for each in graph.instances for name in graph.block_of(each).row_gradients]
 
 
-def whole_by_rows(graph: Graph, rules: Rules) -> Iterator[str]:
+def report_dense_updates(graph: Graph, rules: Rules) -> Iterator[str]:
     """Tells that tables are changed as a whole though their rule could go by rows, because of how they are
     used; what is no table at all goes without saying.
     """

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Layout, Strategy
 from simcluster.model import Block, Decomposition, Graph, Node, Operator, Phase, Role, Value
-from simcluster.plan.redistribution import Router
+from simcluster.plan.redistribution import RedistributionPlanner
 
 _WHOLE = ("elements",)
 
 
-def decompose_updates(graph: Graph, router: Router) -> Graph:
+def decompose_updates(graph: Graph, router: RedistributionPlanner) -> Graph:
     """The graph with primitives for every update that its layout splits where it cannot be split."""
     return graph.with_blocks({name: _Updates(block, router).run() for name, block in graph.blocks.items()})
 
@@ -25,7 +25,7 @@ def decompose_updates(graph: Graph, router: Router) -> Graph:
 @dataclass
 class _Updates:
     block: Block
-    router: Router
+    router: RedistributionPlanner
     values: dict[str, Value] = field(default_factory=dict)
     rounds: defaultdict[int, list[Node]] = field(default_factory=lambda: defaultdict(list))
 

@@ -1,6 +1,16 @@
 """Overlap of communication and computation: collectives in chunks, interleaved micro-batches."""
 
-from simcluster.plan.overlap.collective_matmul import chunks_told, in_chunks
-from simcluster.plan.overlap.micro_batch_interleave import abreast, copies_told, share
+from simcluster.plan.overlap.collective_matmul import chunk_collectives, describe_chunked_collectives
+from simcluster.plan.overlap.micro_batch_interleave import (
+    describe_interleaving,
+    interleave_micro_batches,
+    interleaved_samples,
+)
 
-__all__ = ["abreast", "chunks_told", "copies_told", "in_chunks", "share"]
+__all__ = [
+    "chunk_collectives",
+    "describe_chunked_collectives",
+    "describe_interleaving",
+    "interleave_micro_batches",
+    "interleaved_samples",
+]

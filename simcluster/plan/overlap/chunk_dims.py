@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from simcluster.layout import Kind, Layout, Mesh, Movement
+from simcluster.layout import Layout, Mesh, Movement, MovementKind
 from simcluster.model import Block, Node, Operator, Role
 
 Cut = dict[str, int]
 """Value -> the dim along which it is cut."""
 
-GATHERS, REDUCES = (Kind.ALL_GATHER,), (Kind.REDUCE_SCATTER, Kind.ALL_REDUCE)
+GATHERS, REDUCES = (MovementKind.ALL_GATHER,), (MovementKind.REDUCE_SCATTER, MovementKind.ALL_REDUCE)
 _ROLES = (Role.ACTIVATION, Role.GRADIENT)
 
 
-def spread(block: Block, kernel: Sequence[Node], known: Mapping[str, int]) -> Cut | None:
+def chunked_dims(block: Block, kernel: Sequence[Node], known: Mapping[str, int]) -> Cut | None:
     """What a kernel reads and makes along the dims along which some of that is ``known`` to be cut.
 
     None if it cannot be cut so: where an operator looks at where its elements lie, or makes something that
@@ -70,13 +70,13 @@ def _moved(node: Node, cut: Cut) -> bool:
     if len(found) != 1 or movement.kind not in (*GATHERS, *REDUCES):
         return False
     (dim,) = found
-    if movement.kind is not Kind.ALL_REDUCE and movement.dim != dim:
+    if movement.kind is not MovementKind.ALL_REDUCE and movement.dim != dim:
         return False
     cut |= {read: dim, made: dim}
     return True
 
 
-def runs_of(layout: Layout, dim: int, axes: tuple[str, ...], mesh: Mesh) -> int:
+def ranks_in_sequence(layout: Layout, dim: int, axes: tuple[str, ...], mesh: Mesh) -> int:
     """How many ranks' parts of a dim, of those that ``axes`` split elsewhere, a rank has one after another; 0
     if no chunks can be cut from what it has. Without axes, nothing is split elsewhere.
     """
@@ -88,10 +88,12 @@ def runs_of(layout: Layout, dim: int, axes: tuple[str, ...], mesh: Mesh) -> int:
     return mesh.product(axes) if set(axes).isdisjoint(have) else 0
 
 
-def divides(block: Block, value: str, dim: int, axes: tuple[str, ...], count: int, mesh: Mesh) -> bool:
+def divides_into_chunks(
+    block: Block, value: str, dim: int, axes: tuple[str, ...], count: int, mesh: Mesh
+) -> bool:
     """Whether what a rank has of a value is cut into ``count`` equal chunks, as all ranks'."""
     kind = block.values[value]
     assert kind.layout is not None
-    runs = runs_of(kind.layout, dim, axes, mesh)
+    runs = ranks_in_sequence(kind.layout, dim, axes, mesh)
     length, left = divmod(kind.type.shape[dim], mesh.product(kind.layout.dims[dim]))
     return runs > 0 and not left and length % (runs * count) == 0

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Mesh, Movement
-from simcluster.model import Block, Chunks, Node, Operator, TensorType, Together, Value
+from simcluster.model import Block, JoinChunks, Node, Operator, SplitChunks, TensorType, Value
 from simcluster.plan.execution import KernelOrder
-from simcluster.plan.overlap.chunk_dims import runs_of
+from simcluster.plan.overlap.chunk_dims import ranks_in_sequence
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ChunkedChain:
     """Kernels and collectives that go in chunks together, by their places in order.
 
     ``cut`` has what they read and make along the dims in which it is cut into ``count`` chunks; ``axes`` are
@@ -27,7 +27,7 @@ class Chain:
     count: int
 
 
-def in_chains(order: KernelOrder, chains: Sequence[Chain], mesh: Mesh) -> Block:
+def write_chunked_chains(order: KernelOrder, chains: Sequence[ChunkedChain], mesh: Mesh) -> Block:
     """The block with these chains, which share no kernel, in chunks.
 
     Kernels of a chain that follow each other without a collective between them are done one chunk after the
@@ -59,10 +59,10 @@ class _Writer:
 
     order: KernelOrder
     mesh: Mesh
-    chains: Sequence[Chain]
+    chains: Sequence[ChunkedChain]
     values: dict[str, Value]
     at: dict[int, int] = field(init=False)
-    of: dict[int, Chain] = field(init=False)
+    of: dict[int, ChunkedChain] = field(init=False)
 
     def __post_init__(self) -> None:
         self.of = {place: chain for chain in self.chains for place in chain.places}
@@ -72,11 +72,11 @@ class _Writer:
         for chain in self.chains:
             self.at |= {place: stage[0] for stage in self.stages(chain) for place in stage}
 
-    def early(self, chain: Chain) -> list[int]:
+    def early(self, chain: ChunkedChain) -> list[int]:
         """Kernels between those of a chain that make something for it of what is there before its first."""
         return [place for place, other in self.of.items() if other is chain and place not in chain.places]
 
-    def _needed(self, chain: Chain) -> list[int]:
+    def _needed(self, chain: ChunkedChain) -> list[int]:
         """The same; what an earlier chain needs too stands before that one."""
         first, last = chain.places[0], chain.places[-1]
         needed = {value for place in chain.places for value in self.order.read(place)}
@@ -94,7 +94,7 @@ class _Writer:
         makers = (self.order.makers.get(value, -1) for value in self.order.read(place))
         return (maker for maker in makers if maker < place)
 
-    def stages(self, chain: Chain) -> list[list[int]]:
+    def stages(self, chain: ChunkedChain) -> list[list[int]]:
         """The places of a chain, those together that are written at the first of them: kernels, and then
         collectives, that need nothing which is made between them by others.
         """
@@ -113,7 +113,7 @@ class _Writer:
     def _moves(self, place: int) -> bool:
         return isinstance(self.order.kernels[place][0].operator, Movement)
 
-    def stage(self, chain: Chain, stage: Sequence[int]) -> Iterator[Node]:
+    def stage(self, chain: ChunkedChain, stage: Sequence[int]) -> Iterator[Node]:
         """What stands in the place of a stage."""
         made = {value for place in chain.places for value in self.order.made(place)}
         read = dict.fromkeys(value for place in stage for value in self.order.read(place))
@@ -125,11 +125,11 @@ class _Writer:
                 for node in self.order.kernels[place]:
                     yield self._chunk(chain, node, index)
 
-    def _first(self, chain: Chain, value: str) -> int:
+    def _first(self, chain: ChunkedChain, value: str) -> int:
         """The first place of a chain that reads a value."""
         return min(place for place in self.order.readers[value] if place in chain.places)
 
-    def wanted(self, chain: Chain) -> Iterator[tuple[str, int, bool]]:
+    def wanted(self, chain: ChunkedChain) -> Iterator[tuple[str, int, bool]]:
         """What others than a chain read of what it makes; before which place it has to be whole, the next
         that reads it, or (true) behind which if that is later.
         """
@@ -143,7 +143,7 @@ class _Writer:
                     else:
                         yield value, place, True
 
-    def _chunk(self, chain: Chain, node: Node, index: int) -> Node:
+    def _chunk(self, chain: ChunkedChain, node: Node, index: int) -> Node:
         """One chunk of a node."""
 
         def renamed(values: Sequence[str]) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ class _Writer:
             chunked=chain.name,
         )
 
-    def _part(self, chain: Chain, value: str, index: int) -> str:
+    def _part(self, chain: ChunkedChain, value: str, index: int) -> str:
         """The name of a chunk of a value, which other chains may cut too."""
         name = f"{value}.{chain.name}.chunk{index}"
         kind = self.order.block.values[value]
@@ -168,33 +168,33 @@ class _Writer:
         self.values[name] = replace(kind, type=TensorType(tuple(shape), kind.type.dtype))
         return name
 
-    def _apart(self, chain: Chain, value: str, place: int) -> Node:
+    def _apart(self, chain: ChunkedChain, value: str, place: int) -> Node:
         """What cuts a value into its chunks."""
-        operator = Chunks(*self._lies(chain, value))
+        operator = SplitChunks(*self._lies(chain, value))
         return self._laid(
             chain, f"{value}.{chain.name}.chunks", operator, (value,), self._parts(chain, value), place
         )
 
-    def together(self, chain: Chain, value: str, place: int) -> Node:
+    def together(self, chain: ChunkedChain, value: str, place: int) -> Node:
         """What makes a value of its chunks, at a place."""
-        operator = Together(*self._lies(chain, value))
+        operator = JoinChunks(*self._lies(chain, value))
         return self._laid(
             chain, f"{value}.{chain.name}.together", operator, self._parts(chain, value), (value,), place
         )
 
-    def _parts(self, chain: Chain, value: str) -> tuple[str, ...]:
+    def _parts(self, chain: ChunkedChain, value: str) -> tuple[str, ...]:
         return tuple(self._part(chain, value, index) for index in range(chain.count))
 
-    def _lies(self, chain: Chain, value: str) -> tuple[tuple[str, ...], int, int, int]:
+    def _lies(self, chain: ChunkedChain, value: str) -> tuple[tuple[str, ...], int, int, int]:
         """The dims of a value, which of them is cut, into how many chunks, and in how many runs."""
         kind, dim = self.order.block.values[value], chain.cut[value]
         assert kind.layout is not None
         labels = tuple(f"dim{place}" for place in range(len(kind.type.shape)))
-        return labels, dim, chain.count, runs_of(kind.layout, dim, chain.axes, self.mesh)
+        return labels, dim, chain.count, ranks_in_sequence(kind.layout, dim, chain.axes, self.mesh)
 
     def _laid(
         self,
-        chain: Chain,
+        chain: ChunkedChain,
         name: str,
         operator: Operator,
         inputs: tuple[str, ...],

@@ -15,18 +15,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from simcluster.layout import Kind, Mesh, Movement, base_axis, whole
+from simcluster.layout import Mesh, Movement, MovementKind, base_axis, whole
 from simcluster.model import Graph, Node, Operator, Phase, Role
 from simcluster.plan.execution import KernelOrder
-from simcluster.plan.overlap.chunk_dims import GATHERS, REDUCES, Cut, divides, spread
-from simcluster.plan.overlap.chunk_writer import Chain, in_chains
+from simcluster.plan.overlap.chunk_dims import GATHERS, REDUCES, Cut, chunked_dims, divides_into_chunks
+from simcluster.plan.overlap.chunk_writer import ChunkedChain, write_chunked_chains
 from simcluster.plan.spec import OverlapSpec
 
 _PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
 _FAMILY = "matmul"
 
 
-def in_chunks(graph: Graph, chosen: Mapping[str, OverlapSpec], mesh: Mesh) -> Graph:
+def chunk_collectives(graph: Graph, chosen: Mapping[str, OverlapSpec], mesh: Mesh) -> Graph:
     """The graph with collectives of activations over the ``chosen`` axes in chunks with their matmuls.
 
     Those stay whole that no matmul belongs to, of which the rows do not divide into so many chunks, or whose
@@ -37,11 +37,11 @@ def in_chunks(graph: Graph, chosen: Mapping[str, OverlapSpec], mesh: Mesh) -> Gr
     made = {}
     for name, block in graph.blocks.items():
         order = KernelOrder.of(block)
-        made[name] = in_chains(order, _Finder(order, chosen, mesh).chains(), mesh)
+        made[name] = write_chunked_chains(order, _Finder(order, chosen, mesh).chains(), mesh)
     return graph.with_blocks(made)
 
 
-def chunked(graph: Graph) -> dict[str, tuple[int, int]]:
+def count_chunked_collectives(graph: Graph) -> dict[str, tuple[int, int]]:
     """Axis -> collectives of activations over it that go in chunks in one pass through the graph both ways,
     and all that there are.
     """
@@ -58,9 +58,9 @@ def chunked(graph: Graph) -> dict[str, tuple[int, int]]:
     return {axis: (cut, total) for axis, (cut, total) in found.items()}
 
 
-def chunks_told(chosen: Mapping[str, OverlapSpec], graph: Graph) -> Iterator[str]:
+def describe_chunked_collectives(chosen: Mapping[str, OverlapSpec], graph: Graph) -> Iterator[str]:
     """What the user should know of collectives in chunks."""
-    found = chunked(graph) if chosen else {}
+    found = count_chunked_collectives(graph) if chosen else {}
     for axis, spec in chosen.items():
         cut, total = found.get(axis, (0, 0))
         what = "their matmuls" if spec.reach == "matmul" else "all that is between attentions"
@@ -92,7 +92,7 @@ class _Finder:
     mesh: Mesh
     taken: set[int] = field(default_factory=set)
 
-    def chains(self) -> list[Chain]:
+    def chains(self) -> list[ChunkedChain]:
         """The chains of a block, in order of their first collectives."""
         found = []
         for place, kernel in enumerate(self.order.kernels):
@@ -115,15 +115,15 @@ class _Finder:
         gathers = node.operator.kind in GATHERS
         return activations and node.operator.dim >= 0 and spec.cuts(node.phase, gathers=gathers)
 
-    def _chain(self, place: int, spec: OverlapSpec) -> Chain | None:
+    def _chain(self, place: int, spec: OverlapSpec) -> ChunkedChain | None:
         """What goes in chunks with a collective, if anything does."""
         (node,) = self.order.kernels[place]
         assert isinstance(node.operator, Movement)
         gathers = node.operator.kind in GATHERS
-        axes = () if node.operator.kind is Kind.ALL_REDUCE else node.operator.axes
+        axes = () if node.operator.kind is MovementKind.ALL_REDUCE else node.operator.axes
         (read,), (made,) = node.inputs, node.outputs
         dim = node.operator.dim
-        if node.operator.kind is Kind.ALL_REDUCE:
+        if node.operator.kind is MovementKind.ALL_REDUCE:
             shape = self.order.block.values[made].type.shape
             dim = max(range(len(shape) - 1), key=lambda each: shape[each], default=-1)
         cut: Cut = {read: dim, made: dim}
@@ -137,12 +137,14 @@ class _Finder:
         multiplied = any(_multiplies(each) for other in places for each in self.order.kernels[other])
         if not multiplied or not self.taken.isdisjoint(places) or not self._divided(cut, axes, spec):
             return None
-        return Chain(node.name, tuple(sorted(places)), cut, axes, spec.chunks)
+        return ChunkedChain(node.name, tuple(sorted(places)), cut, axes, spec.chunks)
 
     def _divided(self, cut: Cut, axes: tuple[str, ...], spec: OverlapSpec) -> bool:
         """Whether all that is cut gives equal chunks."""
         block = self.order.block
-        return all(divides(block, value, dim, axes, spec.chunks, self.mesh) for value, dim in cut.items())
+        return all(
+            divides_into_chunks(block, value, dim, axes, spec.chunks, self.mesh) for value, dim in cut.items()
+        )
 
     def _joins(self, place: int, other: int) -> bool:
         """Whether two kernels are of one phase, and of one piece that is a graph or of none."""
@@ -162,7 +164,7 @@ class _Finder:
             if not users or not self._joins(place, users[0]):
                 return None
             kernel = self.order.kernels[users[0]]
-            wider = spread(self.order.block, kernel, {value: cut[value] for value in made})
+            wider = chunked_dims(self.order.block, kernel, {value: cut[value] for value in made})
             if wider is None:
                 return None
             cut |= wider
@@ -181,7 +183,7 @@ class _Finder:
         if len(self.order.readers[value]) > 1 or self.order.leaves(value):
             return None
         kernel = self.order.kernels[maker]
-        wider = spread(self.order.block, kernel, {value: cut[value]})
+        wider = chunked_dims(self.order.block, kernel, {value: cut[value]})
         if wider is None or not any(_multiplies(each) and value in each.outputs for each in kernel):
             return None
         cut |= wider
@@ -210,7 +212,7 @@ class _Finder:
                 )
                 if not near or not linked or not self._takes(kernel, axes, spec):
                     continue
-                wider = spread(self.order.block, kernel, near)
+                wider = chunked_dims(self.order.block, kernel, near)
                 if wider is None or any(cut.get(value, dim) != dim for value, dim in wider.items()):
                     continue
                 if self._divided(wider, axes, spec):
@@ -227,5 +229,5 @@ class _Finder:
         node = kernel[0]
         if not isinstance(node.operator, Movement):
             return True
-        same = node.operator.kind is Kind.ALL_REDUCE if not axes else node.operator.axes == axes
+        same = node.operator.kind is MovementKind.ALL_REDUCE if not axes else node.operator.axes == axes
         return self.chosen.get(_axis(node)) is spec and same and self._goes(kernel, spec)

@@ -17,7 +17,7 @@ from simcluster.plan.spec import FrameworkSpec
 PATH = "parallel.copies"
 
 
-def share(micro_batch: int, copies: int) -> int:
+def interleaved_samples(micro_batch: int, copies: int) -> int:
     """The samples of one copy of a micro-batch; PlanError if they are no whole number."""
     if micro_batch % copies:
         raise PlanError(
@@ -29,7 +29,7 @@ def share(micro_batch: int, copies: int) -> int:
     return micro_batch // copies
 
 
-def abreast(timetable: Timetable, copies: int) -> Timetable:
+def interleave_micro_batches(timetable: Timetable, copies: int) -> Timetable:
     """The timetable with every half of an action done for all copies of its micro-batch, overlapped.
 
     Copy c of micro-batch i is number ``i * copies + c``: of two, F3 becomes F6&F7 and F3&B1 F6&F7&B2&B3.
@@ -48,7 +48,7 @@ def _abreast(action: Action, copies: int) -> Action:
     return first.overlapping(others)
 
 
-def copies_told(copies: int, micro_batch: int, framework: FrameworkSpec) -> str:
+def describe_interleaving(copies: int, micro_batch: int, framework: FrameworkSpec) -> str:
     """What the user should know of copies of so many samples each; nothing without them."""
     if copies == 1:
         return ""

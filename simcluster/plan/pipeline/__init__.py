@@ -11,12 +11,17 @@ from simcluster.plan.pipeline.action import (
     parse,
     render,
 )
-from simcluster.plan.pipeline.interleaved_order import ChunksInSlices, in_cycles, interleaved, spread
+from simcluster.plan.pipeline.interleaved_order import (
+    SlicedChunkSchedule,
+    interleaved_actions,
+    sliced_interleaved_actions,
+    spread_rounds,
+)
 from simcluster.plan.pipeline.placement import default_layers, place, written_layers
-from simcluster.plan.pipeline.schedule import Schedule, forward_only, peaks, splits
-from simcluster.plan.pipeline.v_shape import Line
-from simcluster.plan.pipeline.virtual_stages import Chain
-from simcluster.plan.pipeline.zero_bubble_order import late_weights
+from simcluster.plan.pipeline.schedule import Schedule, activation_peaks, forward_only, has_split_backward
+from simcluster.plan.pipeline.v_shape import StageActions
+from simcluster.plan.pipeline.virtual_stages import VirtualStages
+from simcluster.plan.pipeline.zero_bubble_order import zero_bubble_actions
 
 __all__ = [
     "BACKWARD",
@@ -25,21 +30,21 @@ __all__ = [
     "RECOMPUTE",
     "WEIGHTS",
     "Action",
-    "Chain",
-    "ChunksInSlices",
-    "Line",
     "Schedule",
+    "SlicedChunkSchedule",
+    "StageActions",
     "Timetable",
+    "VirtualStages",
+    "activation_peaks",
     "default_layers",
     "forward_only",
-    "in_cycles",
-    "interleaved",
-    "late_weights",
+    "has_split_backward",
+    "interleaved_actions",
     "parse",
-    "peaks",
     "place",
     "render",
-    "splits",
-    "spread",
+    "sliced_interleaved_actions",
+    "spread_rounds",
     "written_layers",
+    "zero_bubble_actions",
 ]

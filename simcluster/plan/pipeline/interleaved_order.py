@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan.pipeline.action import BACKWARD, FORWARD, Action
 from simcluster.plan.pipeline.schedule import Schedule
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline.virtual_stages import VirtualStages
 
 
 @dataclass(frozen=True)
-class ChunksInSlices(Schedule):
+class SlicedChunkSchedule(Schedule):
     """A schedule whose stages have several chunks and work on slices of sequences."""
 
     chunks: int = 2
@@ -23,19 +23,21 @@ class ChunksInSlices(Schedule):
         """As the scenario says."""
         return self.slices
 
-    def chain(self, num_stages: int) -> Chain:
+    def chain(self, num_stages: int) -> VirtualStages:
         """Chunk c of stage s is virtual stage c x stages + s."""
-        return Chain.wrapped(num_stages, self.chunks)
+        return VirtualStages.wrapped(num_stages, self.chunks)
 
 
-def spread(num_micro_batches: int, size: int) -> list[int]:
+def spread_rounds(num_micro_batches: int, size: int) -> list[int]:
     """Rounds of at least ``size`` micro-batches, if there are so many; the first take one more each."""
     count = max(1, num_micro_batches // size)
     each, left = divmod(num_micro_batches, count)
     return [each + (index < left) for index in range(count)]
 
 
-def interleaved(rounds: Sequence[int], chunks: int, warmup: int, slices: int = 1) -> tuple[Action, ...]:
+def interleaved_actions(
+    rounds: Sequence[int], chunks: int, warmup: int, slices: int = 1
+) -> tuple[Action, ...]:
     """The actions of a stage: ``warmup`` forwards, then one forward one backward, then the backwards left.
 
     ``rounds`` are numbers of micro-batches. In each round all its micro-batches go through the first chunk,
@@ -59,7 +61,7 @@ def interleaved(rounds: Sequence[int], chunks: int, warmup: int, slices: int = 1
     return (*actions, *backwards[len(forwards) - warmup :])
 
 
-def in_cycles(
+def sliced_interleaved_actions(
     stage: int, num_stages: int, num_micro_batches: int, chunks: int, slices: int, behind: int
 ) -> tuple[Action, ...]:
     """The actions of a stage whose micro-batches go in rounds with as many slices as there are stages.
@@ -82,6 +84,6 @@ def in_cycles(
         hint = "increase training.global_batch or slices"
     if problem:
         raise PlanError(problem, path="parallel.schedule.kind", hint=hint)
-    rounds = spread(num_micro_batches, num_stages // slices)
+    rounds = spread_rounds(num_micro_batches, num_stages // slices)
     warmup = behind * (num_stages - stage - 1) + (chunks - 1) * slices * rounds[0] + slices - 1
-    return interleaved(rounds, chunks, warmup, slices)
+    return interleaved_actions(rounds, chunks, warmup, slices)

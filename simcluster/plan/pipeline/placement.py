@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from simcluster.errors import PlanError
 from simcluster.model import Graph, Instance
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline.virtual_stages import VirtualStages
 
 
 def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
@@ -33,7 +33,9 @@ def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
     return tuple(whole + (first <= stage < first + extra) for stage in range(num_stages))
 
 
-def written_layers(written: tuple[int, ...] | tuple[tuple[int, ...], ...], chain: Chain) -> tuple[int, ...]:
+def written_layers(
+    written: tuple[int, ...] | tuple[tuple[int, ...], ...], chain: VirtualStages
+) -> tuple[int, ...]:
     """Layers by virtual stage of a list for every chunk with a number for every stage; PlanError otherwise.
 
     Of one chunk it may be the list alone.
@@ -56,7 +58,7 @@ def written_layers(written: tuple[int, ...] | tuple[tuple[int, ...], ...], chain
     return chain.by_virtual(chunks)
 
 
-def place(graph: Graph, layers: Sequence[int], chain: Chain | None = None) -> Graph:
+def place(graph: Graph, layers: Sequence[int], chain: VirtualStages | None = None) -> Graph:
     """The graph with its layers spread over the virtual stages of a chain in order; without one over stages.
 
     What follows layers goes with the last it depends on, what comes before them with the first that depends
@@ -64,7 +66,7 @@ def place(graph: Graph, layers: Sequence[int], chain: Chain | None = None) -> Gr
     tied: that is cheaper than sending it with every micro-batch. ``chunk`` of an instance says which pass of
     the layers it is in; every pass is placed by itself.
     """
-    chain = chain or Chain.wrapped(len(layers))
+    chain = chain or VirtualStages.wrapped(len(layers))
     layered = [instance.name for instance in graph.instances if instance.is_layer]
     if sum(layers) != len(layered):
         listed = " + ".join(map(str, layers))

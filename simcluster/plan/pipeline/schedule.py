@@ -17,8 +17,8 @@ from simcluster.plan.pipeline.action import (
     parse,
     render,
 )
-from simcluster.plan.pipeline.schedule_validation import PATH, check
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline.schedule_validation import PATH, validate_schedule
+from simcluster.plan.pipeline.virtual_stages import VirtualStages
 
 __all__ = [
     "BACKWARD",
@@ -30,11 +30,11 @@ __all__ = [
     "Action",
     "Schedule",
     "Timetable",
-    "check",
+    "activation_peaks",
+    "has_split_backward",
     "parse",
-    "peaks",
     "render",
-    "splits",
+    "validate_schedule",
 ]
 
 
@@ -51,9 +51,9 @@ class Schedule(ABC):
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """The actions of one stage in order."""
 
-    def chain(self, num_stages: int) -> Chain:
+    def chain(self, num_stages: int) -> VirtualStages:
         """Where the virtual stages lie."""
-        return Chain.wrapped(num_stages)
+        return VirtualStages.wrapped(num_stages)
 
     def overlaps(self, num_stages: int) -> bool:
         """Whether kernels have to go on beside transfers: two stages would wait for each other otherwise."""
@@ -67,23 +67,23 @@ class Schedule(ABC):
     def timetable(self, num_stages: int, num_micro_batches: int) -> Timetable:
         """The actions of every stage, checked."""
         found = tuple(self.stage(stage, num_stages, num_micro_batches) for stage in range(num_stages))
-        check(found, num_micro_batches, self.chain(num_stages), self.num_slices)
+        validate_schedule(found, num_micro_batches, self.chain(num_stages), self.num_slices)
         return found
 
 
 def forward_only(num_stages: int, num_passes: int, num_micro_batches: int) -> Timetable:
-    """All micro-batches go forward, one pass behind the other; passes are chunks (``Chain.wrapped``)."""
+    """All micro-batches go forward, one pass after another; a pass is a chunk (``VirtualStages.wrapped``)."""
     passes = range(num_passes)
     actions = tuple(Action(FORWARD, each, chunk) for chunk in passes for each in range(num_micro_batches))
     return (actions,) * num_stages
 
 
-def splits(timetable: Timetable) -> bool:
+def has_split_backward(timetable: Timetable) -> bool:
     """Whether any backward is done in two halves."""
     return _has(timetable, WEIGHTS)
 
 
-def recomputes(timetable: Timetable) -> bool:
+def has_recompute(timetable: Timetable) -> bool:
     """Whether any stage computes something again ahead of its backward."""
     return _has(timetable, RECOMPUTE)
 
@@ -92,7 +92,7 @@ def _has(timetable: Timetable, kind: str) -> bool:
     return any(half.kind == kind for actions in timetable for each in actions for half in each.halves)
 
 
-def peaks(timetable: Timetable) -> list[int]:
+def activation_peaks(timetable: Timetable) -> list[int]:
     """Per stage the most activations alive at once: of one micro-batch, chunk and slice each, until the last
     half of its backward.
     """

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from simcluster.errors import PlanError
 from simcluster.plan.pipeline.action import BACKWARD, FORWARD, INPUTS, RECOMPUTE, WEIGHTS, Action, Timetable
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline.virtual_stages import VirtualStages
 
 PATH = "parallel.schedule"
 
@@ -16,13 +16,13 @@ _Done = tuple[str, int, int, int]
 """Kind of action, virtual stage, micro-batch and slice."""
 
 
-def check(
-    timetable: Timetable, num_micro_batches: int, chain: Chain | None = None, num_slices: int = 1
+def validate_schedule(
+    timetable: Timetable, num_micro_batches: int, chain: VirtualStages | None = None, num_slices: int = 1
 ) -> None:
     """PlanError unless every micro-batch, slice by slice, goes once each way through every virtual stage, in
     an order that can run; without a ``chain`` stages have one chunk each.
     """
-    chain = chain or Chain.wrapped(len(timetable))
+    chain = chain or VirtualStages.wrapped(len(timetable))
     for stage, actions in enumerate(timetable):
         _complete(stage, actions, num_micro_batches, chain.num_chunks, num_slices)
     stuck = _run(timetable, chain, num_slices)
@@ -69,7 +69,7 @@ def _listed(wrong: list[str], most: int = 4) -> str:
     return ", ".join([*wrong[:most], f"and {rest} more"] if rest > 0 else wrong)
 
 
-def _run(timetable: Timetable, chain: Chain, num_slices: int) -> list[tuple[int, Action]]:
+def _run(timetable: Timetable, chain: VirtualStages, num_slices: int) -> list[tuple[int, Action]]:
     """Runs the actions by their dependencies; returns where each unfinished stage is stuck."""
     last = len(chain) - 1
     done: set[_Done] = set()
@@ -125,7 +125,7 @@ def _run(timetable: Timetable, chain: Chain, num_slices: int) -> list[tuple[int,
     ]
 
 
-def _agree(timetable: Timetable, chain: Chain) -> None:
+def _agree(timetable: Timetable, chain: VirtualStages) -> None:
     """PlanError unless both ends of what travels between two stages have the same order."""
     # Each with the chunk of the stage that makes it.
     sent: dict[tuple[int, int, bool], list[tuple[Action, int]]] = defaultdict(list)

@@ -9,7 +9,7 @@ from simcluster.plan.pipeline.action import BACKWARD, FORWARD, INPUTS, WEIGHTS, 
 
 
 @dataclass
-class Line:
+class StageActions:
     """The actions of a stage so far: every kind takes the micro-batches of a chunk in their order.
 
     ``done`` counts forwards, backwards (or their first halves) and weight gradients, as "F0" of chunk 0.

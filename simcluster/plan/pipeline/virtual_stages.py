@@ -18,18 +18,18 @@ Each = TypeVar("Each")
 
 
 @dataclass(frozen=True)
-class Chain:
+class VirtualStages:
     """The virtual stages in the order of the forward pass, each as (stage, chunk)."""
 
     places: tuple[tuple[int, int], ...]
 
     @classmethod
-    def wrapped(cls, num_stages: int, num_chunks: int = 1) -> Chain:
+    def wrapped(cls, num_stages: int, num_chunks: int = 1) -> VirtualStages:
         """From the last stage on to the first again: chunk c of stage s is virtual stage c x stages + s."""
         return cls(tuple((stage, chunk) for chunk in range(num_chunks) for stage in range(num_stages)))
 
     @classmethod
-    def folded(cls, num_stages: int) -> Chain:
+    def folded(cls, num_stages: int) -> VirtualStages:
         """To the last stage and back again: the turn, and both ends of the model, are on one stage each."""
         there = [(stage, 0) for stage in range(num_stages)]
         return cls((*there, *((stage, 1) for stage in reversed(range(num_stages)))))

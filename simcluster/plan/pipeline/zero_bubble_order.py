@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcluster.plan.pipeline.action import FORWARD, INPUTS, WEIGHTS, Action
 
 
-def late_weights(num_micro_batches: int, warmup: int, late: int) -> tuple[Action, ...]:
+def zero_bubble_actions(num_micro_batches: int, warmup: int, late: int) -> tuple[Action, ...]:
     """Warm-up forwards, then forward and input gradient in turns, and with each of these the weight gradient
     of ``late`` micro-batches before; what is left of both behind.
     """

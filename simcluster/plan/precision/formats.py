@@ -6,9 +6,16 @@ from dataclasses import dataclass, fields
 
 from simcluster.errors import PlanError, nearest
 from simcluster.model import Update, update_kinds
-from simcluster.plan.optimizer import Group
+from simcluster.plan.optimizer import ParameterGroup
 from simcluster.plan.precision.fp8_matmuls import Fp8Plan
-from simcluster.plan.spec import Fp8Spec, FrameworkSpec, OptimizerSpec, PrecisionSpec, RuleSpec, Sharding
+from simcluster.plan.spec import (
+    Fp8Spec,
+    FrameworkSpec,
+    OptimizerSpec,
+    PrecisionSpec,
+    RuleSpec,
+    ShardingChoice,
+)
 from simcluster.work import DType
 
 
@@ -28,7 +35,7 @@ class Formats:
     fp8: Fp8Plan | None
 
     @classmethod
-    def of(cls, written: PrecisionSpec, framework: FrameworkSpec, sharding: Sharding) -> Formats:
+    def of(cls, written: PrecisionSpec, framework: FrameworkSpec, sharding: ShardingChoice) -> Formats:
         """What a scenario says, and a framework profile where it says nothing."""
         compute, matmul = DType.of(written.compute), DType.of(written.multiplied)
         mixed = compute is not DType.FP32
@@ -61,13 +68,13 @@ def update_of(spec: RuleSpec) -> Update:
     return rule(**{name: getattr(spec, name) for name in constants})
 
 
-def groups_of(spec: OptimizerSpec) -> tuple[Group, ...]:
+def groups_of(spec: OptimizerSpec) -> tuple[ParameterGroup, ...]:
     """The groups of parameters with rules of their own."""
     found = []
     for index, each in enumerate(spec.groups):
         update = update_of(each)
         states = states_of(update, each, f"training.optimizer.groups.{index}")
-        found.append(Group(each.match, update, states))
+        found.append(ParameterGroup(each.match, update, states))
     return tuple(found)
 
 

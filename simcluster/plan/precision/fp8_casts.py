@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from simcluster.layout import Kind, Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.model import Block, Fp8Cast, Graph, Node, Phase, Role
 
 
-def repeated(graph: Graph) -> Graph:
+def repeat_casts(graph: Graph) -> Graph:
     """The sharded graph in which copies of redistributed operands are made again in backward.
 
     What is redistributed lives only inside its phase, and so does a copy made behind: kept is what was there
@@ -25,7 +25,7 @@ def _late(block: Block) -> Block:
     arriving = {
         value
         for node in block.nodes
-        if isinstance(node.operator, Movement) and node.operator.kind is Kind.ALL_TO_ALL
+        if isinstance(node.operator, Movement) and node.operator.kind is MovementKind.ALL_TO_ALL
         for value in node.outputs
     }
     late = [node for node in block.nodes if isinstance(node.operator, Fp8Cast) and node.inputs[0] in arriving]
@@ -87,7 +87,7 @@ def _moved(block: Block, makers: Mapping[str, Node], cast: Node) -> list[Node]:
     maker = makers.get(cast.inputs[0])
     while maker is not None and isinstance(maker.operator, Movement):
         layout = block.values[maker.inputs[0]].layout
-        if layout is None or layout.partial or maker.operator.kind is Kind.ALL_TO_ALL:
+        if layout is None or layout.partial or maker.operator.kind is MovementKind.ALL_TO_ALL:
             break
         found.append(maker)
         maker = makers.get(maker.inputs[0])
@@ -117,7 +117,7 @@ def _again(node: Node, made: Mapping[str, str]) -> Node:
     return _with_outputs(renamed, renamed.outputs) if isinstance(node.operator, Fp8Cast) else renamed
 
 
-def per_use(graph: Graph) -> Graph:
+def cast_per_use(graph: Graph) -> Graph:
     """The graph in which weights that are gathered for each use are cast for each use, too.
 
     A copy that was kept from forward to backward would be as large as what sharding the weights avoids.
@@ -130,7 +130,7 @@ def per_use(graph: Graph) -> Graph:
     )
 
 
-def once_per_step(graph: Graph) -> Graph:
+def cast_once_per_step(graph: Graph) -> Graph:
     """The graph in which copies of parameters are made once per step, where nothing has to be moved first.
 
     They are made where the step first uses them, and held beside the parameters.

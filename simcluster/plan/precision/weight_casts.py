@@ -17,7 +17,7 @@ def cast_weights(graph: Graph, to: DType = DType.FP32) -> Graph:
     return graph.with_blocks({name: _casting(block, to) for name, block in graph.blocks.items()})
 
 
-def cast_again(graph: Graph) -> Graph:
+def recast_in_backward(graph: Graph) -> Graph:
     """The graph in which nothing that was cast is kept until the backward: it is cast once more there.
 
     Layers that recompute their forward do so anyway.

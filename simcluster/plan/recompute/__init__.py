@@ -2,18 +2,18 @@
 parts.
 """
 
-from simcluster.plan.recompute.distributed_saved_activations import is_sliced, slice_inputs
+from simcluster.plan.recompute.distributed_saved_activations import distribute_saved_inputs, is_distributed
 from simcluster.plan.recompute.layer_recompute import recompute, recomputed_layers
-from simcluster.plan.recompute.recompute_phase import recompute_ahead
-from simcluster.plan.recompute.selective_recompute import SUFFIX, recompute_operators, selected
+from simcluster.plan.recompute.recompute_phase import separate_recompute_phase
+from simcluster.plan.recompute.selective_recompute import SUFFIX, recompute_in_block, recompute_operators
 
 __all__ = [
     "SUFFIX",
-    "is_sliced",
+    "distribute_saved_inputs",
+    "is_distributed",
     "recompute",
-    "recompute_ahead",
+    "recompute_in_block",
     "recompute_operators",
     "recomputed_layers",
-    "selected",
-    "slice_inputs",
+    "separate_recompute_phase",
 ]

@@ -12,13 +12,15 @@ from dataclasses import replace
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, Value
-from simcluster.plan.redistribution import Router
+from simcluster.plan.redistribution import RedistributionPlanner
 
 PART = ".part"
 """What is kept of an input is called after it."""
 
 
-def slice_inputs(graph: Graph, mesh: Mesh, axes: Sequence[str], router: Router) -> Graph:
+def distribute_saved_inputs(
+    graph: Graph, mesh: Mesh, axes: Sequence[str], router: RedistributionPlanner
+) -> Graph:
     """The graph in which inputs of recomputed layers are kept in parts, over ``axes`` that repeat them.
 
     What somebody else keeps whole, and what no dim of it lets be divided, is left alone.
@@ -41,7 +43,7 @@ def slice_inputs(graph: Graph, mesh: Mesh, axes: Sequence[str], router: Router) 
     return replace(graph, blocks=blocks, instances=tuple(instances))
 
 
-def is_sliced(graph: Graph) -> bool:
+def is_distributed(graph: Graph) -> bool:
     """Whether some input of a recomputed layer is kept in parts."""
     return any(f"{name}{PART}" in block.values for block in graph.blocks.values() for name in block.inputs)
 
@@ -76,7 +78,7 @@ def _divided(value: Value, mesh: Mesh, axes: Sequence[str]) -> Layout | None:
     return None
 
 
-def _slicing(block: Block, parts: dict[str, Layout], router: Router) -> Block:
+def _slicing(block: Block, parts: dict[str, Layout], router: RedistributionPlanner) -> Block:
     """The block with these inputs kept in parts."""
     values = dict(block.values)
     cuts: list[Node] = []

@@ -13,7 +13,7 @@ from dataclasses import replace
 from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role
-from simcluster.plan.recompute.selective_recompute import SUFFIX, selected
+from simcluster.plan.recompute.selective_recompute import SUFFIX, recompute_in_block
 from simcluster.plan.spec import PATH, Layers
 
 
@@ -108,7 +108,7 @@ def recompute(
             name += SUFFIX
             if name not in blocks:
                 made = (
-                    selected(block, _computed(block), collectives=collectives)
+                    recompute_in_block(block, _computed(block), collectives=collectives)
                     if needed or not collectives
                     else _recomputing(block)
                 )

@@ -16,7 +16,7 @@ from simcluster.plan.recompute.selective_recompute import SUFFIX
 PATH = "parallel.schedule"
 
 
-def recompute_ahead(graph: Graph, timetables: Sequence[Timetable]) -> Graph:
+def separate_recompute_phase(graph: Graph, timetables: Sequence[Timetable]) -> Graph:
     """The graph with what backwards compute again apart, if a timetable has it so; it comes last.
 
     PlanError where a stage would compute something again and has nothing, and where weights are gathered, or

@@ -40,7 +40,7 @@ def recompute_operators(graph: Graph, patterns: Sequence[str], *, collectives: b
         if key not in made:
             count = sum(name == block.name and bool(found) for name, found in made)
             made[key] = f"{block.name}.selective{count or ''}" if chosen else block.name
-            found = selected(block, chosen, collectives=collectives)
+            found = recompute_in_block(block, chosen, collectives=collectives)
             blocks[made[key]] = replace(found, name=made[key])
         instances.append(replace(instance, block=made[key]))
     if unused:
@@ -68,7 +68,7 @@ def _chosen(
             yield node.name
 
 
-def selected(block: Block, chosen: frozenset[str], *, collectives: bool = True) -> Block:
+def recompute_in_block(block: Block, chosen: frozenset[str], *, collectives: bool = True) -> Block:
     """The block in which the backward makes again what it reads of the chosen forward nodes.
 
     Movements are made again where they are chosen, or as what surrounds them asks for; without

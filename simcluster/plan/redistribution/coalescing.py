@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from simcluster.layout import Layout, Mesh, Movement
 from simcluster.model import TensorType
-from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.redistribution.redistribution_planner import RedistributionPlanner
 
 
 @dataclass(frozen=True, slots=True)
-class Journey:
+class Redistribution:
     """A tensor with the layout it lies in and the one it should reach."""
 
     type: TensorType
@@ -21,7 +21,7 @@ class Journey:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RedistributionStep:
     """One step of one tensor, the layout it reaches, and whether it is the tensor's last."""
 
     value: str
@@ -30,7 +30,9 @@ class Step:
     last: bool
 
 
-def together(journeys: Mapping[str, Journey], mesh: Mesh, router: Router) -> Iterator[Step]:
+def coalesce_redistributions(
+    journeys: Mapping[str, Redistribution], mesh: Mesh, router: RedistributionPlanner
+) -> Iterator[RedistributionStep]:
     """The steps of every tensor, step by step for those that travel together.
 
     Only the first dim and the flat buffer are cut or joined on the way, the other dims stay as they are; so
@@ -53,10 +55,10 @@ def together(journeys: Mapping[str, Journey], mesh: Mesh, router: Router) -> Ite
                 begun = journeys[value].start.dims
                 dims = (_rows(journeys[value])[0] + reached.dims[0], *begun[1:]) if begun else ()
                 layout = Layout(dims, reached.partial, reached.flat)
-                yield Step(value, movement, layout, index == len(path) - 1)
+                yield RedistributionStep(value, movement, layout, index == len(path) - 1)
 
 
-def _rows(each: Journey) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+def _rows(each: Redistribution) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """The axes on the first dim: those of both layouts, what the start and what the target has besides."""
     start = each.start.dims[0] if each.start.dims else ()
     target = each.target.dims[0] if each.target.dims else ()
@@ -64,7 +66,7 @@ def _rows(each: Journey) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, .
     return start[:shared], start[shared:], target[shared:]
 
 
-def _elements(each: Journey, mesh: Mesh) -> int:
+def _elements(each: Redistribution, mesh: Mesh) -> int:
     """Elements of the buffer that the travelling axes cut."""
     dims = (_rows(each)[0], *each.start.dims[1:]) if each.start.dims else ()
     return math.prod(Layout(dims).local_shape(each.type.shape, mesh))

@@ -12,9 +12,9 @@ from itertools import count
 
 import numpy as np
 
-from simcluster.collectives import PartsByGroup
+from simcluster.collectives import UnequalPartsByGroup
 from simcluster.errors import PlanError
-from simcluster.layout import Kind, Layout, Mesh, Movement, inferred, movements
+from simcluster.layout import Layout, Mesh, Movement, MovementKind, infer_mindspore_sequence, movements
 from simcluster.model import TensorType
 
 MovementCost = Callable[[Movement, int], float]
@@ -43,7 +43,7 @@ def collective_bytes(
     What is exchanged all to all is padded before, where it does not divide.
     """
     ways = mesh.product(movement.axes)
-    if movement.kind is Kind.ALL_TO_ALL and before is not None and after is not None:
+    if movement.kind is MovementKind.ALL_TO_ALL and before is not None and after is not None:
         dim = movement.to_dim
         length = after.shape[dim] * ways
         before = TensorType((*before.shape[:dim], length, *before.shape[dim + 1 :]), before.dtype)
@@ -51,18 +51,18 @@ def collective_bytes(
     return movement.num_bytes(held, reached, ways)
 
 
-def routed_parts(movement: Movement, mesh: Mesh) -> PartsByGroup | None:
+def expert_parts(movement: Movement, mesh: Mesh) -> UnequalPartsByGroup | None:
     """Who has how much for whom in every group; None where that is the same for all, or one only sends."""
-    if movement.kind is not Kind.ALL_TO_ALL_V:
+    if movement.kind is not MovementKind.ALL_TO_ALL_V:
         return None
     counts = np.zeros((mesh.product(movement.axes),) * 2, dtype=np.int64)
     for route in movement.routes:
         counts[route.sender, route.receiver] += route.num_bytes
-    return PartsByGroup.of([counts] * len(mesh.groups(movement.axes)))
+    return UnequalPartsByGroup.of([counts] * len(mesh.groups(movement.axes)))
 
 
 @dataclass
-class Router:
+class RedistributionPlanner:
     """Finds paths on one mesh by one cost function, remembering what it found.
 
     With ``infers`` it takes MindSpore's sequences where MindSpore has one: not for flat buffers. Without
@@ -87,7 +87,9 @@ class Router:
             return 0.0, ()
         key = (start, target, kind)
         if key not in self._found:
-            steps = inferred(start, target, all_to_all=self.all_to_all) if self.infers else None
+            steps = (
+                infer_mindspore_sequence(start, target, all_to_all=self.all_to_all) if self.infers else None
+            )
             self._found[key] = (
                 self._search(kind, start, target)
                 if steps is None
@@ -119,7 +121,7 @@ class Router:
             for movement, reached in movements(layout, target):
                 if reached in settled or not self._possible(kind, reached):
                     continue
-                if movement.kind is Kind.ALL_TO_ALL and not self.all_to_all:
+                if movement.kind is MovementKind.ALL_TO_ALL and not self.all_to_all:
                     continue
                 after = part_type(kind, reached, self.mesh)
                 size = collective_bytes(movement, before, after, self.mesh)

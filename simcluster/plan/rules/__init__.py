@@ -2,27 +2,27 @@
 by name pattern.
 """
 
-from simcluster.plan.rules.expert_routing import BALANCED, ROUTING_PATH, Routing, counts
-from simcluster.plan.rules.offload_rule import CATEGORIES, OFFLOAD_PATH, Offload, Offloading, Rates
+from simcluster.plan.rules.expert_routing import BALANCED_ROUTING, ROUTING_PATH, ExpertRouting, expert_counts
+from simcluster.plan.rules.offload_rule import CATEGORIES, OFFLOAD_PATH, CopyRates, OffloadPlan, OffloadRule
 from simcluster.plan.rules.strategy_rule import (
     BATCH,
     PIPELINE,
     SEQ,
     SEQUENCE,
+    AxisRoles,
     Entry,
     Operands,
-    Roles,
-    Rule,
     Split,
+    StrategyRule,
     Token,
     first_rule,
     sequence_slices,
     stage_devices,
 )
-from simcluster.plan.rules.subgraph_rule import Shard
+from simcluster.plan.rules.subgraph_rule import ShardRequest
 
 __all__ = [
-    "BALANCED",
+    "BALANCED_ROUTING",
     "BATCH",
     "CATEGORIES",
     "OFFLOAD_PATH",
@@ -30,18 +30,18 @@ __all__ = [
     "ROUTING_PATH",
     "SEQ",
     "SEQUENCE",
+    "AxisRoles",
+    "CopyRates",
     "Entry",
-    "Offload",
-    "Offloading",
+    "ExpertRouting",
+    "OffloadPlan",
+    "OffloadRule",
     "Operands",
-    "Rates",
-    "Roles",
-    "Routing",
-    "Rule",
-    "Shard",
+    "ShardRequest",
     "Split",
+    "StrategyRule",
     "Token",
-    "counts",
+    "expert_counts",
     "first_rule",
     "sequence_slices",
     "stage_devices",

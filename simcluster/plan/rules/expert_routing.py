@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.collectives import Imbalance, Law
+from simcluster.collectives import Imbalance, ImbalanceLaw
 from simcluster.errors import PlanError
 
 Ints = NDArray[np.int64]
@@ -23,20 +23,20 @@ ROUTING_PATH = "training.routing"
 
 
 @dataclass(frozen=True, slots=True)
-class Routing:
+class ExpertRouting:
     """A law, or a ``histogram`` of the tokens that experts got: a row for all layers, or one for each.
 
     ``each_micro_batch``: popularity is drawn anew for each; else a layer keeps its own through the step.
     """
 
-    law: Imbalance = Imbalance(Law.UNIFORM)
+    law: Imbalance = Imbalance(ImbalanceLaw.UNIFORM)
     histogram: tuple[tuple[float, ...], ...] = ()
     each_micro_batch: bool = False
 
     @property
     def uniform(self) -> bool:
         """Whether every expert gets equally many tokens."""
-        return self.law.law is Law.UNIFORM and not self.histogram
+        return self.law.law is ImbalanceLaw.UNIFORM and not self.histogram
 
     def table(self, layer: str, micro_batch: int) -> tuple[str, int]:
         """What layers and micro-batches with one table have in common."""
@@ -77,10 +77,10 @@ class Routing:
         return "uniform" if self.uniform else f"{self.law.law}:{self.law.number:g}, seed {self.law.seed}"
 
 
-BALANCED = Routing()
+BALANCED_ROUTING = ExpertRouting()
 
 
-def counts(shares: NDArray[np.float64], rows: int, once: int, most: int | None = None) -> Ints:
+def expert_counts(shares: NDArray[np.float64], rows: int, once: int, most: int | None = None) -> Ints:
     """How many of ``rows`` choices each expert gets by its share, none more than ``once``; [experts].
 
     What a popular one cannot take, as a token chooses it only once, goes to the others by their shares.

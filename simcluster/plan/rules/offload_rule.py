@@ -10,7 +10,7 @@ from typing import Any
 from simcluster.cluster import Cluster
 from simcluster.document import matches
 from simcluster.errors import PlanError, Problem
-from simcluster.model import Place
+from simcluster.model import MemoryPlace
 
 OFFLOAD_PATH = "parallel.offload"
 
@@ -22,7 +22,7 @@ PAGEABLE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class CopyRates:
     """How copies go: from ``pinned`` memory or not, and at most ``disk`` bytes/s of the disks.
 
     ``bus`` are the bytes/s that they ask for of the way to the device, once the hosts are known.
@@ -32,7 +32,7 @@ class Rates:
     disk: float = math.inf
     bus: float = math.inf
 
-    def on(self, cluster: Cluster) -> Rates:
+    def on(self, cluster: Cluster) -> CopyRates:
         """The same for the hosts of a cluster: of several kinds, as the slowest does it."""
         if self.pinned:
             return self
@@ -41,7 +41,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Offloading:
+class OffloadRule:
     """What becomes of one category of values.
 
     Those whose names fit one of the patterns ``match``, and of these the ``fraction`` of the bytes of every
@@ -49,10 +49,10 @@ class Offloading:
     needed.
     """
 
-    place: Place
+    place: MemoryPlace
     match: tuple[str, ...] = ("*",)
     fraction: float = 1.0
-    rates: Rates = Rates()
+    rates: CopyRates = CopyRates()
     ahead: int = 1
 
     def fits(self, name: str) -> bool:
@@ -61,14 +61,14 @@ class Offloading:
 
 
 @dataclass(frozen=True, slots=True)
-class Offload:
+class OffloadPlan:
     """What is offloaded: ``rules`` by category.
 
     Each device may take ``host_limit`` bytes of its host's memory, in blocks of ``host_block``, and
     ``disk_limit`` of the disks; None: what there is.
     """
 
-    rules: Mapping[str, Offloading] = field(default_factory=dict)
+    rules: Mapping[str, OffloadRule] = field(default_factory=dict)
     host_limit: int | None = None
     disk_limit: int | None = None
     host_block: int = 1
@@ -94,7 +94,7 @@ class Offload:
             for name, rule in self.rules.items()
         }
 
-    def on(self, cluster: Cluster) -> Offload:
+    def on(self, cluster: Cluster) -> OffloadPlan:
         """The same for the hosts of a cluster; PlanError if they lack what is to be offloaded to."""
         problems = list(_problems(self, cluster))
         if problems:
@@ -103,13 +103,13 @@ class Offload:
         return replace(self, rules=rules)
 
 
-def _problems(plan: Offload, cluster: Cluster) -> Iterator[Problem]:
+def _problems(plan: OffloadPlan, cluster: Cluster) -> Iterator[Problem]:
     for category, rule in plan.rules.items():
         path = f"{OFFLOAD_PATH}.{category}"
         for host in cluster.kinds:
             if host.pcie is None:
                 told = f"host '{host.name}' has no memory besides that of its devices"
                 yield Problem(told, path, "leave the section out")
-            elif rule.place is Place.DISK and not (host.disk_read and host.disk_write):
+            elif rule.place is MemoryPlace.DISK and not (host.disk_read and host.disk_write):
                 told = f"host '{host.name}' does not say how fast its disks are (disks.read, disks.write)"
                 yield Problem(told, path, "write to: host")

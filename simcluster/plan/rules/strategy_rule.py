@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.document import matches
-from simcluster.layout import Cut, Digit, Mesh, MindSporeLayout, Side, pieces
+from simcluster.layout import Mesh, MindSporeLayout, Side, SplitMesh, SubAxis, axis_pieces
 
 Split = Mapping[str, tuple[str, ...]]
 
@@ -16,7 +16,7 @@ Entry = int | tuple[str, ...]
 Operands = tuple[tuple[Entry, ...] | None, ...]
 """Per tensor its dims; None for one of which nothing is said."""
 
-Token = str | Digit
+Token = str | SubAxis
 """Something to split a dim over: an axis or role by name, or ranks by their distance."""
 
 BATCH = "batch"
@@ -28,7 +28,7 @@ SEQ = "seq"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class StrategyRule:
     """``match`` an operator pattern and say how its operators are split.
 
     Either by iteration dim, in ``alternatives`` of which the first that divides counts; or by operand, in
@@ -69,24 +69,24 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Roles:
+class AxisRoles:
     """What axes are for: role -> axes of the mesh; a rule may name a role where it could name an axis.
 
     ``cut`` tells which axes a digit of rank numbers is made of.
     """
 
     axes: Mapping[str, tuple[str, ...]]
-    cut: Cut | None = None
+    cut: SplitMesh | None = None
 
     def resolve(self, names: Sequence[Token], mesh: Mesh) -> tuple[str, ...]:
         """Roles, axes and digits as axes of the mesh; those that the mesh does not have are dropped."""
         found: list[str] = []
         for name in names:
-            if isinstance(name, Digit):
+            if isinstance(name, SubAxis):
                 assert self.cut is not None, "digits need a mesh that is cut for them"
                 found += self.cut.axes(name)
             else:
-                found += [part for axis in self.axes.get(name, (name,)) for part in pieces(mesh, axis)]
+                found += [part for axis in self.axes.get(name, (name,)) for part in axis_pieces(mesh, axis)]
         return tuple(axis for axis in found if axis in mesh.sizes)
 
     def known(self, mesh: Mesh) -> set[str]:
@@ -94,12 +94,12 @@ class Roles:
         return {*self.axes, *mesh.names, *(axis.partition(".")[0] for axis in mesh.names)}
 
 
-def first_rule(rules: Sequence[Rule], name: str) -> int | None:
+def first_rule(rules: Sequence[StrategyRule], name: str) -> int | None:
     """The first rule that fits an operator's full name, by its index."""
     return next((index for index, rule in enumerate(rules) if matches(rule.match, name)), None)
 
 
-def sequence_slices(rules: Sequence[Rule], roles: Roles, mesh: Mesh) -> int:
+def sequence_slices(rules: Sequence[StrategyRule], roles: AxisRoles, mesh: Mesh) -> int:
     """Slices of a sequence that ranks treat by themselves; one where no axis has the role of splitting it.
 
     As many as divide over those axes and all others over which some rule splits it besides.
@@ -112,6 +112,6 @@ def sequence_slices(rules: Sequence[Rule], roles: Roles, mesh: Mesh) -> int:
     return mesh.product(tuple(dict.fromkeys((*axes, *others))))
 
 
-def stage_devices(mesh: Mesh, roles: Roles) -> int:
+def stage_devices(mesh: Mesh, roles: AxisRoles) -> int:
     """Ranks of one stage, all of which an operator's factors divide."""
     return mesh.num_ranks // mesh.product(roles.resolve((PIPELINE,), mesh))

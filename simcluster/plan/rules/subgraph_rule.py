@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.plan.rules.strategy_rule import Entry, Operands, Rule
+from simcluster.plan.rules.strategy_rule import Entry, Operands, StrategyRule
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class ShardRequest:
     """What is asked of a piece; ``match`` are its operators or modules, ``path`` is where it is written.
 
     ``inputs`` and ``outputs`` are the layouts at its border, ``parameters`` those of parameters, by name.
@@ -29,7 +29,7 @@ class Shard:
         return f"shard({self.match})"
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> StrategyRule:
         """Everything that it names, as if one operator had all these operands."""
         operands = (*(self.inputs or ()), *(dims for _, dims in self.parameters))
-        return Rule(self.match, (), self.source, self.path, operands, self.outputs)
+        return StrategyRule(self.match, (), self.source, self.path, operands, self.outputs)

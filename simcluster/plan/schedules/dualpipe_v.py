@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.plan.pipeline import Action, Chain, Line, Schedule
+from simcluster.plan.pipeline import Action, Schedule, StageActions, VirtualStages
 
 
 class DualPipeV(Schedule):
@@ -17,13 +17,13 @@ class DualPipeV(Schedule):
 
     kind: ClassVar[str] = "dualpipe_v"
 
-    def chain(self, num_stages: int) -> Chain:
+    def chain(self, num_stages: int) -> VirtualStages:
         """To the last stage and back: the loss is on the first."""
-        return Chain.folded(num_stages)
+        return VirtualStages.folded(num_stages)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """The eight steps of the original, named as there."""
-        line = Line()
+        line = StageActions()
         behind, count = num_stages - stage - 1, max(2 * num_stages, num_micro_batches)
         line.do("F0 " * 2 * behind)
         line.do("F0 F1 " * (stage + 1))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline import Action, Chain, Schedule, interleaved
+from simcluster.plan.pipeline import Action, Schedule, VirtualStages, interleaved_actions
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Interleaved(Schedule):
 
     chunks: int = 2
 
-    def chain(self, num_stages: int) -> Chain:
+    def chain(self, num_stages: int) -> VirtualStages:
         """Chunk c of stage s is virtual stage c x stages + s."""
-        return Chain.wrapped(num_stages, self.chunks)
+        return VirtualStages.wrapped(num_stages, self.chunks)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Rounds of as many micro-batches as stages; PlanError if that does not divide."""
@@ -36,4 +36,4 @@ class Interleaved(Schedule):
             )
         rounds = [num_stages] * whole + [left] * (left > 0)
         warmup = (self.chunks - 1) * num_stages + 2 * (num_stages - stage - 1)
-        return interleaved(rounds, self.chunks, warmup)
+        return interleaved_actions(rounds, self.chunks, warmup)

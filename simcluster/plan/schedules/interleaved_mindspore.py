@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.pipeline import Action, Chain, Schedule, interleaved, spread
+from simcluster.plan.pipeline import Action, Schedule, VirtualStages, interleaved_actions, spread_rounds
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class InterleavedMindSpore(Schedule):
 
     chunks: int = 2
 
-    def chain(self, num_stages: int) -> Chain:
+    def chain(self, num_stages: int) -> VirtualStages:
         """Chunk c of stage s is virtual stage c x stages + s."""
-        return Chain.wrapped(num_stages, self.chunks)
+        return VirtualStages.wrapped(num_stages, self.chunks)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Rounds of at least as many micro-batches as stages, if there are so many."""
-        rounds = spread(num_micro_batches, num_stages)
+        rounds = spread_rounds(num_micro_batches, num_stages)
         warmup = (self.chunks - 1) * rounds[0] + 2 * (num_stages - stage - 1)
-        return interleaved(rounds, self.chunks, warmup)
+        return interleaved_actions(rounds, self.chunks, warmup)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.pipeline import Action, Schedule, interleaved
+from simcluster.plan.pipeline import Action, Schedule, interleaved_actions
 
 
 @dataclass(frozen=True)
@@ -29,4 +29,4 @@ class SeqPipe(Schedule):
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """One micro-batch after the other, slice by slice."""
         warmup = num_stages - stage - 1 + self.slices - 1
-        return interleaved([1] * num_micro_batches, 1, warmup, self.slices)
+        return interleaved_actions([1] * num_micro_batches, 1, warmup, self.slices)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline import Action, ChunksInSlices, in_cycles
+from simcluster.plan.pipeline import Action, SlicedChunkSchedule, sliced_interleaved_actions
 
 
 @dataclass(frozen=True)
-class SeqSmartVpp(ChunksInSlices):
+class SeqSmartVpp(SlicedChunkSchedule):
     """As ``seqvpp``, but a stage begins with only p - stage - 1 + (v - 1) n c + n - 1 forwards of slices.
 
     So the first stages hold less; but a transfer has no time in which it could be hidden (MindSpore's
@@ -31,4 +31,6 @@ class SeqSmartVpp(ChunksInSlices):
                 path="parallel.schedule.kind",
                 hint="use seqvpp",
             )
-        return in_cycles(stage, num_stages, num_micro_batches, self.chunks, self.slices, behind=1)
+        return sliced_interleaved_actions(
+            stage, num_stages, num_micro_batches, self.chunks, self.slices, behind=1
+        )

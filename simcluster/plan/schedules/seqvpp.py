@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.pipeline import Action, ChunksInSlices, in_cycles
+from simcluster.plan.pipeline import Action, SlicedChunkSchedule, sliced_interleaved_actions
 
 
 @dataclass(frozen=True)
-class SeqVpp(ChunksInSlices):
+class SeqVpp(SlicedChunkSchedule):
     """Bubble over compute (p - 1) / (v n m) with v chunks and n slices of equal work.
 
     Micro-batches go in cycles of p / n, so that their slices are as many as there are stages. A stage begins
@@ -21,4 +21,6 @@ class SeqVpp(ChunksInSlices):
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Cycles of stages / slices micro-batches; PlanError if that makes none."""
-        return in_cycles(stage, num_stages, num_micro_batches, self.chunks, self.slices, behind=2)
+        return sliced_interleaved_actions(
+            stage, num_stages, num_micro_batches, self.chunks, self.slices, behind=2
+        )

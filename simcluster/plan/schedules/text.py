@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline import Action, Chain, Schedule, Timetable, parse
+from simcluster.plan.pipeline import Action, Schedule, Timetable, VirtualStages, parse
 
 FOLDED = "folded"
 
 
 @dataclass(frozen=True)
-class Text(Schedule):
+class TextSchedule(Schedule):
     """Does what it says; chunks are those that it names, ``wrapped`` or ``folded`` onto the stages."""
 
     kind: ClassVar[str] = "text"
@@ -31,18 +31,18 @@ class Text(Schedule):
         """As many as are named."""
         return 1 + max(half.slice for line in self.written for action in line for half in action.halves)
 
-    def chain(self, num_stages: int) -> Chain:
+    def chain(self, num_stages: int) -> VirtualStages:
         """As many chunks as are named; folded, two."""
         chunks = 1 + max(half.chunk for line in self.written for action in line for half in action.halves)
         if self.placement != FOLDED:
-            return Chain.wrapped(num_stages, chunks)
+            return VirtualStages.wrapped(num_stages, chunks)
         if chunks != 2:
             raise PlanError(
                 f"a folded pipeline has 2 chunks on every stage, but the schedule names {chunks}",
                 path="parallel.schedule.text",
                 hint="write F0 and F0c1, or placement: wrapped",
             )
-        return Chain.folded(num_stages)
+        return VirtualStages.folded(num_stages)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """The line of the stage."""

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import count
 from typing import ClassVar
 
-from simcluster.plan.pipeline import FORWARD, INPUTS, WEIGHTS, Action, Chain, Schedule
+from simcluster.plan.pipeline import FORWARD, INPUTS, WEIGHTS, Action, Schedule, VirtualStages
 
 PERIOD = 6
 """Passes of a micro-batch on every stage: forward, backward and weight gradients of two chunks."""
@@ -18,7 +18,7 @@ THERE, BACK = 2, 1
 
 
 @dataclass(frozen=True)
-class Block:
+class BuildingBlock:
     """When the passes of one micro-batch begin, in multiples of one; those of the next are ``PERIOD`` later.
 
     ``turns`` are the gaps between the four ways through the stages: forward there and back, and backward.
@@ -47,10 +47,10 @@ class Block:
 
 
 @cache
-def shortest(num_stages: int) -> Block:
+def shortest_building_block(num_stages: int) -> BuildingBlock:
     """The block with the shortest gaps that fits."""
     blocks = (
-        Block(num_stages, (there, back, total - there - back))
+        BuildingBlock(num_stages, (there, back, total - there - back))
         for total in count(3)
         for there in range(1, total - 1)
         for back in range(1, total - there)
@@ -69,13 +69,13 @@ class VHalf(Schedule):
 
     kind: ClassVar[str] = "v_half"
 
-    def chain(self, num_stages: int) -> Chain:
+    def chain(self, num_stages: int) -> VirtualStages:
         """To the last stage and back: the loss is on the first."""
-        return Chain.folded(num_stages)
+        return VirtualStages.folded(num_stages)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """What the block of every micro-batch has begin at each time; weight gradients in between."""
-        block = shortest(num_stages).of(stage)
+        block = shortest_building_block(num_stages).of(stage)
         passes = {
             begin + PERIOD * index: Action(kind, index, chunk)
             for begin, (kind, chunk) in block.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.plan.pipeline import Action, Schedule, late_weights
+from simcluster.plan.pipeline import Action, Schedule, zero_bubble_actions
 
 
 class ZeroBubbleH1(Schedule):
@@ -18,4 +18,4 @@ class ZeroBubbleH1(Schedule):
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """As many forwards ahead as stages behind it, weight gradients as late as stages before it."""
-        return late_weights(num_micro_batches, num_stages - stage - 1, stage)
+        return zero_bubble_actions(num_micro_batches, num_stages - stage - 1, stage)

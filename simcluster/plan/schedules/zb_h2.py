@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.plan.pipeline import Action, Schedule, late_weights
+from simcluster.plan.pipeline import Action, Schedule, zero_bubble_actions
 
 
 class ZeroBubbleH2(Schedule):
@@ -22,4 +22,4 @@ class ZeroBubbleH2(Schedule):
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Twice as many forwards ahead as stages behind it, weight gradients twice as late as with H1."""
-        return late_weights(num_micro_batches, 2 * (num_stages - stage - 1), 2 * stage)
+        return zero_bubble_actions(num_micro_batches, 2 * (num_stages - stage - 1), 2 * stage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.plan.pipeline import Action, Chain, Line, Schedule
+from simcluster.plan.pipeline import Action, Schedule, StageActions, VirtualStages
 
 
 class ZeroBubbleV(Schedule):
@@ -16,13 +16,13 @@ class ZeroBubbleV(Schedule):
 
     kind: ClassVar[str] = "zb_v"
 
-    def chain(self, num_stages: int) -> Chain:
+    def chain(self, num_stages: int) -> VirtualStages:
         """To the last stage and back: the loss is on the first."""
-        return Chain.folded(num_stages)
+        return VirtualStages.folded(num_stages)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Forwards of chunk 0, forwards of both, then both ways on both in turns, then what is left."""
-        line = Line()
+        line = StageActions()
         done = line.done
         behind, count = num_stages - stage, max(2 * num_stages - 1, num_micro_batches)
         line.do("F0 " * (2 * behind - 1))

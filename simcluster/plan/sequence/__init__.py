@@ -2,7 +2,19 @@
 by one.
 """
 
-from simcluster.plan.sequence.sequence_order import in_order, in_turns
-from simcluster.plan.sequence.sequence_slicing import check_axes, check_slices, in_slices, slice_length
+from simcluster.plan.sequence.sequence_order import balance_causal_order, to_ring_attention
+from simcluster.plan.sequence.sequence_slicing import (
+    check_slices,
+    check_slicing_axes,
+    slice_length,
+    slice_sequence,
+)
 
-__all__ = ["check_axes", "check_slices", "in_order", "in_slices", "in_turns", "slice_length"]
+__all__ = [
+    "balance_causal_order",
+    "check_slices",
+    "check_slicing_axes",
+    "slice_length",
+    "slice_sequence",
+    "to_ring_attention",
+]

@@ -13,7 +13,7 @@ from simcluster.model import Block, Graph, Node, Operator, Zigzag
 from simcluster.plan.rules import SEQ
 
 
-def in_order(graph: Graph, slices: int, path: str) -> Graph:
+def balance_causal_order(graph: Graph, slices: int, path: str) -> Graph:
     """The graph on sequences in zigzag order, if slices of them would have unequal work as they stand.
 
     PlanError at ``path`` if a sequence has no such order, or an operator knows none.
@@ -28,7 +28,7 @@ def in_order(graph: Graph, slices: int, path: str) -> Graph:
     )
 
 
-def in_turns(graph: Graph, slices: int, path: str) -> Graph:
+def to_ring_attention(graph: Graph, slices: int, path: str) -> Graph:
     """The graph whose attention over sequences in slices takes turns; PlanError if it knows none."""
     blocks = {
         name: replace(block, nodes=tuple(_turning(node, block, slices, path) for node in block.nodes))

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from simcluster.errors import PlanError, Problem
-from simcluster.model import Block, Graph, Instance, Node, Operator, Part, Role, Value
+from simcluster.model import Block, Graph, Instance, Node, Operator, Role, TensorSlice, Value
 from simcluster.plan.rules import SEQ
-from simcluster.plan.spec import Sharding
+from simcluster.plan.spec import ShardingChoice
 
 PATH = "parallel.schedule.slices"
 
@@ -28,7 +28,7 @@ def slice_length(seq_len: int, slices: int) -> int:
     return seq_len // slices
 
 
-def check_axes(slices: int, axes: Sequence[str]) -> None:
+def check_slicing_axes(slices: int, axes: Sequence[str]) -> None:
     """PlanError if sequences go in slices and are split over axes besides."""
     if slices > 1 and axes:
         raise PlanError(
@@ -36,7 +36,7 @@ def check_axes(slices: int, axes: Sequence[str]) -> None:
         )
 
 
-def check_slices(slices: int, graph: Graph, sharding: Sharding, *, pieces: bool) -> None:
+def check_slices(slices: int, graph: Graph, sharding: ShardingChoice, *, pieces: bool) -> None:
     """PlanError for what does not go with slices of sequences; ``pieces``: some of the graph are launched
     as graphs.
     """
@@ -74,7 +74,7 @@ def _together(graph: Graph) -> Iterator[list[str]]:
                 yield here
 
 
-def in_slices(graph: Graph, slices: int) -> Graph:
+def slice_sequence(graph: Graph, slices: int) -> Graph:
     """The graph of whole sequences from one whose sequences are as long as a slice.
 
     PlanError if something but causal attention in one kernel needs more than one slice at a time.
@@ -194,11 +194,11 @@ class _Slice:
     def _all_before(self, value: str) -> Iterator[str]:
         return (self._of(value, index) for index in range(self.index))
 
-    def _part(self, feed: str) -> Part | None:
+    def _part(self, feed: str) -> TensorSlice | None:
         """Which part of the sequences a feed holds, by what its readers call its dims."""
         for node in self.block.nodes:
             assert isinstance(node.operator, Operator)
             for value, dims in zip(node.inputs, node.operator.dims().inputs, strict=True):
                 if value == feed and SEQ in dims:
-                    return Part(dims.index(SEQ), self.index, self.slices)
+                    return TensorSlice(dims.index(SEQ), self.index, self.slices)
         return None

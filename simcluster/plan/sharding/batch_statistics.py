@@ -11,7 +11,7 @@ from dataclasses import replace
 from simcluster.model import Block, Graph, Node, Operator
 
 
-def with_statistics(graph: Graph, ways: int) -> Graph:
+def group_batch_statistics(graph: Graph, ways: int) -> Graph:
     """The graph whose operators take statistics over each of ``ways`` equal parts of the batch."""
     if ways == 1:
         return graph

@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from simcluster.layout import Dims, Kind, Layout, Mesh, Movement, Strategy
+from simcluster.layout import Dims, Layout, Mesh, Movement, MovementKind, Strategy
 from simcluster.model import Block, Node, Operator, Phase, Role, Value
 from simcluster.plan.autodiff import GRADIENT_SUM
-from simcluster.plan.redistribution import Router, local_bytes
+from simcluster.plan.redistribution import RedistributionPlanner, local_bytes
 from simcluster.plan.sharding.padding import Padding
-from simcluster.plan.sharding.sharded_values import Workbench
+from simcluster.plan.sharding.sharded_values import ShardedValues
 
 Readers = Mapping[str, Sequence[Node]]
 
@@ -38,15 +38,15 @@ class BlockSharder:
     block: Block
     strategies: Mapping[str, Strategy]
     mesh: Mesh
-    router: Router
+    router: RedistributionPlanner
     passes: Collection[str] = ()
-    bench: Workbench = field(init=False)
+    bench: ShardedValues = field(init=False)
     padding: Padding = field(init=False)
     common: Mapping[str, frozenset[str]] = field(init=False, default_factory=dict)
     behind: Mapping[str, tuple[Layout, bool]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.bench = Workbench(self.router, dict(self.block.values))
+        self.bench = ShardedValues(self.router, dict(self.block.values))
         self.padding = Padding(self.bench)
         self.behind = {
             node.outputs[index]: (layout, self.strategies[node.name].scatter)
@@ -118,7 +118,7 @@ class BlockSharder:
         exchanged = {
             node.outputs[0]
             for node in self.bench.nodes
-            if isinstance(node.operator, Movement) and node.operator.kind is Kind.ALL_TO_ALL
+            if isinstance(node.operator, Movement) and node.operator.kind is MovementKind.ALL_TO_ALL
         }
         # What crosses the border lies, and has its gradient, as other blocks were told.
         fixed = {*self.block.inputs, *self.block.outputs, *self.block.parameters}
@@ -326,7 +326,7 @@ class BlockSharder:
             return False
         target = replace(wanted, partial=layout.partial)
         path = self.router.path(self.bench.type(value), layout, target)
-        return all(movement.kind is Kind.ALL_TO_ALL for movement, _ in path)
+        return all(movement.kind is MovementKind.ALL_TO_ALL for movement, _ in path)
 
     def _bytes(self, values: Iterable[tuple[str, Layout]]) -> int:
         """What a rank holds of some values in these layouts."""

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh, Strategy
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role
-from simcluster.plan.redistribution import Router
+from simcluster.plan.redistribution import RedistributionPlanner
 from simcluster.plan.sharding.block_sharder import BlockSharder
 from simcluster.plan.strategies import Strategies
 
@@ -27,7 +27,7 @@ def shard(
     graph: Graph,
     strategies: Strategies,
     mesh: Mesh,
-    router: Router,
+    router: RedistributionPlanner,
     feeds: Mapping[str, Layout] = NO_FEEDS,
     passes: Collection[str] = (),
 ) -> Graph:

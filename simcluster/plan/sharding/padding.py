@@ -11,12 +11,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from simcluster.errors import PlanError
-from simcluster.layout import Dims, Layout, Mesh, Strategy, needed, refusal, zeros
+from simcluster.layout import Dims, Layout, Mesh, Strategy, needed_padding, padding_refusal, zero_padding
 from simcluster.model import Graph, Node, Operator, Phase, Role
-from simcluster.plan.sharding.sharded_values import Workbench
+from simcluster.plan.sharding.sharded_values import ShardedValues
 from simcluster.plan.strategies import Strategies
 
-Zero = tuple[frozenset[int], ...]
+ZeroDims = tuple[frozenset[int], ...]
 """For every output the dims, by their place, whose padding is zero."""
 
 
@@ -43,17 +43,17 @@ def padded_dims(
 class Padding:
     """Masks for the nodes of one block."""
 
-    bench: Workbench
+    bench: ShardedValues
 
     def through(
         self, node: Node, dims: Dims, strategy: Strategy, inputs: tuple[str, ...]
-    ) -> tuple[tuple[str, ...], Zero]:
+    ) -> tuple[tuple[str, ...], ZeroDims]:
         """The inputs, masked where the node needs it, and what is known of its outputs."""
         padded = self._padded(node, dims, strategy)
         if not padded:
             return inputs, (frozenset(),) * len(dims.outputs)
         floating = [self.bench.type(value).dtype.is_float for value in node.inputs]
-        fills = needed(dims, padded, floating)
+        fills = needed_padding(dims, padded, floating)
         if isinstance(fills, str):
             raise _refused(node, padded, fills)
         masked = tuple(
@@ -66,7 +66,7 @@ class Padding:
         ]
         return masked, tuple(
             frozenset(names.index(dim) for dim in clean)
-            for names, clean in zip(dims.outputs, zeros(dims, padded, floating, zero), strict=True)
+            for names, clean in zip(dims.outputs, zero_padding(dims, padded, floating, zero), strict=True)
         )
 
     def unknown(self, value: str, layout: Layout, clean: Collection[int]) -> tuple[int, ...]:
@@ -84,7 +84,7 @@ class Padding:
         shapes = [self.bench.type(value).shape for value in (*node.inputs, *node.outputs)]
         extent = dims.extents(shapes)
         padded = [dim for dim, axes in strategy.splits if extent[dim] % router.mesh.product(axes)]
-        reason = refusal(dims, padded, shapes)
+        reason = padding_refusal(dims, padded, shapes)
         if reason:
             raise _refused(node, padded, reason)
         return padded

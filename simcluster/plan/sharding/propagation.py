@@ -19,14 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.errors import PlanError
-from simcluster.layout import Dims, Layout, Mesh, Strategy, refusal
+from simcluster.layout import Dims, Layout, Mesh, Strategy, padding_refusal
 from simcluster.model import Graph, Node, Phase, TensorType
-from simcluster.plan.redistribution import Router
-from simcluster.plan.rules import BATCH, Roles
+from simcluster.plan.redistribution import RedistributionPlanner
+from simcluster.plan.rules import BATCH, AxisRoles
 from simcluster.plan.sharding.block_sharder import operator_of
-from simcluster.plan.sharding.propagation_edges import Edge, Place, Vertex, edges_of
+from simcluster.plan.sharding.propagation_edges import Edge, OperandRef, Vertex, edges_of
 from simcluster.plan.strategies import DEFAULT, Strategies
-from simcluster.plan.subgraphs import Pin, Pins
+from simcluster.plan.subgraphs import BoundaryConstraint, BoundaryConstraints
 from simcluster.work import Work
 
 PROPAGATED = "propagation"
@@ -52,10 +52,10 @@ def propagate(
     graph: Graph,
     found: Strategies,
     mesh: Mesh,
-    roles: Roles,
-    router: Router,
+    roles: AxisRoles,
+    router: RedistributionPlanner,
     price: Price,
-    pins: Pins | None = None,
+    pins: BoundaryConstraints | None = None,
 ) -> Strategies:
     """The strategies with those of unconfigured operators propagated from the configured ones.
 
@@ -99,8 +99,8 @@ class _Propagation:
     """The graph of operators, each once for all equal instances, and the strategies chosen so far."""
 
     mesh: Mesh
-    roles: Roles
-    router: Router
+    roles: AxisRoles
+    router: RedistributionPlanner
     price: Price
     kinds: Mapping[str, int]
     nodes: Mapping[Vertex, Node]
@@ -108,7 +108,7 @@ class _Propagation:
     edges: Mapping[Vertex, Sequence[Edge]]
     counts: Mapping[Vertex, int]
     trained: Mapping[Vertex, frozenset[int]]
-    pins: Mapping[Vertex, Pin]
+    pins: Mapping[Vertex, BoundaryConstraint]
     seeds: list[Vertex]
     chosen: dict[Vertex, Strategy]
     decided: set[Vertex]
@@ -120,10 +120,10 @@ class _Propagation:
         graph: Graph,
         found: Strategies,
         mesh: Mesh,
-        roles: Roles,
-        router: Router,
+        roles: AxisRoles,
+        router: RedistributionPlanner,
         price: Price,
-        pins: Pins | None,
+        pins: BoundaryConstraints | None,
     ) -> _Propagation:
         """The search with nothing decided but what is configured, and what is outside of all pieces."""
         numbers: dict[tuple[str, int], int] = {}
@@ -137,7 +137,7 @@ class _Propagation:
         counts: dict[Vertex, int] = {}
         seeds: list[Vertex] = []
         decided: set[Vertex] = set()
-        pinned: dict[Vertex, Pin] = {}
+        pinned: dict[Vertex, BoundaryConstraint] = {}
         trained: dict[Vertex, frozenset[int]] = {}
         for instance in graph.instances:
             block, kind = graph.block_of(instance), kinds[instance.name]
@@ -300,7 +300,7 @@ class _Propagation:
 
     def _padded(self, dims: Dims, dim: str, shapes: Sequence[Sequence[int]]) -> bool:
         """Whether a dim that does not divide may be padded."""
-        return self.router.pads and not refusal(dims, (dim,), shapes)
+        return self.router.pads and not padding_refusal(dims, (dim,), shapes)
 
     # -- costs ------------------------------------------------------------------------------------------
 
@@ -363,7 +363,7 @@ class _Propagation:
         back = self.router.priced(edge.type, behind, made.with_halos(()).reduced)[0]
         return forward + again + back
 
-    def _due(self, place: Place, strategy: Strategy) -> tuple[str, ...]:
+    def _due(self, place: OperandRef, strategy: Strategy) -> tuple[str, ...]:
         """The axes over which the gradient of an input is a sum: those of dims that the input has not."""
         names = self._names(place)
         return tuple(axis for dim, axes in strategy.splits if dim not in names for axis in axes)
@@ -387,11 +387,11 @@ class _Propagation:
 
     # -- what operators have ------------------------------------------------------------------------------
 
-    def _names(self, place: Place) -> tuple[str, ...]:
+    def _names(self, place: OperandRef) -> tuple[str, ...]:
         dims = operator_of(self.nodes[place.vertex]).dims()
         return dims.outputs[place.index] if place.output else dims.inputs[place.index]
 
-    def _layout(self, place: Place, strategy: Strategy) -> Layout:
+    def _layout(self, place: OperandRef, strategy: Strategy) -> Layout:
         dims = operator_of(self.nodes[place.vertex]).dims()
         if not place.output:
             return dims.input_layouts(strategy)[place.index]

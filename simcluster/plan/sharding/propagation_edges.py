@@ -12,7 +12,7 @@ Vertex = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OperandRef:
     """One operand of an operator: an input or an output by its index."""
 
     vertex: Vertex
@@ -27,8 +27,8 @@ class Edge:
     ``trained``: parameters led to it, so that its gradient comes back.
     """
 
-    source: Place
-    reader: Place
+    source: OperandRef
+    reader: OperandRef
     type: TensorType
     trained: bool
     count: int
@@ -37,8 +37,8 @@ class Edge:
 def edges_of(graph: Graph, kinds: Mapping[str, int]) -> Iterator[Edge]:
     """Every tensor between two operators, in the order of the graph; equal instances have one together."""
     counts: dict[Edge, int] = {}
-    made: dict[str, tuple[Place, bool]] = {}
-    owners: dict[str, Place] = {}
+    made: dict[str, tuple[OperandRef, bool]] = {}
+    owners: dict[str, OperandRef] = {}
     for instance in graph.instances:
         block, kind = graph.block_of(instance), kinds[instance.name]
         outside = zip(block.inputs, instance.inputs, strict=True)
@@ -49,7 +49,7 @@ def edges_of(graph: Graph, kinds: Mapping[str, int]) -> Iterator[Edge]:
                 value in block.parameters or (value in local and local[value][1]) for value in node.inputs
             )
             for index, value in enumerate(node.inputs):
-                reader, type_ = Place(vertex, index, output=False), block.values[value].type
+                reader, type_ = OperandRef(vertex, index, output=False), block.values[value].type
                 source, trained = local.get(value, (None, True))
                 if value in block.parameters:
                     first = owners.setdefault(graph.canonical(f"{instance.name}.{value}"), reader)
@@ -58,7 +58,7 @@ def edges_of(graph: Graph, kinds: Mapping[str, int]) -> Iterator[Edge]:
                     edge = Edge(source, reader, type_, trained and type_.dtype.is_float, 0)
                     counts[edge] = counts.get(edge, 0) + 1
             for index, value in enumerate(node.outputs):
-                local[value] = Place(vertex, index, output=True), trains
+                local[value] = OperandRef(vertex, index, output=True), trains
         made |= {instance.output(value): local[value] for value in block.outputs if value in local}
     for edge, count in counts.items():
         yield replace(edge, count=count)

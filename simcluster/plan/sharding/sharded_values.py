@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from simcluster.layout import Kind, Layout, Movement, Strategy
+from simcluster.layout import Layout, Movement, MovementKind, Strategy
 from simcluster.model import Mask, Node, Phase, Role, TensorType, Value
-from simcluster.plan.redistribution import Router
+from simcluster.plan.redistribution import RedistributionPlanner
 
 
 @dataclass
-class Workbench:
+class ShardedValues:
     """Collects sharded nodes and keeps, for every value, its versions in the current phase.
 
     The first version is *home*: what the producer made or, once a partial result has been reduced, the
@@ -21,7 +21,7 @@ class Workbench:
     ``zero`` has, by the name of a version, the dims whose padding is known to be zero, if there is any.
     """
 
-    router: Router
+    router: RedistributionPlanner
     kinds: Mapping[str, Value]
     phase: Phase = Phase.FORWARD
     values: dict[str, Value] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Workbench:
             return
         if scatter:
             why = f"{value} lies as {home}; its operator scatters the sum forward as {layout}"
-            movement = Movement(Kind.REDUCE_SCATTER, home.partial_axes, 0)
+            movement = Movement(MovementKind.REDUCE_SCATTER, home.partial_axes, 0)
             name = self._move(value, self.home(value), layout, movement, why)
         else:
             name = self.fetch(value, layout, f"{self._makers[value]}, in its out strategy,")

@@ -6,31 +6,37 @@ from simcluster.plan.spec.communication_fusion import (
     MB,
     BucketsSpec,
     FusionSpec,
-    idle,
-    reduced_by,
-    used_by,
+    fusible_collectives,
+    fusible_reductions,
+    unused_fusion,
 )
 from simcluster.plan.spec.framework import IDEAL, BucketSpec, FrameworkMemorySpec, FrameworkSpec
 from simcluster.plan.spec.inference_spec import InferenceSpec, Task, samples
 from simcluster.plan.spec.offload_spec import CategorySpec, OffloadSpec
-from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec, Sharding, chosen, expanded, groups
+from simcluster.plan.spec.optimizer_sharding import (
+    OptimizerShardingSpec,
+    ShardingChoice,
+    explicit_sharding,
+    mesh_sharding,
+    sharding_sub_axes,
+)
 from simcluster.plan.spec.optimizer_spec import OptimizerSpec, RuleSpec
 from simcluster.plan.spec.overlap_spec import OverlapSpec
 from simcluster.plan.spec.parallel_spec import ParallelSpec, RecipeSpec, TrainingSpec
 from simcluster.plan.spec.parameter_fusion_ids import ALONE, USUAL, fusion_ids
 from simcluster.plan.spec.precision_spec import Fp8Spec, PrecisionSpec
 from simcluster.plan.spec.program_spec import WORLD, GradientSpec, GroupName, PartSpec, ProgramSpec
-from simcluster.plan.spec.recompute_spec import PATH, Layers, RecomputeSpec, in_blocks
+from simcluster.plan.spec.recompute_spec import PATH, Layers, RecomputeSpec, layers_by_block_method
 from simcluster.plan.spec.routing_spec import RoutingSpec
 from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
 from simcluster.plan.spec.strategy_spec import (
     StrategySpec,
     WrittenOperands,
-    by_heads,
-    operands,
+    planner_operands,
     read_operands,
+    ulysses_entry,
 )
-from simcluster.plan.spec.subgraph_spec import PieceSpec
+from simcluster.plan.spec.subgraph_spec import SubgraphSpec
 
 __all__ = [
     "ALONE",
@@ -58,7 +64,6 @@ __all__ = [
     "OverlapSpec",
     "ParallelSpec",
     "PartSpec",
-    "PieceSpec",
     "PoolSpec",
     "PrecisionSpec",
     "ProgramSpec",
@@ -67,22 +72,23 @@ __all__ = [
     "RoutingSpec",
     "RuleSpec",
     "ScheduleSpec",
-    "Sharding",
+    "ShardingChoice",
     "StrategySpec",
+    "SubgraphSpec",
     "Task",
     "TrainingSpec",
     "WrittenOperands",
-    "by_heads",
-    "chosen",
-    "expanded",
+    "explicit_sharding",
+    "fusible_collectives",
+    "fusible_reductions",
     "fusion_ids",
-    "groups",
-    "idle",
-    "in_blocks",
-    "operands",
+    "layers_by_block_method",
+    "mesh_sharding",
+    "planner_operands",
     "read_operands",
-    "reduced_by",
     "samples",
     "schedule_kinds",
-    "used_by",
+    "sharding_sub_axes",
+    "ulysses_entry",
+    "unused_fusion",
 ]

@@ -33,9 +33,9 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, Field, model_validator
 
 from simcluster.document import PositiveInt, Refused, Section
-from simcluster.layout import Kind, Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.model import Graph, Phase
-from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.plan.spec.optimizer_sharding import ShardingChoice
 from simcluster.plan.spec.parameter_fusion_ids import FusionIdSpec
 
 AUTO_MB = 64
@@ -202,27 +202,27 @@ _WHAT = {
 }
 
 
-def reduced_by(graph: Graph) -> set[str]:
+def fusible_reductions(graph: Graph) -> set[str]:
     """The operations of FusionSpec that have gradients of a sharded graph to reduce, once per step."""
     found = set()
     for block in graph.blocks.values():
         gradients = set(block.gradients.values())
-        steps: dict[str, set[Kind]] = {}
+        steps: dict[str, set[MovementKind]] = {}
         for node in block.phase(Phase.END):
             moved = isinstance(node.operator, Movement) and node.operator.is_collective
             if moved and node.origin in gradients:
                 assert isinstance(node.operator, Movement)
                 steps.setdefault(node.origin, set()).add(node.operator.kind)
         for kinds in steps.values():
-            found.add("reduce_scatter" if Kind.REDUCE_SCATTER in kinds else "all_reduce")
+            found.add("reduce_scatter" if MovementKind.REDUCE_SCATTER in kinds else "all_reduce")
     return found
 
 
-def used_by(graph: Graph) -> set[str]:
+def fusible_collectives(graph: Graph) -> set[str]:
     """The operations of FusionSpec that a sharded graph has collectives for."""
     scatters, gathers = _collective(graph, Phase.SCATTER), _collective(graph, *_GATHERS)
     found = {"reduce_scatter"} if scatters else set()
-    return reduced_by(graph) | found | ({"all_gather"} if gathers else set())
+    return fusible_reductions(graph) | found | ({"all_gather"} if gathers else set())
 
 
 def _collective(graph: Graph, *phases: Phase) -> bool:
@@ -230,9 +230,9 @@ def _collective(graph: Graph, *phases: Phase) -> bool:
     return any(isinstance(node.operator, Movement) and node.operator.is_collective for node in nodes)
 
 
-def idle(spec: FusionSpec, graph: Graph, sharding: Sharding) -> list[str]:
+def unused_fusion(spec: FusionSpec, graph: Graph, sharding: ShardingChoice) -> list[str]:
     """What of the section changes nothing in this plan, in words."""
-    found = used_by(graph)
+    found = fusible_collectives(graph)
     if spec.closed and not found and not sharding.states:
         return ["fusion.openstate changes nothing: no gradients are reduced and no weights are gathered"]
     return [f"fusion.{name} fuses nothing: no {_WHAT[name]}" for name in spec.said if name not in found]

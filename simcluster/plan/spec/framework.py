@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
 
-from simcluster.cluster import Dispatch
+from simcluster.cluster import DispatchTime
 from simcluster.document import (
     Bytes,
     CatalogSection,
@@ -262,9 +262,9 @@ class FrameworkSpec(CatalogSection):
         return self.gradients.get(compute, "fp32")  # type: ignore[call-overload, no-any-return]
 
     @property
-    def host(self) -> Dispatch:
+    def host(self) -> DispatchTime:
         """What the host spends on operators."""
-        return Dispatch(self.dispatch, self.dispatch_time)
+        return DispatchTime(self.dispatch, self.dispatch_time)
 
     @property
     def releases(self) -> Mapping[Kernel, int]:

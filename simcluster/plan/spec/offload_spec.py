@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AliasChoices, Field, StrictBool, model_validator
 
 from simcluster.document import Bytes, Duration, Name, NonNegativeInt, PositiveInt, Refused, Section
-from simcluster.model import Place
-from simcluster.plan.rules import CATEGORIES, Offload, Offloading, Rates
+from simcluster.model import MemoryPlace
+from simcluster.plan.rules import CATEGORIES, CopyRates, OffloadPlan, OffloadRule
 
 Share = Annotated[float, Field(gt=0.0, le=1.0)]
 """A part of a whole, without nothing."""
@@ -44,9 +44,9 @@ class CategorySpec(Section):
     def _expand(cls, written: Any) -> Any:
         return {"to": written} if isinstance(written, str) else written
 
-    def build(self, rates: Rates) -> Offloading:
+    def build(self, rates: CopyRates) -> OffloadRule:
         """What it says."""
-        return Offloading(Place(self.to), self.match, self.fraction, rates, self.prefetch)
+        return OffloadRule(MemoryPlace(self.to), self.match, self.fraction, rates, self.prefetch)
 
 
 class OffloadSpec(Section):
@@ -148,12 +148,12 @@ class OffloadSpec(Section):
                     raise Refused("this is about the automatic mode", path=name, hint="write auto: true")
         return self
 
-    def build(self) -> Offload:
+    def build(self) -> OffloadPlan:
         """What it says."""
         requests = self.queue if self.asynchronous else 1
-        rates = Rates(self.pinned, requests * self.block / self.access if self.access else float("inf"))
+        rates = CopyRates(self.pinned, requests * self.block / self.access if self.access else float("inf"))
         rules = {name: spec.build(rates) for name in CATEGORIES if (spec := getattr(self, name)) is not None}
-        return Offload(
+        return OffloadPlan(
             rules,
             host_limit=None if self.host_memory is None else round(self.host_memory * self.cpu_ratio),
             disk_limit=None if self.disk_space is None else round(self.disk_space),

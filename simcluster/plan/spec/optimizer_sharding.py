@@ -32,9 +32,9 @@ from pydantic import AliasChoices, Field, StrictBool, model_validator
 
 from simcluster.document import Bytes, Name, PositiveInt, Refused, Section, matches
 from simcluster.errors import PlanError, nearest
-from simcluster.layout import Digit, Layout, Mesh, spans, whole_axes
+from simcluster.layout import Layout, Mesh, SubAxis, spans, whole_axes
 from simcluster.model import TensorType
-from simcluster.plan.rules import BATCH, SEQUENCE, Roles
+from simcluster.plan.rules import BATCH, SEQUENCE, AxisRoles
 
 Split = Literal["flat", "rows"]
 
@@ -48,7 +48,7 @@ _EXPLICIT = ("states", "gradients", "weights", "regather", "gather_once", "keep_
 
 
 @dataclass(frozen=True, slots=True)
-class Sharding:
+class ShardingChoice:
     """The explicit form.
 
     ``states``, ``gradients`` and ``weights`` say what lies sharded over ``axes``. Sharded gradients are
@@ -238,13 +238,13 @@ class OptimizerShardingSpec(Section):
                 hint="write regather: false",
             )
 
-    def expanded(self, batch: tuple[str, ...]) -> Sharding:
+    def expanded(self, batch: tuple[str, ...]) -> ShardingChoice:
         """The explicit form; ``batch`` are the axes if none are written."""
         found = self._form()
         axes = (self.axes,) if isinstance(self.axes, str) else self.axes
         threshold = found.min_bytes if self.min_bytes is None else int(self.min_bytes)
         if not found.states:
-            return Sharding()
+            return ShardingChoice()
         return replace(
             found,
             axes=batch if axes is None else axes,
@@ -253,21 +253,21 @@ class OptimizerShardingSpec(Section):
             whole=self.whole,
         )
 
-    def _form(self) -> Sharding:
+    def _form(self) -> ShardingChoice:
         if self.zero is not None:
             whole = self.zero == 3
-            return Sharding(self.zero >= 1, self.zero >= 2, whole, regather=whole, keep_cast=whole)
+            return ShardingChoice(self.zero >= 1, self.zero >= 2, whole, regather=whole, keep_cast=whole)
         if self.fsdp is not None:
-            return Sharding(True, True, True, regather=self.fsdp.reshard_after_forward)
+            return ShardingChoice(True, True, True, regather=self.fsdp.reshard_after_forward)
         if self.mindspore is not None:
             level = int(self.mindspore[-1])
             threshold = MINDSPORE_THRESHOLD
             again = level >= 3
             gradients = level >= 2 or bool(self.gradient_accumulation_shard)
-            return Sharding(
+            return ShardingChoice(
                 True, gradients, True, again, split="rows", min_bytes=threshold, gather_once=not again
             )
-        return Sharding(
+        return ShardingChoice(
             bool(self.states),
             bool(self.gradients),
             bool(self.weights),
@@ -282,17 +282,17 @@ Written = Literal["fsdp"] | OptimizerShardingSpec
 """What may stand under ``optimizer_sharding``: ``fsdp`` alone, or a mapping."""
 
 
-def expanded(written: Written | None, batch: tuple[str, ...]) -> Sharding:
+def explicit_sharding(written: Written | None, batch: tuple[str, ...]) -> ShardingChoice:
     """The explicit form of what is written; nothing is sharded if nothing is."""
     if written is None:
-        return Sharding()
+        return ShardingChoice()
     spec = OptimizerShardingSpec(fsdp=FsdpSpec()) if written == "fsdp" else written
     return spec.expanded(batch)
 
 
-def chosen(written: Written | None, roles: Roles, mesh: Mesh, stage_axis: str) -> Sharding:
+def mesh_sharding(written: Written | None, roles: AxisRoles, mesh: Mesh, stage_axis: str) -> ShardingChoice:
     """The explicit form over axes of the mesh with more than one rank; PlanError if it cannot be."""
-    found = expanded(written, _USUAL)
+    found = explicit_sharding(written, _USUAL)
     path, known = "parallel.optimizer_sharding.axes", roles.known(mesh)
     for axis in found.axes:
         if axis not in known:
@@ -313,10 +313,12 @@ def chosen(written: Written | None, roles: Roles, mesh: Mesh, stage_axis: str) -
             f"groups of {found.shard_size} ranks, but a stage has {mesh.num_ranks // mesh.size(stage_axis)}",
             path="parallel.optimizer_sharding.shard_size",
         )
-    return replace(found, axes=axes) if axes else Sharding()
+    return replace(found, axes=axes) if axes else ShardingChoice()
 
 
-def groups(sharding: Sharding, mesh: Mesh, stage_axis: str) -> list[tuple[str, str, Digit]]:
+def sharding_sub_axes(
+    sharding: ShardingChoice, mesh: Mesh, stage_axis: str
+) -> list[tuple[str, str, SubAxis]]:
     """(what for, key path, digit) of all that axes are cut by so that groups of a shard size are axes.
 
     Which ranks hold the same of a parameter, and so which axes groups are made of, is known later: every
@@ -324,14 +326,14 @@ def groups(sharding: Sharding, mesh: Mesh, stage_axis: str) -> list[tuple[str, s
     """
     places = dict(spans(mesh, stage_axis))
     inner_first = [axis for axis in places if axis in sharding.axes][::-1]
-    found: dict[Digit, None] = {}
+    found: dict[SubAxis, None] = {}
     for count in range(1, len(inner_first) + 1):
         for axes in combinations(inner_first, count):
             left = sharding.shard_size
             for axis in axes:
                 size = places[axis].size
                 if left > 1 and size > left and size % left == 0:
-                    found[Digit(places[axis].stride, left)] = None
+                    found[SubAxis(places[axis].stride, left)] = None
                 left = left // size if left % size == 0 else 0
     path = "parallel.optimizer_sharding.shard_size"
     return [(f"groups of {sharding.shard_size} ranks", path, digit) for digit in found]

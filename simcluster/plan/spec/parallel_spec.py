@@ -32,7 +32,7 @@ from simcluster.plan.spec.redistribution_spec import RedistributionSpec
 from simcluster.plan.spec.routing_spec import RoutingSpec
 from simcluster.plan.spec.schedule_spec import ScheduleSpec as ScheduleSpec
 from simcluster.plan.spec.strategy_spec import Axes, StrategySpec
-from simcluster.plan.spec.subgraph_spec import PieceSpec
+from simcluster.plan.spec.subgraph_spec import SubgraphSpec
 from simcluster.registry import data_files
 
 USUAL_REUSE = 1000
@@ -151,7 +151,7 @@ class ParallelSpec(Section):
     """Sharding propagation: operators that neither strategies nor a recipe that is named configure follow
     their neighbours, each so that redistribution and its own kernels take least time."""
 
-    shard: tuple[PieceSpec, ...] = ()
+    shard: tuple[SubgraphSpec, ...] = ()
     """Pieces of the network that run as graphs and are sharded by what crosses their borders, as with
     MindSpore's ``shard(fn, ...)``; everything else is dispatched operator by operator."""
 

@@ -31,7 +31,7 @@ Layers = (
 stage, or which by name."""
 
 
-def in_blocks(
+def layers_by_block_method(
     layers: int, num_layers: int, stages: int, chunks: int
 ) -> Literal["all"] | int | list[list[int]]:
     """``layers`` for Megatron's method block: of every chunk of layers on every stage the first so many."""

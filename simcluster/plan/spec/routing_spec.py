@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from simcluster.collectives import Imbalance
 from simcluster.document import Name, NonNegativeFloat, NonNegativeInt, Refused, Section
-from simcluster.plan.rules import Routing
+from simcluster.plan.rules import ExpertRouting
 
 Row = Annotated[tuple[NonNegativeFloat, ...], Field(min_length=1)]
 
@@ -47,13 +47,13 @@ class RoutingSpec(Section):
         self.build()
         return self
 
-    def build(self) -> Routing:
+    def build(self) -> ExpertRouting:
         """The routing."""
         if self.histogram is not None:
             rows = self.histogram if isinstance(self.histogram[0], tuple) else (self.histogram,)
-            return Routing(histogram=tuple(tuple(map(float, row)) for row in rows))
+            return ExpertRouting(histogram=tuple(tuple(map(float, row)) for row in rows))
         try:
             law = Imbalance.parse(self.law, self.seed)
         except ValueError as error:
             raise Refused(str(error), path="law") from None
-        return Routing(law, each_micro_batch=self.drawn == "micro_batch")
+        return ExpertRouting(law, each_micro_batch=self.drawn == "micro_batch")

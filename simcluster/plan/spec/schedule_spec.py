@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from simcluster.document import Name, PositiveInt, Refused, Section
 from simcluster.errors import PlanError, nearest
-from simcluster.plan.pipeline import Chain, Schedule, parse
+from simcluster.plan.pipeline import Schedule, VirtualStages, parse
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.registry import kinds
 
@@ -105,7 +105,7 @@ class ScheduleSpec(Section):
         """The schedule."""
         return schedule_kinds()[self.kind](**self._given)
 
-    def overlapped(self, framework: FrameworkSpec, chain: Chain) -> bool:
+    def overlapped(self, framework: FrameworkSpec, chain: VirtualStages) -> bool:
         """Whether kernels go on beside transfers between stages; PlanError where they have to."""
         interleaved = framework.p2p_interleaved if chain.num_chunks > 1 else None
         found = (self.p2p or interleaved or framework.p2p) == "overlapped"

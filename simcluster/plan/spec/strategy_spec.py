@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, StrictBool, model_val
 from simcluster.document import Name, PositiveInt, Refused, Section
 from simcluster.errors import ScenarioError
 from simcluster.layout import MindSporeLayout
-from simcluster.plan.rules import Entry, Operands, Rule
+from simcluster.plan.rules import Entry, Operands, StrategyRule
 
 Axes = Name | tuple[Name, ...]
 
@@ -170,22 +170,22 @@ class StrategySpec(Section):
             {dim: (axes,) if isinstance(axes, str) else axes for dim, axes in each.items()} for each in maps
         )
 
-    def rule(self, source: str, path: str = "") -> Rule:
+    def rule(self, source: str, path: str = "") -> StrategyRule:
         """The same as the planner has it."""
-        return Rule(
+        return StrategyRule(
             self.match,
             self.alternatives(),
             source,
             path,
-            operands(self.inputs),
-            operands(self.outputs),
+            planner_operands(self.inputs),
+            planner_operands(self.outputs),
             self.layout.build() if self.layout else None,
             self.repeated_on or "left",
             self.forward_reduce_scatter,
         )
 
 
-def operands(written: WrittenOperands | None) -> Operands | None:
+def planner_operands(written: WrittenOperands | None) -> Operands | None:
     """What is written of operands as the planner has it."""
     if written is None:
         return None
@@ -201,7 +201,7 @@ def _entry(written: WrittenEntry) -> Entry:
     return (written,) if isinstance(written, str) else written
 
 
-def by_heads(axes: Sequence[str]) -> dict[str, Any]:
+def ulysses_entry(axes: Sequence[str]) -> dict[str, Any]:
     """The entry of Ulysses (arXiv 2309.14509): attention has its heads over these axes, outermost first.
 
     Those that split sequences everywhere else exchange parts of them for heads around it.

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from simcluster.document import Name, Section
-from simcluster.plan.rules import Shard
-from simcluster.plan.spec.strategy_spec import OperandsField, WrittenEntry, operands, read_tuple
+from simcluster.plan.rules import ShardRequest
+from simcluster.plan.spec.strategy_spec import OperandsField, WrittenEntry, planner_operands, read_tuple
 
 DeviceKind = Literal["Ascend", "GPU", "CPU"]
 
@@ -21,7 +21,7 @@ def _parameter(written: Any) -> Any:
 ParameterField = Annotated[tuple[WrittenEntry, ...], BeforeValidator(_parameter)]
 
 
-class PieceSpec(Section):
+class SubgraphSpec(Section):
     """A piece of the network that runs as a graph, as with MindSpore's ``shard(fn, ...)``.
 
     Only what crosses its border is said; the operators inside follow by sharding propagation.
@@ -53,13 +53,13 @@ class PieceSpec(Section):
     """What propagation looks for inside: 0 least communication, and then the fastest kernels; 1 the fewest
     bytes on a rank; 2 the least time of both together."""
 
-    def build(self, place: int) -> Shard:
+    def build(self, place: int) -> ShardRequest:
         """The same as the planner has it; ``place`` is its number in ``parallel.shard``."""
-        plan = operands(tuple(self.parameter_plan.values())) or ()
-        return Shard(
+        plan = planner_operands(tuple(self.parameter_plan.values())) or ()
+        return ShardRequest(
             self.piece,
-            operands(self.inputs),
-            operands(self.outputs),
+            planner_operands(self.inputs),
+            planner_operands(self.outputs),
             tuple(zip(self.parameter_plan, (dims or () for dims in plan), strict=True)),
             self.device,
             self.level,

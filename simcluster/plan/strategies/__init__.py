@@ -1,6 +1,13 @@
 """Sharding strategies: what the axes of the mesh are for, and how each operator is split over them."""
 
-from simcluster.plan.strategies.assignment import DEFAULT, Strategies, assign, impossible, remainder, several
+from simcluster.plan.strategies.assignment import (
+    DEFAULT,
+    Strategies,
+    assign_strategies,
+    axes_with_several_ranks,
+    remainder_problem,
+    split_problem,
+)
 from simcluster.plan.strategies.mesh_axes import (
     CONTEXT,
     EXPERTS,
@@ -9,27 +16,32 @@ from simcluster.plan.strategies.mesh_axes import (
     unknown_axes,
     unused_axes,
 )
-from simcluster.plan.strategies.mesh_subaxes import cut_axes
-from simcluster.plan.strategies.operand_splits import Tokens, Unfit, matrix_of, tensor_of
-from simcluster.plan.strategies.vocabulary_divisor import vocabulary_ways
+from simcluster.plan.strategies.mesh_subaxes import split_mesh_axes
+from simcluster.plan.strategies.operand_splits import (
+    StrategyMismatch,
+    Tokens,
+    device_matrix_of,
+    tensor_splits,
+)
+from simcluster.plan.strategies.vocabulary_divisor import vocabulary_divisor_of
 
 __all__ = [
     "CONTEXT",
     "DEFAULT",
     "EXPERTS",
     "Strategies",
+    "StrategyMismatch",
     "Tokens",
-    "Unfit",
-    "assign",
+    "assign_strategies",
+    "axes_with_several_ranks",
     "check_mesh",
-    "cut_axes",
-    "impossible",
-    "matrix_of",
-    "remainder",
+    "device_matrix_of",
+    "remainder_problem",
     "roles_of",
-    "several",
-    "tensor_of",
+    "split_mesh_axes",
+    "split_problem",
+    "tensor_splits",
     "unknown_axes",
     "unused_axes",
-    "vocabulary_ways",
+    "vocabulary_divisor_of",
 ]

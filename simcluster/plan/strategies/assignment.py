@@ -13,10 +13,19 @@ from dataclasses import dataclass, replace
 
 from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Dims, Layout, Mesh, Strategy, refusal, whole
+from simcluster.layout import Dims, Layout, Mesh, Strategy, padding_refusal, whole
 from simcluster.model import Block, Graph, Node, Operator, Phase
-from simcluster.plan.rules import BATCH, SEQ, SEQUENCE, Roles, Rule, Split, first_rule, stage_devices
-from simcluster.plan.strategies.operand_splits import Unfit, Wish, wishes
+from simcluster.plan.rules import (
+    BATCH,
+    SEQ,
+    SEQUENCE,
+    AxisRoles,
+    Split,
+    StrategyRule,
+    first_rule,
+    stage_devices,
+)
+from simcluster.plan.strategies.operand_splits import SplitCandidate, StrategyMismatch, split_candidates
 
 DEFAULT = "default"
 _PAD = "parallel: {uneven: pad} pads what does not divide"
@@ -39,8 +48,8 @@ class Strategies:
         return sum(source == DEFAULT for found in self.sources.values() for source in found.values())
 
 
-def assign(
-    graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles, *, pads: bool = False
+def assign_strategies(
+    graph: Graph, rules: Sequence[StrategyRule], mesh: Mesh, roles: AxisRoles, *, pads: bool = False
 ) -> Strategies:
     """The strategy of every forward operator; every problem at once as PlanError.
 
@@ -97,7 +106,9 @@ def _and_more(count: int) -> str:
     return f" and {count} more operator{'s' * (count > 1)}" if count else ""
 
 
-def _narrowed(graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> list[Rule]:
+def _narrowed(
+    graph: Graph, rules: Sequence[StrategyRule], mesh: Mesh, roles: AxisRoles
+) -> list[StrategyRule]:
     """The rules, with their first alternative alone where some operator could take none without padding.
 
     So all operators that a rule is for take the same one: keys are padded as their queries are.
@@ -118,7 +129,14 @@ def _narrowed(graph: Graph, rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> 
 
 
 def _strategy(
-    node: Node, block: Block, rule: Rule | None, mesh: Mesh, roles: Roles, instance: str, *, pads: bool
+    node: Node,
+    block: Block,
+    rule: StrategyRule | None,
+    mesh: Mesh,
+    roles: AxisRoles,
+    instance: str,
+    *,
+    pads: bool,
 ) -> Strategy | Problem:
     assert isinstance(node.operator, Operator)
     dims = node.operator.dims()
@@ -127,22 +145,22 @@ def _strategy(
     by_dim = rule is None or rule.inputs is None
     failure: Problem | None = None
     try:
-        for wish in wishes(rule, dims, stage_devices(mesh, roles)):
+        for wish in split_candidates(rule, dims, stage_devices(mesh, roles)):
             wanted = {dim: roles.resolve(tokens, mesh) for dim, tokens in wish.dims.items()}
             if by_dim and BATCH in extent and BATCH not in wish.dims:
                 used = _used(wanted)
                 wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in used)
             if by_dim and SEQ in extent:
                 wanted |= _in_sequence(wanted, rule, mesh, roles)
-            problem = impossible(node, wanted, shapes, mesh, rule, instance, pads=pads)
+            problem = split_problem(node, wanted, shapes, mesh, rule, instance, pads=pads)
             if problem is None:
                 # An axis of one rank splits nothing, but layouts that name it would differ from others.
-                made = Strategy.of({dim: several(axes, mesh) for dim, axes in wanted.items()})
+                made = Strategy.of({dim: axes_with_several_ranks(axes, mesh) for dim, axes in wanted.items()})
                 if rule is None:
                     return made
                 return _behind(made, dims, wish, rule, extent, mesh, roles, pads=pads)
             failure = failure or problem
-    except Unfit as unfit:
+    except StrategyMismatch as unfit:
         assert rule is not None
         return Problem(
             f"{instance}.{node.name}: {unfit.reason}", rule.path and f"{rule.path}.{unfit.key}", unfit.hint
@@ -151,7 +169,9 @@ def _strategy(
     return failure
 
 
-def _in_sequence(wanted: Split, rule: Rule | None, mesh: Mesh, roles: Roles) -> dict[str, tuple[str, ...]]:
+def _in_sequence(
+    wanted: Split, rule: StrategyRule | None, mesh: Mesh, roles: AxisRoles
+) -> dict[str, tuple[str, ...]]:
     """How a sequence is split besides: over the axes of that role that nothing else of an operator is.
 
     Where a shipped rule splits it already, it does so inside these parts; what users write stands.
@@ -166,11 +186,11 @@ def _in_sequence(wanted: Split, rule: Rule | None, mesh: Mesh, roles: Roles) -> 
 def _behind(
     made: Strategy,
     dims: Dims,
-    wish: Wish,
-    rule: Rule,
+    wish: SplitCandidate,
+    rule: StrategyRule,
     extent: Mapping[str, int],
     mesh: Mesh,
-    roles: Roles,
+    roles: AxisRoles,
     *,
     pads: bool,
 ) -> Strategy:
@@ -179,18 +199,22 @@ def _behind(
     if rule.scatter:
         found = {index: _scattered(layout) for index, layout in enumerate(follows) if layout.partial}
         if not found:
-            raise Unfit("no sum is due in its results, so nothing is scattered", "forward_reduce_scatter")
+            raise StrategyMismatch(
+                "no sum is due in its results, so nothing is scattered", "forward_reduce_scatter"
+            )
     else:
         found = {
-            index: Layout(tuple(several(roles.resolve(tokens, mesh), mesh) for tokens in wanted))
+            index: Layout(
+                tuple(axes_with_several_ranks(roles.resolve(tokens, mesh), mesh) for tokens in wanted)
+            )
             for index, wanted in wish.outputs.items()
         }
     for index, layout in found.items():
         if len(set(layout.axes)) < len(layout.axes):
-            raise Unfit(f"output {index} is split twice over one axis: {layout}", "out")
+            raise StrategyMismatch(f"output {index} is split twice over one axis: {layout}", "out")
         for dim, axes in zip(dims.outputs[index], layout.dims, strict=True):
             if extent[dim] % mesh.product(axes) and not pads:
-                raise Unfit(remainder(dim, extent[dim], axes, mesh), "out", _PAD)
+                raise StrategyMismatch(remainder_problem(dim, extent[dim], axes, mesh), "out", _PAD)
     kept = tuple((index, layout) for index, layout in found.items() if layout != follows[index])
     return replace(made, outputs=kept, scatter=rule.scatter and bool(kept))
 
@@ -198,12 +222,14 @@ def _behind(
 def _scattered(layout: Layout) -> Layout:
     """The sums that are due over some axes scattered over the first dim."""
     if any(how != "sum" for _, how in layout.partial) or not layout.dims:
-        raise Unfit(f"{layout} is no sum that could be scattered over a first dim", "forward_reduce_scatter")
+        raise StrategyMismatch(
+            f"{layout} is no sum that could be scattered over a first dim", "forward_reduce_scatter"
+        )
     first, *rest = layout.dims
     return Layout(((*first, *layout.partial_axes), *rest))
 
 
-def several(axes: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
+def axes_with_several_ranks(axes: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
     """The axes with more than one rank."""
     return tuple(axis for axis in axes if mesh.size(axis) > 1)
 
@@ -212,12 +238,12 @@ def _used(split: Split) -> set[str]:
     return {axis for axes in split.values() for axis in axes}
 
 
-def impossible(
+def split_problem(
     node: Node,
     split: Split,
     shapes: Sequence[Sequence[int]],
     mesh: Mesh,
-    rule: Rule | None,
+    rule: StrategyRule | None,
     instance: str,
     *,
     pads: bool,
@@ -240,12 +266,12 @@ def impossible(
         ways = mesh.product(axes)
         where = rule.path if rule and rule.path else f"parallel.mesh.{whole(axes[-1])}" if axes else ""
         if extent[dim] % ways and pads:
-            if reason := refusal(dims, (dim,), shapes):
-                return Problem(f"{name}: {remainder(dim, extent[dim], axes, mesh)}; {reason}", where)
+            if reason := padding_refusal(dims, (dim,), shapes):
+                return Problem(f"{name}: {remainder_problem(dim, extent[dim], axes, mesh)}; {reason}", where)
             continue
         if extent[dim] % ways:
             return Problem(
-                f"{name}: {remainder(dim, extent[dim], axes, mesh)}",
+                f"{name}: {remainder_problem(dim, extent[dim], axes, mesh)}",
                 where,
                 _divisors_hint(dim, extent[dim], axes),
             )
@@ -254,7 +280,7 @@ def impossible(
     return None
 
 
-def remainder(dim: str, size: int, axes: Sequence[str], mesh: Mesh) -> str:
+def remainder_problem(dim: str, size: int, axes: Sequence[str], mesh: Mesh) -> str:
     """That a dim does not divide over axes, with the arithmetic."""
     over = " x ".join(f"{axis} {mesh.size(axis)}" for axis in axes)
     ways = mesh.product(axes)
@@ -266,7 +292,7 @@ def _divisors_hint(dim: str, size: int, axes: tuple[str, ...]) -> str:
     return f"{dim} divides over {', '.join(map(str, fitting))} ranks of {'+'.join(axes)}; {_PAD}"
 
 
-def _unknown_names(rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> Iterable[Problem]:
+def _unknown_names(rules: Sequence[StrategyRule], mesh: Mesh, roles: AxisRoles) -> Iterable[Problem]:
     known = roles.known(mesh)
     for rule in rules:
         if not rule.path:
@@ -276,7 +302,7 @@ def _unknown_names(rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> Iterable[
                 yield Problem(f"the mesh has no axis or role '{axis}'", path, nearest(axis, known))
 
 
-def _named(rule: Rule) -> Iterator[tuple[str, str]]:
+def _named(rule: StrategyRule) -> Iterator[tuple[str, str]]:
     """Every axis or role that a rule names, with where it does so."""
     if rule.layout is not None:
         return
@@ -290,7 +316,7 @@ def _named(rule: Rule) -> Iterator[tuple[str, str]]:
                     yield from ((f"{rule.path}.{key}.{index}.{place}", axis) for axis in entry)
 
 
-def _idle_rules(rules: Sequence[Rule], used: Counter[int], graph: Graph) -> Iterable[Problem]:
+def _idle_rules(rules: Sequence[StrategyRule], used: Counter[int], graph: Graph) -> Iterable[Problem]:
     """User rules that no operator took, and dims that none of the operators they match has."""
     names = {
         f"{instance.known_as}.{node.name}": (node, graph.block_of(instance))

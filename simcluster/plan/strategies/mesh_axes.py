@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from simcluster.cluster import Cluster
 from simcluster.errors import Problem, nearest
-from simcluster.layout import Mesh, uncut, whole
-from simcluster.plan.rules import BATCH, PIPELINE, SEQUENCE, Roles, Rule
+from simcluster.layout import Mesh, unsplit_mesh, whole
+from simcluster.plan.rules import BATCH, PIPELINE, SEQUENCE, AxisRoles, StrategyRule
 from simcluster.plan.spec import ParallelSpec
 
 CONTEXT = "context"
@@ -67,11 +67,11 @@ def unknown_axes(parallel: ParallelSpec, mesh: Mesh) -> list[Problem]:
     return [
         Problem(f"the mesh has no axis '{axis}'", path, nearest(axis, mesh.names))
         for axis, path in named
-        if axis not in uncut(mesh).sizes
+        if axis not in unsplit_mesh(mesh).sizes
     ]
 
 
-def unused_axes(mesh: Mesh, roles: Roles, rules: Sequence[Rule]) -> list[Problem]:
+def unused_axes(mesh: Mesh, roles: AxisRoles, rules: Sequence[StrategyRule]) -> list[Problem]:
     """Axes that no role and no rule names would only repeat the same work."""
     named = {axis for axes in roles.axes.values() for axis in axes}
     if any(rule.numbered for rule in rules):

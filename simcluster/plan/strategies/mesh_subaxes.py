@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from simcluster.errors import PlanError, Problem
-from simcluster.layout import Cut, Digit, Mesh
+from simcluster.layout import Mesh, SplitMesh, SubAxis
 from simcluster.model import Graph, Operator, Phase
-from simcluster.plan.rules import Roles, Rule, first_rule, stage_devices
-from simcluster.plan.strategies.operand_splits import Unfit, wishes
+from simcluster.plan.rules import AxisRoles, StrategyRule, first_rule, stage_devices
+from simcluster.plan.strategies.operand_splits import StrategyMismatch, split_candidates
 
 
-def cut_axes(
+def split_mesh_axes(
     graph: Graph,
-    rules: Sequence[Rule],
+    rules: Sequence[StrategyRule],
     mesh: Mesh,
-    roles: Roles,
+    roles: AxisRoles,
     stage_axis: str,
-    others: Sequence[tuple[str, str, Digit]] = (),
-) -> tuple[Mesh, Roles]:
+    others: Sequence[tuple[str, str, SubAxis]] = (),
+) -> tuple[Mesh, AxisRoles]:
     """The mesh with its axes cut where rules that count ranks need it, and the roles that tell by what.
 
     ``others`` are (name, key path, digit) of what is needed besides. Without such rules and others the mesh
@@ -28,13 +28,13 @@ def cut_axes(
     """
     if not others and not any(rule.numbered for rule in rules):
         return mesh, roles
-    digits: list[Digit] = []
-    found = Cut.of(mesh, stage_axis, digits)
+    digits: list[SubAxis] = []
+    found = SplitMesh.of(mesh, stage_axis, digits)
     for name, path, digit in (*_digits(graph, rules, stage_devices(mesh, roles)), *others):
         if digit in digits:
             continue
         try:
-            found = Cut.of(mesh, stage_axis, [*digits, digit])
+            found = SplitMesh.of(mesh, stage_axis, [*digits, digit])
         except ValueError as error:
             beside = ", ".join(str(each) for each in digits)
             raise PlanError(
@@ -49,7 +49,7 @@ def cut_axes(
     return found.mesh, replace(roles, cut=found)
 
 
-def _digits(graph: Graph, rules: Sequence[Rule], devices: int) -> Iterator[tuple[str, str, Digit]]:
+def _digits(graph: Graph, rules: Sequence[StrategyRule], devices: int) -> Iterator[tuple[str, str, SubAxis]]:
     """What the rules split off, with the first operator for which they do, and the rule's key path."""
     seen: set[tuple[str, str, int]] = set()
     for instance in graph.instances:
@@ -61,10 +61,10 @@ def _digits(graph: Graph, rules: Sequence[Rule], devices: int) -> Iterator[tuple
             seen.add((instance.block, node.name, index))
             assert isinstance(node.operator, Operator)
             try:
-                for wish in wishes(rules[index], node.operator.dims(), devices):
+                for wish in split_candidates(rules[index], node.operator.dims(), devices):
                     everything = (*wish.dims.values(), *(t for out in wish.outputs.values() for t in out))
                     for token in (token for tokens in everything for token in tokens):
-                        if isinstance(token, Digit):
+                        if isinstance(token, SubAxis):
                             yield name, rules[index].path, token
-            except Unfit:
+            except StrategyMismatch:
                 continue

@@ -10,13 +10,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from simcluster.layout import DeviceMatrix, Digit, Dims, MindSporeLayout, Side
-from simcluster.plan.rules import Entry, Operands, Rule, Token
+from simcluster.layout import DeviceMatrix, Dims, MindSporeLayout, Side, SubAxis
+from simcluster.plan.rules import Entry, Operands, StrategyRule, Token
 
 Tokens = tuple[Token, ...]
 
 
-class Unfit(Exception):
+class StrategyMismatch(Exception):
     """What a rule says does not fit the operator; the message says why."""
 
     def __init__(self, reason: str, key: str = "in", hint: str = "") -> None:
@@ -25,47 +25,49 @@ class Unfit(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SplitCandidate:
     """What a rule wants of an operator: what splits each dim, and how results lie behind it, by index."""
 
     dims: Mapping[str, Tokens]
     outputs: Mapping[int, tuple[Tokens, ...]]
 
 
-def wish_of(rule: Rule, dims: Dims, devices: int) -> Wish:
+def operand_candidate(rule: StrategyRule, dims: Dims, devices: int) -> SplitCandidate:
     """The wish of a rule by operands, on ``devices`` ranks of a stage; Unfit if it contradicts itself."""
     assert rule.inputs is not None
     found = _split(rule.inputs, dims)
     numbers = any(isinstance(entry, int) for entry in found.values())
     if numbers and any(entry for entry in found.values() if isinstance(entry, tuple)):
-        raise Unfit("axes and numbers are mixed", hint="write axes of the mesh or numbers of parts, not both")
+        raise StrategyMismatch(
+            "axes and numbers are mixed", hint="write axes of the mesh or numbers of parts, not both"
+        )
     if numbers:
         matrix = _matrix(found, devices, rule.repeated_on, "in")
         tokens: dict[str, Tokens] = {dim: _factor(matrix, dim) for dim in found}
     else:
         tokens = {dim: _named(entry, rule.layout) for dim, entry in found.items()}
-    results = outputs_of(rule, dims, tokens, devices)
+    results = result_layouts(rule, dims, tokens, devices)
     for index, names in enumerate(dims.outputs):
         for dim, wanted in zip(names, results.get(index, ()), strict=False):
             # A dim that no input has is split as the result is.
             tokens.setdefault(dim, wanted)
-    return Wish(tokens, results)
+    return SplitCandidate(tokens, results)
 
 
-def wishes(rule: Rule | None, dims: Dims, devices: int) -> Iterator[Wish]:
+def split_candidates(rule: StrategyRule | None, dims: Dims, devices: int) -> Iterator[SplitCandidate]:
     """What a rule wants of an operator, in order of preference; Unfit if it contradicts itself."""
     if rule is None:
-        yield Wish({}, {})
+        yield SplitCandidate({}, {})
     elif rule.inputs is not None:
-        yield wish_of(rule, dims, devices)
+        yield operand_candidate(rule, dims, devices)
     else:
         for split in rule.alternatives:
             tokens = {dim: _named(axes, rule.layout) for dim, axes in split.items() if dim in dims.names}
-            yield Wish(tokens, outputs_of(rule, dims, tokens, devices))
+            yield SplitCandidate(tokens, result_layouts(rule, dims, tokens, devices))
 
 
-def outputs_of(
-    rule: Rule, dims: Dims, tokens: Mapping[str, Tokens], devices: int
+def result_layouts(
+    rule: StrategyRule, dims: Dims, tokens: Mapping[str, Tokens], devices: int
 ) -> dict[int, tuple[Tokens, ...]]:
     """How a rule wants results to lie, by their index; Unfit if they are not of that form."""
     if rule.outputs is None:
@@ -83,12 +85,12 @@ def outputs_of(
     return found
 
 
-def matrix_of(factors: Mapping[str, Entry], devices: int) -> DeviceMatrix:
+def device_matrix_of(factors: Mapping[str, Entry], devices: int) -> DeviceMatrix:
     """The device matrix of numbers of parts by dim, outermost first; Unfit if ranks do not divide so."""
     return _matrix(factors, devices, "left", "in")
 
 
-def tensor_of(names: Sequence[str], entries: Sequence[Entry], matrix: DeviceMatrix) -> tuple[Tokens, ...]:
+def tensor_splits(names: Sequence[str], entries: Sequence[Entry], matrix: DeviceMatrix) -> tuple[Tokens, ...]:
     """What splits each dim of one tensor: axes as they are written, numbers by the matrix."""
     return tuple(
         _factor(matrix, name) if isinstance(entry, int) else _named(entry, None)
@@ -100,14 +102,15 @@ def _numbered(
     entries: Sequence[Entry],
     names: Sequence[str],
     tokens: Mapping[str, Tokens],
-    rule: Rule,
+    rule: StrategyRule,
     devices: int,
 ) -> tuple[Tokens, ...]:
     """Numbers of a result: the operator's own factors where they say so, else a device matrix of its own."""
     wanted = [_count(entry) for entry in entries]
     follows = [tokens.get(name, ()) for name in names]
     sizes = [
-        math.prod(token.size for token in each if isinstance(token, Digit)) if each else 1 for each in follows
+        math.prod(token.size for token in each if isinstance(token, SubAxis)) if each else 1
+        for each in follows
     ]
     if wanted == sizes:
         return tuple(follows)
@@ -126,7 +129,7 @@ def _split(operands: Operands, dims: Dims) -> dict[str, Entry]:
         _check_rank(entries, names, index, "input", "in")
         for name, entry in zip(names, entries, strict=True):
             if found.setdefault(name, entry) != entry:
-                raise Unfit(
+                raise StrategyMismatch(
                     f"dim '{name}' is {_shown(found[name])} in input {first[name]} and {_shown(entry)} in "
                     f"input {index}",
                     hint=f"inputs are {_listed(dims.inputs)}: what they share is split alike",
@@ -137,7 +140,7 @@ def _split(operands: Operands, dims: Dims) -> dict[str, Entry]:
 
 def _check_count(given: Operands, wanted: Sequence[Sequence[str]], noun: str, key: str) -> None:
     if len(given) != len(wanted):
-        raise Unfit(
+        raise StrategyMismatch(
             f"{len(wanted)} {noun}{'s' * (len(wanted) != 1)}, but {len(given)} given",
             key,
             f"its {noun}s are {_listed(wanted)}",
@@ -146,7 +149,9 @@ def _check_count(given: Operands, wanted: Sequence[Sequence[str]], noun: str, ke
 
 def _check_rank(entries: Sequence[Entry], names: Sequence[str], index: int, noun: str, key: str) -> None:
     if len(entries) != len(names):
-        raise Unfit(f"{noun} {index} has {len(names)} dims {_dims(names)}, but {len(entries)} given", key)
+        raise StrategyMismatch(
+            f"{noun} {index} has {len(names)} dims {_dims(names)}, but {len(entries)} given", key
+        )
 
 
 def _matrix(entries: Mapping[str, Entry], devices: int, side: Side, key: str) -> DeviceMatrix:
@@ -156,7 +161,7 @@ def _matrix(entries: Mapping[str, Entry], devices: int, side: Side, key: str) ->
     if devices % used:
         shown = [str(size) for size in factors.values() if size > 1]
         product = f"{' x '.join(shown)} = " if len(shown) > 1 else ""
-        raise Unfit(
+        raise StrategyMismatch(
             f"{product}{used} parts for the {devices} ranks of a stage: {devices} / {used} = "
             f"{devices / used:g}",
             key,
@@ -181,7 +186,7 @@ def _count(entry: Entry) -> int:
     if isinstance(entry, int):
         return entry
     if entry:
-        raise Unfit(
+        raise StrategyMismatch(
             "axes and numbers are mixed", "out", "write axes of the mesh or numbers of parts, not both"
         )
     return 1

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from simcluster.layout import Digit, Mesh
+from simcluster.layout import Mesh, SubAxis
 from simcluster.model import Graph, Operator
-from simcluster.plan.rules import Roles, Rule, Token, first_rule, stage_devices
-from simcluster.plan.strategies.operand_splits import Unfit, wishes
+from simcluster.plan.rules import AxisRoles, StrategyRule, Token, first_rule, stage_devices
+from simcluster.plan.strategies.operand_splits import StrategyMismatch, split_candidates
 
 VOCABULARY = "vocab"
 _OPERATORS = ("embedding.tokens", "head.logits")
 
 
-def vocabulary_ways(graph: Callable[[], Graph], rules: Sequence[Rule], mesh: Mesh, roles: Roles) -> int:
+def vocabulary_divisor_of(
+    graph: Callable[[], Graph], rules: Sequence[StrategyRule], mesh: Mesh, roles: AxisRoles
+) -> int:
     """The ranks over which embedding and head are split by vocabulary, before padding.
 
     ``graph`` is asked for only where a rule speaks of operands, whose dims only the operator knows.
@@ -33,15 +35,15 @@ def vocabulary_ways(graph: Callable[[], Graph], rules: Sequence[Rule], mesh: Mes
     return ways
 
 
-def _wished(graph: Graph, name: str, rule: Rule, devices: int) -> Sequence[Token]:
+def _wished(graph: Graph, name: str, rule: StrategyRule, devices: int) -> Sequence[Token]:
     for instance, node in graph.nodes():
         if f"{instance.name}.{node.name}" == name and isinstance(node.operator, Operator):
             try:
-                return next(wishes(rule, node.operator.dims(), devices)).dims.get(VOCABULARY, ())
-            except Unfit:
+                return next(split_candidates(rule, node.operator.dims(), devices)).dims.get(VOCABULARY, ())
+            except StrategyMismatch:
                 return ()  # refused, with the reason, where strategies are assigned
     return ()
 
 
-def _size(token: Token, mesh: Mesh, roles: Roles) -> int:
-    return token.size if isinstance(token, Digit) else mesh.product(roles.resolve((token,), mesh))
+def _size(token: Token, mesh: Mesh, roles: AxisRoles) -> int:
+    return token.size if isinstance(token, SubAxis) else mesh.product(roles.resolve((token,), mesh))

@@ -2,30 +2,36 @@
 backward.
 """
 
-from simcluster.plan.subgraphs.backward_subgraphs import enclose
-from simcluster.plan.subgraphs.boundary_constraints import Pin, Pins, digits, dims_of, pins
+from simcluster.plan.subgraphs.backward_subgraphs import assign_backward_to_subgraphs
+from simcluster.plan.subgraphs.boundary_constraints import (
+    BoundaryConstraint,
+    BoundaryConstraints,
+    boundary_dims,
+    boundary_sub_axes,
+    find_boundary_constraints,
+)
 from simcluster.plan.subgraphs.subgraph import (
-    USUAL_GRAPHS,
-    Graphs,
-    Pieces,
-    fits,
-    marked,
-    pieces_told,
-    unlaunchable,
+    USUAL_GRAPH_LAUNCH,
+    BlockSubgraphs,
+    GraphLaunch,
+    assign_subgraphs,
+    describe_subgraphs,
+    matches_operator_or_module,
+    subgraph_refusal,
 )
 
 __all__ = [
-    "USUAL_GRAPHS",
-    "Graphs",
-    "Pieces",
-    "Pin",
-    "Pins",
-    "digits",
-    "dims_of",
-    "enclose",
-    "fits",
-    "marked",
-    "pieces_told",
-    "pins",
-    "unlaunchable",
+    "USUAL_GRAPH_LAUNCH",
+    "BlockSubgraphs",
+    "BoundaryConstraint",
+    "BoundaryConstraints",
+    "GraphLaunch",
+    "assign_backward_to_subgraphs",
+    "assign_subgraphs",
+    "boundary_dims",
+    "boundary_sub_axes",
+    "describe_subgraphs",
+    "find_boundary_constraints",
+    "matches_operator_or_module",
+    "subgraph_refusal",
 ]

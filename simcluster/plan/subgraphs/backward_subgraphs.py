@@ -17,7 +17,7 @@ from simcluster.plan.autodiff import GRADIENT_SUM
 _GRAPHS = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
 
 
-def enclose(graph: Graph) -> Graph:
+def assign_backward_to_subgraphs(graph: Graph) -> Graph:
     """The graph in which every operator of a forward or backward knows its piece."""
     return graph.with_blocks({name: _enclosed(block) for name, block in graph.blocks.items()})
 

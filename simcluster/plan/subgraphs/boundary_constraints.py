@@ -10,27 +10,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.errors import PlanError, Problem, nearest
-from simcluster.layout import Digit, Layout, Mesh, Strategy
+from simcluster.layout import Layout, Mesh, Strategy, SubAxis
 from simcluster.model import Block, Graph, Node, Operator, Phase
-from simcluster.plan.rules import Entry, Operands, Roles, stage_devices
+from simcluster.plan.rules import AxisRoles, Entry, Operands, stage_devices
 from simcluster.plan.strategies import (
     DEFAULT,
     Strategies,
+    StrategyMismatch,
     Tokens,
-    Unfit,
-    impossible,
-    matrix_of,
-    remainder,
-    several,
-    tensor_of,
+    axes_with_several_ranks,
+    device_matrix_of,
+    remainder_problem,
+    split_problem,
+    tensor_splits,
 )
-from simcluster.plan.subgraphs.subgraph import Piece, Pieces, general
+from simcluster.plan.subgraphs.subgraph import BlockSubgraphs, Subgraph, generalised_name
 
 Splits = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class BoundaryConstraint:
     """What propagation may not change of an operator in a piece: splits of dims, and layouts of results.
 
     ``piece`` is that within its block; ``level`` what propagation looks for there; ``source`` names who
@@ -49,7 +49,7 @@ class Pin:
         return bool(self.splits or self.outputs)
 
 
-Pins = Mapping[str, Mapping[str, Pin]]
+BoundaryConstraints = Mapping[str, Mapping[str, BoundaryConstraint]]
 """Block -> operator in a piece -> what is fixed of it. All other operators stay as they are."""
 
 
@@ -71,57 +71,71 @@ class _Tensor:
         found = zip(self.dims, self.entries, strict=True)
         return {dim: entry if isinstance(entry, int) else 1 for dim, entry in found}
 
-    def refused(self, factors: Mapping[str, Entry]) -> Unfit | None:
+    def refused(self, factors: Mapping[str, Entry]) -> StrategyMismatch | None:
         """Why it cannot be what is written, where dims have ``factors`` already."""
         if len(self.entries) != len(self.dims):
             listed = f"{self.name} ({', '.join(self.dims)})"
-            return Unfit(f"{self.noun} {listed} has {len(self.dims)} dims, but {len(self.entries)} given")
+            return StrategyMismatch(
+                f"{self.noun} {listed} has {len(self.dims)} dims, but {len(self.entries)} given"
+            )
         if self.numbers and any(entry for entry in self.entries if isinstance(entry, tuple)):
             reason = f"{self.name}: axes and numbers are mixed"
-            return Unfit(reason, hint="write axes of the mesh or numbers of parts, not both")
+            return StrategyMismatch(reason, hint="write axes of the mesh or numbers of parts, not both")
         for dim, parts in self.numbers.items() if self.noun != "output" else ():
             if factors.get(dim, parts) != parts:
                 reason = f"dim '{dim}' is in {parts} in {self.name}, but in {factors[dim]} before"
-                return Unfit(reason, hint="what the piece has of one dim is split alike; or write axes")
+                return StrategyMismatch(
+                    reason, hint="what the piece has of one dim is split alike; or write axes"
+                )
         return None
 
 
-def digits(graph: Graph, pieces: Pieces, mesh: Mesh, roles: Roles) -> Iterator[tuple[str, str, Digit]]:
+def boundary_sub_axes(
+    graph: Graph, pieces: BlockSubgraphs, mesh: Mesh, roles: AxisRoles
+) -> Iterator[tuple[str, str, SubAxis]]:
     """What numbers of parts at borders split off: where that is, its key path, and the digit."""
     devices = stage_devices(mesh, roles)
     for block in graph.blocks.values():
         for piece in pieces.get(block.name, ()):
             for tensor, tokens in _resolved(_tensors(block, piece), devices):
-                for each in () if isinstance(tokens, Unfit) else (t for found in tokens for t in found):
-                    if isinstance(each, Digit):
+                for each in (
+                    () if isinstance(tokens, StrategyMismatch) else (t for found in tokens for t in found)
+                ):
+                    if isinstance(each, SubAxis):
                         yield f"{piece.shard.source}, {tensor.name}", tensor.path, each
 
 
-def pins(
-    graph: Graph, pieces: Pieces, found: Strategies, mesh: Mesh, roles: Roles, *, pads: bool = False
-) -> Pins:
+def find_boundary_constraints(
+    graph: Graph,
+    pieces: BlockSubgraphs,
+    found: Strategies,
+    mesh: Mesh,
+    roles: AxisRoles,
+    *,
+    pads: bool = False,
+) -> BoundaryConstraints:
     """What is fixed inside of all pieces; every problem at once as PlanError.
 
     Operators that ``found`` configures are never changed; that they contradict a border is a problem. With
     ``pads`` dims need not divide.
     """
     problems: dict[Problem, None] = {}
-    made: dict[str, Mapping[str, Pin]] = {}
+    made: dict[str, Mapping[str, BoundaryConstraint]] = {}
     for instance in graph.instances:
         if instance.block in made:
             continue
         block = graph.block_of(instance)
-        inside: dict[str, Pin] = {}
+        inside: dict[str, BoundaryConstraint] = {}
         made[block.name] = inside
         for piece in pieces.get(block.name, ()):
-            writer = _Border(block, piece, mesh, roles, general(instance.name), pads, problems)
+            writer = _Border(block, piece, mesh, roles, generalised_name(instance.name), pads, problems)
             inside |= writer.pins(found.of(instance.name), found.sources[instance.name])
     if problems:
         raise PlanError(*problems)
     return made
 
 
-def _tensors(block: Block, piece: Piece) -> list[_Tensor]:
+def _tensors(block: Block, piece: Subgraph) -> list[_Tensor]:
     """The tensors of a piece of which something is written; those that it does not have are left out."""
     shard = piece.shard
     plan = dict(shard.parameters)
@@ -133,13 +147,13 @@ def _tensors(block: Block, piece: Piece) -> list[_Tensor]:
     for place, (name, entries) in enumerate(zip(piece.outputs, shard.outputs or (), strict=False)):
         found.append((name, entries, f"out.{place}", "output"))
     return [
-        _Tensor(name, dims_of(block, piece, name), entries, f"{shard.path}.{key}", noun)
+        _Tensor(name, boundary_dims(block, piece, name), entries, f"{shard.path}.{key}", noun)
         for name, entries, key, noun in found
         if entries is not None
     ]
 
 
-def dims_of(block: Block, piece: Piece, value: str) -> tuple[str, ...]:
+def boundary_dims(block: Block, piece: Subgraph, value: str) -> tuple[str, ...]:
     """What the first operator of a piece that has a tensor calls its dims."""
     for node in block.phase(Phase.FORWARD):
         if node.name in piece.nodes:
@@ -152,7 +166,7 @@ def dims_of(block: Block, piece: Piece, value: str) -> tuple[str, ...]:
 
 def _resolved(
     tensors: Sequence[_Tensor], devices: int
-) -> Iterator[tuple[_Tensor, tuple[Tokens, ...] | Unfit]]:
+) -> Iterator[tuple[_Tensor, tuple[Tokens, ...] | StrategyMismatch]]:
     """What splits every dim of the tensors, or why that cannot be.
 
     Numbers of parts are those of one device matrix for the whole piece, its dims in the order in which they
@@ -173,10 +187,12 @@ def _resolved(
         yield tensor, _tokens(tensor, factors if shared else tensor.numbers, devices)
 
 
-def _tokens(tensor: _Tensor, factors: Mapping[str, Entry], devices: int) -> tuple[Tokens, ...] | Unfit:
+def _tokens(
+    tensor: _Tensor, factors: Mapping[str, Entry], devices: int
+) -> tuple[Tokens, ...] | StrategyMismatch:
     try:
-        return tensor_of(tensor.dims, tensor.entries, matrix_of(factors, devices))
-    except Unfit as unfit:
+        return tensor_splits(tensor.dims, tensor.entries, device_matrix_of(factors, devices))
+    except StrategyMismatch as unfit:
         return unfit
 
 
@@ -185,16 +201,18 @@ class _Border:
     """The border of one piece of one block; ``prefix`` is what its instances are called."""
 
     block: Block
-    piece: Piece
+    piece: Subgraph
     mesh: Mesh
-    roles: Roles
+    roles: AxisRoles
     prefix: str
     pads: bool
     problems: dict[Problem, None]
     splits: dict[str, dict[str, tuple[tuple[str, ...], str]]] = field(default_factory=dict)
     outputs: dict[str, dict[int, Layout]] = field(default_factory=dict)
 
-    def pins(self, chosen: Mapping[str, Strategy], sources: Mapping[str, str]) -> dict[str, Pin]:
+    def pins(
+        self, chosen: Mapping[str, Strategy], sources: Mapping[str, str]
+    ) -> dict[str, BoundaryConstraint]:
         """What is fixed of every operator of the piece."""
         shard = self.piece.shard
         self.nodes = [node for node in self.block.phase(Phase.FORWARD) if node.name in self.piece.nodes]
@@ -206,18 +224,18 @@ class _Border:
         if all(counts):
             devices = stage_devices(self.mesh, self.roles)
             for tensor, tokens in _resolved(_tensors(self.block, self.piece), devices):
-                if isinstance(tokens, Unfit):
+                if isinstance(tokens, StrategyMismatch):
                     self._problem(tokens.reason, tensor.path, tokens.hint)
                 else:
                     self._fix(tensor, tokens)
-        free = Pin(self.piece.name, shard.level, shard.source)
-        found: dict[str, Pin] = {}
+        free = BoundaryConstraint(self.piece.name, shard.level, shard.source)
+        found: dict[str, BoundaryConstraint] = {}
         for node in self.nodes:
             fixed = self.splits.get(node.name, {})
             splits = {dim: axes for dim, (axes, _) in fixed.items()}
             outputs = tuple(sorted(self.outputs.get(node.name, {}).items()))
             shapes = [self.block.values[value].type.shape for value in node.inputs + node.outputs]
-            refused = impossible(node, splits, shapes, self.mesh, shard.rule, self.prefix, pads=self.pads)
+            refused = split_problem(node, splits, shapes, self.mesh, shard.rule, self.prefix, pads=self.pads)
             if refused is not None:
                 self.problems[refused] = None
             if sources[node.name] != DEFAULT:
@@ -237,7 +255,9 @@ class _Border:
         """Whether as much is written as the piece has of it."""
         if written is None or len(written) == len(names):
             return True
-        listed = ", ".join(f"{name} ({', '.join(dims_of(self.block, self.piece, name))})" for name in names)
+        listed = ", ".join(
+            f"{name} ({', '.join(boundary_dims(self.block, self.piece, name))})" for name in names
+        )
         self._problem(
             f"{len(names)} {noun}{'s' * (len(names) != 1)}, but {len(written)} given",
             f"{self.piece.shard.path}.{key}",
@@ -253,7 +273,9 @@ class _Border:
             self._problem(f"the mesh has no axis or role '{name}'", tensor.path, nearest(name, known))
         if unknown:
             return
-        split = tuple(several(self.roles.resolve(each, self.mesh), self.mesh) for each in tokens)
+        split = tuple(
+            axes_with_several_ranks(self.roles.resolve(each, self.mesh), self.mesh) for each in tokens
+        )
         if tensor.noun == "output":
             self._hands_on(tensor, split)
             return
@@ -289,7 +311,7 @@ class _Border:
         shape = self.block.values[tensor.name].type.shape
         for name, size, over in zip(tensor.dims, shape, split, strict=True):
             if size % self.mesh.product(over):
-                self._problem(f"{tensor.name}: {remainder(name, size, over, self.mesh)}", tensor.path)
+                self._problem(f"{tensor.name}: {remainder_problem(name, size, over, self.mesh)}", tensor.path)
                 return
         maker = next(node for node in self.nodes if tensor.name in node.outputs)
         self.outputs.setdefault(maker.name, {})[maker.outputs.index(tensor.name)] = Layout(split)

@@ -13,7 +13,7 @@ from simcluster.cluster import Cluster
 from simcluster.document import matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.model import Block, Graph, Instance, Node, Phase
-from simcluster.plan.rules import Shard
+from simcluster.plan.rules import ShardRequest
 from simcluster.plan.spec import FrameworkSpec
 
 EVERYTHING = "*"
@@ -21,14 +21,14 @@ EVERYTHING = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Subgraph:
     """The operators of a block that are one function, what they read and what they make for others.
 
     ``parameters`` are those whose layout ``shard`` says, each with the name under which it does.
     """
 
     name: str
-    shard: Shard
+    shard: ShardRequest
     nodes: tuple[str, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -36,7 +36,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Graphs:
+class GraphLaunch:
     """How graphs run: ``launch`` is host time for one, in multiples of what the host spends on an operator;
     inside, a collective may start ``prefetch`` kernels ahead of its first reader.
     """
@@ -45,14 +45,14 @@ class Graphs:
     prefetch: int = 1
 
 
-USUAL_GRAPHS = Graphs()
+USUAL_GRAPH_LAUNCH = GraphLaunch()
 """A graph is launched like one operator."""
 
-Pieces = Mapping[str, Sequence[Piece]]
+BlockSubgraphs = Mapping[str, Sequence[Subgraph]]
 """Block -> its pieces."""
 
 
-def marked(graph: Graph, shards: Sequence[Shard]) -> tuple[Graph, Pieces]:
+def assign_subgraphs(graph: Graph, shards: Sequence[ShardRequest]) -> tuple[Graph, BlockSubgraphs]:
     """The graph in which operators know their piece, and the pieces of its blocks.
 
     Blocks are specialised by their pieces. PlanError where a pattern fits nothing, where an operator were of
@@ -63,8 +63,8 @@ def marked(graph: Graph, shards: Sequence[Shard]) -> tuple[Graph, Pieces]:
     problems: dict[Problem, None] = {}
     said: set[tuple[int, str]] = set()
     blocks: dict[str, Block] = {}
-    found: dict[str, Sequence[Piece]] = {}
-    variants: dict[tuple[str, tuple[tuple[int, Piece], ...]], str] = {}
+    found: dict[str, Sequence[Subgraph]] = {}
+    variants: dict[tuple[str, tuple[tuple[int, Subgraph], ...]], str] = {}
     instances: list[Instance] = []
     for instance in graph.instances:
         block = graph.block_of(instance)
@@ -84,7 +84,9 @@ def marked(graph: Graph, shards: Sequence[Shard]) -> tuple[Graph, Pieces]:
     return replace(graph, blocks=blocks, instances=tuple(instances)), found
 
 
-def unlaunchable(shards: Sequence[Shard], cluster: Cluster, framework: FrameworkSpec) -> Iterator[Problem]:
+def subgraph_refusal(
+    shards: Sequence[ShardRequest], cluster: Cluster, framework: FrameworkSpec
+) -> Iterator[Problem]:
     """Why pieces cannot be graphs: the cluster has other devices than they ask for, or all is one graph."""
     kinds = sorted({group.host.device.kind for group in cluster.groups})
     for shard in shards:
@@ -103,9 +105,9 @@ def unlaunchable(shards: Sequence[Shard], cluster: Cluster, framework: Framework
             )
 
 
-def pieces_told(graph: Graph, pieces: Pieces) -> Iterator[str]:
+def describe_subgraphs(graph: Graph, pieces: BlockSubgraphs) -> Iterator[str]:
     """What runs as graphs, how many they are, and what crosses their borders."""
-    counts: dict[tuple[Shard, tuple[str, ...], tuple[str, ...]], int] = {}
+    counts: dict[tuple[ShardRequest, tuple[str, ...], tuple[str, ...]], int] = {}
     for instance in graph.instances:
         for piece in pieces.get(instance.block, ()):
             key = piece.shard, piece.inputs, piece.outputs
@@ -123,19 +125,21 @@ _KINDS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
 
 
 def _pieces(
-    instance: Instance, block: Block, shards: Sequence[Shard], problems: dict[Problem, None]
-) -> Iterator[tuple[int, Piece]]:
+    instance: Instance, block: Block, shards: Sequence[ShardRequest], problems: dict[Problem, None]
+) -> Iterator[tuple[int, Subgraph]]:
     """The pieces of an instance, each with the number of its entry."""
     members: dict[int, list[Node]] = {}
     for node in block.phase(Phase.FORWARD):
         full = f"{instance.name}.{node.name}"
-        fitting = [number for number, each in enumerate(shards) if fits(each.match, full)]
+        fitting = [
+            number for number, each in enumerate(shards) if matches_operator_or_module(each.match, full)
+        ]
         for number in fitting[:1]:
             members.setdefault(number, []).append(node)
         for number in fitting[1:]:
             first = shards[fitting[0]].match
             problem = Problem(
-                f"{general(full)} is in the piece '{first}' already", f"{shards[number].path}.piece"
+                f"{generalised_name(full)} is in the piece '{first}' already", f"{shards[number].path}.piece"
             )
             problems[problem] = None
     names: list[str] = []
@@ -147,7 +151,7 @@ def _pieces(
         piece = _piece(instance, block, shards[number], name, stem, nodes)
         if (between := _between(block, nodes)) is not None:
             problem = Problem(
-                f"{general(f'{instance.name}.{between}')} stands between operators of the piece "
+                f"{generalised_name(f'{instance.name}.{between}')} stands between operators of the piece "
                 f"'{piece.shard.match}': it reads what the piece makes, and the piece reads what comes of it",
                 f"{piece.shard.path}.piece",
                 "name that operator too, or make two pieces",
@@ -156,12 +160,12 @@ def _pieces(
         yield number, piece
 
 
-def fits(match: str, full: str) -> bool:
+def matches_operator_or_module(match: str, full: str) -> bool:
     """Whether an operator is what a pattern names, or is in the module that it names."""
     return matches(match, full) or matches(f"{match}.*", full)
 
 
-def general(name: str) -> str:
+def generalised_name(name: str) -> str:
     """``layers.3.mlp.up`` as ``layers.*.mlp.up``."""
     return re.sub(r"\.\d+(?=\.|$)", ".*", name)
 
@@ -177,8 +181,8 @@ def _stem(names: Sequence[str]) -> str:
 
 
 def _piece(
-    instance: Instance, block: Block, shard: Shard, name: str, stem: str, nodes: Sequence[Node]
-) -> Piece:
+    instance: Instance, block: Block, shard: ShardRequest, name: str, stem: str, nodes: Sequence[Node]
+) -> Subgraph:
     """A piece with what crosses its border, in the order in which it is first read or made."""
     inside = {node.name for node in nodes}
     made = {value for node in nodes for value in node.outputs}
@@ -188,7 +192,7 @@ def _piece(
     }
     wanted = {*elsewhere, *block.outputs, block.loss}
     lasting = {*block.parameters, *block.states}
-    return Piece(
+    return Subgraph(
         name,
         shard,
         tuple(node.name for node in nodes),
@@ -221,24 +225,24 @@ def _between(block: Block, nodes: Sequence[Node]) -> str | None:
     return None
 
 
-def _with_pieces(block: Block, name: str, pieces: Sequence[Piece]) -> Block:
+def _with_pieces(block: Block, name: str, pieces: Sequence[Subgraph]) -> Block:
     """The block under a name, its forward operators knowing their pieces."""
     of = {node: piece.name for piece in pieces for node in piece.nodes}
     nodes = tuple(replace(node, piece=of.get(node.name, "")) for node in block.nodes)
     return replace(block, name=name, nodes=nodes)
 
 
-def _idle(graph: Graph, shards: Sequence[Shard], said: set[tuple[int, str]]) -> Iterator[Problem]:
+def _idle(graph: Graph, shards: Sequence[ShardRequest], said: set[tuple[int, str]]) -> Iterator[Problem]:
     """Patterns that fit no operator, and parameters that a piece does not have."""
     names = [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
     modules = {
-        general(".".join(parts[:length]))
+        generalised_name(".".join(parts[:length]))
         for parts in (name.split(".") for name in names)
         for length in range(1, len(parts) + 1)
     }
     for number, shard in enumerate(shards):
         if (number, "") not in said:
-            if not any(fits(shard.match, name) for name in names):
+            if not any(matches_operator_or_module(shard.match, name) for name in names):
                 yield Problem(
                     f"'{shard.match}' matches no operator and no module",
                     f"{shard.path}.piece",
@@ -255,13 +259,13 @@ def _idle(graph: Graph, shards: Sequence[Shard], said: set[tuple[int, str]]) -> 
                 )
 
 
-def _parameters(graph: Graph, shard: Shard) -> list[str]:
+def _parameters(graph: Graph, shard: ShardRequest) -> list[str]:
     """The parameters that the operators of a piece read, by their names in the layer."""
     return sorted(
         {
             value
             for instance, node in graph.nodes()
-            if fits(shard.match, f"{instance.name}.{node.name}")
+            if matches_operator_or_module(shard.match, f"{instance.name}.{node.name}")
             for value in node.inputs
             if value in graph.block_of(instance).parameters
         }

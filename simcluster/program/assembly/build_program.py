@@ -7,13 +7,26 @@ from dataclasses import dataclass, replace
 
 from simcluster.layout import Mesh
 from simcluster.model import Graph, Phase
-from simcluster.plan import FREE, USUAL_GRAPHS, Chain, Conduct, Graphs, Inputs, Timetable
-from simcluster.program.assembly.disk_sums import with_sums
-from simcluster.program.assembly.input_pipeline import Fed, input_buffer, input_codes, with_inputs
-from simcluster.program.assembly.offload_prefetch import with_fetches
-from simcluster.program.assembly.persistent_buffers import placeholders, residents_of
-from simcluster.program.buckets import Travel, with_units
-from simcluster.program.isa import COMPUTE, HOST, Execution, PartProgram, Program, Resident
+from simcluster.plan import (
+    FREE_EXECUTION,
+    USUAL_GRAPH_LAUNCH,
+    ExecutionPolicy,
+    GraphLaunch,
+    InputPipeline,
+    Timetable,
+    VirtualStages,
+)
+from simcluster.program.assembly.disk_sums import add_disk_sums
+from simcluster.program.assembly.input_pipeline import (
+    RankInput,
+    add_input_executions,
+    input_buffer,
+    input_codes,
+)
+from simcluster.program.assembly.offload_prefetch import add_prefetches
+from simcluster.program.assembly.persistent_buffers import gradient_placeholders, persistent_buffers_of
+from simcluster.program.buckets import CommunicationBuckets, add_unit_executions
+from simcluster.program.isa import COMPUTE, HOST, BlockExecution, PersistentBuffer, Program, StageProgram
 from simcluster.program.lowering import (
     BEGIN,
     FETCH,
@@ -24,9 +37,14 @@ from simcluster.program.lowering import (
     UPDATE,
     CodeTable,
     Lowering,
-    in_turn,
+    order_copies,
 )
-from simcluster.program.stages import Acted, Crossings, Part, holders
+from simcluster.program.stages import (
+    BoundaryTensors,
+    ScheduleExpansion,
+    StageContext,
+    shared_parameter_holders,
+)
 
 
 def build(
@@ -35,15 +53,15 @@ def build(
     mesh: Mesh,
     stage_axis: str,
     *,
-    chain: Chain | None = None,
+    chain: VirtualStages | None = None,
     variant_axis: str = "",
     variants: tuple[int, ...] = (0,),
     overlapped: bool,
     prefetch: int,
-    conduct: Conduct = FREE,
+    conduct: ExecutionPolicy = FREE_EXECUTION,
     tf32: bool = False,
-    graphs: Graphs = USUAL_GRAPHS,
-    inputs: Inputs | None = None,
+    graphs: GraphLaunch = USUAL_GRAPH_LAUNCH,
+    inputs: InputPipeline | None = None,
     assigned: tuple[int, ...] = (),
 ) -> Program:
     """The Program of a sharded, optimised, fused graph, with parts for every timetable.
@@ -61,9 +79,9 @@ def build(
         mesh, prefetch, conduct.blocking_layers, tf32, graphs, conduct.releases, conduct.storage, paired
     )
     codes = CodeTable(settings, conduct)
-    crossings = Crossings(graph, chain or Chain.wrapped(len(timetables[0])))
+    crossings = BoundaryTensors(graph, chain or VirtualStages.wrapped(len(timetables[0])))
     parts = tuple(
-        _PartBuilder(Part(graph, crossings, stage, actions, codes), overlapped, inputs).build()
+        _PartBuilder(StageContext(graph, crossings, stage, actions, codes), overlapped, inputs).build()
         for stage, each in enumerate(zip(*timetables, strict=True))
         for actions in each
     )
@@ -73,17 +91,17 @@ def build(
 
 @dataclass(frozen=True)
 class _PartBuilder:
-    part: Part
+    part: StageContext
     overlapped: bool
-    inputs: Inputs | None
+    inputs: InputPipeline | None
 
-    def build(self) -> PartProgram:
+    def build(self) -> StageProgram:
         part, codes = self.part, self.part.codes
         begin = list(part.once(BEGIN, part.instances))
-        tied = holders(part.graph, part.instances)
-        travel = Travel(part, tied)
+        tied = shared_parameter_holders(part.graph, part.instances)
+        travel = CommunicationBuckets(part, tied)
         begin += [run for runs in travel.gathers(Phase.BEGIN).values() for run in runs]
-        acted = Acted(part, self.overlapped, travel.reductions)
+        acted = ScheduleExpansion(part, self.overlapped, travel.reductions)
         executions = [
             *begin,
             *self._gathered(acted.executions()),
@@ -93,7 +111,7 @@ class _PartBuilder:
             ),
         ]
         by_phase = {each.name: part.codes_of(each) for each in part.instances}
-        executions = with_units(
+        executions = add_unit_executions(
             executions,
             by_phase,
             codes.settings.prefetch,
@@ -102,28 +120,30 @@ class _PartBuilder:
             weights=travel.unit_gathers(by_phase),
             tied=tied,
         )
-        executions = with_sums(executions, codes, part.buffer)
+        executions = add_disk_sums(executions, codes, part.buffer)
         fetches = {name: mine[FETCH] for name, mine in by_phase.items() if FETCH in mine}
-        executions = with_fetches(executions, codes.codes, fetches)
-        executions = in_turn(executions, codes.codes)
-        residents = list(residents_of(part.graph, part.instances, codes.settings.mesh, part.buffer))
+        executions = add_prefetches(executions, codes.codes, fetches)
+        executions = order_copies(executions, codes.codes)
+        residents = list(persistent_buffers_of(part.graph, part.instances, codes.settings.mesh, part.buffer))
         residents += travel.buffers(residents)
-        residents += placeholders(part.graph, part.instances, codes.settings)
+        residents += gradient_placeholders(part.graph, part.instances, codes.settings)
         if self.inputs is not None:
             executions = self._fed(self.inputs, executions, residents)
         slices = {each.name: (each.home, each.slice) for each in part.instances if part.num_slices > 1}
-        return PartProgram(tuple(executions), tuple(residents), part.names, slices)
+        return StageProgram(tuple(executions), tuple(residents), part.names, slices)
 
-    def _fed(self, inputs: Inputs, executions: list[Execution], residents: list[Resident]) -> list[Execution]:
+    def _fed(
+        self, inputs: InputPipeline, executions: list[BlockExecution], residents: list[PersistentBuffer]
+    ) -> list[BlockExecution]:
         """The executions with those of the input pipeline, if anything of the part reads inputs."""
-        fed = Fed.of([self.part.codes.codes[each.code] for each in executions])
+        fed = RankInput.of([self.part.codes.codes[each.code] for each in executions])
         if fed.num_bytes:
             numbers = [self.part.codes.add(each) for each in input_codes(inputs, fed)]
-            executions = with_inputs(executions, self.part.codes.codes, inputs.prefetch, numbers)
+            executions = add_input_executions(executions, self.part.codes.codes, inputs.prefetch, numbers)
             residents.append(input_buffer(fed))
         return executions
 
-    def _updated(self, executions: Iterator[Execution]) -> Iterator[Execution]:
+    def _updated(self, executions: Iterator[BlockExecution]) -> Iterator[BlockExecution]:
         """What follows the backward; the first that works on a host waits for its last kernel if told so."""
         waits = self.part.codes.conduct.late_updates
         for each in executions:
@@ -131,13 +151,13 @@ class _PartBuilder:
                 each, waits = replace(each, behind=(COMPUTE,)), False
             yield each
 
-    def _late(self, reductions: Sequence[tuple[str, Execution]]) -> Iterator[Execution]:
+    def _late(self, reductions: Sequence[tuple[str, BlockExecution]]) -> Iterator[BlockExecution]:
         """Reductions that wait for the last kernel of the backward pass."""
         if self.part.codes.conduct.late:
             for _, run in reductions:
                 yield replace(run, behind=(COMPUTE,))
 
-    def _gathered(self, scheduled: Iterator[Execution]) -> Iterator[Execution]:
+    def _gathered(self, scheduled: Iterator[BlockExecution]) -> Iterator[BlockExecution]:
         """The scheduled executions; the first of the kernels waits for the weights if gathers are exposed."""
         streams = self.part.codes.step_streams(BEGIN) if self.part.codes.conduct.exposed_gather else ()
         for execution in scheduled:

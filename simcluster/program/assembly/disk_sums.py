@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from simcluster.cluster import Way
-from simcluster.program.isa import Code, Execution
+from simcluster.cluster import HostPath
+from simcluster.program.isa import BlockExecution, InstructionBlock
 from simcluster.program.lowering import SCATTER, CodeTable
 
 
-def with_sums(
-    executions: Sequence[Execution], codes: CodeTable, buffer: Callable[[str, str], str]
-) -> list[Execution]:
+def add_disk_sums(
+    executions: Sequence[BlockExecution], codes: CodeTable, buffer: Callable[[str, str], str]
+) -> list[BlockExecution]:
     """The executions of a part, those that add to sums on disks behind the kernels that make the terms.
 
     Those that put the first term there read no sum: that would be the one of the step before. ``buffer`` is
@@ -27,7 +27,7 @@ def with_sums(
         return list(executions)
     begun: set[str] = set()
     shorter: dict[tuple[int, frozenset[int]], int] = {}
-    made: list[Execution] = []
+    made: list[BlockExecution] = []
     maker = 0
     for place, each in enumerate(executions):
         code = codes.codes[each.code]
@@ -48,16 +48,16 @@ def with_sums(
     return made
 
 
-def _read_back(code: Code) -> list[tuple[int, str]]:
+def _read_back(code: InstructionBlock) -> list[tuple[int, str]]:
     """The instructions that read a sum from a disk to add to it, each with the sum."""
     return [
         (index, code.slots[each.reads[0]].name)
         for index, each in enumerate(code.instructions)
-        if each.operation == Way.FROM_DISKS and each.adds
+        if each.operation == HostPath.FROM_DISKS and each.adds
     ]
 
 
-def _without(code: Code, left_out: frozenset[int]) -> Code:
+def _without(code: InstructionBlock, left_out: frozenset[int]) -> InstructionBlock:
     """The code without some instructions."""
     kept = [index for index in range(len(code.instructions)) if index not in left_out]
     place = {index: number for number, index in enumerate(kept)}

@@ -13,10 +13,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simcluster.cluster import Way
-from simcluster.model import Place
-from simcluster.plan import Inputs
-from simcluster.program.isa import COMPUTE, INPUT, Action, Category, Code, Execution, Instruction, Resident
+from simcluster.cluster import HostPath
+from simcluster.model import MemoryPlace
+from simcluster.plan import InputPipeline
+from simcluster.program.isa import (
+    COMPUTE,
+    INPUT,
+    BlockExecution,
+    Category,
+    Instruction,
+    InstructionBlock,
+    InstructionKind,
+    PersistentBuffer,
+)
 from simcluster.program.lowering import FORWARD
 
 READ, DECODE, TO_DEVICE = f"{INPUT} (read)", f"{INPUT} (decode)", f"{INPUT} (copy)"
@@ -24,24 +33,24 @@ READ, DECODE, TO_DEVICE = f"{INPUT} (read)", f"{INPUT} (decode)", f"{INPUT} (cop
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
+class RankInput:
     """What a rank needs of each micro-batch: bytes on the device, and samples, parts of them counted so."""
 
     num_bytes: int
     samples: float
 
     @classmethod
-    def of(cls, codes: Sequence[Code]) -> Fed:
+    def of(cls, codes: Sequence[InstructionBlock]) -> RankInput:
         """What the feeds of some codes need; what only the host reads is counted as samples alone."""
         feeds = {(slot.name, slot.part): slot for code in codes for slot in code.slots if slot.feed}
         parts = [
             slot.whole.shape[0] * slot.type.num_elements / slot.whole.num_elements for slot in feeds.values()
         ]
-        brought = [slot.type.num_bytes for slot in feeds.values() if slot.place is Place.DEVICE]
+        brought = [slot.type.num_bytes for slot in feeds.values() if slot.place is MemoryPlace.DEVICE]
         return cls(sum(brought), max(parts, default=0.0))
 
 
-def input_codes(inputs: Inputs, fed: Fed) -> list[Code]:
+def input_codes(inputs: InputPipeline, fed: RankInput) -> list[InstructionBlock]:
     """What brings a micro-batch to a device, in order: reading and decoding it, if that takes anything, and
     the copy over PCIe.
     """
@@ -51,26 +60,31 @@ def input_codes(inputs: Inputs, fed: Fed) -> list[Code]:
         found.append(_copy("read", READ, inputs.way, size))
     if inputs.decode:
         work = round(inputs.decode * 1e9 * fed.samples)
-        found.append(replace(_copy("decode", DECODE, Way.DECODE, work), at_most=inputs.decoding))
-    found.append(_copy("copy", TO_DEVICE, Way.TO_DEVICE, fed.num_bytes))
-    return [Code(f"input.{each.name}", INPUT, (each,), ()) for each in found]
+        found.append(replace(_copy("decode", DECODE, HostPath.DECODE, work), at_most=inputs.decoding))
+    found.append(_copy("copy", TO_DEVICE, HostPath.TO_DEVICE, fed.num_bytes))
+    return [InstructionBlock(f"input.{each.name}", INPUT, (each,), ()) for each in found]
 
 
-def _copy(name: str, stream: str, way: Way, size: int) -> Instruction:
-    why = f"micro-batches come over {way}" if way is not Way.DECODE else "samples are decoded on the host"
+def _copy(name: str, stream: str, way: HostPath, size: int) -> Instruction:
+    why = (
+        f"micro-batches come over {way}" if way is not HostPath.DECODE else "samples are decoded on the host"
+    )
     return Instruction(
-        name, Action.COPY, stream, (), operation=str(way), group=(str(way),), num_bytes=size, why=why
+        name, InstructionKind.COPY, stream, (), operation=str(way), group=(str(way),), num_bytes=size, why=why
     )
 
 
-def input_buffer(fed: Fed) -> Resident:
+def input_buffer(fed: RankInput) -> PersistentBuffer:
     """What the next micro-batch lies in on the device."""
-    return Resident.room("input buffer", Category.ACTIVATIONS, fed.num_bytes)
+    return PersistentBuffer.room("input buffer", Category.ACTIVATIONS, fed.num_bytes)
 
 
-def with_inputs(
-    executions: Sequence[Execution], codes: Sequence[Code], prefetch: int, numbers: Sequence[int]
-) -> list[Execution]:
+def add_input_executions(
+    executions: Sequence[BlockExecution],
+    codes: Sequence[InstructionBlock],
+    prefetch: int,
+    numbers: Sequence[int],
+) -> list[BlockExecution]:
     """The executions of a part with those of its input pipeline; ``numbers`` are those of its codes."""
     return _Fed(executions, codes, prefetch, numbers[::-1]).run()
 
@@ -83,12 +97,12 @@ class _Fed:
     host keeps, and the one behind that is read: in a step every stage does as much as in any other.
     """
 
-    executions: Sequence[Execution]
-    codes: Sequence[Code]
+    executions: Sequence[BlockExecution]
+    codes: Sequence[InstructionBlock]
     prefetch: int
     stages: Sequence[int]
 
-    def run(self) -> list[Execution]:
+    def run(self) -> list[BlockExecution]:
         readers = list(self._readers())
         self.first = [places[0] for places in readers]
         self.kernels = [
@@ -101,7 +115,7 @@ class _Fed:
         self.place: list[int] = (np.arange(len(shift)) + np.cumsum(shift)).tolist()
         awaited = {place: turn for turn, places in enumerate(readers) for place in places}
         turns = {place: turn for turn, place in enumerate(self.first)}
-        made: list[Execution] = []
+        made: list[BlockExecution] = []
         for place, execution in enumerate(self.executions):
             if place in turns:
                 made += self._ahead(turns[place])
@@ -120,7 +134,7 @@ class _Fed:
                 turns.setdefault(execution.micro_batch, []).append(place)
         yield from turns.values()
 
-    def _ahead(self, turn: int) -> Iterator[Execution]:
+    def _ahead(self, turn: int) -> Iterator[BlockExecution]:
         """What happens when the micro-batch of a turn is about to be worked on."""
         for stage, code in enumerate(self.stages):
             due = turn + self._distance(stage)
@@ -128,7 +142,7 @@ class _Fed:
             if stage + 1 < len(self.stages):
                 after.append(self._done(stage + 1, due))
             batch = self.executions[self.first[due % len(self.first)]].micro_batch
-            yield Execution(code, "input", batch, INPUT, after=tuple(after))
+            yield BlockExecution(code, "input", batch, INPUT, after=tuple(after))
 
     def _distance(self, stage: int) -> int:
         """How many micro-batches a stage is ahead of the kernels."""

@@ -12,16 +12,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from simcluster.model import Place, Relocation
-from simcluster.program.isa import Code, Execution
+from simcluster.model import MemoryPlace, Relocation
+from simcluster.program.isa import BlockExecution, InstructionBlock
 from simcluster.program.lowering import BACKWARD, FORWARD, WEIGHTS
 
 _COMPUTED = (FORWARD, BACKWARD, WEIGHTS)
 
 
-def with_fetches(
-    executions: Sequence[Execution], codes: Sequence[Code], fetches: Mapping[str, int]
-) -> list[Execution]:
+def add_prefetches(
+    executions: Sequence[BlockExecution], codes: Sequence[InstructionBlock], fetches: Mapping[str, int]
+) -> list[BlockExecution]:
     """The executions of a part with those that bring back what blocks keep elsewhere.
 
     ``fetches`` are the codes that do so, by instance.
@@ -29,7 +29,7 @@ def with_fetches(
     if not fetches:
         return list(executions)
     ahead = {name: _ahead(codes[code]) for name, code in fetches.items()}
-    before: defaultdict[int, list[Execution]] = defaultdict(list)
+    before: defaultdict[int, list[BlockExecution]] = defaultdict(list)
     waits: dict[int, int] = {}
     turns: list[int] = []
     forward: dict[tuple[str, int], int] = {}
@@ -50,7 +50,7 @@ def with_fetches(
             begun.add(key)
             at = max(number - depth, forward[key] + 1)
             after = ((turns[at - 1], 0),) if at else ()
-            fetch = Execution(
+            fetch = BlockExecution(
                 fetches[each.instance], each.instance, each.micro_batch, each.action, after=after
             )
             before[turns[at]].append(fetch)
@@ -58,10 +58,10 @@ def with_fetches(
 
 
 def _inserted(
-    executions: Sequence[Execution],
-    before: Mapping[int, Sequence[Execution]],
+    executions: Sequence[BlockExecution],
+    before: Mapping[int, Sequence[BlockExecution]],
     waits: Mapping[int, int],
-) -> list[Execution]:
+) -> list[BlockExecution]:
     """The executions with others before some of them; ``waits`` are further ones they follow, by place."""
     place: list[int] = []
     shift = 0
@@ -69,26 +69,26 @@ def _inserted(
         shift += len(before.get(index, ()))
         place.append(index + shift)
 
-    def moved(each: Execution, *more: tuple[int, int]) -> Execution:
+    def moved(each: BlockExecution, *more: tuple[int, int]) -> BlockExecution:
         return replace(each, after=tuple((place[other], ago) for other, ago in (*each.after, *more)))
 
-    made: list[Execution] = []
+    made: list[BlockExecution] = []
     for index, each in enumerate(executions):
         made += [moved(fetch) for fetch in before.get(index, ())]
         made.append(moved(each, (waits[index], 0)) if index in waits else moved(each))
     return made
 
 
-def _ahead(code: Code) -> int:
+def _ahead(code: InstructionBlock) -> int:
     """How many executions ahead a fetch wants to be."""
     operators = (call.operator for each in code.instructions for call in each.calls)
     return max(each.ahead for each in operators if isinstance(each, Relocation))
 
 
-def _leaves(code: Code) -> bool:
+def _leaves(code: InstructionBlock) -> bool:
     """Whether something of a code leaves the device."""
     return any(
-        isinstance(call.operator, Relocation) and call.operator.source is Place.DEVICE
+        isinstance(call.operator, Relocation) and call.operator.source is MemoryPlace.DEVICE
         for each in code.instructions
         for call in each.calls
     )

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 from simcluster.layout import Dims, Mesh
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
-from simcluster.program.isa import Category, Resident
-from simcluster.program.lowering import RESIDENT, Lowering, local_type
+from simcluster.program.isa import Category, PersistentBuffer
+from simcluster.program.lowering import PERSISTENT, Lowering, local_type
 
 
-def residents_of(
+def persistent_buffers_of(
     graph: Graph, instances: Sequence[Instance], mesh: Mesh, buffer: Callable[[str, str], str]
-) -> Iterator[Resident]:
+) -> Iterator[PersistentBuffer]:
     """The buffers of some instances that outlive the step, each once; ``buffer`` gives a value's name.
 
     Views of others take no memory but hold values.
     """
-    found: dict[str, Resident] = {}
+    found: dict[str, PersistentBuffer] = {}
     lasting: dict[str, list[tuple[str, Value, int]]] = {}
     for instance in instances:
         if instance.block not in lasting:
@@ -29,19 +29,21 @@ def residents_of(
                 continue
             source = value if kind.role is Role.PARAMETER else kind.copy_of
             origin = graph.canonical(f"{instance.home}.{source}") if source else ""
-            category = RESIDENT.get(kind.role, Category.PARAMETERS)
-            found[name] = Resident(name, category, size, kind.type, kind.layout, origin, kind.place)
+            category = PERSISTENT.get(kind.role, Category.PARAMETERS)
+            found[name] = PersistentBuffer(name, category, size, kind.type, kind.layout, origin, kind.place)
     yield from found.values()
 
 
 def _lasting(block: Block, mesh: Mesh) -> Iterator[tuple[str, Value, int]]:
     """The values of a block that outlive the step, with the bytes that a rank holds of each."""
     for name, kind in block.values.items():
-        if kind.role in RESIDENT or kind.copy_of:
+        if kind.role in PERSISTENT or kind.copy_of:
             yield name, kind, 0 if kind.role is Role.VIEW else local_type(kind, mesh).num_bytes
 
 
-def placeholders(graph: Graph, instances: Sequence[Instance], settings: Lowering) -> Iterator[Resident]:
+def gradient_placeholders(
+    graph: Graph, instances: Sequence[Instance], settings: Lowering
+) -> Iterator[PersistentBuffer]:
     """What weight gradients of layers leave behind where the profile says so: one tensor for every shape.
 
     The weights of one operator are one; of a stack of matrices (experts) a single one.
@@ -56,7 +58,7 @@ def placeholders(graph: Graph, instances: Sequence[Instance], settings: Lowering
                 shapes = tuple(kind.shape for kind in weights)
                 found.setdefault(shapes, sum(kind.num_bytes for kind in weights))
     if found:
-        yield Resident.room("gradient placeholders", Category.TEMPORARY, sum(found.values()))
+        yield PersistentBuffer.room("gradient placeholders", Category.TEMPORARY, sum(found.values()))
 
 
 def _matrices(block: Block, node: Node, dims: Dims, mesh: Mesh) -> Iterator[TensorType]:

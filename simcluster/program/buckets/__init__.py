@@ -2,9 +2,15 @@
 is due, tied parameters.
 """
 
-from simcluster.program.buckets.communication_buckets import Travel
-from simcluster.program.buckets.fsdp_buckets import Part, unit_parts
-from simcluster.program.buckets.fsdp_executions import with_units
+from simcluster.program.buckets.communication_buckets import CommunicationBuckets
+from simcluster.program.buckets.fsdp_buckets import BucketMember, unit_bucket_members
+from simcluster.program.buckets.fsdp_executions import add_unit_executions
 from simcluster.program.buckets.tied_gradients import crossing_ties
 
-__all__ = ["Part", "Travel", "crossing_ties", "unit_parts", "with_units"]
+__all__ = [
+    "BucketMember",
+    "CommunicationBuckets",
+    "add_unit_executions",
+    "crossing_ties",
+    "unit_bucket_members",
+]

@@ -9,24 +9,24 @@ from functools import cached_property
 from simcluster.layout import Mesh
 from simcluster.model import Phase, Role
 from simcluster.program.buckets.fsdp_buckets import unit_buckets
-from simcluster.program.buckets.fsdp_executions import Codes, Gathers, Scatters, each_alone
-from simcluster.program.buckets.gradient_buckets import Bucket, buckets
-from simcluster.program.buckets.reduction_triggers import Due
+from simcluster.program.buckets.fsdp_executions import Codes, Gathers, Scatters, gather_units_separately
+from simcluster.program.buckets.gradient_buckets import GradientBucket, fill_gradient_buckets
+from simcluster.program.buckets.reduction_triggers import ReductionTrigger
 from simcluster.program.buckets.tied_gradients import crossing_ties
-from simcluster.program.isa import Category, Execution, Resident
-from simcluster.program.lowering import BEGIN, GATHER, REDUCE, reduction
-from simcluster.program.stages import ONCE, Part
+from simcluster.program.isa import BlockExecution, Category, PersistentBuffer
+from simcluster.program.lowering import BEGIN, GATHER, REDUCE, reduction_nodes
+from simcluster.program.stages import ONCE, StageContext
 
 
 @dataclass(frozen=True)
-class Travel:
+class CommunicationBuckets:
     """The buckets of a part; ``tied`` names for instances with a copy of a tied parameter its holder."""
 
-    part: Part
+    part: StageContext
     tied: Mapping[str, str]
 
     @cached_property
-    def reductions(self) -> list[tuple[str, Execution]]:
+    def reductions(self) -> list[tuple[str, BlockExecution]]:
         """(instance whose backward must be over, execution) of every reduction, in order.
 
         What several stages reduce together comes last, in the order of the ties.
@@ -34,20 +34,22 @@ class Travel:
         by_layer = self.part.codes.conduct.by_layer
         return list(self._by_layer() if by_layer else self._in_buckets())
 
-    def _in_buckets(self) -> Iterator[tuple[str, Execution]]:
+    def _in_buckets(self) -> Iterator[tuple[str, BlockExecution]]:
         part, conduct = self.part, self.part.codes.conduct
         ties = crossing_ties(part.graph)
-        for bucket in buckets(part.graph, part.backward, conduct, self._mesh, part.buffer, ties):
+        for bucket in fill_gradient_buckets(
+            part.graph, part.backward, conduct, self._mesh, part.buffer, ties
+        ):
             yield self._due.behind(bucket.at, bucket.block.values), self._bucket(bucket, "end")
 
-    def _by_layer(self) -> Iterator[tuple[str, Execution]]:
+    def _by_layer(self) -> Iterator[tuple[str, BlockExecution]]:
         part, ties = self.part, crossing_ties(self.part.graph)
-        together: list[tuple[int, str, Execution]] = []
+        together: list[tuple[int, str, BlockExecution]] = []
         for instance in part.backward:
             code = part.codes_of(instance).get(REDUCE)
             if code is not None:
-                run = Execution(code, instance.name, ONCE, "end")
-                nodes = reduction(part.graph.block_of(instance))
+                run = BlockExecution(code, instance.name, ONCE, "end")
+                nodes = reduction_nodes(part.graph.block_of(instance))
                 values = [part.buffer(instance.name, value) for node in nodes for value in node.inputs]
                 due = self._due.behind(instance.name, values)
                 places = [place for (name, _), place in ties.items() if name == instance.name]
@@ -59,9 +61,9 @@ class Travel:
         for _, _, run in sorted(together, key=lambda each: each[0]):
             yield last, run
 
-    def gathers(self, phase: Phase) -> dict[str, list[Execution]]:
+    def gathers(self, phase: Phase) -> dict[str, list[BlockExecution]]:
         """Instance -> the executions that gather those buckets of weights that it is the first to need."""
-        found: dict[str, list[Execution]] = {}
+        found: dict[str, list[BlockExecution]] = {}
         if self.part.codes.conduct.gathers_together:
             for each in self._moved(phase):
                 run = self._bucket(each, BEGIN if phase is Phase.BEGIN else str(phase))
@@ -74,9 +76,9 @@ class Travel:
         Nothing does so for an instance of which the only weights are copies of those of another one.
         """
         if not self.part.codes.conduct.gathers_together:
-            alone = each_alone(codes)
+            alone = gather_units_separately(codes)
             return {**alone, GATHER: dict.fromkeys(self._users(Phase.GATHER), ()) | dict(alone[GATHER])}
-        found: dict[str, dict[str, Sequence[Execution]]] = {}
+        found: dict[str, dict[str, Sequence[BlockExecution]]] = {}
         for phase in (Phase.GATHER, Phase.REGATHER):
             led = self.gathers(phase)
             found[str(phase)] = {name: led.get(name, ()) for name in self._users(phase)}
@@ -90,7 +92,7 @@ class Travel:
         completed = {each.at: self._bucket(each, str(Phase.SCATTER)) for each in self._scattered}
         return {name: completed.get(name) for name in self._users(Phase.SCATTER)}
 
-    def buffers(self, residents: Sequence[Resident]) -> Iterator[Resident]:
+    def buffers(self, residents: Sequence[PersistentBuffer]) -> Iterator[PersistentBuffer]:
         """What is held for buckets under way, where gradients travel at all."""
         conduct = self.part.codes.conduct
         policy, count = conduct.buckets, conduct.buffers
@@ -105,29 +107,29 @@ class Travel:
             runs += [run for run in (self.scatters or {}).values() if run is not None]
             codes = self.part.codes.codes
             full = max(each.num_bytes for run in runs for each in codes[run.code].instructions)
-        yield Resident.room("reduction buffers", Category.COMMUNICATION, round(count * full))
+        yield PersistentBuffer.room("reduction buffers", Category.COMMUNICATION, round(count * full))
 
     @property
     def _mesh(self) -> Mesh:
         return self.part.codes.settings.mesh
 
     @cached_property
-    def _due(self) -> Due:
-        return Due.of(self.part.backward, self.tied, self._scattered)
+    def _due(self) -> ReductionTrigger:
+        return ReductionTrigger.of(self.part.backward, self.tied, self._scattered)
 
     @cached_property
-    def _scattered(self) -> list[Bucket]:
+    def _scattered(self) -> list[GradientBucket]:
         """The buckets of sharded gradients, if these travel together."""
         return list(self._moved(Phase.SCATTER)) if self.part.codes.conduct.scatters_together else []
 
-    def _bucket(self, bucket: Bucket, action: str) -> Execution:
+    def _bucket(self, bucket: GradientBucket, action: str) -> BlockExecution:
         """The execution of a bucket, which calls its values as their buffers are called."""
         name = bucket.block.name
         self.part.names.update({(name, value): value for value in bucket.block.values})
         # Buckets of equal tensors are equal only up to names: every stage has its own.
         unique = replace(bucket.block, name=f"stage{self.part.stage}.{name}")
         (code,) = self.part.codes.of(unique, bucket.scopes).values()
-        return Execution(code, name, ONCE, action)
+        return BlockExecution(code, name, ONCE, action)
 
     def _users(self, phase: Phase) -> list[str]:
         """The instances with something to do in a phase, or with weights that others gather in it."""
@@ -139,7 +141,7 @@ class Travel:
             or (phase is Phase.GATHER and any(kind.role is Role.GATHERED for kind in block.values.values()))
         ]
 
-    def _moved(self, phase: Phase) -> Iterator[Bucket]:
+    def _moved(self, phase: Phase) -> Iterator[GradientBucket]:
         """Every bucket of weights or of sharded gradients.
 
         What is used by different chunks is so at different times: these have buckets of their own.

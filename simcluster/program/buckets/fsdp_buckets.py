@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Mesh, Movement
-from simcluster.model import Block, Cast, Graph, Instance, Node, Phase, Place, Relocation, Value
-from simcluster.plan import ALONE, SINGLE, Buckets, Fusion, collective_bytes
-from simcluster.program.buckets.gradient_buckets import Bucket, Naming, readiness, step_by_step
+from simcluster.model import Block, Cast, Graph, Instance, MemoryPlace, Node, Phase, Relocation, Value
+from simcluster.plan import ALONE, SINGLE_BUCKET, Buckets, Fusion, collective_bytes
+from simcluster.program.buckets.gradient_buckets import GradientBucket, Naming, bucket_steps, value_order
 from simcluster.program.isa import Scope
-from simcluster.program.lowering import gathered_once, local_type, scopes
+from simcluster.program.lowering import buffer_scopes, local_type, nodes_gathered_once
 
 CASTS = "casts"
 """The kernel that casts the shards of a bucket before they travel."""
@@ -31,7 +31,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BucketMember:
     """The steps in which one weight or gradient travels; ``key`` is equal for those that may go together.
 
     ``buffer`` is that of the whole weight or gradient, which closes a bucket if a search says so, and
@@ -49,7 +49,7 @@ class Part:
 
 def unit_buckets(
     graph: Graph, instances: Sequence[Instance], phase: Phase, fusion: Fusion, mesh: Mesh, naming: Naming
-) -> list[Bucket]:
+) -> list[GradientBucket]:
     """The buckets of a stage in the order in which they are needed, or full; ``instances`` in the order in
     which they use weights, or make gradients.
 
@@ -65,7 +65,7 @@ def unit_buckets(
     found: list[list[int]] = []
     for positions in sorted_by.values():
         mine = [parts[position] for position in positions]
-        rule = SINGLE if mine[0].alone else maker.rule
+        rule = SINGLE_BUCKET if mine[0].alone else maker.rule
         filled = rule.fill(
             [part.num_bytes for part in mine],
             [part.buffer for part in mine],
@@ -75,15 +75,15 @@ def unit_buckets(
     if phase is not Phase.SCATTER:
         groups = [[[parts[position] for position in group]] for group in sorted(found)]
         return [maker.bucket(number, group, group[0][0].instance) for number, group in enumerate(groups)]
-    full: dict[str, list[list[Part]]] = {}
+    full: dict[str, list[list[BucketMember]]] = {}
     for group in sorted(found, key=lambda positions: positions[-1]):
         full.setdefault(parts[group[-1]].instance, []).append([parts[position] for position in group])
     return [maker.bucket(number, *each) for number, each in enumerate((v, k) for k, v in full.items())]
 
 
-def unit_parts(
+def unit_bucket_members(
     graph: Graph, instances: Sequence[Instance], phase: Phase, fusion: Fusion, mesh: Mesh, naming: Naming
-) -> list[Part]:
+) -> list[BucketMember]:
     """What travels in a phase, in its order; arguments as those of ``unit_buckets``."""
     return _Maker(graph, phase, fusion, mesh, naming).of_all(instances)
 
@@ -106,17 +106,17 @@ class _Maker:
         assert given is not None
         return given
 
-    def of_all(self, instances: Sequence[Instance]) -> list[Part]:
+    def of_all(self, instances: Sequence[Instance]) -> list[BucketMember]:
         """What travels of instances."""
         return [part for instance in instances for part in self.parts(instance)]
 
-    def parts(self, instance: Instance) -> Iterator[Part]:
+    def parts(self, instance: Instance) -> Iterator[BucketMember]:
         """What travels of an instance: weights in the order of its block, those that the backward uses from
         the last on; gradients in the order in which they are ready.
         """
         block = self.graph.block_of(instance)
         if block.name not in self.known:
-            self.known[block.name] = scopes(block), self._chains(block)
+            self.known[block.name] = buffer_scopes(block), self._chains(block)
         own, chains = self.known[block.name]
         owners = {block.gradients[name]: name for name in block.parameters if name in block.gradients}
         for chain in chains:
@@ -128,7 +128,7 @@ class _Maker:
             number = self.fusion.id_of(self.graph.canonical(f"{instance.name}.{parameter}"))
             steps = tuple(self._steps(block, chain))
             whole = chain[0].inputs[0] if self.phase is Phase.SCATTER else chain[-1].outputs[0]
-            yield Part(
+            yield BucketMember(
                 instance.name,
                 tuple(_renamed(node, instance.name, names) for node in chain),
                 (tuple(movement for movement, _ in steps), block.values[whole].type.dtype, number),
@@ -148,7 +148,7 @@ class _Maker:
 
     def _chains(self, block: Block) -> list[list[Node]]:
         """What is done one after another to move each weight or gradient, in the order of ``parts``."""
-        nodes = gathered_once(block) if self.phase is Phase.BEGIN else block.phase(self.phase)
+        nodes = nodes_gathered_once(block) if self.phase is Phase.BEGIN else block.phase(self.phase)
         chains: list[list[Node]] = []
         by_end: dict[str, list[Node]] = {}
         for node in nodes:
@@ -160,21 +160,21 @@ class _Maker:
             chain.append(node)
             by_end[node.outputs[0]] = chain
         if self.phase is Phase.SCATTER:
-            ready = readiness(block)
+            ready = value_order(block)
             # What the backward makes stands anywhere in a chain: first, or behind a sum that is brought.
             return sorted(chains, key=lambda chain: max(ready.get(value, -1) for value in _held(chain)))
         return chains[:: -1 if self.phase is Phase.REGATHER else 1]
 
-    def bucket(self, number: int, groups: Sequence[Sequence[Part]], at: str) -> Bucket:
+    def bucket(self, number: int, groups: Sequence[Sequence[BucketMember]], at: str) -> GradientBucket:
         """The block that moves some groups, those of each together."""
         nodes = _in_turn(
             node
             for place, group in enumerate(groups)
-            for node in step_by_step([part.nodes for part in group], f"{place}." if place else "")
+            for node in bucket_steps([part.nodes for part in group], f"{place}." if place else "")
         )
         held = {value: self.values[value] for node in nodes for value in node.inputs + node.outputs}
         block = Block(f"{_NAMES[self.phase]}.{number}", (), (), (), (), held, nodes)
-        return Bucket(block, at, {value: self.lives[value] for value in held})
+        return GradientBucket(block, at, {value: self.lives[value] for value in held})
 
 
 def _in_turn(nodes: Iterable[Node]) -> tuple[Node, ...]:
@@ -189,7 +189,7 @@ def _in_turn(nodes: Iterable[Node]) -> tuple[Node, ...]:
         source, target = node.inputs[0], node.outputs[0]
         if node.phase is Phase.SCATTER and isinstance(node.operator, Relocation):
             ends = {node.operator.source: source, node.operator.target: target}
-            total, held = ends.get(Place.DISK), ends[Place.HOST]
+            total, held = ends.get(MemoryPlace.DISK), ends[MemoryPlace.HOST]
             if total and turns.setdefault(total, held) != held:
                 later.setdefault(held, []).append(node)
                 continue

@@ -13,23 +13,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from simcluster.program.isa import Execution
+from simcluster.program.isa import BlockExecution
 from simcluster.program.lowering import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS, phase_of
 
 Codes = Mapping[str, Mapping[str, int]]
 """Instance -> phase -> code."""
 
-Gathers = Mapping[str, Mapping[str, Sequence[Execution]]]
+Gathers = Mapping[str, Mapping[str, Sequence[BlockExecution]]]
 """Phase -> instance -> the executions that gather its weights; none where an earlier instance's gather them,
 absent where nothing is gathered for it."""
 
-Scatters = Mapping[str, Execution | None]
+Scatters = Mapping[str, BlockExecution | None]
 """Instance -> what scatters gradients behind its backward; None where its own travel with those of a later
 backward, absent where it has none."""
 
 
-def with_units(
-    executions: Sequence[Execution],
+def add_unit_executions(
+    executions: Sequence[BlockExecution],
     codes: Codes,
     prefetch: int,
     *,
@@ -37,7 +37,7 @@ def with_units(
     weights: Gathers | None = None,
     gradients: Scatters | None = None,
     tied: Mapping[str, str] = MappingProxyType({}),
-) -> list[Execution]:
+) -> list[BlockExecution]:
     """The executions of a stage with those that gather weights and scatter gradients in their places.
 
     Weights that are not gathered again for the backward serve the micro-batches under way, or with ``once``
@@ -46,8 +46,8 @@ def with_units(
     without these every unit is gathered and scattered by itself. ``tied`` names for instances with copies of
     others' weights the one that holds them: kept weights serve all of these together.
     """
-    weights = each_alone(codes) if weights is None else weights
-    gradients = scattered_alone(codes) if gradients is None else gradients
+    weights = gather_units_separately(codes) if weights is None else weights
+    gradients = scatter_units_separately(codes) if gradients is None else gradients
     if not weights[GATHER] and not gradients:
         return list(executions)
     labelled, gathers = _gathers(executions, codes, weights, once, tied)
@@ -73,20 +73,24 @@ def with_units(
     return line.made
 
 
-def each_alone(codes: Codes) -> Gathers:
+def gather_units_separately(codes: Codes) -> Gathers:
     """Every unit is gathered by itself, by the codes of its own instance."""
     return {
         phase: {
-            name: [Execution(mine[phase], name, -1, phase)] for name, mine in codes.items() if phase in mine
+            name: [BlockExecution(mine[phase], name, -1, phase)]
+            for name, mine in codes.items()
+            if phase in mine
         }
         for phase in (GATHER, REGATHER)
     }
 
 
-def scattered_alone(codes: Codes) -> Scatters:
+def scatter_units_separately(codes: Codes) -> Scatters:
     """Every unit's gradients are scattered by themselves, by the codes of its own instance."""
     return {
-        name: Execution(mine[SCATTER], name, -1, SCATTER) for name, mine in codes.items() if SCATTER in mine
+        name: BlockExecution(mine[SCATTER], name, -1, SCATTER)
+        for name, mine in codes.items()
+        if SCATTER in mine
     }
 
 
@@ -94,15 +98,15 @@ def scattered_alone(codes: Codes) -> Scatters:
 class _Line:
     """The executions so far, where the given ones stand among them, and where gradients were scattered."""
 
-    made: list[Execution] = field(default_factory=list)
+    made: list[BlockExecution] = field(default_factory=list)
     place: dict[int, int] = field(default_factory=dict)
     scatters: list[int] = field(default_factory=list)
 
-    def add(self, each: Execution) -> None:
+    def add(self, each: BlockExecution) -> None:
         """The next execution."""
         self.made.append(each)
 
-    def backward(self, each: Execution, scatters: Sequence[Execution]) -> None:
+    def backward(self, each: BlockExecution, scatters: Sequence[BlockExecution]) -> None:
         """The next backward, behind the scatter before the last, and the scatters that it completes."""
         self.add(replace(each, after=((self.scatters[-2], 0),)) if len(self.scatters) > 1 else each)
         for scatter in scatters:
@@ -130,7 +134,7 @@ class _Shared:
                 members[whose].add(name)
         return cls(holder, members)
 
-    def complete(self, each: Execution) -> list[str]:
+    def complete(self, each: BlockExecution) -> list[str]:
         """The instances whose gradients of a micro-batch are complete with the end of a backward."""
         name = each.instance
         if name not in self.holder:
@@ -142,17 +146,17 @@ class _Shared:
         return own + [holder] * (done == self.members[holder])
 
 
-def _is(each: Execution, phase: str, codes: Codes) -> bool:
+def _is(each: BlockExecution, phase: str, codes: Codes) -> bool:
     return codes.get(each.instance, {}).get(phase) == each.code
 
 
-def _is_backward(each: Execution, codes: Codes) -> bool:
+def _is_backward(each: BlockExecution, codes: Codes) -> bool:
     """Whether it is the backward of an instance, or its first half if it has one."""
     mine = codes.get(each.instance, {})
     return mine.get(BACKWARD, mine.get(WEIGHTS)) == each.code
 
 
-def _is_last(each: Execution, codes: Codes) -> bool:
+def _is_last(each: BlockExecution, codes: Codes) -> bool:
     """Whether it is the end of an instance's backward, or of its second half if it has one."""
     mine = codes.get(each.instance, {})
     for phase in (WEIGHTS, BACKWARD):
@@ -161,15 +165,15 @@ def _is_last(each: Execution, codes: Codes) -> bool:
     return False
 
 
-def _uses_weights(each: Execution, codes: Codes, weights: Gathers) -> bool:
+def _uses_weights(each: BlockExecution, codes: Codes, weights: Gathers) -> bool:
     return each.instance in weights[GATHER] and (_is(each, FORWARD, codes) or _is_backward(each, codes))
 
 
 def _gathers(
-    executions: Sequence[Execution], codes: Codes, weights: Gathers, once: bool, tied: Mapping[str, str]
-) -> tuple[list[Execution], dict[int, list[Execution]]]:
+    executions: Sequence[BlockExecution], codes: Codes, weights: Gathers, once: bool, tied: Mapping[str, str]
+) -> tuple[list[BlockExecution], dict[int, list[BlockExecution]]]:
     """The executions, labelled with the gather whose kept weights they use; index -> gathers before it."""
-    gathers: dict[int, list[Execution]] = {}
+    gathers: dict[int, list[BlockExecution]] = {}
     flying: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     gathered: defaultdict[str, set[str]] = defaultdict(set)
     label: dict[str, int] = {}

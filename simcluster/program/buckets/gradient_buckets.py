@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from simcluster.layout import Kind, Mesh, Movement
+from simcluster.layout import Mesh, Movement, MovementKind
 from simcluster.model import Block, Graph, Instance, Node, Phase, TensorType, Value
-from simcluster.plan import ALONE, SINGLE, Buckets, Conduct
+from simcluster.plan import ALONE, SINGLE_BUCKET, Buckets, ExecutionPolicy
 from simcluster.program.buckets.tied_gradients import Ties
 from simcluster.program.isa import Scope
-from simcluster.program.lowering import local_type, reduction
+from simcluster.program.lowering import local_type, reduction_nodes
 
 Naming = Callable[[str, str], str]
 """(instance, value) -> the name of its buffer in the stage."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class GradientBucket:
     """What moves some gradients or weights, as a block; its values are called as their buffers in the stage.
 
     ``at`` is the instance whose backward makes the last of the gradients, or which needs the first of the
@@ -55,9 +55,14 @@ class _Part:
         return tuple(movement for movement in movements if movement.is_collective)
 
 
-def buckets(
-    graph: Graph, instances: Sequence[Instance], conduct: Conduct, mesh: Mesh, naming: Naming, ties: Ties
-) -> list[Bucket]:
+def fill_gradient_buckets(
+    graph: Graph,
+    instances: Sequence[Instance],
+    conduct: ExecutionPolicy,
+    mesh: Mesh,
+    naming: Naming,
+    ties: Ties,
+) -> list[GradientBucket]:
     """The buckets of a stage in the order in which they fill; ``instances`` in the order of their backward.
 
     Losses have collectives of their own: they are no part of any buffer of gradients. Only what travels layer
@@ -80,7 +85,7 @@ def buckets(
     ]
 
 
-def _grouped(gradients: Sequence[_Part], conduct: Conduct) -> list[tuple[list[_Part], bool]]:
+def _grouped(gradients: Sequence[_Part], conduct: ExecutionPolicy) -> list[tuple[list[_Part], bool]]:
     """The gradients that travel together, in the order in which the last of them is ready; and whether they
     share a buffer, or are those of a layer and travel as its block has them.
 
@@ -97,7 +102,7 @@ def _grouped(gradients: Sequence[_Part], conduct: Conduct) -> list[tuple[list[_P
             assert conduct.fusion is not None
             number = conduct.fusion.id_of(part.parameter)
             key = (part.steps, number)
-            own = SINGLE if number == ALONE else own
+            own = SINGLE_BUCKET if number == ALONE else own
         rules[key] = own or conduct.buckets
         sorted_by.setdefault(key, []).append(position)
     found: list[tuple[list[int], bool]] = []
@@ -109,11 +114,11 @@ def _grouped(gradients: Sequence[_Part], conduct: Conduct) -> list[tuple[list[_P
     return [([gradients[position] for position in group], shared) for group, shared in found]
 
 
-def _own_rule(part: _Part, conduct: Conduct) -> Buckets | None:
+def _own_rule(part: _Part, conduct: ExecutionPolicy) -> Buckets | None:
     """The buckets that the scenario gives to the operation which reduces a gradient, if it does."""
     if conduct.fusion is None or part.is_loss or not part.steps:
         return None
-    scattered = any(step.kind is Kind.REDUCE_SCATTER for step in part.steps)
+    scattered = any(step.kind is MovementKind.REDUCE_SCATTER for step in part.steps)
     return conduct.fusion.reduce_scatter if scattered else conduct.fusion.all_reduce
 
 
@@ -136,11 +141,11 @@ def _parts(
 ) -> Iterator[_Part]:
     """The reductions of an instance in the order in which its gradients are ready."""
     block = graph.block_of(instance)
-    ready = readiness(block)
+    ready = value_order(block)
     owners = {block.gradients[name]: name for name in block.parameters if name in block.gradients}
     steps: dict[str, list[Node]] = {}
     places: dict[str, list[int]] = {}
-    for place, node in enumerate(reduction(block)):
+    for place, node in enumerate(reduction_nodes(block)):
         steps.setdefault(node.origin, []).append(node)
         places.setdefault(node.origin, []).append(place)
     for gradient in sorted(steps, key=lambda value: ready.get(value, -1)):
@@ -168,25 +173,27 @@ def _parts(
         )
 
 
-def _bucket(name: str, parts: Sequence[_Part], shared: bool, ready: str, values: dict[str, Value]) -> Bucket:
+def _bucket(
+    name: str, parts: Sequence[_Part], shared: bool, ready: str, values: dict[str, Value]
+) -> GradientBucket:
     nodes: list[Node] = []
     if shared:
-        nodes += step_by_step([part.nodes for part in parts])
+        nodes += bucket_steps([part.nodes for part in parts])
     else:
         placed = [each for part in parts for each in zip(part.places, part.nodes, strict=True)]
         nodes += [node for _, node in sorted(placed, key=lambda each: each[0])]
     held = {value: values[value] for node in nodes for value in node.inputs + node.outputs}
-    return Bucket(Block(name, (), (), (), (), held, tuple(nodes)), ready)
+    return GradientBucket(Block(name, (), (), (), (), held, tuple(nodes)), ready)
 
 
-def readiness(block: Block) -> dict[str, int]:
+def value_order(block: Block) -> dict[str, int]:
     """The place of every value among all that the block computes for a micro-batch."""
     phases = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
     written = [value for node in block.phase(*phases) for value in node.outputs]
     return {value: position for position, value in enumerate(written)}
 
 
-def step_by_step(parts: Sequence[Sequence[Node]], prefix: str = "") -> Iterator[Node]:
+def bucket_steps(parts: Sequence[Sequence[Node]], prefix: str = "") -> Iterator[Node]:
     """The nodes of all that travels in a bucket: first steps, then second steps, equal collectives as one.
 
     ``prefix`` tells its kernels from those of other buckets in one block.

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.model import Instance
-from simcluster.program.buckets.gradient_buckets import Bucket
+from simcluster.program.buckets.gradient_buckets import GradientBucket
 
 
 @dataclass(frozen=True)
-class Due:
+class ReductionTrigger:
     """Behind whose backward a reduction comes; ``place`` is an instance's in the order of the backward.
 
     ``holder`` names for instances with a copy of a tied parameter the one that holds it; ``scattered`` for
@@ -22,7 +22,9 @@ class Due:
     scattered: Mapping[str, str]
 
     @classmethod
-    def of(cls, backward: Sequence[Instance], holder: Mapping[str, str], scatters: Sequence[Bucket]) -> Due:
+    def of(
+        cls, backward: Sequence[Instance], holder: Mapping[str, str], scatters: Sequence[GradientBucket]
+    ) -> ReductionTrigger:
         """That of a stage, whose instances are given in the order of their backward."""
         place = {each.name: number for number, each in enumerate(backward)}
         scattered = {value: each.at for each in scatters for value in each.block.values}

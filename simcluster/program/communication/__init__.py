@@ -2,8 +2,17 @@
 calls for them.
 """
 
-from simcluster.program.communication.collective_overrides import Wants
-from simcluster.program.communication.host_calls import FREE_CALLS, Calls, HostCalls
-from simcluster.program.communication.program_loads import Key, Loaded, loaded, phase_key
+from simcluster.program.communication.collective_overrides import CollectiveRequests
+from simcluster.program.communication.host_calls import FREE_CALLS, CollectiveCalls, HostCalls
+from simcluster.program.communication.program_loads import PhaseKey, ProgramLoads, load_program, phase_key
 
-__all__ = ["FREE_CALLS", "Calls", "HostCalls", "Key", "Loaded", "Wants", "loaded", "phase_key"]
+__all__ = [
+    "FREE_CALLS",
+    "CollectiveCalls",
+    "CollectiveRequests",
+    "HostCalls",
+    "PhaseKey",
+    "ProgramLoads",
+    "load_program",
+    "phase_key",
+]

@@ -7,16 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from simcluster.collectives import Operation, Selection, Wanted
+from simcluster.collectives import CollectiveRequest, Operation, Selection
 from simcluster.errors import PlanError, nearest
-from simcluster.program.isa import Action, Code, Instruction, Program
+from simcluster.program.isa import Instruction, InstructionBlock, InstructionKind, Program
 
 _NUMBER = re.compile(r"\.\d+(?=[.:])")
 """What tells layers of one name apart."""
 
 
 @dataclass(frozen=True, eq=False)
-class Wants:
+class CollectiveRequests:
     """What is wanted of the collectives and transfers of a Program, by instruction.
 
     Raises PlanError for an override that fits none of them, or only some of those that run the same code.
@@ -24,10 +24,10 @@ class Wants:
 
     program: Program
     algorithms: Selection
-    _found: dict[int, Wanted] = field(default_factory=dict, init=False, repr=False)
+    _found: dict[int, CollectiveRequest] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        overridden: dict[int, Wanted] = {}
+        overridden: dict[int, CollectiveRequest] = {}
         if self.algorithms.overrides:
             named = list(self._named())
             self._check([name for _, names in named for name in names])
@@ -35,13 +35,15 @@ class Wants:
                 overridden[id(each)] = self._one(Operation(each.operation), names)
         for code in self.program.codes:
             for each in code.instructions:
-                if each.action not in (Action.COMPUTE, Action.COPY):
-                    found = overridden.get(id(each)) or Wanted(self.algorithms.of(Operation(each.operation)))
+                if each.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
+                    found = overridden.get(id(each)) or CollectiveRequest(
+                        self.algorithms.of(Operation(each.operation))
+                    )
                     self._found[id(each)] = replace(found, format=_format(code, each))
 
-    def of(self, each: Instruction) -> Wanted:
+    def of(self, each: Instruction) -> CollectiveRequest:
         """What is wanted of an instruction; of one that is not the Program's own, the format is not known."""
-        return self._found.get(id(each)) or Wanted(self.algorithms.of(Operation(each.operation)))
+        return self._found.get(id(each)) or CollectiveRequest(self.algorithms.of(Operation(each.operation)))
 
     def _named(self) -> Iterator[tuple[Instruction, list[str]]]:
         """Every collective and transfer, with its name in each instance that runs it."""
@@ -51,10 +53,10 @@ class Wants:
                 instances[execution.code][execution.instance] = None
         for code, running in instances.items():
             for each in self.program.codes[code].instructions:
-                if each.action not in (Action.COMPUTE, Action.COPY):
+                if each.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
                     yield each, [f"{instance}.{each.name}" for instance in running]
 
-    def _one(self, operation: Operation, names: list[str]) -> Wanted:
+    def _one(self, operation: Operation, names: list[str]) -> CollectiveRequest:
         """What is wanted of all these, which run the same code."""
         found = {self.algorithms.wanted(operation, name): name for name in names}
         if len(found) > 1:
@@ -76,7 +78,7 @@ class Wants:
             )
 
 
-def _format(code: Code, each: Instruction) -> str:
+def _format(code: InstructionBlock, each: Instruction) -> str:
     """The number format of what a collective adds up; nothing where it adds up nothing."""
     if each.operation != Operation.ALL_REDUCE:
         return ""

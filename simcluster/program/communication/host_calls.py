@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from simcluster.plan import Plan
-from simcluster.program.isa import Action, Code, Instruction, Program
+from simcluster.program.isa import Instruction, InstructionBlock, InstructionKind, Program
 
-Alike = tuple[str, str, tuple[str, ...], str, int]
+SubGraphKey = tuple[str, str, tuple[str, ...], str, int]
 """Stream, operation, axes, number format and bytes: what equal collectives have in common."""
 
 
@@ -44,7 +44,7 @@ FREE_CALLS = HostCalls()
 
 
 @dataclass(frozen=True)
-class Calls:
+class CollectiveCalls:
     """The collectives of a Program and what calling for them costs.
 
     ``collectives`` has for every part those of one step by what they have in common, ``inside`` how many more
@@ -52,18 +52,18 @@ class Calls:
     """
 
     host: HostCalls
-    collectives: tuple[Mapping[Alike, int], ...]
+    collectives: tuple[Mapping[SubGraphKey, int], ...]
     inside: tuple[int, ...]
-    _shares: dict[Alike, float] = field(default_factory=dict, init=False, repr=False)
+    _shares: dict[SubGraphKey, float] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(cls, program: Program, host: HostCalls) -> Calls:
+    def of(cls, program: Program, host: HostCalls) -> CollectiveCalls:
         """The collectives of all parts of a Program."""
-        by_code: list[list[Alike]] = []
+        by_code: list[list[SubGraphKey]] = []
         inside = []
         for code in program.codes:
-            found = [each for each in code.instructions if each.action is Action.COLLECTIVE]
-            by_code.append([alike(code, each) for each in found if not each.piece])
+            found = [each for each in code.instructions if each.action is InstructionKind.COLLECTIVE]
+            by_code.append([sub_graph_key(code, each) for each in found if not each.piece])
             inside.append(sum(bool(each.piece) for each in found))
         return cls(
             host,
@@ -79,21 +79,21 @@ class Calls:
         found = self.collectives[part].values()
         return sum(found) + self.inside[part], sum(map(self.host.count, found))
 
-    def seconds(self, code: Code, each: Instruction) -> float:
+    def seconds(self, code: InstructionBlock, each: Instruction) -> float:
         """Host seconds of one collective: its share of its call, on the part where that is largest.
 
         One figure for all parts, since those of several meet in a collective that all of them must end.
         """
         if not self.host.seconds or each.piece:
             return 0.0
-        kind = alike(code, each)
+        kind = sub_graph_key(code, each)
         if kind not in self._shares:
             counts = [found[kind] for found in self.collectives if found[kind]]
             self._shares[kind] = max((self.host.count(count) / count for count in counts), default=1.0)
         return self.host.seconds * self._shares[kind]
 
 
-def alike(code: Code, each: Instruction) -> Alike:
+def sub_graph_key(code: InstructionBlock, each: Instruction) -> SubGraphKey:
     """What a collective has in common with others of one sub-graph."""
     dtype = next((str(code.slots[slot].type.dtype) for slot in (*each.reads, *each.writes)), "")
     return each.stream, each.operation, each.group, dtype, each.num_bytes

@@ -8,32 +8,40 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.cluster import Background, Cluster, LinkChange, Placement, Way, placements_of
+from simcluster.cluster import BackgroundTraffic, Cluster, GroupPlacement, HostPath, LinkChange, placements_of
 from simcluster.collectives import (
     PHASES,
-    Choice,
-    Load,
+    AlgorithmChoice,
+    CollectiveRequest,
     Operation,
-    Parts,
-    PartsByGroup,
-    Wanted,
+    PhaseLoad,
+    UnequalParts,
+    UnequalPartsByGroup,
+    algorithm_routine,
     collective_time,
     copy_loads,
-    loads,
-    routine,
-    site,
+    group_loads_of,
+    group_site_of,
     work_loads,
 )
-from simcluster.program.communication.collective_overrides import Wants
-from simcluster.program.isa import Action, Instruction, Program
-from simcluster.program.symmetry import TRANSFERS, Axes, Ints, Loading, Loads, Placed, pipeline_pairs
+from simcluster.program.communication.collective_overrides import CollectiveRequests
+from simcluster.program.isa import Instruction, InstructionKind, Program
+from simcluster.program.symmetry import (
+    TRANSFERS,
+    Axes,
+    GroupLoads,
+    Ints,
+    LinkLoading,
+    PlacedGroups,
+    pipeline_pairs,
+)
 
-Use = tuple[Operation, int, Wanted, PartsByGroup | None]
+Use = tuple[Operation, int, CollectiveRequest, UnequalPartsByGroup | None]
 """An operation, its bytes, what is wanted of it, and the parts of each group where they are not equal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class PhaseKey:
     """One phase of an algorithm over some axes; transfers also ``back`` along the pipeline.
 
     Copies are those of the one who makes them: axes, operation and algorithm are their way.
@@ -44,18 +52,18 @@ class Key:
     algorithm: str
     phase: int
     back: bool = False
-    parts: PartsByGroup | None = None
+    parts: UnequalPartsByGroup | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loaded:
+class ProgramLoads:
     """The loads of a Program, and which pattern of its axes (or of transfers) each phase has."""
 
-    loading: Loading
-    patterns: Mapping[Key, int]
+    loading: LinkLoading
+    patterns: Mapping[PhaseKey, int]
 
 
-def loaded(program: Program, cluster: Cluster, wants: Wants) -> Loaded:
+def load_program(program: Program, cluster: Cluster, wants: CollectiveRequests) -> ProgramLoads:
     """The loads of every collective and transfer that the Program has, under the algorithm it uses."""
     return _Loader(program, cluster, wants).run()
 
@@ -65,17 +73,17 @@ class _Rows:
     """The loads of one phase so far: for some groups their links and loads."""
 
     num_groups: int
-    parts: list[tuple[Ints, Load]] = field(default_factory=list)
+    parts: list[tuple[Ints, PhaseLoad]] = field(default_factory=list)
 
-    def add(self, groups: Ints, load: Load) -> None:
+    def add(self, groups: Ints, load: PhaseLoad) -> None:
         """The loads of ``groups``, one row each."""
         self.parts.append((groups, load))
 
-    def loads(self) -> Loads:
+    def loads(self) -> GroupLoads:
         """All rows in the order of the groups; those of groups that do not use it are empty."""
         if len(self.parts) == 1 and len(self.parts[0][0]) == self.num_groups:
             only = self.parts[0][1]
-            return Loads.of(only.offsets, only.links, only.loads)
+            return GroupLoads.of(only.offsets, only.links, only.loads)
         lengths = np.zeros(self.num_groups, dtype=np.int64)
         for groups, load in self.parts:
             lengths[groups] = np.diff(load.offsets)
@@ -85,18 +93,18 @@ class _Rows:
             inside = np.arange(len(load.links)) - np.repeat(load.offsets[:-1], np.diff(load.offsets))
             places = np.repeat(offsets[groups], np.diff(load.offsets)) + inside
             links[places], amounts[places] = load.links, load.loads
-        return Loads.of(offsets, links, amounts)
+        return GroupLoads.of(offsets, links, amounts)
 
 
 @dataclass
 class _Loader:
     program: Program
     cluster: Cluster
-    wants: Wants
-    patterns: dict[Key, int] = field(default_factory=dict)
-    placed: dict[Axes, Placed] = field(default_factory=dict)
+    wants: CollectiveRequests
+    patterns: dict[PhaseKey, int] = field(default_factory=dict)
+    placed: dict[Axes, PlacedGroups] = field(default_factory=dict)
 
-    def run(self) -> Loaded:
+    def run(self) -> ProgramLoads:
         mesh = self.program.mesh
         groups = {
             axes: self._copies(axes)
@@ -105,13 +113,13 @@ class _Loader:
             for axes in self.program.groups
         }
         pairs = pipeline_pairs(mesh, self.program.stage_axis, ring=self.program.ring)
-        transfers: list[Loads] = []
+        transfers: list[GroupLoads] = []
         if len(pairs):
             placements, index = self.cluster.placements(pairs)
             for back in (False, True):
                 transfers = self._of(TRANSFERS, pairs, placements, index, back=back, found=transfers)
         links, changed = _links(self.cluster)
-        return Loaded(Loading(links, groups, transfers, changed, self.placed), self.patterns)
+        return ProgramLoads(LinkLoading(links, groups, transfers, changed, self.placed), self.patterns)
 
     @cached_property
     def uses(self) -> dict[Axes, tuple[Use, ...]]:
@@ -119,38 +127,38 @@ class _Loader:
         found: dict[Axes, dict[Use, None]] = {}
         for code in self.program.codes:
             for each in code.instructions:
-                if each.action not in (Action.COMPUTE, Action.COPY):
+                if each.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
                     use = Operation(each.operation), each.num_bytes, self.wants.of(each), each.parts
                     found.setdefault(each.group, {})[use] = None
         return {axes: tuple(uses) for axes, uses in found.items()}
 
     @cached_property
-    def copied(self) -> dict[Axes, tuple[Way, set[int]]]:
+    def copied(self) -> dict[Axes, tuple[HostPath, set[int]]]:
         """By axes that stand for a way, that way and the codes that copy over it."""
-        found: dict[Axes, tuple[Way, set[int]]] = {}
+        found: dict[Axes, tuple[HostPath, set[int]]] = {}
         for number, code in enumerate(self.program.codes):
             for each in code.instructions:
-                if each.action is Action.COPY:
-                    found.setdefault(each.group, (Way(each.operation), set()))[1].add(number)
+                if each.action is InstructionKind.COPY:
+                    found.setdefault(each.group, (HostPath(each.operation), set()))[1].add(number)
         return found
 
-    def _copies(self, axes: Axes) -> list[Loads]:
+    def _copies(self, axes: Axes) -> list[GroupLoads]:
         """What those who copy over a way load, each for itself."""
         way, codes = self.copied[axes]
         parts = [any(run.code in codes for run in part.executions) for part in self.program.parts]
         ranks = np.flatnonzero(np.array(parts)[self.program.part_of_rank])
-        self.placed[axes] = Placed.of(self.cluster, self.program.mesh.groups(axes))
-        if way is not Way.WORK:
+        self.placed[axes] = PlacedGroups.of(self.cluster, self.program.mesh.groups(axes))
+        if way is not HostPath.WORK:
             phases = {0: copy_loads(way, ranks, self.cluster)}
         else:
             kernels = {work.kernel for each in self._instructions(codes) for work in each.works}
             used = [phase for phase, kernel in enumerate(PHASES) if kernel is None or kernel in kernels]
             phases = {phase: work_loads(phase, ranks, self.cluster) for phase in used}
-        found: list[Loads] = []
+        found: list[GroupLoads] = []
         for phase, load in phases.items():
             rows = _Rows(self.program.mesh.num_ranks)
             rows.add(ranks, load)
-            self.patterns[Key(axes, way, way, phase)] = len(found)
+            self.patterns[PhaseKey(axes, way, way, phase)] = len(found)
             found.append(rows.loads())
         return found
 
@@ -158,26 +166,26 @@ class _Loader:
         """What is done on hosts in some codes."""
         for number in codes:
             code = self.program.codes[number]
-            yield from (each for each in code.instructions if each.operation == Way.WORK)
+            yield from (each for each in code.instructions if each.operation == HostPath.WORK)
 
     def _of(
         self,
         axes: Axes,
         members: Ints,
-        placements: Sequence[Placement],
+        placements: Sequence[GroupPlacement],
         index: Ints,
         *,
         back: bool = False,
-        found: Sequence[Loads] = (),
-    ) -> list[Loads]:
+        found: Sequence[GroupLoads] = (),
+    ) -> list[GroupLoads]:
         """The patterns of groups, behind those ``found`` already; ``back``: from last member to first.
 
         ``index`` [groups] says which of the ``placements`` each group has.
         """
         members = self.cluster.devices_of(members)
         uses = self.uses.get(axes, ())
-        rows: dict[Key, _Rows] = {}
-        kinds: dict[tuple[Choice, ...], int] = {}
+        rows: dict[PhaseKey, _Rows] = {}
+        kinds: dict[tuple[AlgorithmChoice, ...], int] = {}
         sorts, sort_of = _sorted_out(index.astype(np.int64), uses)
         kind_of = np.empty(len(sorts), dtype=np.int64)
         for number, first in enumerate(sorts.tolist()):
@@ -188,39 +196,39 @@ class _Loader:
             which = np.flatnonzero(sort_of == number)
             ways = members[which, ::-1] if back else members[which]
             done = {
-                Key(axes, use[0], choice.algorithm, 0, back, use[3]): mine
+                PhaseKey(axes, use[0], choice.algorithm, 0, back, use[3]): mine
                 for use, choice, mine in zip(uses, choices, own, strict=True)
             }
-            known: dict[object, list[Load]] = {}
+            known: dict[object, list[PhaseLoad]] = {}
             for key, mine in done.items():
                 for phase, load in enumerate(self._loads(key, placement, ways, known, mine)):
                     rows.setdefault(replace(key, phase=phase), _Rows(len(members))).add(which, load)
-        self.placed[axes] = Placed(placements, index.astype(np.int64), kind_of[sort_of])
+        self.placed[axes] = PlacedGroups(placements, index.astype(np.int64), kind_of[sort_of])
         patterns = list(found)
         for key, each in rows.items():
             self.patterns[key] = _place(each.loads(), patterns)
         return patterns
 
-    def _choice(self, placement: Placement, use: Use, parts: Parts | None) -> Choice:
+    def _choice(self, placement: GroupPlacement, use: Use, parts: UnequalParts | None) -> AlgorithmChoice:
         operation, num_bytes, wanted, _ = use
         return collective_time(operation, placement, num_bytes, self.cluster, wanted, parts)
 
     def _loads(
         self,
-        key: Key,
-        placement: Placement,
+        key: PhaseKey,
+        placement: GroupPlacement,
         members: Ints,
-        known: dict[object, list[Load]],
-        parts: Parts | None,
-    ) -> list[Load]:
+        known: dict[object, list[PhaseLoad]],
+        parts: UnequalParts | None,
+    ) -> list[PhaseLoad]:
         """The phases of an operation; those that go a way that is ``known`` already load the same."""
         if key.algorithm == "none":
             return []
-        steps = routine(key.algorithm, Operation(key.operation), placement, self.cluster)
+        steps = algorithm_routine(key.algorithm, Operation(key.operation), placement, self.cluster)
         way = steps.way if parts is None and steps.way else object()
         if way not in known:
-            where = site(placement, self.cluster)
-            known[way] = loads(steps, where, members, self.cluster.topology, parts)
+            where = group_site_of(placement, self.cluster)
+            known[way] = group_loads_of(steps, where, members, self.cluster.topology, parts)
         return known[way]
 
 
@@ -233,12 +241,12 @@ def _sorted_out(placed: Ints, uses: Sequence[Use]) -> tuple[Ints, Ints]:
     return first.astype(np.int64), sort_of.astype(np.int64)
 
 
-def phase_key(each: Instruction, choice: Choice, phase: int, back: bool) -> Key:
+def phase_key(each: Instruction, choice: AlgorithmChoice, phase: int, back: bool) -> PhaseKey:
     """The key of a phase of an instruction that is done as ``choice`` says."""
-    return Key(each.group, each.operation, choice.algorithm, phase, back, each.parts)
+    return PhaseKey(each.group, each.operation, choice.algorithm, phase, back, each.parts)
 
 
-def _place(loads: Loads, found: list[Loads]) -> int:
+def _place(loads: GroupLoads, found: list[GroupLoads]) -> int:
     """The place of equal loads among those found, or behind them."""
     for place, other in enumerate(found):
         if (
@@ -259,7 +267,7 @@ def _links(cluster: Cluster) -> tuple[Ints, dict[int, str]]:
     for family in topology.families:
         colours[family.first : family.first + family.size] = rates.setdefault(family.rate, len(rates))
     told: dict[int, list[str]] = {}
-    every: tuple[LinkChange | Background, ...] = (*cluster.link_changes, *cluster.background)
+    every: tuple[LinkChange | BackgroundTraffic, ...] = (*cluster.link_changes, *cluster.background)
     for change in every:
         touched = np.zeros(topology.num_links, dtype=np.int64)
         touched[change.links] = 1

@@ -13,10 +13,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-from simcluster.collectives import PartsByGroup
-from simcluster.layout import Layout, Movement, Strategy, base_axis, unrooted, whole
-from simcluster.model import Operator, Part, Phase, Place, Relocation, TensorType
-from simcluster.program.isa.producers import made
+from simcluster.collectives import UnequalPartsByGroup
+from simcluster.layout import Layout, Movement, Strategy, base_axis, whole, without_root
+from simcluster.model import MemoryPlace, Operator, Phase, Relocation, TensorSlice, TensorType
+from simcluster.program.isa.producers import record_producer
 from simcluster.work import Work
 
 COMPUTE = "compute"
@@ -32,7 +32,7 @@ HOST = "host_work"
 """The stream of the operators that a device has on the processors of its host, and what waits for them."""
 
 
-def beside_device(stream: str) -> bool:
+def is_host_stream(stream: str) -> bool:
     """Whether a stream is one of the host's: of what is copied there and back, or done there."""
     return stream == HOST or stream.startswith(OFFLOAD)
 
@@ -56,12 +56,12 @@ SENDER_OF = {receive: send for send, receive in RECEIVER_OF.items()}
 TRANSFER_STREAMS = (*(stream for pair in RECEIVER_OF.items() for stream in pair),)
 
 
-def sends(stream: str) -> bool:
+def is_send_stream(stream: str) -> bool:
     """Whether a stream of transfers sends."""
     return stream in RECEIVER_OF
 
 
-def with_next(stream: str) -> bool:
+def peer_is_next_stage(stream: str) -> bool:
     """Whether the other end of a stream of transfers is the next stage, not the one before."""
     return stream in (SEND_NEXT, RECV_NEXT, FOLDED_SEND_NEXT, FOLDED_RECV_NEXT)
 
@@ -83,7 +83,7 @@ class Purpose(enum.StrEnum):
 
 def stream_name(axes: tuple[str, ...], purpose: Purpose) -> str:
     """The stream of collectives over ``axes`` for one purpose."""
-    return "+".join(map(unrooted, axes)) + purpose
+    return "+".join(map(without_root, axes)) + purpose
 
 
 def stream_axes(stream: str, stage_axis: str) -> str:
@@ -120,7 +120,7 @@ class Category(enum.StrEnum):
     RUNTIME = "runtime"
 
 
-class Action(enum.StrEnum):
+class InstructionKind(enum.StrEnum):
     """What an instruction does; a copy moves bytes inside a host, on a way of the device's own."""
 
     COMPUTE = "compute"
@@ -148,8 +148,8 @@ class Slot:
     layout: Layout
     feed: bool = False
     below: int = 0
-    part: Part | None = None
-    place: Place = Place.DEVICE
+    part: TensorSlice | None = None
+    place: MemoryPlace = MemoryPlace.DEVICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class Instruction:
     """
 
     name: str
-    action: Action
+    action: InstructionKind
     stream: str
     calls: tuple[Call, ...]
     after: tuple[int, ...] = ()
@@ -198,7 +198,7 @@ class Instruction:
     in_place: bool = False
     at_most: float = math.inf
     why: str = ""
-    parts: PartsByGroup | None = None
+    parts: UnequalPartsByGroup | None = None
     scratch: int = 0
     piece: str = ""
     dispatches: float = 1.0
@@ -231,7 +231,7 @@ class Instruction:
 
 
 @dataclass(frozen=True)
-class Code:
+class InstructionBlock:
     """A straight line of instructions, in program order, over slots."""
 
     name: str
@@ -250,7 +250,7 @@ class Code:
         found: defaultdict[int, dict[str, int]] = defaultdict(dict)
         for index, each in enumerate(self.instructions):
             for slot in each.writes:
-                made(found[slot], each.stream, index, adds=slot in each.adds)
+                record_producer(found[slot], each.stream, index, adds=slot in each.adds)
         return {slot: tuple(makers.values()) for slot, makers in found.items()}
 
     @cached_property
@@ -281,7 +281,7 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class BlockExecution:
     """One run of a code: for which instance, which micro-batch, as part of which action of the schedule.
 
     ``waits_for_transfers`` holds the kernels back until every transfer posted before is over. Nothing of it

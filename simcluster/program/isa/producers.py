@@ -11,7 +11,7 @@ from typing import TypeVar
 S = TypeVar("S")
 
 
-def made(makers: dict[S, int], stream: S, at: int, *, adds: bool) -> None:
+def record_producer(makers: dict[S, int], stream: S, at: int, *, adds: bool) -> None:
     """Notes one more of ``makers``, stream -> place; unless it ``adds`` to what is there, that is gone."""
     if not adds:
         makers.clear()

@@ -12,13 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.layout import Layout, Mesh
-from simcluster.model import Place, TensorType
-from simcluster.program.isa.instruction import Category, Code, Execution, Scope, with_next
+from simcluster.model import MemoryPlace, TensorType
+from simcluster.program.isa.instruction import (
+    BlockExecution,
+    Category,
+    InstructionBlock,
+    Scope,
+    peer_is_next_stage,
+)
 from simcluster.work import DType
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
+class PersistentBuffer:
     """A buffer that exists from before the step to after it.
 
     It is the part that ``layout`` gives a rank of a tensor of type ``whole``; ``origin`` names the parameter
@@ -31,16 +37,16 @@ class Resident:
     whole: TensorType
     layout: Layout
     origin: str = ""
-    place: Place = Place.DEVICE
+    place: MemoryPlace = MemoryPlace.DEVICE
 
     @classmethod
-    def room(cls, name: str, category: Category, num_bytes: int) -> Resident:
+    def room(cls, name: str, category: Category, num_bytes: int) -> PersistentBuffer:
         """Memory that is held for no tensor in particular."""
         return cls(name, category, num_bytes, TensorType((0,), DType.UINT8), Layout.replicated(1))
 
 
 @dataclass(frozen=True)
-class PartProgram:
+class StageProgram:
     """What each rank of one part runs, in program order.
 
     A part is a pipeline stage; where the ranks of a stage train unequal numbers of micro-batches, it is those
@@ -50,8 +56,8 @@ class PartProgram:
     slice.
     """
 
-    executions: tuple[Execution, ...]
-    residents: tuple[Resident, ...]
+    executions: tuple[BlockExecution, ...]
+    residents: tuple[PersistentBuffer, ...]
     names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     slices: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
@@ -73,8 +79,8 @@ class Program:
 
     mesh: Mesh
     stage_axis: str
-    codes: tuple[Code, ...]
-    parts: tuple[PartProgram, ...]
+    codes: tuple[InstructionBlock, ...]
+    parts: tuple[StageProgram, ...]
     variant_axis: str = ""
     variants: tuple[int, ...] = (0,)
     workspaces: int = 0
@@ -108,7 +114,7 @@ class Program:
         """Whether the last stage exchanges anything with the first as the one behind it."""
         last = {each.code for part in self.parts[-self.num_variants :] for each in part.executions}
         streams = {stream for code in last for stream in self.codes[code].streams}
-        return any(map(with_next, streams))
+        return any(map(peer_is_next_stage, streams))
 
     @cached_property
     def part_of_rank(self) -> NDArray[np.int64]:

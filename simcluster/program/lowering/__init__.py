@@ -2,13 +2,13 @@
 memory categories, transfers between stages, copies to and from hosts, operators on hosts.
 """
 
-from simcluster.program.lowering.block_lowering import Lowering, scopes
+from simcluster.program.lowering.block_lowering import Lowering, buffer_scopes
 from simcluster.program.lowering.code_table import CodeTable
-from simcluster.program.lowering.fused_kernel import joined
-from simcluster.program.lowering.graph_launch import dispatched
-from simcluster.program.lowering.host_device_copies import in_turn, way_of
+from simcluster.program.lowering.fused_kernel import fused_work
+from simcluster.program.lowering.graph_launch import runs_kernels
+from simcluster.program.lowering.host_device_copies import host_path_of, order_copies
 from simcluster.program.lowering.host_operators import runs_on_host
-from simcluster.program.lowering.memory_categories import RESIDENT
+from simcluster.program.lowering.memory_categories import PERSISTENT
 from simcluster.program.lowering.phases import (
     BACKWARD,
     BEGIN,
@@ -24,8 +24,8 @@ from simcluster.program.lowering.phases import (
     SCATTER,
     UPDATE,
     WEIGHTS,
-    gathered_once,
-    reduction,
+    nodes_gathered_once,
+    reduction_nodes,
 )
 from simcluster.program.lowering.segments import phase_of
 from simcluster.program.lowering.storage import local_type
@@ -38,24 +38,24 @@ __all__ = [
     "GATHER",
     "MEASURE",
     "NORM",
+    "PERSISTENT",
     "PREPARE",
     "RECOMPUTE",
     "REDUCE",
     "REGATHER",
-    "RESIDENT",
     "SCATTER",
     "UPDATE",
     "WEIGHTS",
     "CodeTable",
     "Lowering",
-    "dispatched",
-    "gathered_once",
-    "in_turn",
-    "joined",
+    "buffer_scopes",
+    "fused_work",
+    "host_path_of",
     "local_type",
+    "nodes_gathered_once",
+    "order_copies",
     "phase_of",
-    "reduction",
+    "reduction_nodes",
+    "runs_kernels",
     "runs_on_host",
-    "scopes",
-    "way_of",
 ]

@@ -10,23 +10,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from simcluster.layout import Kind, Mesh, Movement
-from simcluster.model import Block, Node, Operator, Place, Relocation, Role
+from simcluster.layout import Mesh, Movement, MovementKind
+from simcluster.model import Block, MemoryPlace, Node, Operator, Relocation, Role
 from simcluster.plan import (
-    USUAL_GRAPHS,
+    USUAL_GRAPH_LAUNCH,
     FrameworkMemorySpec,
-    Graphs,
+    GraphLaunch,
     collective_bytes,
+    expert_parts,
     kernel_nodes,
-    routed_parts,
 )
-from simcluster.program.isa import COMPUTE, Action, Call, Code, Instruction, Scope, Slot, made
-from simcluster.program.lowering.fused_kernel import joined
-from simcluster.program.lowering.graph_launch import launched
-from simcluster.program.lowering.host_device_copies import copied, room_for
-from simcluster.program.lowering.host_operators import on_processors
-from simcluster.program.lowering.lifetimes import Uses
-from simcluster.program.lowering.memory_categories import Categories
+from simcluster.program.isa import (
+    COMPUTE,
+    Call,
+    Instruction,
+    InstructionBlock,
+    InstructionKind,
+    Scope,
+    Slot,
+    record_producer,
+)
+from simcluster.program.lowering.fused_kernel import fused_work
+from simcluster.program.lowering.graph_launch import dispatch_costs
+from simcluster.program.lowering.host_device_copies import copy_instruction, kernels_awaited
+from simcluster.program.lowering.host_operators import host_instruction
+from simcluster.program.lowering.lifetimes import ValueUses
+from simcluster.program.lowering.memory_categories import ValueCategories
 from simcluster.program.lowering.phases import (
     BACKWARD,
     FORWARD,
@@ -35,8 +44,14 @@ from simcluster.program.lowering.phases import (
     phases_of,
     stream_of,
 )
-from simcluster.program.lowering.segments import in_segments, phase_of
-from simcluster.program.lowering.storage import internal, local_type, stored, views, whole_sizes
+from simcluster.program.lowering.segments import phase_of, split_into_segments
+from simcluster.program.lowering.storage import (
+    chunk_views,
+    kernel_internal_values,
+    local_type,
+    whole_sizes,
+    with_storage,
+)
 from simcluster.work import DType, Kernel, Work
 
 _COMPUTED = (FORWARD, RECOMPUTE, BACKWARD, WEIGHTS)
@@ -63,13 +78,15 @@ class Lowering:
     prefetch: int
     blocking: bool = False
     tf32: bool = False
-    graphs: Graphs = USUAL_GRAPHS
+    graphs: GraphLaunch = USUAL_GRAPH_LAUNCH
     releases: Mapping[Kernel, int] = field(default_factory=dict)
     storage: FrameworkMemorySpec = FrameworkMemorySpec()
     segments: bool = False
 
 
-def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None) -> dict[str, Code]:
+def lower_block(
+    block: Block, settings: Lowering, given: Mapping[str, Scope] | None = None
+) -> dict[str, InstructionBlock]:
     """The codes of a block by name; phases in which it does nothing are absent.
 
     ``given`` says how long values live that other blocks read.
@@ -77,11 +94,11 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
     phases = phases_of(block)
     # Where collectives block, no kernel runs beside one, and segments would lose what waits for what.
     if settings.segments and not settings.blocking:
-        phases = in_segments(phases, _COMPUTED)
-    uses = Uses.of(block, phases, given or {}, stream_of)
+        phases = split_into_segments(phases, _COMPUTED)
+    uses = ValueUses.of(block, phases, given or {}, stream_of)
     forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
-    categories = Categories.of(block, uses)
-    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses) | views(block, uses)
+    categories = ValueCategories.of(block, uses)
+    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses) | chunk_views(block, uses)
     return {
         name: _CodeWriter(block, name, nodes, settings, uses, sizes, categories).write()
         for name, nodes in phases.items()
@@ -89,9 +106,9 @@ def lower(block: Block, settings: Lowering, given: Mapping[str, Scope] | None = 
     }
 
 
-def scopes(block: Block) -> dict[str, Scope]:
+def buffer_scopes(block: Block) -> dict[str, Scope]:
     """How long the buffer of every value of a block lives."""
-    uses = Uses.of(block, phases_of(block), {}, stream_of)
+    uses = ValueUses.of(block, phases_of(block), {}, stream_of)
     return {value: uses.scope(value) for value in block.values}
 
 
@@ -101,22 +118,22 @@ class _CodeWriter:
     name: str
     nodes: Sequence[Node]
     settings: Lowering
-    uses: Uses
+    uses: ValueUses
     sizes: Mapping[str, int]
-    categories: Categories
+    categories: ValueCategories
     slots: list[Slot] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
 
-    def write(self) -> Code:
+    def write(self) -> InstructionBlock:
         kernels = kernel_nodes(self.nodes)
-        self.internal = internal(self.nodes, kernels, self.uses)
+        self.internal = kernel_internal_values(self.nodes, kernels, self.uses)
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
         phase = phase_of(self.name)
-        self.instructions = launched(self.instructions, self.settings.graphs.launch)
-        instructions = tuple(stored(self._with_edges(), self.slots, self.settings.storage, phase))
-        return Code(f"{self.block.name}.{self.name}", phase, instructions, tuple(self.slots))
+        self.instructions = dispatch_costs(self.instructions, self.settings.graphs.launch)
+        instructions = tuple(with_storage(self._with_edges(), self.slots, self.settings.storage, phase))
+        return InstructionBlock(f"{self.block.name}.{self.name}", phase, instructions, tuple(self.slots))
 
     # -- slots ------------------------------------------------------------------------------------------
 
@@ -156,14 +173,14 @@ class _CodeWriter:
         if isinstance(first.operator, Movement) and first.operator.is_collective:
             return self._collective(first, first.operator, calls)
         if isinstance(first.operator, Relocation):
-            return copied(first, first.operator, calls[0], self.slots)
-        works = joined([self._works(node) for node in nodes], self._internal_bytes(nodes))
-        if first.place is Place.HOST:
-            return on_processors(first, calls[0], works)
+            return copy_instruction(first, first.operator, calls[0], self.slots)
+        works = fused_work([self._works(node) for node in nodes], self._internal_bytes(nodes))
+        if first.place is MemoryPlace.HOST:
+            return host_instruction(first, calls[0], works)
         name = first.kernel or first.name
         return Instruction(
             name,
-            Action.COMPUTE,
+            InstructionKind.COMPUTE,
             COMPUTE,
             calls,
             works=works,
@@ -187,21 +204,21 @@ class _CodeWriter:
     def _added(self, value: str) -> bool:
         """Whether what is written is added to what is there; disks do not add."""
         kind = self.block.values[value]
-        return kind.role in _ADDED and kind.place is not Place.DISK
+        return kind.role in _ADDED and kind.place is not MemoryPlace.DISK
 
     def _collective(self, node: Node, movement: Movement, calls: tuple[Call, ...]) -> Instruction:
         return Instruction(
             node.name,
-            Action.COLLECTIVE,
+            InstructionKind.COLLECTIVE,
             stream_of(self.name, node),
             calls,
             operation=str(movement.kind),
             group=movement.axes,
             num_bytes=sum(map(partial(self._moved, movement), calls)),
-            in_place=movement.kind is Kind.ALL_REDUCE,
+            in_place=movement.kind is MovementKind.ALL_REDUCE,
             why=node.why,
             piece=node.piece,
-            parts=routed_parts(movement, self.settings.mesh),
+            parts=expert_parts(movement, self.settings.mesh),
             chunked=node.chunked,
         )
 
@@ -267,17 +284,19 @@ class _CodeWriter:
                 maker.setdefault(slot, index)
         drops = self._drops(readers, maker)
         barriers = [
-            index for index, each in enumerate(self.instructions) if each.operation == str(Kind.BARRIER)
+            index
+            for index, each in enumerate(self.instructions)
+            if each.operation == str(MovementKind.BARRIER)
         ]
         found = []
         makers: defaultdict[int, dict[str, int]] = defaultdict(dict)
         for index, each in enumerate(self.instructions):
             after = {place for slot in each.reads for place in makers[slot].values()}
             for slot in each.writes:
-                made(makers[slot], each.stream, index, adds=slot in each.adds)
+                record_producer(makers[slot], each.stream, index, adds=slot in each.adds)
             after.update(self._prefetch_edge(index, readers))
             after.update(self._turn(index))
-            after.update(room_for(index, self.instructions))
+            after.update(kernels_awaited(index, self.instructions))
             if barriers:
                 after.update(self._fence(index, barriers))
             found.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
@@ -291,12 +310,15 @@ class _CodeWriter:
             return
         if self._inside(index):
             return
-        kernel, chunked = self.instructions[index].action is Action.COMPUTE, self.instructions[index].chunked
+        kernel, chunked = (
+            self.instructions[index].action is InstructionKind.COMPUTE,
+            self.instructions[index].chunked,
+        )
         if not kernel and not self._of_activations(self.instructions[index]):
             return
         for other in range(index - 1, -1, -1):
             before = self.instructions[other]
-            if before.action is Action.COMPUTE:
+            if before.action is InstructionKind.COMPUTE:
                 if not kernel:
                     yield other
                 return
@@ -316,7 +338,7 @@ class _CodeWriter:
             yield from last.values()
 
     def _of_activations(self, each: Instruction) -> bool:
-        if each.action is Action.COPY:
+        if each.action is InstructionKind.COPY:
             return False
         roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
         return roles <= {Role.ACTIVATION, Role.GRADIENT}
@@ -362,9 +384,9 @@ class _CodeWriter:
         kernels in between belong to the others.
         """
         each = self.instructions[index]
-        if each.operation == Kind.ROTATE:
+        if each.operation == MovementKind.ROTATE:
             yield from self._turn_edge(index, readers)
-        if each.operation != Kind.ALL_GATHER or phase_of(self.name) not in _COMPUTED:
+        if each.operation != MovementKind.ALL_GATHER or phase_of(self.name) not in _COMPUTED:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = self._kernels_ahead(first)

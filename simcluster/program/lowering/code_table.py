@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from simcluster.model import Block
-from simcluster.plan import Conduct
-from simcluster.program.isa import COMPUTE, Code, Scope, Slot
-from simcluster.program.lowering.block_lowering import Lowering, lower
+from simcluster.plan import ExecutionPolicy
+from simcluster.program.isa import COMPUTE, InstructionBlock, Scope, Slot
+from simcluster.program.lowering.block_lowering import Lowering, lower_block
 from simcluster.program.lowering.phases import BEGIN, GATHER, REDUCE, REGATHER, SCATTER
 from simcluster.program.lowering.segments import phase_of
-from simcluster.program.lowering.stage_transfer import carried, transfer
+from simcluster.program.lowering.stage_transfer import transfer_block, transferred_slot
 
 
 @dataclass
@@ -19,8 +19,8 @@ class CodeTable:
     """All codes, each once, found by block and phase or by what a transfer carries."""
 
     settings: Lowering
-    conduct: Conduct
-    codes: list[Code] = field(default_factory=list)
+    conduct: ExecutionPolicy
+    codes: list[InstructionBlock] = field(default_factory=list)
     by_block: dict[str, Mapping[str, int]] = field(default_factory=dict)
     transfers: dict[tuple[str, Slot], int] = field(default_factory=dict)
     runs: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class CodeTable:
     def of(self, block: Block, given: Mapping[str, Scope] | None = None) -> Mapping[str, int]:
         """Phase -> code index; ``given`` says how long values live that other blocks read."""
         if block.name not in self.by_block:
-            made = lower(block, self.settings, given)
+            made = lower_block(block, self.settings, given)
             if self.conduct.gathers_together and block.parameters:
                 # Its weights are gathered in buckets, which are blocks without parameters.
                 for phase in (BEGIN, GATHER, REGATHER):
@@ -52,10 +52,10 @@ class CodeTable:
     def transfer(self, stream: str, block: Block, value: str, *, gradient: bool) -> int:
         """The code that moves a value of a block, or its gradient, to or from a neighbouring stage."""
         kind = block.values[block.gradients[value] if gradient else value]
-        slot = carried(kind, self.settings.mesh)
+        slot = transferred_slot(kind, self.settings.mesh)
         key = (stream, slot)
         if key not in self.transfers:
-            code = transfer(stream, slot, kind.role, self.settings.mesh, self.conduct.scatter)
+            code = transfer_block(stream, slot, kind.role, self.settings.mesh, self.conduct.scatter)
             self.transfers[key] = self.add(code)
         return self.transfers[key]
 
@@ -64,7 +64,7 @@ class CodeTable:
         codes = [code for code in self.codes if code.phase == phase]
         return tuple(dict.fromkeys(name for code in codes for name in code.streams if name != COMPUTE))
 
-    def add(self, code: Code) -> int:
+    def add(self, code: InstructionBlock) -> int:
         """The number of a new code."""
         self.codes.append(code)
         return len(self.codes) - 1

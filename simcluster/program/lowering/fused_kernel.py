@@ -18,7 +18,7 @@ _LEADING = (
 )
 
 
-def joined(parts: Sequence[tuple[Work, ...]], internal: tuple[int, int]) -> tuple[Work, ...]:
+def fused_work(parts: Sequence[tuple[Work, ...]], internal: tuple[int, int]) -> tuple[Work, ...]:
     """The work of operators launched together.
 
     ``internal`` are the bytes that parts read of what others make or have read, and write of values that

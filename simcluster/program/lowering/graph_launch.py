@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from simcluster.program.isa import Action, Instruction
+from simcluster.program.isa import Instruction, InstructionKind
 
 
-def launched(instructions: Sequence[Instruction], launch: float) -> list[Instruction]:
+def dispatch_costs(instructions: Sequence[Instruction], launch: float) -> list[Instruction]:
     """The instructions of a code with the host time of each, in multiples of that for one operator.
 
     For the first kernel of a graph it launches the graph, which costs ``launch``; the others cost it nothing.
@@ -18,13 +18,13 @@ def launched(instructions: Sequence[Instruction], launch: float) -> list[Instruc
     made = []
     for each in instructions:
         if each.piece:
-            first = dispatched(each) and each.piece not in begun
+            first = runs_kernels(each) and each.piece not in begun
             each = replace(each, dispatches=launch if first else 0.0)
             begun.update([each.piece] if first else ())
         made.append(each)
     return made
 
 
-def dispatched(each: Instruction) -> bool:
+def runs_kernels(each: Instruction) -> bool:
     """Whether an instruction runs kernels; a view of another buffer has none."""
-    return each.action is Action.COMPUTE and bool(each.works)
+    return each.action is InstructionKind.COMPUTE and bool(each.works)

@@ -5,33 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from simcluster.cluster import Way
-from simcluster.model import ANY_TIME, Node, Place, Relocation
-from simcluster.program.isa import COMPUTE, HOST, OFFLOAD, Action, Call, Code, Execution, Instruction, Slot
+from simcluster.cluster import HostPath
+from simcluster.model import ANY_TIME, MemoryPlace, Node, Relocation
+from simcluster.program.isa import (
+    COMPUTE,
+    HOST,
+    OFFLOAD,
+    BlockExecution,
+    Call,
+    Instruction,
+    InstructionBlock,
+    InstructionKind,
+    Slot,
+)
 
-WAYS: Mapping[tuple[Place, Place], Way] = {
-    (Place.HOST, Place.DEVICE): Way.TO_DEVICE,
-    (Place.DEVICE, Place.HOST): Way.FROM_DEVICE,
-    (Place.DISK, Place.HOST): Way.FROM_DISKS,
-    (Place.HOST, Place.DISK): Way.TO_DISKS,
+HOST_PATHS: Mapping[tuple[MemoryPlace, MemoryPlace], HostPath] = {
+    (MemoryPlace.HOST, MemoryPlace.DEVICE): HostPath.TO_DEVICE,
+    (MemoryPlace.DEVICE, MemoryPlace.HOST): HostPath.FROM_DEVICE,
+    (MemoryPlace.DISK, MemoryPlace.HOST): HostPath.FROM_DISKS,
+    (MemoryPlace.HOST, MemoryPlace.DISK): HostPath.TO_DISKS,
 }
 """The way of every relocation."""
 
-STREAMS = {way: f"{OFFLOAD} ({way})" for way in WAYS.values()}
+STREAMS = {way: f"{OFFLOAD} ({way})" for way in HOST_PATHS.values()}
 """Each way has a copy engine of its own."""
 
 
-def way_of(relocation: Relocation) -> Way:
+def host_path_of(relocation: Relocation) -> HostPath:
     """The way that a relocation takes."""
-    return WAYS[relocation.source, relocation.target]
+    return HOST_PATHS[relocation.source, relocation.target]
 
 
-def copied(node: Node, relocation: Relocation, call: Call, slots: Sequence[Slot]) -> Instruction:
+def copy_instruction(node: Node, relocation: Relocation, call: Call, slots: Sequence[Slot]) -> Instruction:
     """The instruction that copies one value from one place to another."""
-    way = way_of(relocation)
+    way = host_path_of(relocation)
     return Instruction(
         node.name,
-        Action.COPY,
+        InstructionKind.COPY,
         STREAMS[way],
         (call,),
         operation=str(way),
@@ -42,7 +52,7 @@ def copied(node: Node, relocation: Relocation, call: Call, slots: Sequence[Slot]
     )
 
 
-def room_for(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:
+def kernels_awaited(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:
     """Whom a copy to the device waits for that is there for kernels of the same code: until there is room.
 
     Kernels for which something is brought take turns. Before what the next one needs comes, the one as many
@@ -52,7 +62,7 @@ def room_for(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:
     relocation = each.calls[0].operator if each.calls else None
     if not isinstance(relocation, Relocation):
         return
-    if relocation.target is Place.DISK or relocation.source is Place.DEVICE:
+    if relocation.target is MemoryPlace.DISK or relocation.source is MemoryPlace.DEVICE:
         return
     users = list(_users(instructions))
     mine = next(_readers(each, instructions, index), None)
@@ -74,7 +84,9 @@ def room_for(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:
             yield other
 
 
-def in_turn(executions: Sequence[Execution], codes: Sequence[Code]) -> list[Execution]:
+def order_copies(
+    executions: Sequence[BlockExecution], codes: Sequence[InstructionBlock]
+) -> list[BlockExecution]:
     """The executions of a part; what brings something to the device that it reads itself, in its turn.
 
     Not before the execution of kernels is over that stands as many places ahead of the one before it as its
@@ -83,7 +95,7 @@ def in_turn(executions: Sequence[Execution], codes: Sequence[Code]) -> list[Exec
     ahead = {number: depth for number, code in enumerate(codes) if (depth := _ahead(code)) is not None}
     if not ahead:
         return list(executions)
-    made: list[Execution] = []
+    made: list[BlockExecution] = []
     kernels: list[int] = []
     for place, each in enumerate(executions):
         depth = ahead.get(each.code)
@@ -95,7 +107,7 @@ def in_turn(executions: Sequence[Execution], codes: Sequence[Code]) -> list[Exec
     return made
 
 
-def _ahead(code: Code) -> int | None:
+def _ahead(code: InstructionBlock) -> int | None:
     """How far ahead of its kernels a code brings something for them; None if it brings nothing."""
     users = set(_users(code.instructions))
     found = [

@@ -25,7 +25,7 @@ _RESIDENT = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class ValueUses:
     """Which codes read and write each value of a block; ``order`` are those that drop."""
 
     block: Block
@@ -42,7 +42,7 @@ class Uses:
         phases: Mapping[str, Sequence[Node]],
         given: Mapping[str, Scope],
         stream: Callable[[str, Node], str],
-    ) -> Uses:
+    ) -> ValueUses:
         """The uses of a block's values by its codes; ``given`` are scopes that are known beforehand.
 
         ``stream`` tells the stream of a node in a code.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from simcluster.layout import Movement
 from simcluster.model import Block, Phase, Relocation, Role
 from simcluster.program.isa import Category, Scope
-from simcluster.program.lowering.lifetimes import Uses
+from simcluster.program.lowering.lifetimes import ValueUses
 
-RESIDENT = {
+PERSISTENT = {
     Role.PARAMETER: Category.PARAMETERS,
     Role.COPY: Category.PARAMETERS,
     Role.ACCUMULATOR: Category.GRADIENTS,
@@ -27,7 +27,7 @@ _SEEN_BY_OTHERS = {
 }
 
 
-def crossing(role: Role) -> Category:
+def boundary_category(role: Role) -> Category:
     """What a value is booked under that crosses blocks or stages: its role decides alone.
 
     All who see it know that, while who made it is known in one block only.
@@ -36,7 +36,7 @@ def crossing(role: Role) -> Category:
 
 
 @dataclass(frozen=True, slots=True)
-class Categories:
+class ValueCategories:
     """The categories of a block's values, the same in all of its codes.
 
     ``copies`` are those of values that are copied between places, ``moved`` what movements make,
@@ -44,13 +44,13 @@ class Categories:
     """
 
     block: Block
-    uses: Uses
+    uses: ValueUses
     copies: Mapping[str, Category]
     moved: frozenset[str]
     scattered: frozenset[str]
 
     @classmethod
-    def of(cls, block: Block, uses: Uses) -> Categories:
+    def of(cls, block: Block, uses: ValueUses) -> ValueCategories:
         """Those of a block whose values are used so."""
         moved = {
             value for node in block.nodes if isinstance(node.operator, Movement) for value in node.outputs
@@ -63,21 +63,21 @@ class Categories:
     def category(self, value: str) -> Category:
         """What a value is booked under."""
         role = self.block.values[value].role
-        if role in RESIDENT:
-            return RESIDENT[role]
+        if role in PERSISTENT:
+            return PERSISTENT[role]
         if value in self.copies:
             return self.copies[value]
         lasting = self.uses.scope(value) is Scope.MICRO_BATCH and role in (Role.ACTIVATION, Role.FEED)
         crosses = self.uses.border(value) or value in self.scattered
         if lasting or role in (Role.GATHERED, Role.SUM) or crosses:
-            return crossing(role)
+            return boundary_category(role)
         return Category.COMMUNICATION if value in self.moved else Category.TEMPORARY
 
 
 def _of_copies(block: Block) -> dict[str, Category]:
     """What copies of values are booked under: as what they are copies of.
 
-    That is a value that outlives the step, which is one of ``RESIDENT``; otherwise, at the end of a step, a
+    That is a value that outlives the step, which is one of ``PERSISTENT``; otherwise, at the end of a step, a
     gradient, such as one that is clipped, and before that an activation.
     """
     near: dict[str, list[str]] = {}
@@ -94,7 +94,7 @@ def _of_copies(block: Block) -> dict[str, Category]:
         if value not in seen:
             together = list(_reached(value, near))
             seen.update(together)
-            kinds = [RESIDENT[role] for each in together if (role := block.values[each].role) in RESIDENT]
+            kinds = [PERSISTENT[role] for each in together if (role := block.values[each].role) in PERSISTENT]
             if kinds:
                 found |= dict.fromkeys(together, kinds[0])
             else:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from simcluster.layout import Movement
-from simcluster.model import Block, Node, OptimizerOperator, Phase, Place, Relocation
+from simcluster.model import Block, MemoryPlace, Node, OptimizerOperator, Phase, Relocation
 from simcluster.program.isa import COMPUTE, HOST, Purpose, stream_name
-from simcluster.program.lowering.host_device_copies import STREAMS, way_of
+from simcluster.program.lowering.host_device_copies import STREAMS, host_path_of
 
 BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"
 RECOMPUTE = "recompute"
@@ -23,13 +23,13 @@ _PURPOSES = {
 }
 
 
-def gathered_once(block: Block) -> list[Node]:
+def nodes_gathered_once(block: Block) -> list[Node]:
     """The nodes that gather weights once per step: the begin phase up to its last collective."""
     begin = list(block.phase(Phase.BEGIN))
     return begin[: max((index + 1 for index, node in enumerate(begin) if _is_collective(node)), default=0)]
 
 
-def reduction(block: Block) -> list[Node]:
+def reduction_nodes(block: Block) -> list[Node]:
     """The nodes that reduce gradients: the end phase up to the last collective before anything is updated."""
     end = list(block.phase(Phase.END))
     shared = set(block.shared)
@@ -55,9 +55,9 @@ def phases_of(block: Block) -> dict[str, list[Node]]:
     computed up to the last collective (``measure``), and the rest (``update``).
     """
     begin = list(block.phase(Phase.BEGIN))
-    gathered = len(gathered_once(block))
+    gathered = len(nodes_gathered_once(block))
     end = list(block.phase(Phase.END))
-    reduced = len(reduction(block))
+    reduced = len(reduction_nodes(block))
     sharing = [index + 1 for index, node in enumerate(end) if not set(block.shared).isdisjoint(node.outputs)]
     normed = max(sharing, default=reduced)
     measured = max([normed, *(index + 1 for index, node in enumerate(end) if _is_collective(node))])
@@ -88,5 +88,5 @@ def stream_of(code: str, node: Node) -> str:
     if isinstance(node.operator, Movement) and node.operator.is_collective:
         return stream_name(node.operator.axes, _PURPOSES.get(code, Purpose.ACTIVATIONS))
     if isinstance(node.operator, Relocation):
-        return STREAMS[way_of(node.operator)]
-    return HOST if node.place is Place.HOST else COMPUTE
+        return STREAMS[host_path_of(node.operator)]
+    return HOST if node.place is MemoryPlace.HOST else COMPUTE

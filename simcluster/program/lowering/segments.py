@@ -14,7 +14,7 @@ def phase_of(name: str) -> str:
     return name.partition(".")[0]
 
 
-def in_segments(phases: Mapping[str, list[Node]], wanted: Collection[str]) -> dict[str, list[Node]]:
+def split_into_segments(phases: Mapping[str, list[Node]], wanted: Collection[str]) -> dict[str, list[Node]]:
     """The nodes by code; those of ``wanted`` phases cut before every kernel that reads what a collective of
     its segment makes. No kernel is cut, and no piece that is a graph.
     """

@@ -8,43 +8,45 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simcluster.layout import FLAT, Kind, Mesh, Movement
+from simcluster.layout import FLAT, Mesh, Movement, MovementKind
 from simcluster.model import Role, Value
 from simcluster.plan import collective_bytes
 from simcluster.program.isa import (
     COMPUTE,
-    Action,
     Call,
     Category,
-    Code,
     Instruction,
+    InstructionBlock,
+    InstructionKind,
     Purpose,
     Scope,
     Slot,
-    sends,
+    is_send_stream,
     stream_name,
 )
-from simcluster.program.lowering.memory_categories import crossing
+from simcluster.program.lowering.memory_categories import boundary_category
 from simcluster.program.lowering.storage import local_type
 
 TRANSFER = "transfer"
 
 
-def carried(value: Value, mesh: Mesh) -> Slot:
+def transferred_slot(value: Value, mesh: Mesh) -> Slot:
     """What a transfer of a value carries, as the buffer ``value`` at both ends."""
     local = local_type(value, mesh)
     assert value.layout is not None
-    category = crossing(value.role)
+    category = boundary_category(value.role)
     return Slot("value", Scope.MICRO_BATCH, local, category, local.num_bytes, value.type, value.layout)
 
 
-def transfer(stream: str, slot: Slot, role: Role, mesh: Mesh, axes: tuple[str, ...]) -> Code:
+def transfer_block(
+    stream: str, slot: Slot, role: Role, mesh: Mesh, axes: tuple[str, ...]
+) -> InstructionBlock:
     """The code that moves ``slot`` over a transfer stream, in parts over those of ``axes`` with replicas."""
-    out = sends(stream)
+    out = is_send_stream(stream)
     what = "gradient" if role is Role.GRADIENT else "activation"
     moving = Instruction(
         f"{'send' if out else 'receive'} {what}",
-        Action.SEND if out else Action.RECEIVE,
+        InstructionKind.SEND if out else InstructionKind.RECEIVE,
         stream,
         (Call(stream, None, (0,) if out else (), () if out else (0,)),),
         drops=(0,) if out else (),
@@ -53,11 +55,13 @@ def transfer(stream: str, slot: Slot, role: Role, mesh: Mesh, axes: tuple[str, .
     )
     over = tuple(axis for axis in axes if axis not in slot.layout.axes and mesh.size(axis) > 1)
     if not over or slot.layout.flat:
-        return Code(stream, TRANSFER, (moving,), (slot,))
+        return InstructionBlock(stream, TRANSFER, (moving,), (slot,))
     part = _part(slot, mesh, over)
     if out:
-        return Code(stream, TRANSFER, _cut(moving, part, over, what), (slot, replace(part, num_bytes=0)))
-    return Code(stream, TRANSFER, _joined(moving, slot, part, over, what, mesh), (slot, part))
+        return InstructionBlock(
+            stream, TRANSFER, _cut(moving, part, over, what), (slot, replace(part, num_bytes=0))
+        )
+    return InstructionBlock(stream, TRANSFER, _joined(moving, slot, part, over, what, mesh), (slot, part))
 
 
 def _part(slot: Slot, mesh: Mesh, over: tuple[str, ...]) -> Slot:
@@ -68,9 +72,9 @@ def _part(slot: Slot, mesh: Mesh, over: tuple[str, ...]) -> Slot:
 
 def _cut(sending: Instruction, part: Slot, over: tuple[str, ...], what: str) -> tuple[Instruction, ...]:
     """A view of the rank's part, and its way; the whole is held until it has left."""
-    view = Call("part", Movement(Kind.SLICE, over, FLAT), (0,), (1,))
+    view = Call("part", Movement(MovementKind.SLICE, over, FLAT), (0,), (1,))
     return (
-        Instruction(f"part of {what}", Action.COMPUTE, COMPUTE, (view,)),
+        Instruction(f"part of {what}", InstructionKind.COMPUTE, COMPUTE, (view,)),
         replace(
             sending,
             calls=(replace(sending.calls[0], inputs=(1,)),),
@@ -85,10 +89,10 @@ def _joined(
     receiving: Instruction, slot: Slot, part: Slot, over: tuple[str, ...], what: str, mesh: Mesh
 ) -> tuple[Instruction, ...]:
     """The part that comes in, and the whole gathered from everyone's."""
-    movement = Movement(Kind.ALL_GATHER, over, FLAT)
+    movement = Movement(MovementKind.ALL_GATHER, over, FLAT)
     gather = Instruction(
         f"gather {what}",
-        Action.COLLECTIVE,
+        InstructionKind.COLLECTIVE,
         stream_name(over, Purpose.PARTS),
         (Call("gather", movement, (1,), (0,)),),
         after=(0,),

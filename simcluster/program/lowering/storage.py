@@ -9,10 +9,10 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from simcluster.layout import Mesh
-from simcluster.model import Block, Chunks, Node, Operator, Phase, TensorType, Together, Value
+from simcluster.model import Block, JoinChunks, Node, Operator, Phase, SplitChunks, TensorType, Value
 from simcluster.plan import FrameworkMemorySpec, kernel_nodes, part_type
-from simcluster.program.isa import Action, Instruction, Scope, Slot
-from simcluster.program.lowering.lifetimes import Uses
+from simcluster.program.isa import Instruction, InstructionKind, Scope, Slot
+from simcluster.program.lowering.lifetimes import ValueUses
 
 
 def local_type(value: Value, mesh: Mesh) -> TensorType:
@@ -21,7 +21,9 @@ def local_type(value: Value, mesh: Mesh) -> TensorType:
     return part_type(value.type, value.layout, mesh)
 
 
-def internal(nodes: Sequence[Node], kernels: Sequence[tuple[Node, ...]], uses: Uses) -> set[str]:
+def kernel_internal_values(
+    nodes: Sequence[Node], kernels: Sequence[tuple[Node, ...]], uses: ValueUses
+) -> set[str]:
     """Values that never leave the kernel that makes them, and so never reach memory."""
     return {
         value
@@ -37,7 +39,7 @@ def _readers(value: str, nodes: Sequence[Node]) -> int:
 
 
 def whole_sizes(
-    block: Block, forward: Sequence[Node], mesh: Mesh, storage: FrameworkMemorySpec, uses: Uses
+    block: Block, forward: Sequence[Node], mesh: Mesh, storage: FrameworkMemorySpec, uses: ValueUses
 ) -> dict[str, int]:
     """The bytes of values whose buffers are one tensor, where they are not their own.
 
@@ -57,29 +59,31 @@ def whole_sizes(
     return found
 
 
-def views(block: Block, uses: Uses) -> dict[str, int]:
+def chunk_views(block: Block, uses: ValueUses) -> dict[str, int]:
     """The bytes, none, of chunks that lie in what is held longer than they are: the whole that they are cut
     from or put together to.
     """
     last = {value: place for place, node in enumerate(block.nodes) for value in node.inputs}
     found: dict[str, int] = {}
     for place, node in enumerate(block.nodes):
-        if isinstance(node.operator, Chunks):
+        if isinstance(node.operator, SplitChunks):
             (value,) = node.inputs
             if last[value] > place or uses.leaves(value):
                 found |= dict.fromkeys(node.outputs, 0)
-        elif isinstance(node.operator, Together):
+        elif isinstance(node.operator, JoinChunks):
             found |= {value: 0 for value in node.inputs if last[value] > place}
     return found
 
 
-def _made_together(forward: Sequence[Node], storage: FrameworkMemorySpec, uses: Uses) -> Iterator[list[str]]:
+def _made_together(
+    forward: Sequence[Node], storage: FrameworkMemorySpec, uses: ValueUses
+) -> Iterator[list[str]]:
     """What kernels of several results make, of families whose results are one tensor; of those that go in
     chunks, what these are put together to.
     """
     kernels = kernel_nodes(forward)
-    inside = internal(forward, kernels, uses)
-    whole = {node.inputs[0]: node.outputs[0] for node in forward if isinstance(node.operator, Together)}
+    inside = kernel_internal_values(forward, kernels, uses)
+    whole = {node.inputs[0]: node.outputs[0] for node in forward if isinstance(node.operator, JoinChunks)}
     for kernel in kernels:
         first = kernel[0]
         if not isinstance(first.operator, Operator) or first.operator.family not in storage.whole:
@@ -91,20 +95,20 @@ def _made_together(forward: Sequence[Node], storage: FrameworkMemorySpec, uses: 
             yield made
 
 
-def stored(
+def with_storage(
     instructions: Sequence[Instruction], slots: Sequence[Slot], storage: FrameworkMemorySpec, phase: str
 ) -> Iterator[Instruction]:
     """The instructions with what they hold while they run, and those that write over what they read."""
-    copies = [each for each in instructions if each.action is Action.COPY]
+    copies = [each for each in instructions if each.action is InstructionKind.COPY]
     brought = {slot for each in copies for slot in each.writes}
     away = {slot for each in copies for slot in each.reads}
     for each in instructions:
-        if each.calls and isinstance(each.calls[0].operator, Chunks | Together):
+        if each.calls and isinstance(each.calls[0].operator, SplitChunks | JoinChunks):
             # What it makes lies where what it reads does.
             yield replace(each, in_place=True)
             continue
         families = [call.operator.family for call in each.calls if isinstance(call.operator, Operator)]
-        if each.action is not Action.COMPUTE or not families:
+        if each.action is not InstructionKind.COMPUTE or not families:
             yield each
             continue
         sizes = [slots[slot].type.num_bytes for slot in (*each.reads, *each.writes)]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Operator, TensorType
-from simcluster.program.isa import Call, Code, Slot
+from simcluster.program.isa import Call, InstructionBlock, Slot
 
 Ints = NDArray[np.int64]
 
@@ -36,7 +36,7 @@ class RaggedDims:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class RoutedRows:
     """What is placed: ``rows`` of every sample in ``groups``, ``once`` in one at most, and what it takes."""
 
     groups: int
@@ -50,13 +50,13 @@ class RaggedSlots:
     """The ragged slots of an instance's codes by name, and what is placed in them."""
 
     dims: dict[str, RaggedDims]
-    demand: Demand
+    demand: RoutedRows
 
     @classmethod
-    def of(cls, codes: Sequence[Code]) -> RaggedSlots | None:
+    def of(cls, codes: Sequence[InstructionBlock]) -> RaggedSlots | None:
         """Those of the codes that run for one instance; None if no operator has a ragged dim."""
         found: dict[str, RaggedDims] = {}
-        demand: Demand | None = None
+        demand: RoutedRows | None = None
         every = [(code, call) for code in codes for each in code.instructions for call in each.calls]
         for code, call in every:
             ragged = call.operator.ragged() if isinstance(call.operator, Operator) else None
@@ -68,7 +68,7 @@ class RaggedSlots:
                     groups = slot.whole.shape[found[slot.name].groups]
                 if set(ragged.drawn) <= set(names):
                     sizes = {name: slot.whole.shape[names.index(name)] for name in ragged.drawn}
-            demand = Demand(groups, math.prod(sizes.values()), sizes[ragged.once], ragged.most)
+            demand = RoutedRows(groups, math.prod(sizes.values()), sizes[ragged.once], ragged.most)
         if demand is None:
             return None
         size = 0
@@ -79,7 +79,7 @@ class RaggedSlots:
         return cls(found, demand)
 
 
-def _operands(code: Code, call: Call) -> Iterator[tuple[Slot, tuple[str, ...]]]:
+def _operands(code: InstructionBlock, call: Call) -> Iterator[tuple[Slot, tuple[str, ...]]]:
     """The slots of an operator's operands and results with the names of their dims."""
     assert isinstance(call.operator, Operator)
     dims = call.operator.dims()
@@ -87,7 +87,7 @@ def _operands(code: Code, call: Call) -> Iterator[tuple[Slot, tuple[str, ...]]]:
     yield from zip(slots, (*dims.inputs, *dims.outputs), strict=False)
 
 
-def _spread(code: Code, call: Call, found: dict[str, RaggedDims]) -> dict[str, RaggedDims]:
+def _spread(code: InstructionBlock, call: Call, found: dict[str, RaggedDims]) -> dict[str, RaggedDims]:
     """What else is ragged because a call has it together with what is known to be."""
     slots = [code.slots[slot].name for slot in (*call.inputs, *call.outputs)]
     known = next((name for name in slots if name in found), None)
@@ -139,7 +139,7 @@ class Extent:
         return np.asarray(taken * samples * self.held[:, at.places])
 
 
-def exchanged(before: Extent, after: Extent, groups: Ints, at: RaggedDims, counts: Ints) -> Ints:
+def exchanged_elements(before: Extent, after: Extent, groups: Ints, at: RaggedDims, counts: Ints) -> Ints:
     """What the members of groups [number, n] have for each other between two layouts: [number, n, n].
 
     In elements times places, as ``Extent.rows``.
@@ -157,7 +157,7 @@ def exchanged(before: Extent, after: Extent, groups: Ints, at: RaggedDims, count
     return found
 
 
-def filled(kind: TensorType, at: RaggedDims, rows: int, places: int) -> TensorType:
+def filled_type(kind: TensorType, at: RaggedDims, rows: int, places: int) -> TensorType:
     """The local type of a tensor that holds so many rows times places: its samples and places as one dim,
     as many for every group, rounded up.
     """

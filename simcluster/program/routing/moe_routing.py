@@ -12,14 +12,29 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.collectives import PartsByGroup
+from simcluster.collectives import UnequalPartsByGroup
 from simcluster.errors import PlanError
-from simcluster.layout import Kind, Layout, Movement
+from simcluster.layout import Layout, Movement, MovementKind
 from simcluster.model import Operator, TensorType
-from simcluster.plan import ROUTING_PATH, Routing, collective_bytes, counts
-from simcluster.program.isa import Action, Call, Code, Execution, Instruction, PartProgram, Program, Slot
-from simcluster.program.lowering import joined
-from simcluster.program.routing.dynamic_shapes import Extent, RaggedDims, RaggedSlots, exchanged, filled
+from simcluster.plan import ROUTING_PATH, ExpertRouting, collective_bytes, expert_counts
+from simcluster.program.isa import (
+    BlockExecution,
+    Call,
+    Instruction,
+    InstructionBlock,
+    InstructionKind,
+    Program,
+    Slot,
+    StageProgram,
+)
+from simcluster.program.lowering import fused_work
+from simcluster.program.routing.dynamic_shapes import (
+    Extent,
+    RaggedDims,
+    RaggedSlots,
+    exchanged_elements,
+    filled_type,
+)
 from simcluster.work import Kernel, Work
 
 Ints = NDArray[np.int64]
@@ -29,7 +44,7 @@ MOST_CODES = 2**17
 """Codes of sizes of their own that are written at most; each takes some milliseconds to price."""
 
 
-def routed(program: Program, routing: Routing, layers: Sequence[str]) -> Program:
+def apply_routing(program: Program, routing: ExpertRouting, layers: Sequence[str]) -> Program:
     """The Program with the sizes that ``routing`` gives; itself where that changes nothing.
 
     ``layers`` are the instances of the model in order. What is gathered or reduced over ranks that hold
@@ -79,15 +94,15 @@ class _Ragged:
 @dataclass
 class _Router:
     program: Program
-    routing: Routing
+    routing: ExpertRouting
     layers: Sequence[str]
     ragged: _Ragged
     extents: dict[tuple[TensorType, Layout], Extent] = field(default_factory=dict)
     tables: dict[Table, Ints] = field(default_factory=dict)
     rows: dict[tuple[TensorType, Layout, RaggedDims, Table], Ints] = field(default_factory=dict)
-    codes: list[Code] = field(default_factory=list)
+    codes: list[InstructionBlock] = field(default_factory=list)
     numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
-    exchanges: dict[tuple[object, ...], tuple[PartsByGroup, int]] = field(default_factory=dict)
+    exchanges: dict[tuple[object, ...], tuple[UnequalPartsByGroup, int]] = field(default_factory=dict)
     known: dict[int, list[tuple[Slot, tuple[str, ...]]]] = field(default_factory=dict)
 
     def run(self) -> Program:
@@ -128,7 +143,7 @@ class _Router:
             demand = self.ragged.slots[layer].demand
             place = self.layers.index(layer)
             shares = self.routing.popularity(layer, place, micro_batch, demand.groups)
-            self.tables[key] = counts(shares, demand.rows, demand.once, demand.most)
+            self.tables[key] = expert_counts(shares, demand.rows, demand.once, demand.most)
         return key
 
     def _rows(self, slot: Slot, at: RaggedDims, table: Table) -> Ints:
@@ -175,7 +190,7 @@ class _Router:
             met = [
                 (found.slots[slot], each.group)
                 for each in found.instructions
-                if each.action is Action.COLLECTIVE and each.operation != Kind.ALL_TO_ALL
+                if each.action is InstructionKind.COLLECTIVE and each.operation != MovementKind.ALL_TO_ALL
                 for slot in (*each.reads, *each.writes)
                 if found.slots[slot].name in slots.dims
             ]
@@ -184,11 +199,11 @@ class _Router:
 
     # -- codes ------------------------------------------------------------------------------------------
 
-    def _part(self, part: PartProgram, rank: int, variant: int) -> PartProgram:
+    def _part(self, part: StageProgram, rank: int, variant: int) -> StageProgram:
         """A part as a rank runs it."""
         return replace(part, executions=tuple(self._execution(run, rank, variant) for run in part.executions))
 
-    def _execution(self, run: Execution, rank: int, variant: int) -> Execution:
+    def _execution(self, run: BlockExecution, rank: int, variant: int) -> BlockExecution:
         code = self.program.codes[run.code]
         if run.instance in self.layers and self._ragged_of(run.code, self.ragged.slots[run.instance]):
             slots = self.ragged.slots[run.instance]
@@ -203,21 +218,21 @@ class _Router:
                 self._add(key, code)
         return replace(run, code=self.numbers[key])
 
-    def _add(self, key: tuple[object, ...], code: Code) -> None:
+    def _add(self, key: tuple[object, ...], code: InstructionBlock) -> None:
         self.numbers[key] = len(self.codes)
         self.codes.append(code)
 
     def parts(
         self, movement: Movement, before: Slot, after: Slot, at: RaggedDims, table: Table
-    ) -> tuple[PartsByGroup, int]:
+    ) -> tuple[UnequalPartsByGroup, int]:
         """The parts of an all-to-all between two slots, and the bytes that a rank has in the mean."""
         key = movement, before.whole, before.layout, after.layout, at, table
         if key not in self.exchanges:
             groups = self.program.mesh.groups(movement.axes)
             extents = self._extent(before), self._extent(after)
-            found = exchanged(*extents, groups, at, self.tables[table])
+            found = exchanged_elements(*extents, groups, at, self.tables[table])
             elements = int(found.sum()) / groups.size / before.whole.shape[at.places]
-            self.exchanges[key] = PartsByGroup.of(found), before.type.dtype.num_bytes(round(elements))
+            self.exchanges[key] = UnequalPartsByGroup.of(found), before.type.dtype.num_bytes(round(elements))
         return self.exchanges[key]
 
 
@@ -226,13 +241,13 @@ class _Sized:
     """A code with the sizes of one rank under one table."""
 
     router: _Router
-    old: Code
+    old: InstructionBlock
     ragged: RaggedSlots
     table: Table
     rank: int
     variant: int
 
-    def code(self) -> Code:
+    def code(self) -> InstructionBlock:
         """The code."""
         self.slots = tuple(self._slot(slot) for slot in self.old.slots)
         return replace(
@@ -244,7 +259,7 @@ class _Sized:
         if at is None:
             return slot
         rows = int(self.router._rows(slot, at, self.table)[self.rank])
-        kind = filled(slot.type, at, rows, slot.whole.shape[at.places])
+        kind = filled_type(slot.type, at, rows, slot.whole.shape[at.places])
         return replace(slot, type=kind, num_bytes=_scaled(slot.num_bytes, kind, slot.type))
 
     def _instruction(self, each: Instruction) -> Instruction:
@@ -253,15 +268,15 @@ class _Sized:
         ]
         if not touched:
             return each
-        if each.action is Action.COLLECTIVE:
+        if each.action is InstructionKind.COLLECTIVE:
             return self._collective(each)
-        if each.action is Action.COPY:
+        if each.action is InstructionKind.COPY:
             # Between device and host: as much of each buffer as there is.
             (slot,) = each.reads
             return replace(
                 each, num_bytes=_scaled(each.num_bytes, self.slots[slot].type, self.old.slots[slot].type)
             )
-        if each.action is not Action.COMPUTE:
+        if each.action is not InstructionKind.COMPUTE:
             raise PlanError(f"{each.name} carries what experts hold to another stage", path=ROUTING_PATH)
         largest, before = (
             max(slots[slot].type.num_bytes for slot in (*each.reads, *each.writes))
@@ -286,7 +301,7 @@ class _Sized:
                 moved, now = (sum(getattr(work, name) for work in found) for found in (total, more))
                 hidden = moved - sum(getattr(work, name) for work in each.works)
                 inside.append(hidden * now // moved if moved else 0)
-            new = [joined(new, (inside[0], inside[1]))]
+            new = [fused_work(new, (inside[0], inside[1]))]
         (works,) = new
         assert len(works) == len(each.works)
         return tuple(_like(work, was) for work, was in zip(works, each.works, strict=True))
@@ -313,19 +328,19 @@ class _Sized:
         assert isinstance(movement, Movement)
         (before,), (after,) = call.inputs, call.outputs
         old = self.old.slots
-        if movement.kind is Kind.ALL_TO_ALL:
+        if movement.kind is MovementKind.ALL_TO_ALL:
             at = self.ragged.dims[old[before].name]
             parts, num_bytes = self.router.parts(movement, old[before], old[after], at, self.table)
             if all(table.is_even for table in parts.tables):
                 return replace(each, num_bytes=num_bytes)
-            return replace(each, num_bytes=num_bytes, parts=parts, operation=str(Kind.ALL_TO_ALL_V))
+            return replace(each, num_bytes=num_bytes, parts=parts, operation=str(MovementKind.ALL_TO_ALL_V))
         mesh = self.router.program.mesh
         kinds = []
         for slot in (before, after):
             at = self.ragged.dims[old[slot].name]
             rows = self.router.most(old[slot], at, self.table, movement.axes)
             places = old[slot].whole.shape[at.places]
-            kinds.append(filled(old[slot].type, at, int(rows[self.rank]), places))
+            kinds.append(filled_type(old[slot].type, at, int(rows[self.rank]), places))
         return replace(each, num_bytes=collective_bytes(movement, kinds[0], kinds[1], mesh))
 
 

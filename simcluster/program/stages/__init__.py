@@ -2,9 +2,9 @@
 timetable as executions.
 """
 
-from simcluster.program.stages.schedule_expansion import Acted
-from simcluster.program.stages.stage_boundary import Crossings
-from simcluster.program.stages.stage_context import ONCE, Part
-from simcluster.program.stages.value_names import holders
+from simcluster.program.stages.schedule_expansion import ScheduleExpansion
+from simcluster.program.stages.stage_boundary import BoundaryTensors
+from simcluster.program.stages.stage_context import ONCE, StageContext
+from simcluster.program.stages.value_names import shared_parameter_holders
 
-__all__ = ["ONCE", "Acted", "Crossings", "Part", "holders"]
+__all__ = ["ONCE", "BoundaryTensors", "ScheduleExpansion", "StageContext", "shared_parameter_holders"]

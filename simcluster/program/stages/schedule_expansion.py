@@ -12,10 +12,10 @@ from simcluster.plan import FORWARD as F_ACTION
 from simcluster.plan import INPUTS, Action
 from simcluster.plan import RECOMPUTE as R_ACTION
 from simcluster.plan import WEIGHTS as W_ACTION
-from simcluster.program.isa import Execution
+from simcluster.program.isa import BlockExecution
 from simcluster.program.lowering import BACKWARD, FORWARD, PREPARE, RECOMPUTE, WEIGHTS
-from simcluster.program.stages.stage_boundary import Crossing
-from simcluster.program.stages.stage_context import ONCE, Part
+from simcluster.program.stages.stage_boundary import BoundaryTensor
+from simcluster.program.stages.stage_context import ONCE, StageContext
 
 _PHASES = {
     F_ACTION: (FORWARD,),
@@ -28,19 +28,19 @@ _PHASES = {
 
 
 @dataclass(frozen=True)
-class Acted:
+class ScheduleExpansion:
     """What a part runs for the actions of its timetable.
 
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``reductions`` are those that come behind the last backward of an instance.
     """
 
-    part: Part
+    part: StageContext
     overlapped: bool
-    reductions: Sequence[tuple[str, Execution]]
+    reductions: Sequence[tuple[str, BlockExecution]]
     _moving: dict[tuple[int, int, bool, bool], list[tuple[int, str]]] = field(default_factory=dict)
 
-    def executions(self) -> Iterator[Execution]:
+    def executions(self) -> Iterator[BlockExecution]:
         """Every action with its transfers: receives one action ahead if overlapped, else just before.
 
         Transfers that are waited for are posted together where a forward and a backward follow each other.
@@ -88,7 +88,7 @@ class Acted:
     # -- what crosses stages ----------------------------------------------------------------------------
 
     @cached_property
-    def _arrivals(self) -> Mapping[int, Sequence[Crossing]]:
+    def _arrivals(self) -> Mapping[int, Sequence[BoundaryTensor]]:
         """What comes for the forward of each chunk."""
         crossings, stage = self.part.crossings, self.part.stage
         return {
@@ -96,7 +96,7 @@ class Acted:
         }
 
     @cached_property
-    def _departures(self) -> Mapping[int, Sequence[Crossing]]:
+    def _departures(self) -> Mapping[int, Sequence[BoundaryTensor]]:
         """What the forward of each chunk sends."""
         crossings, stage = self.part.crossings, self.part.stage
         return {
@@ -104,20 +104,20 @@ class Acted:
             for each in self.part.chunks
         }
 
-    def _receives(self, action: Action) -> Iterator[Execution]:
+    def _receives(self, action: Action) -> Iterator[BlockExecution]:
         """What comes for an action and for what overlaps it."""
         for half in action.halves:
             values = half.kind == F_ACTION
             yield from self._moves(half, action, self._arrivals if values else self._departures)
 
-    def _sends(self, action: Action) -> Iterator[Execution]:
+    def _sends(self, action: Action) -> Iterator[BlockExecution]:
         for half in action.halves:
             values = half.kind == F_ACTION
             yield from self._moves(half, action, self._departures if values else self._arrivals)
 
     def _moves(
-        self, half: Action, action: Action, crossing: Mapping[int, Sequence[Crossing]]
-    ) -> Iterator[Execution]:
+        self, half: Action, action: Action, crossing: Mapping[int, Sequence[BoundaryTensor]]
+    ) -> Iterator[BlockExecution]:
         """Values at one end of a chunk, or gradients at the other."""
         if half.kind in (W_ACTION, R_ACTION):
             return
@@ -126,9 +126,9 @@ class Acted:
             mine = [each for each in crossing[half.chunk] if each.slice == half.slice]
             self._moving[key] = [self._transfer(each, half) for each in mine]
         for code, buffer in self._moving[key]:
-            yield Execution(code, buffer, half.micro_batch, str(action))
+            yield BlockExecution(code, buffer, half.micro_batch, str(action))
 
-    def _transfer(self, crossing: Crossing, half: Action) -> tuple[int, str]:
+    def _transfer(self, crossing: BoundaryTensor, half: Action) -> tuple[int, str]:
         """The code that moves a value, or its gradient, and the buffer it is in."""
         values = half.kind == F_ACTION
         stream = crossing.out if values else crossing.back
@@ -144,7 +144,7 @@ class Acted:
         halves = (half for action in self.part.actions for half in action.halves)
         return {half.unit for half in halves if half.kind == R_ACTION}
 
-    def _compute(self, half: Action, action: str, *, at_end: bool) -> Iterator[list[Execution]]:
+    def _compute(self, half: Action, action: str, *, at_end: bool) -> Iterator[list[BlockExecution]]:
         """A half of an action, code by code, each with what happens once a step around it; ``at_end``: it is
         the first forward or the last backward of its chunk.
         """
@@ -153,12 +153,12 @@ class Acted:
         for instance in instances if forward else instances[::-1]:
             block = part.graph.block_of(instance)
             runs = [
-                [Execution(code, instance.name, half.micro_batch, action, not self.overlapped)]
+                [BlockExecution(code, instance.name, half.micro_batch, action, not self.overlapped)]
                 for phase in phases
                 for code in part.codes.run(block, phase)
             ] or [[]]
             if forward and at_end and PREPARE in (codes := part.codes_of(instance)):
-                runs[0].insert(0, Execution(codes[PREPARE], instance.name, ONCE, action))
+                runs[0].insert(0, BlockExecution(codes[PREPARE], instance.name, ONCE, action))
             if at_end and not forward and not part.codes.conduct.late:
                 runs[-1] += [
                     replace(run, action=action) for ready, run in self.reductions if ready == instance.home
@@ -172,7 +172,7 @@ class Acted:
         return tuple(phase for phase in found if phase != RECOMPUTE) if ahead else found
 
 
-def _woven(halves: Sequence[list[list[Execution]]]) -> list[list[Execution]]:
+def _woven(halves: Sequence[list[list[BlockExecution]]]) -> list[list[BlockExecution]]:
     """Overlapped actions: what they run in turns, evenly, each in its own order.
 
     What happens once a step stays with the code it belongs to: gradients are reduced behind the last of

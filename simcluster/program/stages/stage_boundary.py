@@ -12,7 +12,7 @@ from functools import cached_property
 
 from simcluster.errors import PlanError
 from simcluster.model import Block, Graph, Instance
-from simcluster.plan import Chain
+from simcluster.plan import VirtualStages
 from simcluster.program.isa import (
     FOLDED_RECV_NEXT,
     FOLDED_RECV_PREV,
@@ -26,7 +26,7 @@ from simcluster.program.isa import (
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class BoundaryTensor:
     """A value that passes between two virtual stages: the block that makes it and its name there, and its
     buffer at this end. ``out`` and ``back`` are the streams of the value and of its gradient. It is of one
     ``slice`` of sequences.
@@ -41,11 +41,11 @@ class Crossing:
 
 
 @dataclass(frozen=True)
-class Crossings:
+class BoundaryTensors:
     """What crosses the virtual stages of a graph that lies on a ``chain``."""
 
     graph: Graph
-    chain: Chain
+    chain: VirtualStages
 
     def virtual(self, instance: Instance) -> int:
         """The virtual stage of an instance."""
@@ -87,7 +87,7 @@ class Crossings:
         chunk = self.chain.places[arrival][1]
         return f"{outer} (chunk {chunk})" if chunk and arrival > first else outer
 
-    def arrivals(self, virtual: int) -> Iterator[Crossing]:
+    def arrivals(self, virtual: int) -> Iterator[BoundaryTensor]:
         """What comes from the virtual stage before, if that is on another stage."""
         if virtual and (step := self.chain.step(virtual - 1)):
             streams = (RECV_PREV, SEND_PREV) if step > 0 else (FOLDED_RECV_NEXT, FOLDED_SEND_NEXT)
@@ -95,7 +95,7 @@ class Crossings:
                 if first < virtual <= last:
                     yield self._crossing(outer, virtual, streams)
 
-    def departures(self, virtual: int) -> Iterator[Crossing]:
+    def departures(self, virtual: int) -> Iterator[BoundaryTensor]:
         """What goes to the virtual stage behind, if that is on another stage."""
         if virtual + 1 < len(self.chain) and (step := self.chain.step(virtual)):
             streams = (SEND_NEXT, RECV_NEXT) if step > 0 else (FOLDED_SEND_PREV, FOLDED_RECV_PREV)
@@ -103,6 +103,8 @@ class Crossings:
                 if first <= virtual < last:
                     yield self._crossing(outer, virtual, streams)
 
-    def _crossing(self, outer: str, virtual: int, streams: tuple[str, str]) -> Crossing:
+    def _crossing(self, outer: str, virtual: int, streams: tuple[str, str]) -> BoundaryTensor:
         maker, value = self.makers[outer]
-        return Crossing(self.graph.block_of(maker), value, maker.slice, self.buffer(outer, virtual), *streams)
+        return BoundaryTensor(
+            self.graph.block_of(maker), value, maker.slice, self.buffer(outer, virtual), *streams
+        )

@@ -8,9 +8,9 @@ from functools import cached_property
 
 from simcluster.model import Graph, Instance
 from simcluster.plan import FORWARD, Action
-from simcluster.program.isa import Execution
+from simcluster.program.isa import BlockExecution
 from simcluster.program.lowering import BEGIN, CodeTable
-from simcluster.program.stages.stage_boundary import Crossings
+from simcluster.program.stages.stage_boundary import BoundaryTensors
 from simcluster.program.stages.value_names import buffer_names
 
 ONCE = -1
@@ -18,14 +18,14 @@ ONCE = -1
 
 
 @dataclass(frozen=True)
-class Part:
+class StageContext:
     """The instances of a stage and the actions of its timetable; codes are shared by all parts.
 
     ``names`` grows with what travels: buckets and values that cross stages call their buffers.
     """
 
     graph: Graph
-    crossings: Crossings
+    crossings: BoundaryTensors
     stage: int
     actions: Sequence[Action]
     codes: CodeTable
@@ -81,9 +81,9 @@ class Part:
         """Phase -> code of an instance."""
         return self.codes.of(self.graph.block_of(instance))
 
-    def once(self, phase: str, instances: Sequence[Instance]) -> Iterator[Execution]:
+    def once(self, phase: str, instances: Sequence[Instance]) -> Iterator[BlockExecution]:
         """What runs of a phase once per step."""
         for instance in instances:
             code = self.codes_of(instance).get(phase)
             if code is not None:
-                yield Execution(code, instance.name, ONCE, phase if phase == BEGIN else "end")
+                yield BlockExecution(code, instance.name, ONCE, phase if phase == BEGIN else "end")

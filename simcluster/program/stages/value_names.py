@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from simcluster.model import Graph, Instance, Role
 from simcluster.plan import gathered_name, whole_name
-from simcluster.program.stages.stage_boundary import Crossings
+from simcluster.program.stages.stage_boundary import BoundaryTensors
 
 _LASTING = (Role.PARAMETER, Role.COPY, Role.ACCUMULATOR, Role.STATE, Role.BUFFER, Role.VIEW)
 
@@ -16,7 +16,7 @@ Name = tuple[tuple[str, str], str]
 
 
 def buffer_names(
-    graph: Graph, crossings: Crossings, instances: Sequence[Instance]
+    graph: Graph, crossings: BoundaryTensors, instances: Sequence[Instance]
 ) -> dict[tuple[str, str], str]:
     """(instance, value) -> buffer, for those of a stage that are not simply called ``instance.value``."""
     names = _Names(graph, crossings, instances)
@@ -24,7 +24,7 @@ def buffer_names(
     return found | dict(names.sliced(found))
 
 
-def holders(graph: Graph, instances: Sequence[Instance]) -> dict[str, str]:
+def shared_parameter_holders(graph: Graph, instances: Sequence[Instance]) -> dict[str, str]:
     """Instance -> the first one of a stage with which it shares parameters, if another one comes first."""
     here = {
         f"{each.name}.{name}": each.name for each in instances for name in graph.block_of(each).parameters
@@ -45,7 +45,7 @@ def holders(graph: Graph, instances: Sequence[Instance]) -> dict[str, str]:
 @dataclass(frozen=True)
 class _Names:
     graph: Graph
-    crossings: Crossings
+    crossings: BoundaryTensors
     instances: Sequence[Instance]
 
     def border(self) -> Iterator[Name]:

@@ -1,32 +1,32 @@
 """Which ranks behave alike: the coarsest equitable partition of ranks, groups and links."""
 
-from simcluster.program.symmetry.coloured_graph import Ints, Loads
+from simcluster.program.symmetry.coloured_graph import GroupLoads, Ints
 from simcluster.program.symmetry.rank_classes import (
     TRANSFERS,
     Axes,
-    Classes,
-    Flows,
-    Group,
-    Loading,
-    Lodger,
-    Placed,
-    partition,
-    partitions,
+    ClassFlows,
+    ClassGroup,
+    LinkLoading,
+    PlacedGroups,
+    RankClasses,
+    TenantLoad,
+    partition_ranks,
+    partition_tenants,
     pipeline_pairs,
 )
 
 __all__ = [
     "TRANSFERS",
     "Axes",
-    "Classes",
-    "Flows",
-    "Group",
+    "ClassFlows",
+    "ClassGroup",
+    "GroupLoads",
     "Ints",
-    "Loading",
-    "Loads",
-    "Lodger",
-    "Placed",
-    "partition",
-    "partitions",
+    "LinkLoading",
+    "PlacedGroups",
+    "RankClasses",
+    "TenantLoad",
+    "partition_ranks",
+    "partition_tenants",
     "pipeline_pairs",
 ]

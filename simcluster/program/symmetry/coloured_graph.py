@@ -18,7 +18,7 @@ GRAIN = 2.0**-20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loads:
+class GroupLoads:
     """What each of some groups loads on each link it uses, in rows.
 
     Row i is ``links[offsets[i]:offsets[i + 1]]`` with ``loads`` beside it, in units of ``GRAIN`` of the load
@@ -39,7 +39,7 @@ class Loads:
             raise ValueError("loads must be whole and at least 1: a link that is not loaded has no entry")
 
     @classmethod
-    def of(cls, offsets: Ints, links: Ints, parts: NDArray[np.float64]) -> Loads:
+    def of(cls, offsets: Ints, links: Ints, parts: NDArray[np.float64]) -> GroupLoads:
         """Loads written as parts of the slowest link's; ValueError if one is no multiple of ``GRAIN``."""
         units = np.rint(parts / GRAIN)
         if not np.array_equal(units * GRAIN, parts):
@@ -56,7 +56,7 @@ class Loads:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Meetings:
+class RankGroups:
     """Groups of ranks that meet, all of one size: members [groups, size], and colours [groups] to begin with.
 
     A group is an unordered set, or with ``ordered`` a tuple in which the place says what a rank does, as
@@ -66,7 +66,7 @@ class Meetings:
 
     members: Ints
     colours: Ints
-    loads: Sequence[Loads] = ()
+    loads: Sequence[GroupLoads] = ()
     ordered: bool = False
 
     def __post_init__(self) -> None:
@@ -81,11 +81,11 @@ class Meetings:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Structure:
+class ColouredGraph:
     """Colours to begin with of ranks [ranks] and links [links], and who meets over which links."""
 
     ranks: Ints
-    meetings: Sequence[Meetings]
+    meetings: Sequence[RankGroups]
     links: Ints
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.errors import SimulationError
-from simcluster.program.symmetry.coloured_graph import Ints, Loads, Meetings, Structure
+from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads, Ints, RankGroups
 
 Words = NDArray[np.uint64]
 
@@ -28,7 +28,7 @@ _FIXED = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Numbering:
+class ElementClasses:
     """Classes of some elements, numbered by their first one.
 
     ``of`` [elements] is the class of each, -1 for those in none; ``first`` and ``sizes`` are by class.
@@ -51,19 +51,19 @@ class Colouring:
     passes over the loads.
     """
 
-    ranks: Numbering
-    meetings: tuple[Numbering, ...]
-    links: Numbering
-    flows: tuple[tuple[Loads, ...], ...]
+    ranks: ElementClasses
+    meetings: tuple[ElementClasses, ...]
+    links: ElementClasses
+    flows: tuple[tuple[GroupLoads, ...], ...]
     rounds: int
 
 
-def refined(structure: Structure) -> Colouring:
+def refine_colours(structure: ColouredGraph) -> Colouring:
     """The coarsest equitable partition of a structure that respects its first colours."""
     return _Refinement(structure).run()
 
 
-def separate(structure: Structure) -> Colouring:
+def separate_colours(structure: ColouredGraph) -> Colouring:
     """Every rank, every group and every loaded link is a class of its own."""
     used = structure.used
     of = np.full(len(structure.links), -1, dtype=np.int64)
@@ -73,16 +73,16 @@ def separate(structure: Structure) -> Colouring:
         structure,
         _numbering(np.arange(len(structure.ranks))),
         tuple(_numbering(each) for each in groups),
-        Numbering(of, used, np.ones(len(used), dtype=np.int64)),
+        ElementClasses(of, used, np.ones(len(used), dtype=np.int64)),
         0,
     )
 
 
-def _numbering(different: Ints) -> Numbering:
-    return Numbering(different, different, np.ones(len(different), dtype=np.int64))
+def _numbering(different: Ints) -> ElementClasses:
+    return ElementClasses(different, different, np.ones(len(different), dtype=np.int64))
 
 
-def words(numbers: Ints, salt: int) -> Words:
+def hash_words(numbers: Ints, salt: int) -> Words:
     """One odd 64-bit word per number, as good as random; other salts give independent ones."""
     mixed = numbers.astype(np.uint64) * np.uint64(_GOLDEN)
     mixed += np.uint64((salt + 1) * _ODD % (1 << 64))
@@ -105,7 +105,7 @@ class _Colours:
 
     def words(self, salt: int) -> Words:
         """The word of each element's colour."""
-        return words(np.arange(len(self.first)), salt)[self.of]
+        return hash_words(np.arange(len(self.first)), salt)[self.of]
 
     def split(self, sums: Words) -> bool:
         """Gives elements of one colour with different sums different colours; whether there were any.
@@ -124,13 +124,13 @@ class _Colours:
         self.first = np.concatenate([self.first, apart[order[starts]]])
         return True
 
-    def numbering(self) -> Numbering:
+    def numbering(self) -> ElementClasses:
         """The classes, numbered by their first element."""
         order = np.argsort(self.first)
         number = np.empty_like(order)
         number[order] = np.arange(len(order))
         of = number[self.of]
-        return Numbering(of, self.first[order], np.bincount(of, minlength=len(order)).astype(np.int64))
+        return ElementClasses(of, self.first[order], np.bincount(of, minlength=len(order)).astype(np.int64))
 
 
 class _Edges:
@@ -138,13 +138,13 @@ class _Edges:
 
     __slots__ = ("counts", "labels", "links", "rows", "starts")
 
-    def __init__(self, loads: Loads, salt: int) -> None:
+    def __init__(self, loads: GroupLoads, salt: int) -> None:
         counts = np.diff(loads.offsets)
         self.rows = np.flatnonzero(counts)
         self.counts, self.starts = counts[self.rows], loads.offsets[self.rows]
         self.links = loads.links
         uniform = loads.loads.min() == loads.loads.max()
-        self.labels = words(loads.loads[:1] if uniform else loads.loads, salt)
+        self.labels = hash_words(loads.loads[:1] if uniform else loads.loads, salt)
 
     def into_groups(self, of_links: Words, sums: Words) -> None:
         """Adds to each group's sum what its links say."""
@@ -169,12 +169,12 @@ class _Meet:
 
     __slots__ = ("colours", "edges", "members", "number", "ordered", "places")
 
-    def __init__(self, meetings: Meetings, number: int) -> None:
+    def __init__(self, meetings: RankGroups, number: int) -> None:
         self.members, self.number, self.ordered = meetings.members, number, meetings.ordered
         self.colours = _Colours(meetings.colours)
-        self.places = words(np.arange(self.members.shape[1]), _FIXED + number)
+        self.places = hash_words(np.arange(self.members.shape[1]), _FIXED + number)
         # Reducing and gathering over one ring load the links alike: what says the same is heard once.
-        different: list[Loads] = []
+        different: list[GroupLoads] = []
         for loads in meetings.loads:
             if loads.links.size and not any(_equal(loads, other) for other in different):
                 different.append(loads)
@@ -212,7 +212,7 @@ class _Meet:
                 each.into_links(mine, sums)
 
 
-def _equal(one: Loads, other: Loads) -> bool:
+def _equal(one: GroupLoads, other: GroupLoads) -> bool:
     pairs = ((one.offsets, other.offsets), (one.loads, other.loads), (one.links, other.links))
     return all(mine is theirs or np.array_equal(mine, theirs) for mine, theirs in pairs)
 
@@ -220,7 +220,7 @@ def _equal(one: Loads, other: Loads) -> bool:
 class _Refinement:
     """The colours of ranks, groups and links, and the rounds that split them."""
 
-    def __init__(self, structure: Structure) -> None:
+    def __init__(self, structure: ColouredGraph) -> None:
         self.structure = structure
         self.ranks = _Colours(structure.ranks)
         self.meets = [
@@ -242,14 +242,14 @@ class _Refinement:
         of = np.full(len(self.structure.links), -1, dtype=np.int64)
         of[self.used] = links.of
         nothing = np.zeros(0, dtype=np.int64)
-        groups = [Numbering(nothing, nothing, nothing)] * len(self.structure.meetings)
+        groups = [ElementClasses(nothing, nothing, nothing)] * len(self.structure.meetings)
         for meet in self.meets:
             groups[meet.number] = meet.colours.numbering()
         return _coloured(
             self.structure,
             self.ranks.numbering(),
             tuple(groups),
-            Numbering(of, self.used[links.first], links.sizes),
+            ElementClasses(of, self.used[links.first], links.sizes),
             rounds,
         )
 
@@ -281,7 +281,11 @@ class _Refinement:
 
 
 def _coloured(
-    structure: Structure, ranks: Numbering, groups: Sequence[Numbering], links: Numbering, rounds: int
+    structure: ColouredGraph,
+    ranks: ElementClasses,
+    groups: Sequence[ElementClasses],
+    links: ElementClasses,
+    rounds: int,
 ) -> Colouring:
     flows = tuple(
         tuple(_flow(loads, mine, links) for loads in each.loads)
@@ -290,7 +294,7 @@ def _coloured(
     return Colouring(ranks, tuple(groups), links, flows, rounds)
 
 
-def _flow(loads: Loads, groups: Numbering, links: Numbering) -> Loads:
+def _flow(loads: GroupLoads, groups: ElementClasses, links: ElementClasses) -> GroupLoads:
     """Per group class the load of all its groups on one link of each link class, summed exactly."""
     chosen = np.zeros(len(links.of), dtype=np.bool_)
     chosen[links.first] = True
@@ -301,12 +305,12 @@ def _flow(loads: Loads, groups: Numbering, links: Numbering) -> Loads:
     sums = np.zeros(len(keys), dtype=np.int64)
     np.add.at(sums, place.reshape(-1), loads.loads[kept])
     offsets = np.searchsorted(keys, np.arange(len(groups) + 1) * wide)
-    found = Loads(offsets.astype(np.int64), keys % wide, sums)
+    found = GroupLoads(offsets.astype(np.int64), keys % wide, sums)
     _check(loads, groups, found, links)
     return found
 
 
-def _check(loads: Loads, groups: Numbering, flow: Loads, links: Numbering) -> None:
+def _check(loads: GroupLoads, groups: ElementClasses, flow: GroupLoads, links: ElementClasses) -> None:
     """What the chosen links carry must stand for what all links carry, class by class, to the last unit."""
     whole = np.zeros(len(groups), dtype=np.int64)
     np.add.at(whole, groups.of, _row_sums(loads.offsets, loads.loads))

@@ -13,17 +13,22 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from simcluster.cluster import NOMINAL, Cluster, Device, Placement
+from simcluster.cluster import NOMINAL, Cluster, Device, GroupPlacement
 from simcluster.layout import Mesh
 from simcluster.program.isa import Program
-from simcluster.program.symmetry.coloured_graph import Ints, Loads, Meetings, Structure
-from simcluster.program.symmetry.equitable_partition import Colouring, Numbering, refined, separate
+from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads, Ints, RankGroups
+from simcluster.program.symmetry.equitable_partition import (
+    Colouring,
+    ElementClasses,
+    refine_colours,
+    separate_colours,
+)
 
 Axes = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ClassGroup:
     """One group as a class meets it: an id shared by all in it, where it lies, and the classes in it.
 
     ``flow`` is its row in the flows of its axes; ``count`` says how many groups behave like it; ``number`` is
@@ -31,7 +36,7 @@ class Group:
     """
 
     id: int
-    placement: Placement
+    placement: GroupPlacement
     members: tuple[int, ...]
     flow: int = 0
     count: int = 1
@@ -43,30 +48,30 @@ TRANSFERS: Axes = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class PlacedGroups:
     """Where groups lie: different placements, which of them each group has [groups], and colours [groups].
 
     Groups of one colour take as long for whatever they do, alone on links that are alike.
     """
 
-    placements: Sequence[Placement]
+    placements: Sequence[GroupPlacement]
     index: Ints
     colours: Ints
 
     @classmethod
-    def of(cls, cluster: Cluster, members: Ints) -> Placed:
+    def of(cls, cluster: Cluster, members: Ints) -> PlacedGroups:
         """With a colour for each placement."""
         if not len(members):
             return cls((), *(np.zeros(0, dtype=np.int64),) * 2)
         placements, index = cluster.placements(members)
         return cls(placements, index.astype(np.int64), index.astype(np.int64))
 
-    def __getitem__(self, group: int) -> Placement:
+    def __getitem__(self, group: int) -> GroupPlacement:
         return self.placements[int(self.index[group])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loading:
+class LinkLoading:
     """What groups and transfers load on the links of a cluster.
 
     ``links`` [links] are colours: links of one colour have equal rates, latencies, changes and background.
@@ -78,26 +83,26 @@ class Loading:
     """
 
     links: Ints
-    groups: Mapping[Axes, Sequence[Loads]] = field(default_factory=dict)
-    transfers: Sequence[Loads] = ()
+    groups: Mapping[Axes, Sequence[GroupLoads]] = field(default_factory=dict)
+    transfers: Sequence[GroupLoads] = ()
     changed: Mapping[int, str] = field(default_factory=dict)
-    placed: Mapping[Axes, Placed] = field(default_factory=dict)
+    placed: Mapping[Axes, PlacedGroups] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flows:
+class ClassFlows:
     """What classes load on classes of links.
 
     ``groups`` has by axes and pattern, and ``transfers`` by pattern, a row for every class of groups or of
     pairs: over link classes, the load of *all* groups of the class together on *one* link of the link class.
     ``links`` are the classes of the loaded links. ``pairs`` maps a class to the row of the pair that its
     representative and the next stage are, ``num_pairs`` [rows] counts the pairs. ``changed`` is what
-    ``Loading.changed`` says of the first link of each link class. ``rounds`` counts passes over the loads.
+    ``LinkLoading.changed`` says of the first link of each class. ``rounds`` counts passes over the loads.
     """
 
-    groups: Mapping[Axes, Sequence[Loads]]
-    transfers: Sequence[Loads]
-    links: Numbering
+    groups: Mapping[Axes, Sequence[GroupLoads]]
+    transfers: Sequence[GroupLoads]
+    links: ElementClasses
     pairs: Mapping[int, int]
     num_pairs: tuple[int, ...]
     changed: Mapping[int, str]
@@ -105,48 +110,48 @@ class Flows:
 
 
 @dataclass(frozen=True)
-class Classes:
+class RankClasses:
     """The partition of the ranks.
 
     ``of_rank`` [ranks] gives the class of a rank; ``representatives`` the smallest rank of each class and
     ``sizes`` how many ranks it has. ``groups`` maps (class, axes) to the group its representative is in;
     ``next_stage`` and ``prev_stage`` map a class to its pipeline neighbour's class and where the pair lies.
-    ``flows`` say what that loads on which links; without a ``Loading`` there are no links in them.
+    ``flows`` say what that loads on which links; without a ``LinkLoading`` there are no links in them.
     """
 
     of_rank: Ints
     representatives: tuple[int, ...]
     sizes: tuple[int, ...]
-    groups: Mapping[tuple[int, Axes], Group]
-    next_stage: Mapping[int, tuple[int, Placement]]
-    prev_stage: Mapping[int, tuple[int, Placement]]
-    flows: Flows
+    groups: Mapping[tuple[int, Axes], ClassGroup]
+    next_stage: Mapping[int, tuple[int, GroupPlacement]]
+    prev_stage: Mapping[int, tuple[int, GroupPlacement]]
+    flows: ClassFlows
 
     def __len__(self) -> int:
         return len(self.sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lodger:
+class TenantLoad:
     """One of several Programs on one cluster: the part of it that its ranks have, and what they load."""
 
     program: Program
     cluster: Cluster
-    loading: Loading
+    loading: LinkLoading
 
 
-def partition(
-    program: Program, cluster: Cluster, *, unfold: bool = False, loading: Loading | None = None
-) -> Classes:
+def partition_ranks(
+    program: Program, cluster: Cluster, *, unfold: bool = False, loading: LinkLoading | None = None
+) -> RankClasses:
     """The classes of a Program's ranks on a cluster; with ``unfold`` every rank is its own class.
 
     With a ``loading``, groups that load different links, and ranks in such groups, are different too.
     """
-    alone = Lodger(program, cluster, loading or Loading(np.zeros(0, dtype=np.int64)))
-    return partitions([alone], unfold=unfold)[0]
+    alone = TenantLoad(program, cluster, loading or LinkLoading(np.zeros(0, dtype=np.int64)))
+    return partition_tenants([alone], unfold=unfold)[0]
 
 
-def partitions(lodgers: Sequence[Lodger], *, unfold: bool = False) -> list[Classes]:
+def partition_tenants(lodgers: Sequence[TenantLoad], *, unfold: bool = False) -> list[RankClasses]:
     """The classes of each Program's ranks while all run at once on one cluster.
 
     They are told apart by what all of them load, and the link classes in their flows are common to all. No
@@ -157,16 +162,16 @@ def partitions(lodgers: Sequence[Lodger], *, unfold: bool = False) -> list[Class
         raise ValueError("Programs that run at once must be on links of one cluster")
     wirings = [_Wiring.of(each.program, each.cluster, each.loading) for each in lodgers]
     colours: list[Ints] = []
-    meetings: list[Meetings] = []
+    meetings: list[RankGroups] = []
     first, used = 0, 0
     for each, wiring in zip(lodgers, wirings, strict=True):
         own = _first_colours(each.program, each.cluster)
         meetings += [replace(met, members=met.members + first) for met in wiring.all]
         colours.append(own + used)
         first, used = first + len(own), used + int(own.max()) + 1
-    structure = Structure(np.concatenate(colours), meetings, links)
-    found = separate(structure) if unfold else refined(structure)
-    classes: list[Classes] = []
+    structure = ColouredGraph(np.concatenate(colours), meetings, links)
+    found = separate_colours(structure) if unfold else refine_colours(structure)
+    classes: list[RankClasses] = []
     first, place = 0, 0
     for own, wiring in zip(colours, wirings, strict=True):
         mine = slice(place, place + len(wiring.all))
@@ -178,7 +183,7 @@ def partitions(lodgers: Sequence[Lodger], *, unfold: bool = False) -> list[Class
 def _part(found: Colouring, first: int, count: int, meetings: slice) -> Colouring:
     """What a colouring says of ``count`` ranks that share no colour with others, numbered from 0."""
     low, high = np.searchsorted(found.ranks.first, (first, first + count)).tolist()
-    ranks = Numbering(
+    ranks = ElementClasses(
         found.ranks.of[first : first + count] - low,
         found.ranks.first[low:high] - first,
         found.ranks.sizes[low:high],
@@ -218,35 +223,35 @@ def _first_colours(program: Program, cluster: Cluster) -> Ints:
 class _Wiring:
     """Who meets whom, groups by axes and pairs along the pipeline, and where they lie."""
 
-    meetings: Mapping[Axes, Meetings]
-    pairs: Meetings
-    placed: Mapping[Axes, Placed]
-    loading: Loading
+    meetings: Mapping[Axes, RankGroups]
+    pairs: RankGroups
+    placed: Mapping[Axes, PlacedGroups]
+    loading: LinkLoading
 
     @classmethod
-    def of(cls, program: Program, cluster: Cluster, loading: Loading) -> _Wiring:
+    def of(cls, program: Program, cluster: Cluster, loading: LinkLoading) -> _Wiring:
         meetings, placed = {}, dict(loading.placed)
         for axes in program.groups:
             members = program.mesh.groups(axes)
             if axes not in placed:
-                placed[axes] = Placed.of(cluster, members)
-            meetings[axes] = Meetings(members, placed[axes].colours, loading.groups.get(axes, ()))
+                placed[axes] = PlacedGroups.of(cluster, members)
+            meetings[axes] = RankGroups(members, placed[axes].colours, loading.groups.get(axes, ()))
         pairs = pipeline_pairs(program.mesh, program.stage_axis, ring=program.ring)
         if TRANSFERS not in placed:
-            placed[TRANSFERS] = Placed.of(cluster, pairs)
-        along = Meetings(pairs, placed[TRANSFERS].colours, loading.transfers, ordered=True)
+            placed[TRANSFERS] = PlacedGroups.of(cluster, pairs)
+        along = RankGroups(pairs, placed[TRANSFERS].colours, loading.transfers, ordered=True)
         return cls(meetings, along, placed, loading)
 
     @property
-    def all(self) -> list[Meetings]:
+    def all(self) -> list[RankGroups]:
         """The meetings of all groups, and behind them the pairs."""
         return [*self.meetings.values(), self.pairs]
 
-    def classes(self, found: Colouring) -> Classes:
+    def classes(self, found: Colouring) -> RankClasses:
         """Binds groups and peers of the representatives."""
         representatives = found.ranks.first.tolist()
-        following: dict[int, tuple[int, Placement]] = {}
-        preceding: dict[int, tuple[int, Placement]] = {}
+        following: dict[int, tuple[int, GroupPlacement]] = {}
+        preceding: dict[int, tuple[int, GroupPlacement]] = {}
         rows: dict[int, int] = {}
         of_rank = found.ranks.of
         pair_of = np.full(len(of_rank), -1, dtype=np.int64)
@@ -257,7 +262,7 @@ class _Wiring:
                 where = self.placed[TRANSFERS][pair]
                 following[index], preceding[peer] = (peer, where), (index, where)
                 rows[index] = int(found.meetings[-1].of[pair])
-        flows = Flows(
+        flows = ClassFlows(
             dict(zip(self.meetings, found.flows, strict=False)),
             found.flows[-1],
             found.links,
@@ -267,18 +272,18 @@ class _Wiring:
             found.rounds,
         )
         sizes = tuple(found.ranks.sizes.tolist())
-        return Classes(
+        return RankClasses(
             of_rank, tuple(representatives), sizes, self._groups(found), following, preceding, flows
         )
 
-    def _groups(self, found: Colouring) -> dict[tuple[int, Axes], Group]:
+    def _groups(self, found: Colouring) -> dict[tuple[int, Axes], ClassGroup]:
         """The group of each class's representative by axes; classes that meet in one group share its id."""
-        groups: dict[tuple[int, Axes], Group] = {}
+        groups: dict[tuple[int, Axes], ClassGroup] = {}
         of_rank, known = found.ranks.of, 0
         for (axes, meetings), numbering in zip(self.meetings.items(), found.meetings, strict=False):
             group_of = np.full(len(of_rank), -1, dtype=np.int64)
             group_of[meetings.members] = np.arange(len(meetings))[:, np.newaxis]
-            met: dict[int, Group] = {}
+            met: dict[int, ClassGroup] = {}
             for index, group in enumerate(group_of[found.ranks.first].tolist()):
                 if group < 0:
                     continue
@@ -287,12 +292,12 @@ class _Wiring:
                     members = np.unique(of_rank[meetings.members[group]])
                     where = self.placed[axes][group]
                     count = int(numbering.sizes[kind])
-                    met[kind] = Group(known, where, tuple(members.tolist()), kind, count, group)
+                    met[kind] = ClassGroup(known, where, tuple(members.tolist()), kind, count, group)
                     known += 1
                 groups[index, axes] = met[kind]
         return groups
 
-    def _changed(self, links: Numbering) -> dict[int, str]:
+    def _changed(self, links: ElementClasses) -> dict[int, str]:
         firsts = {link: index for index, link in enumerate(links.first.tolist())}
         told = {firsts[link]: text for link, text in self.loading.changed.items() if link in firsts}
         return dict(sorted(told.items()))

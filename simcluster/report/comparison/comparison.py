@@ -9,9 +9,17 @@ from string import ascii_uppercase
 from typing import Any
 
 from simcluster import units
-from simcluster.draw import Column, Part
+from simcluster.draw import BarPart, Column
 from simcluster.errors import TraceError
-from simcluster.report.content import cut, fullest, headline, infers, memory, rate_unit, verdict
+from simcluster.report.content import (
+    fullest_entry,
+    header_rows,
+    is_inference,
+    memory,
+    rate_unit,
+    step_parts,
+    verdict_text,
+)
 from simcluster.trace import Run
 
 Document = Mapping[str, Any]
@@ -39,7 +47,7 @@ class Side:
     @cached_property
     def fullest(self) -> Document:
         """What its fullest device holds at its peak."""
-        return fullest(self.summary)
+        return fullest_entry(self.summary)
 
     @property
     def exposed(self) -> float:
@@ -60,19 +68,19 @@ class Side:
     @property
     def spent(self) -> tuple[str, float]:
         """What is timed, a step or an answer, and its seconds."""
-        if infers(self.documents):
+        if is_inference(self.documents):
             return "answer", float(self.summary["latency_s"])
         return "step", float(self.summary["step_time_s"])
 
 
 @dataclass(frozen=True)
-class Row:
+class FigureRow:
     """A figure of all sides, and how it reads."""
 
     name: str
     values: tuple[float, ...]
     reading: Callable[[float], str]
-    parts: tuple[Part, ...] = ()
+    parts: tuple[BarPart, ...] = ()
 
     def change(self, index: int) -> str:
         """How much more a side has than the first: ``+1.2 s``, of shares ``+1.2 pp``, or ``same``."""
@@ -127,7 +135,7 @@ class Comparison:
     @property
     def differences(self) -> list[tuple[str, tuple[str, ...]]]:
         """(label, what each side has that not all have) for every line of the headline that differs."""
-        lines = [dict(headline(side.documents)) for side in self.sides]
+        lines = [dict(header_rows(side.documents)) for side in self.sides]
         found = []
         for label in dict.fromkeys(label for line in lines for label in line):
             pieces = [line[label].split("; ") if label in line else [] for line in lines]
@@ -138,10 +146,10 @@ class Comparison:
         return found
 
     @property
-    def figures(self) -> list[Row]:
+    def figures(self) -> list[FigureRow]:
         """What people quote."""
         rate = f"{rate_unit(self.sides[0].documents['plan'])}/s"
-        answers = all(infers(side.documents) for side in self.sides)
+        answers = all(is_inference(side.documents) for side in self.sides)
         wanted: list[tuple[str, Callable[[Side], float], Callable[[float], str]]] = [
             *((name, _figure(figure), units.seconds) for name, figure in _TIMES[answers]),
             (f"{rate} per device", _figure("tokens_per_s_per_device"), units.count),
@@ -158,10 +166,10 @@ class Comparison:
             wanted.append(
                 ("reserved by allocators", lambda side: side.summary["reserved_memory_bytes_max"], units.size)
             )
-        return [Row(name, tuple(map(value, self.sides)), reading) for name, value, reading in wanted]
+        return [FigureRow(name, tuple(map(value, self.sides)), reading) for name, value, reading in wanted]
 
     @property
-    def step(self) -> list[Row]:
+    def step(self) -> list[FigureRow]:
         """The parts of a step, mean over ranks."""
         order = list(
             dict.fromkeys(
@@ -172,10 +180,12 @@ class Comparison:
                 )
             )
         )
-        return _rows([[part for part, _ in cut(side.summary, order)] for side in self.sides], units.seconds)
+        return _rows(
+            [[part for part, _ in step_parts(side.summary, order)] for side in self.sides], units.seconds
+        )
 
     @property
-    def memory(self) -> list[Row]:
+    def memory(self) -> list[FigureRow]:
         """What the fullest device holds at its peak, by category."""
         return _rows([memory(side.fullest["breakdown"]) for side in self.sides], units.size)
 
@@ -199,7 +209,7 @@ class Comparison:
         """Why a step of one is not a step of another, where it is not."""
         works = [side.work for side in self.sides]
         found = []
-        if len({infers(side.documents) for side in self.sides}) > 1:
+        if len({is_inference(side.documents) for side in self.sides}) > 1:
             found.append("some train, others answer prompts: a step of one is nothing of the other")
         for what, place in (("tokens a step", 0), ("devices", 1)):
             if len({work[place] for work in works}) > 1:
@@ -218,7 +228,7 @@ class Comparison:
             "step_s": {row.name: list(row.values) for row in self.step},
             "memory_bytes": {row.name: list(row.values) for row in self.memory},
             "fits": [bool(side.summary["fits"]) for side in self.sides],
-            "verdict": [verdict(side.summary) for side in self.sides],
+            "verdict": [verdict_text(side.summary) for side in self.sides],
             "caveats": self.caveats,
         }
 
@@ -255,9 +265,9 @@ def signed(value: float, reading: Callable[[float], str]) -> str:
     return f"{'+' if value > 0 else '-'}{text}"
 
 
-def _rows(sides: Sequence[Sequence[Part]], reading: Callable[[float], str]) -> list[Row]:
+def _rows(sides: Sequence[Sequence[BarPart]], reading: Callable[[float], str]) -> list[FigureRow]:
     """Parts of all sides by name; one that a side lacks is nothing there."""
-    found: dict[str, Part] = {}
+    found: dict[str, BarPart] = {}
     for parts in sides:
         for part in parts:
             found.setdefault(part.name, part)
@@ -266,10 +276,12 @@ def _rows(sides: Sequence[Sequence[Part]], reading: Callable[[float], str]) -> l
     for name, part in found.items():
         values = tuple(each.get(name, 0.0) for each in by_name)
         if any(values):
-            rows.append(Row(name, values, reading, tuple(Part(name, value, part.tone) for value in values)))
+            rows.append(
+                FigureRow(name, values, reading, tuple(BarPart(name, value, part.tone) for value in values))
+            )
     return rows
 
 
-def _changes(rows: Sequence[Row], index: int, least: float) -> Iterator[tuple[str, float]]:
+def _changes(rows: Sequence[FigureRow], index: int, least: float) -> Iterator[tuple[str, float]]:
     changes = [(row.name, row.values[index] - row.values[0]) for row in rows]
     yield from sorted((each for each in changes if abs(each[1]) >= least), key=lambda each: -abs(each[1]))

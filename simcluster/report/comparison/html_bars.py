@@ -6,9 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from simcluster import units
-from simcluster.draw import FONT, LIMIT, Markup, Stack, html_legend, html_table, section, stacks, swatch
-from simcluster.report.comparison.comparison import Comparison, Row, Side, Trade, signed
-from simcluster.report.content import NEAR, shouted, verdict
+from simcluster.draw import (
+    FONT,
+    LIMIT,
+    Markup,
+    Stack,
+    html_legend,
+    html_table,
+    section,
+    stacked_bars_svg,
+    swatch,
+)
+from simcluster.report.comparison.comparison import Comparison, FigureRow, Side, Trade, signed
+from simcluster.report.content import NEAR, emphasised_verdict, verdict_text
 
 WIDTH = 960
 
@@ -32,11 +42,11 @@ def comparison_page(found: Comparison) -> str:
 
 def _verdict(side: Side) -> Markup:
     """Nothing for what fits."""
-    said = verdict(side.summary)
+    said = verdict_text(side.summary)
     if said == "fits":
         return Markup("")
     colour = NEAR if said == "tight" else LIMIT
-    return Markup(f'<b style="color:{colour}">{shouted(side.summary)}</b>')
+    return Markup(f'<b style="color:{colour}">{emphasised_verdict(side.summary)}</b>')
 
 
 def _sections(found: Comparison) -> Iterator[Markup]:
@@ -90,7 +100,7 @@ def _told(found: Comparison, trade: Trade) -> str:
 
 def _bars(
     found: Comparison,
-    rows: Sequence[Row],
+    rows: Sequence[FigureRow],
     reading: Callable[[float], str],
     notes: Sequence[str],
     limits: Sequence[float | None],
@@ -100,10 +110,10 @@ def _bars(
         for index, side in enumerate(found.sides)
     ]
     yield html_legend((row.name, row.parts[0].tone) for row in rows)
-    yield Markup(stacks(bars, reading, width=WIDTH))
+    yield Markup(stacked_bars_svg(bars, reading, width=WIDTH))
 
 
-def _table(found: Comparison, rows: Sequence[Row]) -> Markup:
+def _table(found: Comparison, rows: Sequence[FigureRow]) -> Markup:
     """A row per figure: what every side has, and how much more than the first."""
     lines = []
     for row in rows:

@@ -9,36 +9,36 @@ from rich.padding import Padding
 from rich.text import Text
 
 from simcluster import units
-from simcluster.draw import Cell, Column, bar, screen_width, shown, table, total
-from simcluster.report.comparison.comparison import Comparison, Row, Side, Trade, signed
-from simcluster.report.content import shouted, verdict
+from simcluster.draw import Cell, Column, render_text, screen_width, sum_of_parts, text_bar, text_table
+from simcluster.report.comparison.comparison import Comparison, FigureRow, Side, Trade, signed
+from simcluster.report.content import emphasised_verdict, verdict_text
 
 
 def comparison_text(found: Comparison, *, width: int | None = None, colour: bool = False) -> str:
     """A comparison as text, at most ``width`` columns wide (default: the terminal's, up to 120)."""
     columns = screen_width(width)
-    return shown(Group(*_parts(found, columns, colour)), width=columns, colour=colour)
+    return render_text(Group(*_parts(found, columns, colour)), width=columns, colour=colour)
 
 
 def _verdict(side: Side) -> Text:
     """Nothing for what fits."""
-    said = verdict(side.summary)
+    said = verdict_text(side.summary)
     if said == "fits":
         return Text("")
-    return Text(shouted(side.summary), "bold yellow" if said == "tight" else "bold red")
+    return Text(emphasised_verdict(side.summary), "bold yellow" if said == "tight" else "bold red")
 
 
 def _parts(found: Comparison, width: int, colour: bool) -> Iterator[RenderableType]:
     rows: list[list[Cell]] = [[side.letter, side.name, _verdict(side)] for side in found.sides]
-    yield table([Column(style="bold"), Column(wraps=True), Column()], rows)
+    yield text_table([Column(style="bold"), Column(wraps=True), Column()], rows)
     yield ""
     for trade in found.trades:
-        yield from told(trade, found.sides[0])
+        yield from describe_trade(trade, found.sides[0])
     for caveat in found.caveats:
         yield Text(f"Note: {caveat}", "yellow")
     yield ""
     if found.differences:
-        yield table([Column("What differs"), Column(), Column(wraps=True)], _differences(found))
+        yield text_table([Column("What differs"), Column(), Column(wraps=True)], _differences(found))
         yield ""
     yield _figures("Figures", found, found.figures)
     yield ""
@@ -50,7 +50,7 @@ def _parts(found: Comparison, width: int, colour: bool) -> Iterator[RenderableTy
     yield _bars(found, found.memory, width, colour, limits)
 
 
-def told(trade: Trade, first: Side) -> Iterator[RenderableType]:
+def describe_trade(trade: Trade, first: Side) -> Iterator[RenderableType]:
     """A trade in words: the speed, then what is less and what is more."""
     side = trade.side
     (what, step), (_, before) = side.spent, first.spent
@@ -72,7 +72,7 @@ def _differences(found: Comparison) -> Iterator[Sequence[Cell]]:
 
 
 def _figures(
-    title: str, found: Comparison, rows: Sequence[Row], *, colour: bool = False, tones: bool = False
+    title: str, found: Comparison, rows: Sequence[FigureRow], *, colour: bool = False, tones: bool = False
 ) -> RenderableType:
     """A row per figure: what every side has, and how much more than the first."""
     cells = []
@@ -83,18 +83,18 @@ def _figures(
         for index in range(1, len(found.sides)):
             line += [row.reading(row.values[index]), Text(row.change(index), "bold")]
         cells.append(line)
-    return table(found.columns(title), cells)
+    return text_table(found.columns(title), cells)
 
 
 def _bars(
-    found: Comparison, rows: Sequence[Row], width: int, colour: bool, limits: Sequence[float] = ()
+    found: Comparison, rows: Sequence[FigureRow], width: int, colour: bool, limits: Sequence[float] = ()
 ) -> RenderableType:
     """A bar for each side, all to one scale; with ``limits``, against what it must not pass."""
     sides = [[row.parts[index] for row in rows] for index in range(len(found.sides))]
-    scale = max(*map(total, sides), *limits)
+    scale = max(*map(sum_of_parts, sides), *limits)
     lines: list[Sequence[Cell]] = []
     for index, side in enumerate(found.sides):
         limit = limits[index] if limits else None
-        drawn = bar(sides[index], width - 4, scale=scale, limit=limit, colour=colour)
+        drawn = text_bar(sides[index], width - 4, scale=scale, limit=limit, colour=colour)
         lines.append([side.letter, drawn])
-    return table([Column(style="bold"), Column()], lines)
+    return text_table([Column(style="bold"), Column()], lines)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from simcluster.draw import BLUE, GREEN, GREY, OLIVE, ORANGE, PINK, PURPLE, RED, TEAL, YELLOW, Part, Tone
+from simcluster.draw import BLUE, GREEN, GREY, OLIVE, ORANGE, PINK, PURPLE, RED, TEAL, YELLOW, BarPart, Tone
 
 _COMMUNICATION = (ORANGE, YELLOW, RED, PINK)
 
@@ -24,21 +24,21 @@ _CATEGORIES: Mapping[str, tuple[str, Tone]] = MappingProxyType(
 )
 
 
-def cut(summary: Mapping[str, Any], axes: Sequence[str] = ()) -> list[tuple[Part, float]]:
+def step_parts(summary: Mapping[str, Any], axes: Sequence[str] = ()) -> list[tuple[BarPart, float]]:
     """The parts of a step in seconds, mean over ranks, each with the most of any class; they sum to the step.
 
     Parts that are nothing are left out, compute excepted. ``axes`` have their tones in this order, as in
     other steps beside this one; the others follow by what is exposed.
     """
     exposed, most = summary["exposed_communication_s"], summary["exposed_communication_s_max"]
-    found = [(Part("compute", summary["compute_s"], BLUE), summary["compute_s_max"])]
+    found = [(BarPart("compute", summary["compute_s"], BLUE), summary["compute_s_max"])]
     rest = (axis for axis in exposed if axis not in axes)
     order = [*axes, *sorted(rest, key=lambda axis: -exposed[axis])]
     for index, axis in enumerate(order):
         if axis not in exposed:
             continue
         tone = _COMMUNICATION[index % len(_COMMUNICATION)]
-        found.append((Part(f"{axis} communication", exposed[axis], tone), most[axis]))
+        found.append((BarPart(f"{axis} communication", exposed[axis], tone), most[axis]))
     for name, key, tone in (
         ("slowed beside communication", "slowed_s", OLIVE),
         ("pipeline wait", "pipeline_wait_s", PURPLE),
@@ -47,17 +47,17 @@ def cut(summary: Mapping[str, Any], axes: Sequence[str] = ()) -> list[tuple[Part
         ("input wait", "input_wait_s", GREEN),
         ("idle", "idle_s", GREY),
     ):
-        found.append((Part(name, summary[key], tone), summary[f"{key}_max"]))
+        found.append((BarPart(name, summary[key], tone), summary[f"{key}_max"]))
     return [entry for entry in found if entry[0].value > 0 or entry[0].name == "compute"]
 
 
-def memory(breakdown: Mapping[str, int]) -> list[Part]:
+def memory(breakdown: Mapping[str, int]) -> list[BarPart]:
     """The categories of a memory in bytes, in one order everywhere: what stays all along first."""
     order = [name for name in _CATEGORIES if name in breakdown]
     order += [name for name in breakdown if name not in _CATEGORIES]
-    return [Part(category(name)[0], breakdown[name], category(name)[1]) for name in order]
+    return [BarPart(memory_category(name)[0], breakdown[name], memory_category(name)[1]) for name in order]
 
 
-def category(name: str) -> tuple[str, Tone]:
+def memory_category(name: str) -> tuple[str, Tone]:
     """How a category of memory is called and drawn."""
     return _CATEGORIES.get(name, (name, PINK))

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster import units
-from simcluster.document import counted
+from simcluster.document import count_phrase
 from simcluster.report.content.bar_parts import memory
 
 Document = Mapping[str, Any]
 
 HOST_COLUMNS = ("Hosts at their peak", "holds", "of", "", "most of it")
-"""What the rows of ``hosts`` say."""
+"""What the rows of ``host_rows`` say."""
 
 _PLACES = {"host": "memory", "disk": "disks"}
 
 
-def hosts(summary: Document) -> list[list[str]]:
+def host_rows(summary: Document) -> list[list[str]]:
     """A row per sort of hosts and place: who, bytes, capacity, share, and the largest categories."""
     rows = []
     for entry in summary.get("host_memory_bytes", ()):
@@ -25,7 +25,7 @@ def hosts(summary: Document) -> list[list[str]]:
         capacity = entry["capacity"]
         rows.append(
             [
-                who(entry),
+                host_place_text(entry),
                 units.size(entry["total"]),
                 units.size(capacity) if capacity else "none",
                 units.percent(entry["total"] / capacity) if capacity else "",
@@ -35,12 +35,12 @@ def hosts(summary: Document) -> list[list[str]]:
     return rows
 
 
-def who(entry: Document) -> str:
+def host_place_text(entry: Document) -> str:
     """Which place on which hosts."""
     return f"{_PLACES[entry['place']]} of {entry['hosts']:,} x {entry['host']}"
 
 
-def overfull(summary: Document) -> str:
+def overfull_hosts(summary: Document) -> str:
     """Which hosts are to hold more than they can, by how much and since when; empty if none."""
     over = [entry for entry in summary.get("host_memory_bytes", ()) if not entry["fits"]]
     if not over:
@@ -49,7 +49,7 @@ def overfull(summary: Document) -> str:
     at = worst["exceeded_at_s"]
     since = f"first at {units.seconds(at)}" if at else "from the start"
     return (
-        f"the {who(worst)} would hold "
-        f"{units.size(worst['total'])} for {counted(worst['devices'], 'device')}, "
+        f"the {host_place_text(worst)} would hold "
+        f"{units.size(worst['total'])} for {count_phrase(worst['devices'], 'device')}, "
         f"{units.size(worst['excess'])} too much, {since}"
     )

@@ -16,12 +16,12 @@ _NAMED = ("kernels", "idle", "pipeline wait", "offload", "input")
 """What parts of time are called as they are; others are axes that something travels along."""
 
 
-def infers(documents: Document) -> bool:
+def is_inference(documents: Document) -> bool:
     """Whether a run answered prompts; else it trained."""
     return "inference" in documents["plan"]
 
 
-def answered(documents: Document) -> tuple[tuple[str, str], ...]:
+def quoted_figures(documents: Document) -> tuple[tuple[str, str], ...]:
     """The figures that people quote, each with what it is."""
     found = documents["summary"]
     return (
@@ -40,7 +40,7 @@ def _each(rate: float) -> str:
     return f"{rate:,.0f}" if 100 <= rate < 1e5 else units.count(rate)
 
 
-def remarks(documents: Document) -> list[str]:
+def inference_remarks(documents: Document) -> list[str]:
     """How well prefill and decode steps use the devices, and which decode steps were simulated."""
     found, asked = documents["summary"], documents["plan"]["inference"]
     lines = [f"prefill at MFU {units.percent(found['prefill_mfu'])}{_spent(found['prefill_parts_s'])}"]
@@ -68,9 +68,9 @@ def _spent(parts: Document) -> str:
     return f": {', '.join(shown)}" if shown else ""
 
 
-def simulated(documents: Document) -> str:
+def step_title(documents: Document) -> str:
     """The title of the parts of a step, or of what was simulated of an answer."""
-    if not infers(documents):
+    if not is_inference(documents):
         return "Where the step goes"
     count = len(documents["plan"]["inference"]["decode_steps"])
     if not count:
@@ -78,7 +78,7 @@ def simulated(documents: Document) -> str:
     return f"Where prefill and {count:,} decode step{'s' * (count != 1)} go"
 
 
-def prompts(plan: Mapping[str, Any]) -> str:
+def prompts_text(plan: Mapping[str, Any]) -> str:
     """How many prompts of which length are answered at what length."""
     asked = plan["inference"]
     return (
@@ -87,7 +87,7 @@ def prompts(plan: Mapping[str, Any]) -> str:
     )
 
 
-def numbers(plan: Mapping[str, Any]) -> str:
+def formats_text(plan: Mapping[str, Any]) -> str:
     """What weights, activations and caches are kept in."""
     compute, matmul = plan["precision"]["compute"], plan["precision"]["matmul"]
     told = compute if matmul == compute else f"{compute} with {matmul} matmuls"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster import units
-from simcluster.report.content.stage_peaks import called
+from simcluster.report.content.stage_peaks import stage_title
 
 Document = Mapping[str, Any]
 
@@ -17,27 +17,27 @@ NEAR = "#c77700"
 """The colour of what is tight."""
 
 
-def verdict(found: Document) -> str:
+def verdict_text(found: Document) -> str:
     """That of a summary, or of a device or host in it; files of earlier versions know no tight ones."""
     return str(found.get("verdict", "fits" if found["fits"] else "does not fit"))
 
 
-def shouted(found: Document) -> str:
+def emphasised_verdict(found: Document) -> str:
     """The same where it must not be overlooked: ``fits``, ``TIGHT``, ``DOES NOT FIT``."""
-    said = verdict(found)
+    said = verdict_text(found)
     return said if said == "fits" else said.upper()
 
 
-def fullest(summary: Document) -> Document:
+def fullest_entry(summary: Document) -> Document:
     """The entry of the fullest device: the highest share of its own memory is taken and reserved."""
     return max(summary["peak_memory_bytes"], key=_fullness)
 
 
 def memory_figure(summary: Document) -> tuple[str, str]:
     """The peak of the fullest device, and what it is: of how much, on which device, and the verdict."""
-    entry = fullest(summary)
+    entry = fullest_entry(summary)
     device = f", {entry['device']}" if is_mixed(summary) else ""
-    told = f"peak memory of {units.size(entry['capacity'])}{device}: {shouted(summary)}"
+    told = f"peak memory of {units.size(entry['capacity'])}{device}: {emphasised_verdict(summary)}"
     return units.size(entry["total"]), told
 
 
@@ -46,32 +46,32 @@ def is_mixed(summary: Document) -> bool:
     return len({each["device"] for each in summary["peak_memory_bytes"]}) > 1
 
 
-def tight(summary: Document) -> tuple[str, ...]:
+def tight_text(summary: Document) -> tuple[str, ...]:
     """What is tight: in one sentence, then where, with the arithmetic, then the rule; else nothing."""
-    if verdict(summary) != "tight":
+    if verdict_text(summary) != "tight":
         return ()
-    over = [entry for entry in summary["peak_memory_bytes"] if verdict(entry) == "tight"]
+    over = [entry for entry in summary["peak_memory_bytes"] if verdict_text(entry) == "tight"]
     ranks = f"{sum(entry['ranks'] for entry in over):,} of {summary['num_ranks']:,} ranks"
     worst = max(over, key=_fullness)
     return (
         f"TIGHT: {ranks} have room for their tensors, but not for fragments and headroom besides",
-        f"worst: class {worst['class']} ({called(worst)}, rank {worst['rank']}) of {worst['device']}: "
+        f"worst: class {worst['class']} ({stage_title(worst)}, rank {worst['rank']}) of {worst['device']}: "
         f"{_sum(worst)}; {_missing(worst)}",
         f"the rule: {summary['verdict_rule']}",
     )
 
 
-def room(summary: Document) -> str:
+def headroom_text(summary: Document) -> str:
     """What is left where it is fullest, and why that is enough; nothing unless it fits."""
-    if verdict(summary) != "fits" or "verdict_rule" not in summary:
+    if verdict_text(summary) != "fits" or "verdict_rule" not in summary:
         return ""
-    entry = fullest(summary)
+    entry = fullest_entry(summary)
     asked = f"; {_headroom(entry)}" if entry["headroom"] else ""
     return f"Fits: {_where(summary, entry)} needs {_sum(entry)}; {units.size(entry['left'])} left{asked}"
 
 
 def _where(summary: Document, entry: Document) -> str:
-    return f"{called(entry)} on {entry['device']}" if is_mixed(summary) else called(entry)
+    return f"{stage_title(entry)} on {entry['device']}" if is_mixed(summary) else stage_title(entry)
 
 
 def _sum(entry: Document) -> str:

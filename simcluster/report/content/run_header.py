@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from simcluster import units
-from simcluster.report.content.inference_figures import numbers, prompts
+from simcluster.report.content.inference_figures import formats_text, prompts_text
 from simcluster.report.content.statements import rate_unit
 
 Document = Mapping[str, Any]
@@ -17,7 +17,7 @@ IDEAL = "ideal"
 """The framework profile that wastes nothing."""
 
 
-def headline(documents: Document) -> list[tuple[str, str]]:
+def header_rows(documents: Document) -> list[tuple[str, str]]:
     """(label, text) for model, cluster, plan, batch, numbers, and what the framework changes."""
     plan, topology = documents["plan"], documents["topology"]
     rows = [
@@ -146,7 +146,7 @@ def _batch(plan: Mapping[str, Any]) -> str:
         others = f"{ways // len(counts):,} x " if ways > len(counts) else ""
         divided = f"{others}({_summed(counts)}) micro-batches along {axis} x {samples:,}"
     if "inference" in plan:
-        return f"{prompts(plan)} = {divided}"
+        return f"{prompts_text(plan)} = {divided}"
     whole = f"{plan['global_batch']:,} samples"
     if rate_unit(plan) == "tokens":
         whole += f" of {plan['seq_len']:,} tokens ({units.count(tokens)})"
@@ -183,7 +183,7 @@ def _start(broadcast: Mapping[str, Any]) -> str:
 
 def _numbers(plan: Mapping[str, Any]) -> str:
     if "inference" in plan:
-        return numbers(plan)
+        return formats_text(plan)
     precision = plan["precision"]
     master = "" if precision["master"] == "none" else f", {precision['master']} master weights"
     compute, matmul = precision["compute"], precision["matmul"]

@@ -29,17 +29,17 @@ class Slices:
         return len(self.rows)
 
 
-def kernels(spans: Table, index: int) -> Table:
+def kernel_slices(spans: Table, index: int) -> Table:
     """The kernels of a class in the order in which they ran."""
     return spans.where((spans["class"] == index) & (spans["stream"] == spans.index("stream", COMPUTE)))
 
 
-def actions(kernels: Table) -> Slices:
+def action_slices(kernels: Table) -> Slices:
     """One slice per action of the schedule, from its first kernel to its last."""
     return _joined(kernels, _action_key(kernels))
 
 
-def instances(kernels: Table, owners: Ints) -> Slices:
+def instance_slices(kernels: Table, owners: Ints) -> Slices:
     """One slice per instance (a layer, say) in an action; ``owners`` [operators] has its number or -1."""
     owner = owners[kernels["operator"]]
     count = int(owners.max(initial=0)) + 2
@@ -48,7 +48,7 @@ def instances(kernels: Table, owners: Ints) -> Slices:
     return Slices(found.starts[known], found.ends[known], found.rows[known])
 
 
-def owners(run: Run) -> tuple[Sequence[str], Ints]:
+def instance_owners(run: Run) -> tuple[Sequence[str], Ints]:
     """The instances by name, and for each operator in the spans the number of its instance or -1."""
     names = [name for block in run.documents["layouts"] for name in block["names"]]
     number = {name: index for index, name in enumerate(names)}

@@ -31,7 +31,7 @@ class StageMemory:
     @property
     def label(self) -> str:
         """``stage 3`` or ``stage 4-7``."""
-        name = called(self.worst).rpartition(" ")[0]
+        name = stage_title(self.worst).rpartition(" ")[0]
         stages = f"{self.first}" if self.first == self.last else f"{self.first}-{self.last}"
         return f"{name} {stages}, {self.device}" if self.device else f"{name} {stages}"
 
@@ -41,7 +41,7 @@ class StageMemory:
         return StageMemory(self.first, other.last, self.ranks + other.ranks, worst, self.device)
 
 
-def called(entry: Entry) -> str:
+def stage_title(entry: Entry) -> str:
     """What the stage of a class is called: ``stage 3``, or which of several hand-written programs it runs."""
     return str(entry.get("program") or f"stage {entry['stage']}")
 
@@ -80,19 +80,19 @@ def _mixed(peaks: Sequence[Entry]) -> set[int]:
     return {stage for stage, found in devices.items() if len(found) > 1}
 
 
-def scale(rows: Sequence[StageMemory]) -> float:
+def bar_scale(rows: Sequence[StageMemory]) -> float:
     """How many times the memory of its device a whole bar stands for: 1, or more where more is needed."""
     return max(1.0, *(_fullness(row.worst) for row in rows))
 
 
-def labels(rows: Sequence[StageMemory]) -> list[str]:
+def row_labels(rows: Sequence[StageMemory]) -> list[str]:
     """What the rows are called; where there is one stage only, nobody asks for its number."""
     if len(rows) == 1 and rows[0].first == rows[0].last:
         return ["all ranks"]
     return [row.label for row in rows]
 
 
-def against(rows: Sequence[StageMemory]) -> str:
+def capacity_marks(rows: Sequence[StageMemory]) -> str:
     """What the bars are to be measured by."""
     capacities = {row.worst["device"]: row.worst["capacity"] for row in rows}
     together = any(row.first != row.last for row in rows)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster import units
-from simcluster.report.content.host_memory import overfull
-from simcluster.report.content.memory_verdict import shouted, verdict
-from simcluster.report.content.stage_peaks import called
+from simcluster.report.content.host_memory import overfull_hosts
+from simcluster.report.content.memory_verdict import emphasised_verdict, verdict_text
+from simcluster.report.content.stage_peaks import stage_title
 
 Document = Mapping[str, Any]
 
@@ -19,7 +19,7 @@ NEGLIGIBLE = 1e-3
 
 
 @dataclass(frozen=True)
-class Misfit:
+class MemoryShortage:
     """What does not fit: in one sentence, then where and by how much, then what was alive."""
 
     sentence: str
@@ -27,22 +27,22 @@ class Misfit:
     alive: tuple[str, ...]
 
 
-def misfit(summary: Document) -> Misfit | None:
+def memory_shortage(summary: Document) -> MemoryShortage | None:
     """If devices or hosts have too little memory: which, from when on, by how much, and the largest that was
     alive.
     """
-    over = [entry for entry in summary["peak_memory_bytes"] if verdict(entry) == "does not fit"]
-    hosts = overfull(summary)
+    over = [entry for entry in summary["peak_memory_bytes"] if verdict_text(entry) == "does not fit"]
+    hosts = overfull_hosts(summary)
     if not over:
-        return Misfit(f"DOES NOT FIT: {hosts}", (), ()) if hosts else None
+        return MemoryShortage(f"DOES NOT FIT: {hosts}", (), ()) if hosts else None
     worst = max(over, key=lambda entry: entry["excess"])
     ranks = sum(entry["ranks"] for entry in over)
     at, excess, device = worst["exceeded_at_s"], units.size(worst["excess"]), worst["device"]
     since = f"first at {units.seconds(at)}" if at else "from the start"
-    return Misfit(
+    return MemoryShortage(
         f"DOES NOT FIT: {ranks:,} of {summary['num_ranks']:,} ranks need more memory than their device has",
         (
-            f"worst: class {worst['class']} ({called(worst)}, rank {worst['rank']}) holds "
+            f"worst: class {worst['class']} ({stage_title(worst)}, rank {worst['rank']}) holds "
             f"{units.size(worst['total'])}, {excess} over its {device}, {since}",
             *([hosts] if hosts else ()),
             f"alive at its peak, {units.seconds(worst['time_s'])} into the run:",
@@ -57,18 +57,18 @@ def fullest_device(documents: Document) -> Document | None:
     return max(found, key=lambda each: (each["reserved"] + each["outside"]) / each["capacity"], default=None)
 
 
-def fragments(entry: Document) -> float:
+def fragmentation_text(entry: Document) -> float:
     """The share of what is reserved that is not allocated where most is."""
     return float((entry["reserved"] - entry["allocated"]) / entry["reserved"])
 
 
-def reserved(documents: Document) -> str:
+def reserved_text(documents: Document) -> str:
     """What the allocator makes of the fullest device's memory, if the profile names one."""
     entry = fullest_device(documents)
     if entry is None or entry["allocator"] is None:
         return ""
     kept = f"{units.size(entry['reserved'])} reserved by {entry['allocator']}"
-    spent = f"{units.percent(fragments(entry))} of it fragments"
+    spent = f"{units.percent(fragmentation_text(entry))} of it fragments"
     outside = f"{units.size(entry['outside'])} runtime and communicators besides"
     told = f"stage {entry['stage']}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
     room = entry["capacity"] - entry["outside"]
@@ -82,7 +82,7 @@ def rate_unit(plan: Document) -> str:
     return "tokens" if plan["seq_len"] > 1 else "samples"
 
 
-def throughput(documents: Document) -> tuple[str, str, str]:
+def throughput_text(documents: Document) -> tuple[str, str, str]:
     """Tokens per second of all and of one device, and what counts: samples, where one is no sequence."""
     summary, unit = documents["summary"], rate_unit(documents["plan"])
     each = summary["tokens_per_s_per_device"]
@@ -90,7 +90,7 @@ def throughput(documents: Document) -> tuple[str, str, str]:
     return units.count(summary["tokens_per_s"]), shown, unit
 
 
-def useful(documents: Document) -> str:
+def useful_work_text(documents: Document) -> str:
     """What the MFU is the ratio of."""
     matmul = documents["plan"]["precision"]["matmul"]
     peak = documents["topology"]["device_peak_flops_per_s"][matmul]
@@ -98,7 +98,7 @@ def useful(documents: Document) -> str:
     return f"{rate} of model arithmetic per device, of {units.compute(peak)} at its {matmul} peak"
 
 
-def conventions(summary: Document) -> str:
+def flop_convention_text(summary: Document) -> str:
     """Which convention MFU and HFU follow, and what they are in the other one; nothing if they agree."""
     mfu, hfu = summary["mfu_full_attention"], summary["hfu_full_attention"]
     if (mfu, hfu) == (summary["mfu"], summary["hfu"]):
@@ -107,7 +107,7 @@ def conventions(summary: Document) -> str:
     return f"causal attention counted as half; as the full square: {full}"
 
 
-def communication(summary: Document) -> list[list[str]]:
+def communication_rows(summary: Document) -> list[list[str]]:
     """Per mesh axis: its name, bytes a rank sends per step, time not hidden, its share, the collectives."""
     sent, exposed = summary["communication_bytes"], summary["exposed_communication_s"]
     totals = {axis: sum(sent.get(axis, {}).values()) for axis in {**sent, **exposed}}
@@ -127,7 +127,7 @@ def communication(summary: Document) -> list[list[str]]:
     return rows
 
 
-def groups(summary: Document) -> list[list[str]]:
+def host_group_rows(summary: Document) -> list[list[str]]:
     """Per group of hosts of a mixed cluster: its name and ranks, and what these do with the step in the mean.
 
     Compute, what communication beside it slowed, launches and dispatch, communication not hidden, waiting.
@@ -143,7 +143,7 @@ def groups(summary: Document) -> list[list[str]]:
     ]
 
 
-def waiting(summary: Document) -> str:
+def waiting_text(summary: Document) -> str:
     """Which group of hosts waits for which; empty where all hosts are equal."""
     found = summary.get("groups", [])
     if not found:
@@ -158,14 +158,14 @@ def waiting(summary: Document) -> str:
 
 
 TENANT_FIGURES = ("alone", "shared", "slowdown")
-"""The titles of the quantities in rows of ``tenants``."""
+"""The titles of the quantities in rows of ``tenant_rows``."""
 
 
-def tenants(summary: Document) -> list[list[str]]:
+def tenant_rows(summary: Document) -> list[list[str]]:
     """Per scenario on the cluster: name, hosts, step alone and shared, slowdown, what it waits longer for."""
     return [
         [
-            each["name"] + ("" if verdict(each) == "fits" else f" ({shouted(each)})"),
+            each["name"] + ("" if verdict_text(each) == "fits" else f" ({emphasised_verdict(each)})"),
             _hosts(each),
             units.seconds(each["step_time_alone_s"]),
             units.seconds(each["step_time_s"]),
@@ -192,7 +192,7 @@ def _longer(tenant: Mapping[str, Any]) -> list[tuple[str, float]]:
     )
 
 
-def footing(documents: Document) -> list[str]:
+def assumptions_text(documents: Document) -> list[str]:
     """How much was simulated, what it leans on, and what the planner had to decide."""
     found = documents["summary"]
     ranks, classes = found["num_ranks"], found["num_classes"]

@@ -1,5 +1,5 @@
 """A result in a notebook: sections of HTML."""
 
-from simcluster.report.notebook.result_sections import html
+from simcluster.report.notebook.result_sections import result_html
 
-__all__ = ["html"]
+__all__ = ["result_html"]

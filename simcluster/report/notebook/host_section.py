@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from simcluster import units
-from simcluster.document import counted
+from simcluster.document import count_phrase
 from simcluster.draw import Column, Markup, html_legend, html_table, section, stacked_area
-from simcluster.report.content import HOST_COLUMNS, category, hosts, who
+from simcluster.report.content import HOST_COLUMNS, host_place_text, host_rows, memory_category
 
 Document = Mapping[str, Any]
 
@@ -21,16 +21,16 @@ MOST_AREAS = 6
 HEIGHT = 110
 
 
-def hosts_held(documents: Document, width: int) -> Iterator[Markup]:
+def host_section_html(documents: Document, width: int) -> Iterator[Markup]:
     """The section on hosts, where they hold anything."""
-    rows = hosts(documents["summary"])
+    rows = host_rows(documents["summary"])
     if not rows:
         return
     columns = [Column(), *(Column(title, quantity=True) for title in HOST_COLUMNS[1:4])]
     table = html_table([*columns, Column(HOST_COLUMNS[4])], rows)
     shown = [each for each in documents.get("host_memory", ()) if each["levels"]][:MOST_AREAS]
     names = dict.fromkeys(name for each in shown for name, levels in each["levels"].items() if any(levels))
-    legend = html_legend(map(category, names)) if names else Markup("")
+    legend = html_legend(map(memory_category, names)) if names else Markup("")
     yield section(
         "Hosts", "at their peak, and over time", table, legend, *(_area(each, width) for each in shown)
     )
@@ -43,7 +43,7 @@ def _area(entry: Document, width: int) -> Markup:
     area = stacked_area(
         times,
         levels,
-        [category(name) for name in entry["levels"]],
+        [memory_category(name) for name in entry["levels"]],
         units.size,
         end=entry["end_s"],
         limit=entry["capacity"] or None,
@@ -51,5 +51,5 @@ def _area(entry: Document, width: int) -> Markup:
         height=HEIGHT,
         columns=levels.shape[1],
     )
-    head = f"{who(entry)}, each for {counted(entry['devices'], 'device')}"
+    head = f"{host_place_text(entry)}, each for {count_phrase(entry['devices'], 'device')}"
     return Markup(f'<div style="font-size:12px;opacity:.7;margin:4px 0 0">{escape(head)}</div>{area}')

@@ -17,22 +17,22 @@ from simcluster.draw import (
     html_table,
     section,
     stacked_area,
-    stacks,
+    stacked_bars_svg,
     swatch,
 )
 from simcluster.report.content import (
-    against,
-    called,
-    category,
-    fragments,
+    bar_scale,
+    capacity_marks,
+    fragmentation_text,
     fullest_device,
+    headroom_text,
     is_mixed,
-    labels,
     memory,
-    room,
-    scale,
+    memory_category,
+    row_labels,
     stage_memory,
-    verdict,
+    stage_title,
+    verdict_text,
 )
 from simcluster.trace import Run
 
@@ -47,7 +47,7 @@ MOST_AREAS = 6
 TALL, LOW = 190, 84
 
 
-def held(run: Run, width: int) -> Iterator[Markup]:
+def memory_section_html(run: Run, width: int) -> Iterator[Markup]:
     """The sections of a report about memory."""
     documents = run.documents
     yield _bars(documents["summary"], width)
@@ -66,24 +66,24 @@ def _bars(found: Document, width: int) -> Markup:
             f"{units.size(row.worst['total'])}, {100 * row.worst['total'] / row.worst['capacity']:.0f} %",
             row.worst["capacity"],
         )
-        for label, row in zip(labels(rows), rows, strict=True)
+        for label, row in zip(row_labels(rows), rows, strict=True)
     ]
     names = dict.fromkeys(name for row in rows for name, size in row.worst["breakdown"].items() if size)
     said = [f'<div style="font-size:12px;opacity:.7">{escape(line)}</div>' for line in _verdict(found)]
     return section(
         "Memory at its peak",
-        against(rows),
-        html_legend(map(category, names)),
-        Markup(stacks(bars, units.size, width=width, whole=scale(rows))),
+        capacity_marks(rows),
+        html_legend(map(memory_category, names)),
+        Markup(stacked_bars_svg(bars, units.size, width=width, whole=bar_scale(rows))),
         Markup("".join(said)),
     )
 
 
 def _verdict(found: Document) -> Iterator[str]:
     """What is left, and the rule, unless they stand above it all."""
-    if told := room(found):
+    if told := headroom_text(found):
         yield told
-    if verdict(found) != "tight" and "verdict_rule" in found:
+    if verdict_text(found) != "tight" and "verdict_rule" in found:
         yield f"the rule: {found['verdict_rule']}"
 
 
@@ -96,10 +96,10 @@ def _reserved(stages: Sequence[Document], summary: Document) -> Iterator[Markup]
     mixed = is_mixed(summary)
     rows = [
         [
-            f"{called(each)}{_device(each, mixed)}",
+            f"{stage_title(each)}{_device(each, mixed)}",
             units.size(each["allocated"]),
             units.size(each["reserved"]),
-            units.percent(fragments(each)),
+            units.percent(fragmentation_text(each)),
             units.size(each["outside"]),
             units.percent((each["reserved"] + each["outside"]) / each["capacity"]),
             units.size(each["capacity"] - each["reserved"] - each["outside"]),
@@ -135,7 +135,7 @@ def _over_time(run: Run, width: int) -> Iterator[Markup]:
         area = stacked_area(
             rows["time"] * 1e-9,
             levels,
-            [category(name) for name in kinds],
+            [memory_category(name) for name in kinds],
             units.size,
             end=end,
             limit=entry["capacity"],
@@ -143,12 +143,12 @@ def _over_time(run: Run, width: int) -> Iterator[Markup]:
             width=width,
             height=height,
         )
-        head = f"{called(entry)}, rank {entry['rank']}{_device(entry, mixed)}"
+        head = f"{stage_title(entry)}, rank {entry['rank']}{_device(entry, mixed)}"
         areas.append(Markup(f'<div style="font-size:12px;opacity:.7;margin:4px 0 0">{head}</div>{area}'))
     if areas:
         line = "; the line: reserved, with what is outside" if any(_line(each) for each, _ in chosen) else ""
         note = f"the highest moment of every pixel{line}"
-        yield section("Memory over time", note, html_legend(map(category, names)), *areas)
+        yield section("Memory over time", note, html_legend(map(memory_category, names)), *areas)
 
 
 def _line(entry: Document) -> tuple[Any, Any] | None:
@@ -181,7 +181,7 @@ def _living(documents: Document) -> Iterator[Markup]:
         return
     rows = [
         [
-            Markup(f"{swatch(category(each['category'])[1])} {escape(each['buffer'])}")
+            Markup(f"{swatch(memory_category(each['category'])[1])} {escape(each['buffer'])}")
             if each["category"]
             else each["buffer"],
             f"{each['buffers']:,}",
@@ -192,6 +192,8 @@ def _living(documents: Document) -> Iterator[Markup]:
     ]
     titles = [Column(title, quantity=True) for title in ("buffers", "size", "share")]
     device = _device(entry, is_mixed(documents["summary"]))
-    note = f"{called(entry)}, rank {entry['rank']}{device}, {units.seconds(entry['time_s'])} into the run"
+    note = (
+        f"{stage_title(entry)}, rank {entry['rank']}{device}, {units.seconds(entry['time_s'])} into the run"
+    )
     table = html_table(["", *titles], rows)
     yield section("Alive at the peak", note, Markup(f"<details><summary>buffers</summary>{table}</details>"))

@@ -17,43 +17,43 @@ from simcluster.draw import (
     GREY,
     LIMIT,
     TONES,
-    Block,
     Column,
     Markup,
     Stack,
+    TimelineBlock,
     html_legend,
     html_table,
     section,
-    stacks,
+    stacked_bars_svg,
     swatch,
-    timeline,
+    timeline_svg,
 )
 from simcluster.report.content import (
     NEAR,
     TENANT_FIGURES,
-    actions,
-    answered,
-    called,
-    communication,
-    conventions,
-    cut,
-    footing,
-    groups,
-    headline,
-    infers,
-    kernels,
+    action_slices,
+    assumptions_text,
+    communication_rows,
+    flop_convention_text,
+    header_rows,
+    host_group_rows,
+    inference_remarks,
+    is_inference,
+    kernel_slices,
     memory_figure,
-    misfit,
-    remarks,
-    simulated,
-    tenants,
-    throughput,
-    tight,
-    useful,
-    waiting,
+    memory_shortage,
+    quoted_figures,
+    stage_title,
+    step_parts,
+    step_title,
+    tenant_rows,
+    throughput_text,
+    tight_text,
+    useful_work_text,
+    waiting_text,
 )
-from simcluster.report.notebook.host_section import hosts_held
-from simcluster.report.notebook.memory_section import held
+from simcluster.report.notebook.host_section import host_section_html
+from simcluster.report.notebook.memory_section import memory_section_html
 from simcluster.trace import Run
 
 MOST_STAGES = 16
@@ -64,7 +64,7 @@ WIDTH = 960
 Document = Mapping[str, Any]
 
 
-def html(run: Run) -> str:
+def result_html(run: Run) -> str:
     """The report of a run as one ``div``, at most 960 pixels wide."""
     body = "".join(_sections(run))
     style = f"max-width:{WIDTH}px;font-size:13px;line-height:1.45;color:inherit;background:none;{FONT}"
@@ -76,12 +76,14 @@ def _sections(run: Run) -> Iterator[Markup]:
     found = documents["summary"]
     yield Markup(f'<div style="font-size:17px;font-weight:600">{escape(documents["plan"]["name"])}</div>')
     yield from _misfit(found)
-    rows = [[Markup(f'<span style="opacity:.7">{label}</span>'), text] for label, text in headline(documents)]
+    rows = [
+        [Markup(f'<span style="opacity:.7">{label}</span>'), text] for label, text in header_rows(documents)
+    ]
     yield html_table(["", ""], rows)
     yield _figures(documents)
-    yield _cut(found, simulated(documents))
-    yield from held(run, WIDTH)
-    yield from hosts_held(documents, WIDTH)
+    yield _cut(found, step_title(documents))
+    yield from memory_section_html(run, WIDTH)
+    yield from host_section_html(documents, WIDTH)
     yield from _groups(found)
     yield from _communication(found)
     yield from _tenants(found)
@@ -90,10 +92,10 @@ def _sections(run: Run) -> Iterator[Markup]:
 
 
 def _misfit(found: Document) -> Iterator[Markup]:
-    over = misfit(found)
+    over = memory_shortage(found)
     if over is not None:
         yield _warning(LIMIT, over.sentence, [*over.details, ", ".join(over.alive)])
-    elif close := tight(found):
+    elif close := tight_text(found):
         yield _warning(NEAR, close[0], close[1:])
 
 
@@ -109,10 +111,14 @@ def _figures(documents: Document) -> Markup:
     tiles = "".join(
         f'<div style="margin:0 28px 0 0"><div style="font-size:21px;font-weight:600">{escape(value)}</div>'
         f'<div style="font-size:12px;opacity:.7">{escape(label)}</div></div>'
-        for value, label in (answered(documents) if infers(documents) else _trained(documents))
+        for value, label in (quoted_figures(documents) if is_inference(documents) else _trained(documents))
     )
     found = documents["summary"]
-    told = remarks(documents) if infers(documents) else [useful(documents), conventions(found)]
+    told = (
+        inference_remarks(documents)
+        if is_inference(documents)
+        else [useful_work_text(documents), flop_convention_text(found)]
+    )
     notes = "; ".join(line for line in told if line)
     note = f'<div style="font-size:12px;opacity:.7">{escape(notes)}</div>'
     return Markup(f'<div style="display:flex;flex-wrap:wrap;margin:10px 0 4px">{tiles}</div>{note}')
@@ -121,7 +127,7 @@ def _figures(documents: Document) -> Markup:
 def _trained(documents: Document) -> tuple[tuple[str, str], ...]:
     """Those of a training, each with what it is."""
     found = documents["summary"]
-    rate, each, unit = throughput(documents)
+    rate, each, unit = throughput_text(documents)
     return (
         (units.seconds(found["step_time_s"]), "step time"),
         (rate, f"{unit}/s, {each} per device"),
@@ -132,7 +138,7 @@ def _trained(documents: Document) -> tuple[tuple[str, str], ...]:
 
 
 def _cut(found: Document, title: str) -> Markup:
-    parts, step = cut(found), found["step_time_s"]
+    parts, step = step_parts(found), found["step_time_s"]
     columns = [Column(), *(Column(title, quantity=True) for title in ("mean", "share", "worst rank"))]
     rows = [
         [
@@ -143,21 +149,23 @@ def _cut(found: Document, title: str) -> Markup:
         ]
         for part, most in parts
     ]
-    bar = Markup(stacks([Stack("", [part for part, _ in parts])], units.seconds, width=WIDTH))
+    bar = Markup(stacked_bars_svg([Stack("", [part for part, _ in parts])], units.seconds, width=WIDTH))
     return section(title, "mean over ranks", bar, html_table(columns, rows))
 
 
 def _groups(found: Document) -> Iterator[Markup]:
-    rows = groups(found)
+    rows = host_group_rows(found)
     figures = [
         Column(title, quantity=True) for title in ("compute", "slowed", "launches", "not hidden", "waits")
     ]
     if rows:
-        yield section("Groups of hosts", waiting(found), html_table(["means over ranks", *figures], rows))
+        yield section(
+            "Groups of hosts", waiting_text(found), html_table(["means over ranks", *figures], rows)
+        )
 
 
 def _communication(found: Document) -> Iterator[Markup]:
-    rows = communication(found)
+    rows = communication_rows(found)
     figures = [Column(title, quantity=True) for title in ("sent per rank", "not hidden", "of step")]
     if rows:
         body = html_table(["axis", *figures, "collectives"], rows)
@@ -165,7 +173,7 @@ def _communication(found: Document) -> Iterator[Markup]:
 
 
 def _tenants(found: Document) -> Iterator[Markup]:
-    rows = tenants(found)
+    rows = tenant_rows(found)
     figures = [Column(title, quantity=True) for title in TENANT_FIGURES]
     if rows:
         body = html_table(["scenario", "hosts", *figures, "waits longer for"], rows)
@@ -178,7 +186,7 @@ def _timeline(run: Run) -> Iterator[Markup]:
     names: dict[int, str] = {}
     for each in run.documents["classes"]:
         first.setdefault(each["stage"], each["class"])
-        names[each["stage"]] = called(each)
+        names[each["stage"]] = stage_title(each)
     stages = sorted(first)
     if len(stages) > MOST_STAGES:
         stages = [stages[at] for at in np.linspace(0, len(stages) - 1, MOST_STAGES).astype(int)]
@@ -187,7 +195,7 @@ def _timeline(run: Run) -> Iterator[Markup]:
     if not kinds:
         return
     named = {tone: name for name, tone in reversed(_KINDS)}
-    drawn = Markup(timeline(rows, end=_end(run), width=WIDTH))
+    drawn = Markup(timeline_svg(rows, end=_end(run), width=WIDTH))
     note = "first to last kernel of each action of the schedule; micro-batches by number"
     yield section("Timeline", note, html_legend((named.get(tone, "other"), tone) for tone in kinds), drawn)
 
@@ -205,12 +213,12 @@ _KINDS = tuple(
 )
 
 
-def _blocks(run: Run, index: int) -> list[Block]:
-    compute = kernels(run.recording.spans(index), index)
-    found = actions(compute)
+def _blocks(run: Run, index: int) -> list[TimelineBlock]:
+    compute = kernel_slices(run.recording.spans(index), index)
+    found = action_slices(compute)
     labels = [compute.names["action"][number] for number in compute["action"][found.rows]]
     return [
-        Block(start * 1e-9, end * 1e-9, label, TONES.get(label) or TONES.get(label[:1], GREY))
+        TimelineBlock(start * 1e-9, end * 1e-9, label, TONES.get(label) or TONES.get(label[:1], GREY))
         for start, end, label in zip(found.starts.tolist(), found.ends.tolist(), labels, strict=True)
     ]
 
@@ -222,7 +230,7 @@ def _end(run: Run) -> float:
 
 def _foot(documents: Document) -> Markup:
     """What was simulated; the assumptions unfold."""
-    lines = "<br>".join(escape(line) for line in footing(documents))
+    lines = "<br>".join(escape(line) for line in assumptions_text(documents))
     rows = [[each["name"], each["value"], each["source"]] for each in documents["summary"]["assumptions"]]
     listed = html_table(["assumption", "value", "source"], rows)
     style = "margin:14px 0 0;font-size:12px;opacity:.8"

@@ -13,10 +13,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.report.content import Slices, actions, instances, kernels, owners
-from simcluster.report.perfetto.flow_arrows import BACKWARD, FORWARD, arrows, ends
-from simcluster.report.perfetto.json_columns import json, microseconds, numerals, picked, woven
-from simcluster.report.perfetto.track_selection import Track, Tracks, tracks
+from simcluster.report.content import Slices, action_slices, instance_owners, instance_slices, kernel_slices
+from simcluster.report.perfetto.flow_arrows import BACKWARD, FORWARD, ends, match_transfers
+from simcluster.report.perfetto.json_columns import (
+    join_columns,
+    json_microseconds,
+    json_numbers,
+    json_text,
+    texts_at,
+)
+from simcluster.report.perfetto.track_selection import TraceTrack, TraceTracks, select_tracks
 from simcluster.trace import COMPUTE, Run, Table
 
 Ints = NDArray[np.int64]
@@ -31,13 +37,13 @@ _PID = "\x01"
 """Stands for the number of a process until the text is written; JSON holds no such character."""
 
 
-def blocks(run: Run, ranks: Iterable[int] | None = None) -> Iterator[bytes]:
+def event_blocks_of(run: Run, ranks: Iterable[int] | None = None) -> Iterator[bytes]:
     """Events as JSON, each after a comma and a line's end; outer slices before inner ones, arrows last.
 
     One track per class, or one per rank that is named. Raises TraceError if there is no such rank.
     """
-    chosen = tracks(run, ranks)
-    names, owner = owners(run)
+    chosen = select_tracks(run, ranks)
+    names, owner = instance_owners(run)
     order = {
         pid: at for at, pid in enumerate(sorted(t.pid for found in chosen.by_class.values() for t in found))
     }
@@ -65,7 +71,7 @@ class _Ends:
     threads: Mapping[str, str]
 
 
-def _arrows(chosen: Tracks, transfers: Mapping[int, _Ends]) -> Iterator[bytes]:
+def _arrows(chosen: TraceTracks, transfers: Mapping[int, _Ends]) -> Iterator[bytes]:
     """An arrow per transfer, from the start of the send to the last nanosecond of the receive.
 
     ``bp: e`` binds the end to the slice around it; without it readers take the next slice.
@@ -98,10 +104,10 @@ class _Arrows:
     @classmethod
     def of(cls, senders: _Ends, receivers: _Ends, streams: tuple[str, str]) -> _Arrows:
         """All transfers over a pair of streams."""
-        sends, receives = arrows(senders.spans, receivers.spans, streams)
+        sends, receives = match_transfers(senders.spans, receivers.spans, streams)
         return cls(
-            microseconds(senders.spans["start"][sends]),
-            microseconds(receivers.spans["end"][receives] - 1),
+            json_microseconds(senders.spans["start"][sends]),
+            json_microseconds(receivers.spans["end"][receives] - 1),
             (senders.threads.get(streams[0], ""), receivers.threads.get(streams[1], "")),
         )
 
@@ -113,7 +119,7 @@ class _Arrows:
         ]
         numbers = list(map(str, range(first, first + len(self.starts))))
         tail = ',"name":"transfer","cat":"transfer"}'
-        return woven(
+        return join_columns(
             ',\n{"ph":"s","id":',
             numbers,
             heads[0],
@@ -148,7 +154,7 @@ class _Class:
         others = [streams[number] for number in present if streams[number] != COMPUTE]
         return {name: f"{_PID}{at:02}" for at, name in enumerate([COMPUTE, WAITS, *others], 1)}
 
-    def metadata(self, track: Track, order: int) -> bytes:
+    def metadata(self, track: TraceTrack, order: int) -> bytes:
         """What a process and its threads are called, and in which order they stand."""
         told: list[tuple[str, int, Mapping[str, object]]] = [
             ("process_name", 0, {"name": track.name}),
@@ -163,15 +169,15 @@ class _Class:
             {"ph": "M", "pid": track.pid, "tid": tid, "ts": 0, "name": name, "args": args}
             for name, tid, args in told
         )
-        return "".join(f",\n{json(event)}" for event in events).encode()
+        return "".join(f",\n{json_text(event)}" for event in events).encode()
 
     def blocks(self) -> Iterator[str]:
         """All slices and counters."""
-        compute = kernels(self.spans, self.index)
-        found = actions(compute)
+        compute = kernel_slices(self.spans, self.index)
+        found = action_slices(compute)
         labels = [compute.names["action"][number] for number in compute["action"][found.rows]]
         yield from self._enclosing("action", labels, found, compute)
-        found = instances(compute, self.owner)
+        found = instance_slices(compute, self.owner)
         layers = [self.names[number] for number in self.owner[compute["operator"][found.rows]]]
         yield from self._enclosing("instance", layers, found, compute)
         yield from self._spans()
@@ -185,14 +191,14 @@ class _Class:
         """Slices around kernels."""
         if not len(slices):
             return
-        middle = f',"cat":{json(kind)},"args":{{'
-        yield woven(
+        middle = f',"cat":{json_text(kind)},"args":{{'
+        yield join_columns(
             self._head(COMPUTE),
-            microseconds(slices.starts),
+            json_microseconds(slices.starts),
             ',"dur":',
-            microseconds(slices.ends - slices.starts),
+            json_microseconds(slices.ends - slices.starts),
             ',"name":',
-            list(map(json, labels)),
+            list(map(json_text, labels)),
             middle,
             _contexts(compute.where(slices.rows)),
             "}}",
@@ -205,11 +211,11 @@ class _Class:
         bodies, contexts = self._bodies(spans), _contexts(spans)
         for start in range(0, len(spans), BLOCK):
             part = slice(start, start + BLOCK)
-            yield woven(
-                picked(heads, spans["stream"][part]),
-                microseconds(spans["start"][part]),
+            yield join_columns(
+                texts_at(heads, spans["stream"][part]),
+                json_microseconds(spans["start"][part]),
                 ',"dur":',
-                microseconds(spans["end"][part] - spans["start"][part]),
+                json_microseconds(spans["end"][part] - spans["start"][part]),
                 bodies[part],
                 contexts[part],
                 "}}",
@@ -231,9 +237,9 @@ class _Class:
             if graphs[graph]:
                 args["graph"] = f"{self.names[self.owner[operator]]}.{graphs[graph]}"
             name = self._short(operators[operator], int(self.owner[operator]))
-            told = json({"name": name, "cat": kinds[kind], "args": args})
+            told = json_text({"name": name, "cat": kinds[kind], "args": args})
             found.append(f",{told[1:-2]},")
-        return picked(found, inverse.reshape(-1))
+        return texts_at(found, inverse.reshape(-1))
 
     def _short(self, operator: str, owner: int) -> str:
         """An operator's name within its instance: equal work has equal names. Transfers: what they do."""
@@ -242,15 +248,15 @@ class _Class:
     def _waits(self) -> Iterator[str]:
         """One slice per wait of the compute stream, named by its cause."""
         waits = self.run.waits.among("class", self.index)
-        tails = [f',"name":{json(cause)},"cat":"wait"}}' for cause in waits.names["cause"]]
+        tails = [f',"name":{json_text(cause)},"cat":"wait"}}' for cause in waits.names["cause"]]
         for start in range(0, len(waits), BLOCK):
             part = slice(start, start + BLOCK)
-            yield woven(
+            yield join_columns(
                 self._head(WAITS),
-                microseconds(waits["start"][part]),
+                json_microseconds(waits["start"][part]),
                 ',"dur":',
-                microseconds(waits["end"][part] - waits["start"][part]),
-                picked(tails, waits["cause"][part]),
+                json_microseconds(waits["end"][part] - waits["start"][part]),
+                texts_at(tails, waits["cause"][part]),
             )
 
     def _counters(self) -> Iterator[str]:
@@ -263,19 +269,19 @@ class _Class:
 
 
 def _counter(name: str, times: Ints, changes: Ints) -> Iterator[str]:
-    when, level = levels(times, changes)
+    when, level = level_changes(times, changes)
     for start in range(0, len(when), BLOCK):
         part = slice(start, start + BLOCK)
-        yield woven(
+        yield join_columns(
             f',\n{{"ph":"C","pid":{_PID},"ts":',
-            microseconds(when[part]),
-            f',"name":{json(name)},"args":{{"bytes":',
-            numerals(level[part]),
+            json_microseconds(when[part]),
+            f',"name":{json_text(name)},"args":{{"bytes":',
+            json_numbers(level[part]),
             "}}",
         )
 
 
-def levels(times: Ints, changes: Ints) -> tuple[Ints, Ints]:
+def level_changes(times: Ints, changes: Ints) -> tuple[Ints, Ints]:
     """When a sum of changes has a new value, and which: one moment per time, none where nothing changed."""
     level = np.cumsum(changes)
     last = np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.zeros(0, np.int64)
@@ -299,5 +305,5 @@ def _contexts(table: Table) -> list[str]:
             args["micro_batch"] = int(batches[row])
         if steps > 1:
             args["step"] = int(table["step"][row])
-        found.append(json(args)[1:-1])
-    return picked(found, inverse.reshape(-1))
+        found.append(json_text(args)[1:-1])
+    return texts_at(found, inverse.reshape(-1))

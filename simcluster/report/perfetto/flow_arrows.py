@@ -27,7 +27,7 @@ def ends(spans: Table) -> Table:
     return spans.where(np.isin(spans["kind"], kinds))
 
 
-def arrows(senders: Table, receivers: Table, streams: tuple[str, str]) -> tuple[Ints, Ints]:
+def match_transfers(senders: Table, receivers: Table, streams: tuple[str, str]) -> tuple[Ints, Ints]:
     """Rows of the ends of two neighbouring classes: the sends over a stream, and the receive of each.
 
     A transfer is known by its tensor, micro-batch and step; the first sent is the first received.

@@ -10,7 +10,7 @@ import orjson
 from numpy.typing import NDArray
 
 
-def woven(*columns: str | Sequence[str]) -> str:
+def join_columns(*columns: str | Sequence[str]) -> str:
     """The rows of columns one after the other; a text by itself is the same in every row.
 
     At least one column is no single text; all have equal lengths.
@@ -22,13 +22,13 @@ def woven(*columns: str | Sequence[str]) -> str:
     return "".join(pieces)
 
 
-def picked(texts: Sequence[str], numbers: NDArray[np.integer[Any]]) -> list[str]:
+def texts_at(texts: Sequence[str], numbers: NDArray[np.integer[Any]]) -> list[str]:
     """A text for each number, its place among ``texts``."""
     found: list[str] = np.array(texts, dtype=np.object_)[numbers].tolist()
     return found
 
 
-def numerals(numbers: NDArray[Any]) -> list[str]:
+def json_numbers(numbers: NDArray[Any]) -> list[str]:
     """Every number as JSON."""
     if not numbers.size:
         return []
@@ -36,7 +36,7 @@ def numerals(numbers: NDArray[Any]) -> list[str]:
     return found[1:-1].decode().split(",")
 
 
-def microseconds(nanoseconds: NDArray[Any]) -> list[str]:
+def json_microseconds(nanoseconds: NDArray[Any]) -> list[str]:
     """Times as JSON numbers in microseconds, exact to the nanosecond.
 
     Readers multiply by 1000 and cut off, which would make 1.001 one nanosecond too little; such numbers are
@@ -46,9 +46,9 @@ def microseconds(nanoseconds: NDArray[Any]) -> list[str]:
     found = whole / 1000.0
     short = (found * 1000.0).astype(np.int64) < whole
     found[short] = np.nextafter(found[short], np.inf)
-    return numerals(found)
+    return json_numbers(found)
 
 
-def json(value: object) -> str:
+def json_text(value: object) -> str:
     """A value as JSON."""
     return orjson.dumps(value).decode()

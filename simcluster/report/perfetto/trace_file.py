@@ -18,7 +18,7 @@ from pathlib import Path
 
 import orjson
 
-from simcluster.report.perfetto.event_blocks import blocks
+from simcluster.report.perfetto.event_blocks import event_blocks_of
 from simcluster.trace import Run, write_file
 
 LEVEL = 1
@@ -46,7 +46,7 @@ def trace_events(run: Run, ranks: Iterable[int] | None = None) -> Iterator[bytes
     about = {"name": run.documents["plan"]["name"], **run.documents["provenance"]}
     yield b'{"displayTimeUnit":"ms","otherData":' + orjson.dumps(about) + b',"traceEvents":[\n'
     before_the_first = len(b",\n")
-    for block in blocks(run, ranks):
+    for block in event_blocks_of(run, ranks):
         yield block[before_the_first:]
         before_the_first = 0
     yield b"\n]}\n"

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simcluster.report.content import called
+from simcluster.report.content import stage_title
 from simcluster.trace import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class TraceTrack:
     """One process of a trace. Numbers start at 1: process 0 is the idle process to readers."""
 
     pid: int
@@ -20,38 +20,38 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True)
-class Tracks:
+class TraceTracks:
     """The tracks of every class that has some, and the pairs of neighbours along the pipeline.
 
     ``neighbours`` are (class, its process, the next stage's class, its process).
     """
 
-    by_class: Mapping[int, Sequence[Track]]
+    by_class: Mapping[int, Sequence[TraceTrack]]
     neighbours: Sequence[tuple[int, int, int, int]]
 
 
-def tracks(run: Run, ranks: Iterable[int] | None = None) -> Tracks:
+def select_tracks(run: Run, ranks: Iterable[int] | None = None) -> TraceTracks:
     """One track per class, or one per rank that is named; TraceError if there is no such rank."""
     classes: Sequence[Mapping[str, Any]] = run.documents["classes"]
     if ranks is None:
         found = {
             each["class"]: [
-                Track(
+                TraceTrack(
                     each["class"] + 1,
-                    f"{called(each)} - ranks {each['members']} ({each['ranks']})",
+                    f"{stage_title(each)} - ranks {each['members']} ({each['ranks']})",
                     each["device"],
                 )
             ]
             for each in classes
         }
         pairs = [(each["class"], each["next_class"]) for each in classes if each["next_class"] is not None]
-        return Tracks(found, [(a, a + 1, b, b + 1) for a, b in pairs])
+        return TraceTracks(found, [(a, a + 1, b, b + 1) for a, b in pairs])
     chosen = run.classes_of(ranks)
-    by_class: dict[int, list[Track]] = {}
+    by_class: dict[int, list[TraceTrack]] = {}
     for rank, index in chosen.items():
         each = classes[index]
-        name = f"rank {rank} (class {index}, {called(each)})"
-        by_class.setdefault(index, []).append(Track(rank + 1, name, each["device"]))
+        name = f"rank {rank} (class {index}, {stage_title(each)})"
+        by_class.setdefault(index, []).append(TraceTrack(rank + 1, name, each["device"]))
     following = run.ranks["next"]
     after = {rank: int(following[rank]) for rank in chosen}
     neighbours = [
@@ -59,4 +59,4 @@ def tracks(run: Run, ranks: Iterable[int] | None = None) -> Tracks:
         for rank, index in chosen.items()
         if after[rank] in chosen
     ]
-    return Tracks(dict(sorted(by_class.items())), neighbours)
+    return TraceTracks(dict(sorted(by_class.items())), neighbours)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.document import matches
-from simcluster.draw import flow, screen_width, shown
+from simcluster.draw import render_text, screen_width, wrap_items
 
 Block = Mapping[str, Any]
 Node = Mapping[str, Any]
@@ -33,7 +33,7 @@ def layouts_text(
     found = [part for block in document for part in _block(block, pattern, columns)]
     if not found:
         return f"no operator is called '{pattern}'"
-    return shown(Group(*found), width=columns, colour=colour)
+    return render_text(Group(*found), width=columns, colour=colour)
 
 
 def _block(block: Block, pattern: str | None, width: int) -> Iterator[RenderableType]:
@@ -44,7 +44,7 @@ def _block(block: Block, pattern: str | None, width: int) -> Iterator[Renderable
     if not nodes:
         return
     count = f"{len(names)} instances" if len(names) > 1 else "1 instance"
-    yield Text.assemble((together(names), "bold"), (f"  block {block['block']}, {count}", "dim"))
+    yield Text.assemble((name_ranges(names), "bold"), (f"  block {block['block']}, {count}", "dim"))
     phase = ""
     for node in nodes:
         if node["phase"] != phase:
@@ -85,20 +85,20 @@ def _node(node: Node, width: int) -> Iterator[RenderableType]:
         head.append(Text(f"on the {node['place']}", "cyan"))
     if "graph" in node:
         head.append(Text(f"in graph {node['graph']}", "dim"))
-    yield _indented(flow(head, width - 4, "  "), 4)
+    yield _indented(wrap_items(head, width - 4, "  "), 4)
     why = node.get("why", "")
     if not (why and why.endswith(f"needs it as {node['outputs'][0][1]}")):
         inside, out = _values(node, "inputs"), _values(node, "outputs")
         one_line = f"{', '.join(inside)} -> {', '.join(out)}"
         if len(one_line) > width - 8:
-            yield _indented(flow(inside, width - 8), 8)
-            yield _indented(flow([f"-> {out[0]}", *out[1:]], width - 8), 8)
+            yield _indented(wrap_items(inside, width - 8), 8)
+            yield _indented(wrap_items([f"-> {out[0]}", *out[1:]], width - 8), 8)
         else:
             yield _indented(Text(one_line), 8)
     if "maps" in node:
         yield _indented(Text(_maps(node["maps"])), 8)
     if why:
-        yield _indented(flow(why.split("; "), width - 8, "; "), 8)
+        yield _indented(wrap_items(why.split("; "), width - 8, "; "), 8)
     if node.get("kernel"):
         yield _indented(Text(f"together with {node['kernel']}"), 8)
 
@@ -120,7 +120,7 @@ def _values(node: Node, key: str) -> list[str]:
     return [f"{value.removeprefix(start)} {layout}" for value, layout in node[key]]
 
 
-def together(names: Sequence[str]) -> str:
+def name_ranges(names: Sequence[str]) -> str:
     """Names with runs of numbers as ranges: ``embedding, layers.0 .. layers.79``."""
     runs: list[list[str]] = []
     for name in names:

@@ -10,36 +10,45 @@ from rich.padding import Padding
 from rich.text import Text
 
 from simcluster import units
-from simcluster.draw import Cell, Column, bar, flow, legend, screen_width, shown, table
+from simcluster.draw import (
+    Cell,
+    Column,
+    render_text,
+    screen_width,
+    text_bar,
+    text_legend,
+    text_table,
+    wrap_items,
+)
 from simcluster.report.content import (
     HOST_COLUMNS,
     TENANT_FIGURES,
     StageMemory,
-    against,
-    answered,
-    communication,
-    conventions,
-    cut,
-    footing,
-    groups,
-    headline,
-    hosts,
-    infers,
-    labels,
+    assumptions_text,
+    bar_scale,
+    capacity_marks,
+    communication_rows,
+    flop_convention_text,
+    header_rows,
+    headroom_text,
+    host_group_rows,
+    host_rows,
+    inference_remarks,
+    is_inference,
     memory,
-    misfit,
-    remarks,
-    reserved,
-    room,
-    scale,
-    simulated,
+    memory_shortage,
+    quoted_figures,
+    reserved_text,
+    row_labels,
     stage_memory,
-    tenants,
-    throughput,
-    tight,
-    useful,
-    verdict,
-    waiting,
+    step_parts,
+    step_title,
+    tenant_rows,
+    throughput_text,
+    tight_text,
+    useful_work_text,
+    verdict_text,
+    waiting_text,
 )
 from simcluster.trace import Run
 
@@ -55,10 +64,10 @@ def summary_text(run: Run, *, width: int | None = None, colour: bool = False) ->
     ``colour`` adds ANSI codes; nothing is said by colour alone.
     """
     columns = screen_width(width)
-    return shown(summary(run, columns, colour=colour), width=columns, colour=colour)
+    return render_text(summary_renderable(run, columns, colour=colour), width=columns, colour=colour)
 
 
-def summary(run: Run, width: int, *, colour: bool = False) -> RenderableType:
+def summary_renderable(run: Run, width: int, *, colour: bool = False) -> RenderableType:
     """The summary as a rich renderable, drawn for ``width`` columns with or without ``colour``."""
     documents = run.documents
     found = documents["summary"]
@@ -66,13 +75,13 @@ def summary(run: Run, width: int, *, colour: bool = False) -> RenderableType:
         *_misfit(found, width),
         _head(documents),
         _figures(documents),
-        _cut(found, simulated(documents), width, colour),
+        _cut(found, step_title(documents), width, colour),
         _memory(documents, width, colour),
         *_hosts(found, width),
         *_groups(found),
         *_communication(found, width),
         *_tenants(found),
-        Text("\n".join(footing(documents)), "dim"),
+        Text("\n".join(assumptions_text(documents)), "dim"),
     ]
     return Group(*(part for section in sections for part in (section, "")))
 
@@ -82,16 +91,16 @@ def _title(text: str, note: str) -> Text:
 
 
 def _misfit(found: Document, width: int) -> Iterator[RenderableType]:
-    over = misfit(found)
+    over = memory_shortage(found)
     if over is None:
-        if close := tight(found):
+        if close := tight_text(found):
             where = _indented(Text("\n".join(close[1:]), "yellow"))
             yield Group(Text(close[0], "bold yellow"), where)
         return
     told: list[RenderableType] = [Text(over.sentence, "bold red")]
     if over.details:
         told.append(_indented(Text("\n".join(over.details), "red")))
-        told.append(Padding(Text(style="red").append_text(flow(over.alive, width - 4)), (0, 0, 0, 4)))
+        told.append(Padding(Text(style="red").append_text(wrap_items(over.alive, width - 4)), (0, 0, 0, 4)))
     yield Group(*told)
 
 
@@ -100,29 +109,35 @@ def _indented(what: RenderableType) -> RenderableType:
 
 
 def _head(documents: Document) -> RenderableType:
-    rows = table([Column(style="dim"), Column(wraps=True)], headline(documents), indent=2)
+    rows = text_table([Column(style="dim"), Column(wraps=True)], header_rows(documents), indent=2)
     return Group(Text(documents["plan"]["name"], "bold"), rows)
 
 
 def _figures(documents: Document) -> RenderableType:
     """The figures that people quote."""
     found = documents["summary"]
-    if infers(documents):
-        told = [part for value, what in answered(documents) for part in ((value, "bold cyan"), f" {what}   ")]
-        return Group(Text.assemble(*told[:-2]), _indented(Text("\n".join(remarks(documents)), "dim")))
-    rate, each, unit = throughput(documents)
+    if is_inference(documents):
+        told = [
+            part
+            for value, what in quoted_figures(documents)
+            for part in ((value, "bold cyan"), f" {what}   ")
+        ]
+        return Group(
+            Text.assemble(*told[:-2]), _indented(Text("\n".join(inference_remarks(documents)), "dim"))
+        )
+    rate, each, unit = throughput_text(documents)
     text = Text.assemble(
         *("Step time ", (units.seconds(found["step_time_s"]), "bold cyan"), "   "),
         *((rate, "bold cyan"), f" {unit}/s ({each} per device)   "),
         *("MFU ", (units.percent(found["mfu"]), "bold cyan"), f" (HFU {units.percent(found['hfu'])})"),
     )
-    notes = [line for line in (useful(documents), conventions(found)) if line]
+    notes = [line for line in (useful_work_text(documents), flop_convention_text(found)) if line]
     return Group(text, _indented(Text("\n".join(notes), "dim")))
 
 
 def _cut(found: Document, title: str, width: int, colour: bool) -> RenderableType:
     """The parts of the step: the table, and below it the bar."""
-    parts, step = cut(found), found["step_time_s"]
+    parts, step = step_parts(found), found["step_time_s"]
     rows: list[list[Cell]] = [
         [
             Text.assemble("  ", (part.tone.fill(colour), part.tone.style), f" {part.name}"),
@@ -134,26 +149,26 @@ def _cut(found: Document, title: str, width: int, colour: bool) -> RenderableTyp
     ]
     figures = [Column(title, quantity=True) for title in ("mean", "share", "worst rank")]
     return Group(
-        table([Column(title), *figures], rows),
-        _indented(bar([part for part, _ in parts], width - 2, scale=step, colour=colour)),
+        text_table([Column(title), *figures], rows),
+        _indented(text_bar([part for part, _ in parts], width - 2, scale=step, colour=colour)),
     )
 
 
 def _memory(documents: Document, width: int, colour: bool) -> RenderableType:
     """A bar per stage against the capacity of its device, what its allocator reserves, and what is left."""
     found = documents["summary"]
-    most = MOST_STAGES if verdict(found) == "fits" else MOST_STAGES - 2
+    most = MOST_STAGES if verdict_text(found) == "fits" else MOST_STAGES - 2
     rows = stage_memory(found["peak_memory_bytes"], most)
-    names, remarks, whole = labels(rows), [_remark(row, width) for row in rows], scale(rows)
+    names, remarks, whole = row_labels(rows), [_remark(row, width) for row in rows], bar_scale(rows)
     wide = max(10, width - 26 - max(map(len, names)) - max(map(len, remarks)))
     cells: list[list[Cell]] = []
     for name, row, remark in zip(names, rows, remarks, strict=True):
-        worst, over = row.worst, verdict(row.worst) == "does not fit"
+        worst, over = row.worst, verdict_text(row.worst) == "does not fit"
         parts, limit = memory(worst["breakdown"]), worst["capacity"]
         cells.append(
             [
                 name,
-                bar(parts, wide, scale=whole * limit, limit=limit, colour=colour),
+                text_bar(parts, wide, scale=whole * limit, limit=limit, colour=colour),
                 Text(units.size(worst["total"]), "bold red" if over else ""),
                 f"{100 * worst['total'] / limit:.0f} %",
                 Text(remark, "red" if over else "dim"),
@@ -161,16 +176,16 @@ def _memory(documents: Document, width: int, colour: bool) -> RenderableType:
         )
     categories = {name: 1 for row in rows for name, size in row.worst["breakdown"].items() if size}
     return Group(
-        _title("Memory at its peak", against(rows)),
-        _indented(legend(memory(categories), width - 2, colour=colour)),
-        table(["", "", Column(quantity=True), Column(quantity=True), ""], cells, indent=2),
-        *(_indented(Text(line, "dim")) for line in (reserved(documents), room(found)) if line),
+        _title("Memory at its peak", capacity_marks(rows)),
+        _indented(text_legend(memory(categories), width - 2, colour=colour)),
+        text_table(["", "", Column(quantity=True), Column(quantity=True), ""], cells, indent=2),
+        *(_indented(Text(line, "dim")) for line in (reserved_text(documents), headroom_text(found)) if line),
     )
 
 
 def _remark(row: StageMemory, width: int) -> str:
     """The biggest categories of a stage, or how much is too much."""
-    if verdict(row.worst) == "does not fit":
+    if verdict_text(row.worst) == "does not fit":
         return f"{units.size(row.worst['excess'])} too much"
     count = 2 if width >= 118 else 1 if width >= 80 else 0
     parts = sorted(memory(row.worst["breakdown"]), key=lambda part: -part.value)[:count]
@@ -179,41 +194,41 @@ def _remark(row: StageMemory, width: int) -> str:
 
 def _hosts(found: Document, width: int) -> Iterator[RenderableType]:
     """What hosts hold for their devices."""
-    rows = [[f"  {name}", *figures] for name, *figures in hosts(found)]
+    rows = [[f"  {name}", *figures] for name, *figures in host_rows(found)]
     columns = [Column(HOST_COLUMNS[0], wraps=True)]
     columns += [Column(title, quantity=True) for title in HOST_COLUMNS[1:4]]
     if width >= 76:
         columns.append(Column(HOST_COLUMNS[4], wraps=True))
     if rows:
-        yield table(columns, [row[: len(columns)] for row in rows])
+        yield text_table(columns, [row[: len(columns)] for row in rows])
 
 
 def _groups(found: Document) -> Iterator[RenderableType]:
     """Per group of hosts of a mixed cluster what its ranks do with the step."""
-    rows = [[f"  {name}", *figures] for name, *figures in groups(found)]
+    rows = [[f"  {name}", *figures] for name, *figures in host_group_rows(found)]
     columns = [Column("Groups of hosts, means", wraps=True)]
     columns += [
         Column(title, quantity=True) for title in ("compute", "slowed", "launches", "not hidden", "waits")
     ]
     if rows:
-        yield Group(table(columns, rows), _indented(Text(waiting(found), "dim")))
+        yield Group(text_table(columns, rows), _indented(Text(waiting_text(found), "dim")))
 
 
 def _communication(found: Document, width: int) -> Iterator[RenderableType]:
     """Per mesh axis what a rank sends in a step, and for how long nothing hides it."""
-    rows = [[f"  {axis}", *figures] for axis, *figures in communication(found)]
+    rows = [[f"  {axis}", *figures] for axis, *figures in communication_rows(found)]
     columns = [Column("Communication")]
     columns += [Column(title, quantity=True) for title in ("sent per rank", "not hidden", "of step")]
     if width >= 76:
         columns.append(Column("collectives", wraps=True))
     if rows:
-        yield table(columns, [row[: len(columns)] for row in rows])
+        yield text_table(columns, [row[: len(columns)] for row in rows])
 
 
 def _tenants(found: Document) -> Iterator[RenderableType]:
     """Who shares the cluster, and how much longer a step takes for it."""
-    rows = [[f"  {name}", *figures] for name, *figures in tenants(found)]
+    rows = [[f"  {name}", *figures] for name, *figures in tenant_rows(found)]
     columns = [Column("On this cluster", wraps=True), Column("hosts", wraps=True)]
     columns += [Column(title, quantity=True) for title in TENANT_FIGURES]
     if rows:
-        yield table([*columns, Column("waits longer for", wraps=True)], rows)
+        yield text_table([*columns, Column("waits longer for", wraps=True)], rows)

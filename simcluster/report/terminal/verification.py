@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from simcluster.draw import Cell, Column, flow, screen_width, shown, table
+from simcluster.draw import Cell, Column, render_text, screen_width, text_table, wrap_items
 
 Document = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ def verification_text(document: Document, *, width: int | None = None, colour: b
     Where values differ, the first tensor that does and the ranks that disagree.
     """
     columns = screen_width(width)
-    return shown(Group(*_parts(document, columns)), width=columns, colour=colour)
+    return render_text(Group(*_parts(document, columns)), width=columns, colour=colour)
 
 
 def _parts(document: Document, width: int) -> Iterator[RenderableType]:
@@ -42,10 +42,10 @@ def _parts(document: Document, width: int) -> Iterator[RenderableType]:
         yield ""
         yield Text("Shrunk for values", "bold")
         shrunk = [f"{what} {before} -> {after}" for what, before, after in document["changes"]]
-        yield Padding(flow(shrunk, width - 2), (0, 0, 0, 2))
+        yield Padding(wrap_items(shrunk, width - 2), (0, 0, 0, 2))
     if document["comparisons"]:
         yield ""
-        yield table(_COLUMNS, _rows(document["comparisons"]))
+        yield text_table(_COLUMNS, _rows(document["comparisons"]))
     if not agrees:
         yield ""
         yield from _difference(document)

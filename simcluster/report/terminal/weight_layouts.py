@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simcluster.draw import Column, screen_width, shown, table
+from simcluster.draw import Column, render_text, screen_width, text_table
 
 _NUMBERED = re.compile(r"(.*?\.)(\d+)(\..*)")
 
@@ -34,7 +34,7 @@ def weights_text(
     # The ranks of all stages have one device matrix.
     matrix = next((_listed(entry["device_matrix"]) for entry in found.values()), "")
     columns = [Column("Weight"), *map(Column, ("stage", "shape", "slice", "tensor map"))]
-    text = shown(table(columns, rows), width=screen_width(width), colour=colour)
+    text = render_text(text_table(columns, rows), width=screen_width(width), colour=colour)
     return f"device matrix of a stage: {matrix}\n\n{text}"
 
 

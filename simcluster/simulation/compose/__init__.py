@@ -1,7 +1,15 @@
 """From a scenario to a timed Program: plan, Program, classes and links, and the engine's run."""
 
-from simcluster.simulation.compose.build import Built, planned, prepare
-from simcluster.simulation.compose.engine_run import timed, timed_together
-from simcluster.simulation.compose.tenants import tenancy, together
+from simcluster.simulation.compose.build import BuiltScenario, build_scenario, plan_scenario
+from simcluster.simulation.compose.engine_run import run_alone, run_tenants
+from simcluster.simulation.compose.tenants import simulate_tenants, summarise_tenants
 
-__all__ = ["Built", "planned", "prepare", "tenancy", "timed", "timed_together", "together"]
+__all__ = [
+    "BuiltScenario",
+    "build_scenario",
+    "plan_scenario",
+    "run_alone",
+    "run_tenants",
+    "simulate_tenants",
+    "summarise_tenants",
+]

@@ -10,13 +10,13 @@ from simcluster.cluster import Cluster
 from simcluster.engine import Fabric, classes_on_links, no_collection
 from simcluster.errors import SimclusterError
 from simcluster.plan import OffloadSpec, Plan, RecomputeSpec, check_passes, make_plan
-from simcluster.program import Classes, HostCalls, Program, check, lowered
+from simcluster.program import HostCalls, Program, RankClasses, check_program, lowered
 from simcluster.scenario import Scenario
-from simcluster.tuning import fitted, offloaded, searched
+from simcluster.tuning import search_buckets, search_offload, search_recompute
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltScenario:
     """Everything between a scenario and its run.
 
     Classes and links are those of the scenario alone on the cluster; ``tenants`` are built in the same way.
@@ -26,9 +26,9 @@ class Built:
     cluster: Cluster
     plan: Plan
     program: Program
-    classes: Classes
+    classes: RankClasses
     fabric: Fabric
-    tenants: tuple[Built, ...] = ()
+    tenants: tuple[BuiltScenario, ...] = ()
 
     @cached_property
     def placed(self) -> PlacedProgram:
@@ -36,7 +36,7 @@ class Built:
         return PlacedProgram(self.program, self.classes, self.cluster)
 
 
-def planned(scenario: Scenario, *, search: bool = True) -> Plan:
+def plan_scenario(scenario: Scenario, *, search: bool = True) -> Plan:
     """The plan of a scenario, with whatever it leaves to be found; errors point into its file.
 
     Without ``search`` nothing is simulated for that: the plan is the one that a search begins with, and says
@@ -61,22 +61,22 @@ def planned(scenario: Scenario, *, search: bool = True) -> Plan:
         def with_recompute(again: RecomputeSpec) -> Plan:
             make = partial(made, again)
             away = spec.parallel.offload
-            return offloaded(away, make, cluster, lowered, HostCalls.of, rule, search=search)
+            return search_offload(away, make, cluster, lowered, HostCalls.of, rule, search=search)
 
         again = spec.parallel.recompute
-        plan = fitted(again, with_recompute, cluster, lowered, HostCalls.of, rule, search=search)
-        return searched(plan, cluster, lowered, HostCalls.of(plan), rule, search=search)
+        plan = search_recompute(again, with_recompute, cluster, lowered, HostCalls.of, rule, search=search)
+        return search_buckets(plan, cluster, lowered, HostCalls.of(plan), rule, search=search)
     except SimclusterError as error:
         raise scenario.located(error) from None
 
 
 @no_collection()
-def prepare(scenario: Scenario, *, unfold: bool = False, search: bool = True) -> Built:
+def build_scenario(scenario: Scenario, *, unfold: bool = False, search: bool = True) -> BuiltScenario:
     """Plans and lowers a scenario and its tenants; errors point into their files. ``search`` as in
-    ``planned``.
+    ``plan_scenario``.
     """
-    tenants = tuple(prepare(tenant, unfold=unfold, search=search) for tenant in scenario.tenants)
-    plan, cluster = planned(scenario, search=search), scenario.cluster
+    tenants = tuple(build_scenario(tenant, unfold=unfold, search=search) for tenant in scenario.tenants)
+    plan, cluster = plan_scenario(scenario, search=search), scenario.cluster
     try:
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
         swept = not cluster.mixed
@@ -93,7 +93,7 @@ def prepare(scenario: Scenario, *, unfold: bool = False, search: bool = True) ->
         classes, links = classes_on_links(program, cluster, plan.algorithms, unfold=unfold)
         if cluster.speeds and not unfold:
             work(different=-(-len(classes) // plan.num_stages))
-        check(program, classes)
-        return Built(scenario, cluster, plan, program, classes, links, tenants)
+        check_program(program, classes)
+        return BuiltScenario(scenario, cluster, plan, program, classes, links, tenants)
     except SimclusterError as error:
         raise scenario.located(error) from None

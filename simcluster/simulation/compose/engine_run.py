@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcluster.engine import Lodger, Progress, Timing, run_together
+from simcluster.engine import Progress, Timing, Workload, run_together
 from simcluster.program import HostCalls
-from simcluster.simulation.compose.build import Built
+from simcluster.simulation.compose.build import BuiltScenario
 
 
-def timed(built: Built, progress: Progress | None = None) -> Timing:
+def run_alone(built: BuiltScenario, progress: Progress | None = None) -> Timing:
     """The engine's run of what was built, alone on the cluster."""
-    return timed_together([built], progress)[0]
+    return run_tenants([built], progress)[0]
 
 
-def timed_together(every: Sequence[Built], progress: Progress | None = None) -> list[Timing]:
+def run_tenants(every: Sequence[BuiltScenario], progress: Progress | None = None) -> list[Timing]:
     """The engine's run of all at once; their links must be common."""
     return run_together([_lodger(built) for built in every], progress)
 
 
-def _lodger(built: Built) -> Lodger:
-    return Lodger(
+def _lodger(built: BuiltScenario) -> Workload:
+    return Workload(
         built.program,
         built.cluster,
         built.classes,

@@ -13,46 +13,48 @@ from simcluster.analysis import (
     MemoryRule,
     class_peaks,
     memory_by_stage,
-    verdict_of,
+    overall_verdict,
     wait_times,
     with_verdicts,
 )
-from simcluster.cluster import told
+from simcluster.cluster import format_index_list
 from simcluster.engine import Progress, Timing, classes_together
 from simcluster.errors import PlanError
-from simcluster.program import Flows
-from simcluster.simulation.compose.build import Built
-from simcluster.simulation.compose.engine_run import timed, timed_together
+from simcluster.program import ClassFlows
+from simcluster.simulation.compose.build import BuiltScenario
+from simcluster.simulation.compose.engine_run import run_alone, run_tenants
 
 MOST_ENTRIES = 10**8
 """Entries of streams run for one scenario while others last: some minutes."""
 
 
 @dataclass(frozen=True)
-class Lodged:
+class TenantResult:
     """One of the scenarios, with classes and links as all share them, and its run; and both ``alone``."""
 
-    built: Built
+    built: BuiltScenario
     timing: Timing
-    alone: Built
+    alone: BuiltScenario
     timing_alone: Timing
 
 
-def together(built: Built, *, unfold: bool = False, progress: Progress | None = None) -> list[Lodged]:
+def simulate_tenants(
+    built: BuiltScenario, *, unfold: bool = False, progress: Progress | None = None
+) -> list[TenantResult]:
     """A scenario and its tenants, each run alone and all of them at once."""
     every = [built, *built.tenants]
-    alone = [timed(each) for each in every]
+    alone = [run_alone(each) for each in every]
     _check_rounds(every, alone)
     parts = [(each.program, each.cluster, each.plan.algorithms) for each in every]
     shared = [
         replace(each, classes=classes, fabric=fabric)
         for each, (classes, fabric) in zip(every, classes_together(parts, unfold=unfold), strict=True)
     ]
-    timings = timed_together(shared, progress)
-    return [Lodged(*each) for each in zip(shared, timings, every, alone, strict=True)]
+    timings = run_tenants(shared, progress)
+    return [TenantResult(*each) for each in zip(shared, timings, every, alone, strict=True)]
 
 
-def _check_rounds(every: Sequence[Built], alone: Sequence[Timing]) -> None:
+def _check_rounds(every: Sequence[BuiltScenario], alone: Sequence[Timing]) -> None:
     """PlanError if who is through would have to begin again so often that it takes too long."""
     longest = max(range(len(every)), key=lambda index: alone[index].end)
     for built, timing in zip(every, alone, strict=True):
@@ -68,7 +70,7 @@ def _check_rounds(every: Sequence[Built], alone: Sequence[Timing]) -> None:
             )
 
 
-def tenancy(lodged: Sequence[Lodged]) -> dict[str, Any]:
+def summarise_tenants(lodged: Sequence[TenantResult]) -> dict[str, Any]:
     """``slowdown`` of the first, and ``tenants``: figures of all of them, itself the first; {} for none."""
     if not lodged:
         return {}
@@ -84,7 +86,7 @@ def tenancy(lodged: Sequence[Lodged]) -> dict[str, Any]:
     return {"slowdown": found[0]["slowdown"], "tenants": found}
 
 
-def _figures(each: Lodged) -> dict[str, Any]:
+def _figures(each: TenantResult) -> dict[str, Any]:
     """Times are per step of its own ``run.steps``, waits means over ranks."""
     built = each.built
     steps = built.scenario.spec.run.steps
@@ -96,7 +98,7 @@ def _figures(each: Lodged) -> dict[str, Any]:
     assert hosts is not None
     return {
         "name": built.scenario.name,
-        "hosts": told(hosts.tolist()),
+        "hosts": format_index_list(hosts.tolist()),
         "num_hosts": hosts.size,
         "num_ranks": built.plan.mesh.num_ranks,
         "num_classes": len(built.classes),
@@ -106,22 +108,22 @@ def _figures(each: Lodged) -> dict[str, Any]:
         "waits_s": _waits(built, each.timing),
         "waits_alone_s": _waits(each.alone, each.timing_alone),
         "peak_memory_bytes_max": max(entry["total"] for entry in memory),
-        **verdict_of(memory),
+        **overall_verdict(memory),
     }
 
 
-def _waits(built: Built, timing: Timing) -> dict[str, float]:
+def _waits(built: BuiltScenario, timing: Timing) -> dict[str, float]:
     trace = LazyTrace(built.placed, built.plan.num_stages, timing)
     return wait_times(built.placed, timing, trace.waits, built.scenario.spec.run.steps)
 
 
-def _used(flows: Flows) -> np.ndarray:
+def _used(flows: ClassFlows) -> np.ndarray:
     """The classes of links that a scenario loads."""
     rows = [*(loads for patterns in flows.groups.values() for loads in patterns), *flows.transfers]
     return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(loads.links for loads in rows)]))
 
 
-def _common(built: Built, one: np.ndarray, other: np.ndarray) -> Mapping[str, Any]:
+def _common(built: BuiltScenario, one: np.ndarray, other: np.ndarray) -> Mapping[str, Any]:
     """How many links two scenarios both load, and the name of the first; {} for none."""
     links = built.classes.flows.links
     both = np.intersect1d(one, other)

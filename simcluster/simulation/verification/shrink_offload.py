@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from simcluster.document import validate_data
-from simcluster.plan import Offload, OffloadSpec
+from simcluster.plan import OffloadPlan, OffloadSpec
 
 LEAST = 0.5
 """Of few tensors a smaller share may be none."""
@@ -13,7 +13,7 @@ LEAST = 0.5
 _NUMBERED = re.compile(r"(?<=\.)(\d+|\{[\d,]+\})(?=\.)")
 
 
-def small_offload(spec: OffloadSpec, plan: Offload) -> OffloadSpec:
+def small_offload(spec: OffloadSpec, plan: OffloadPlan) -> OffloadSpec:
     """The section for a small model, with what an automatic mode chose written out.
 
     Layers that are named stand for all, as the small model may not have them.

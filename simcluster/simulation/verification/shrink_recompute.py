@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from simcluster.document import matches
 from simcluster.model import Graph, Instance, Phase
-from simcluster.plan import Chain, Plan, RecomputeSpec, recomputed_layers
+from simcluster.plan import Plan, RecomputeSpec, VirtualStages, recomputed_layers
 
 
-def small_recompute(plan: Plan, small: Graph, layers: Sequence[int], chain: Chain) -> RecomputeSpec:
+def small_recompute(plan: Plan, small: Graph, layers: Sequence[int], chain: VirtualStages) -> RecomputeSpec:
     """The section for a small model's graph with so many layers on every virtual stage of a chain, what was
     chosen written out.
 
@@ -34,7 +34,7 @@ def small_recompute(plan: Plan, small: Graph, layers: Sequence[int], chain: Chai
 
 
 def _standing(
-    large: Graph, small: Graph, layers: Sequence[int], chain: Chain
+    large: Graph, small: Graph, layers: Sequence[int], chain: VirtualStages
 ) -> Iterator[tuple[str, Instance]]:
     """Instance of the small graph -> the one of the large graph that it stands for."""
     by_name = {instance.name: instance for instance in large.instances}

@@ -23,23 +23,23 @@ from simcluster.layout import Mesh
 from simcluster.model import Model, Operator
 from simcluster.plan import (
     BATCH,
-    Batches,
     DataSpec,
     FusionSpec,
     InferenceSpec,
+    MicroBatches,
     OptimizerShardingSpec,
     OptimizerSpec,
-    PieceSpec,
     Plan,
     RoutingSpec,
     RuleSpec,
     Schedule,
     StrategySpec,
+    SubgraphSpec,
     Task,
     TrainingSpec,
     default_layers,
-    fits,
-    given,
+    given_feed_layouts,
+    matches_operator_or_module,
     padded_dims,
     samples,
     update_of,
@@ -48,7 +48,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation.verification.shrink_cluster import small_cluster
 from simcluster.simulation.verification.shrink_offload import small_offload
 from simcluster.simulation.verification.shrink_recompute import small_recompute
-from simcluster.simulation.views import strategies
+from simcluster.simulation.views import effective_strategies_of
 
 MOST_RANKS = 64
 
@@ -62,7 +62,7 @@ _CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01}
 
 
 @dataclass(frozen=True)
-class Shrunk:
+class ShrunkScenario:
     """The small scenario, its model and cluster, and what became smaller: (what, before, after)."""
 
     scenario: Scenario
@@ -71,7 +71,7 @@ class Shrunk:
     changes: tuple[tuple[str, str, str], ...]
 
 
-def shrink(scenario: Scenario, plan: Plan) -> Shrunk:
+def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
     """The small form of a scenario and its plan; raises what planning that raises."""
     spec = scenario.spec
     if spec.parallel.mode == "manual":
@@ -143,11 +143,11 @@ def shrink(scenario: Scenario, plan: Plan) -> Shrunk:
     if spec.tenants:
         # Nor on who else is on the links; each tenant is verified as a scenario of its own.
         changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))
-    return Shrunk(replace(scenario, spec=small), model, cluster, changes)
+    return ShrunkScenario(replace(scenario, spec=small), model, cluster, changes)
 
 
 def _small_task(
-    task: Task, batch: int, micro_batch: int, batches: Batches, seq: int
+    task: Task, batch: int, micro_batch: int, batches: MicroBatches, seq: int
 ) -> dict[str, TrainingSpec | InferenceSpec]:
     """The section of training, or that of inference: short prompts, and every decode step of a few."""
     sizes = {"micro_batch": micro_batch}
@@ -163,7 +163,7 @@ def _small_task(
     return {"training": task.model_copy(update={**sizes, **others})}
 
 
-def _as_written(scenario: Scenario, plan: Plan) -> Shrunk:
+def _as_written(scenario: Scenario, plan: Plan) -> ShrunkScenario:
     """A hand-written program with the optimizer's constants changed, as its sizes are what was written.
 
     PlanError if it runs on more ranks than values are computed for.
@@ -188,7 +188,7 @@ def _as_written(scenario: Scenario, plan: Plan) -> Shrunk:
         for name in _CONSTANTS
         if getattr(given, name) != getattr(changed, name)
     )
-    return Shrunk(small, scenario.model, scenario.cluster, changes)
+    return ShrunkScenario(small, scenario.model, scenario.cluster, changes)
 
 
 def _small_groups_of_shards(plan: Plan, mesh: Mesh, model: Model) -> dict[str, Any]:
@@ -215,7 +215,9 @@ def _small_data(scenario: Scenario, plan: Plan) -> DataSpec | None:
     data = scenario.spec.data
     if data is None or data.strategy is None or isinstance(data.strategy, str):
         return data
-    return data.model_copy(update={"strategy": tuple(each.dims for each in given(plan.graph).values())})
+    return data.model_copy(
+        update={"strategy": tuple(each.dims for each in given_feed_layouts(plan.graph).values())}
+    )
 
 
 def _small_strategies(scenario: Scenario, plan: Plan, model: Model) -> tuple[StrategySpec, ...]:
@@ -228,17 +230,19 @@ def _small_strategies(scenario: Scenario, plan: Plan, model: Model) -> tuple[Str
     entries = parallel.strategies
     if parallel.propagate or parallel.shard or any(entry.rule("scenario").numbered for entry in entries):
         adapter = TypeAdapter(tuple[StrategySpec, ...])
-        entries = adapter.validate_python(strategies(plan, cut=True))
+        entries = adapter.validate_python(effective_strategies_of(plan, cut=True))
     names = _operators(plan, model) if entries else []
     return tuple(entry for entry in entries if any(matches(entry.match, name) for name in names))
 
 
-def _small_pieces(scenario: Scenario, plan: Plan, model: Model) -> tuple[PieceSpec, ...]:
+def _small_pieces(scenario: Scenario, plan: Plan, model: Model) -> tuple[SubgraphSpec, ...]:
     """The pieces of the small plan: graphs as in the large one, whose strategies are written out."""
     pieces = scenario.spec.parallel.shard
     names = _operators(plan, model) if pieces else []
     return tuple(
-        PieceSpec(piece=each.piece) for each in pieces if any(fits(each.piece, name) for name in names)
+        SubgraphSpec(piece=each.piece)
+        for each in pieces
+        if any(matches_operator_or_module(each.piece, name) for name in names)
     )
 
 
@@ -296,14 +300,14 @@ def _next_size(size: int, least: int) -> int:
     return max(size // factor, least)
 
 
-def small_batches(before: Batches, mesh: Mesh, num_stages: int) -> Batches:
+def small_batches(before: MicroBatches, mesh: Mesh, num_stages: int) -> MicroBatches:
     """The micro-batches of the small plan.
 
     Where they differ, one coordinate of each number is kept first, then others in order; the numbers keep
     their order, the largest becomes at most one more than stages, or as many as there are different ones.
     """
     if not before.axis:
-        return Batches("", (min(before.most, num_stages + 1),))
+        return MicroBatches("", (min(before.most, num_stages + 1),))
     given, size = before.by_coordinate, mesh.size(before.axis)
     firsts = [given.index(count) for count in before.counts]
     rest = [coordinate for coordinate in range(len(given)) if coordinate not in firsts]
@@ -311,10 +315,10 @@ def small_batches(before: Batches, mesh: Mesh, num_stages: int) -> Batches:
     different = sorted(set(kept))
     ceiling = num_stages + 1 - len(different)
     small = {count: max(place, min(count, ceiling + place)) for place, count in enumerate(different, start=1)}
-    return Batches(before.axis, tuple(small[count] for count in kept))
+    return MicroBatches(before.axis, tuple(small[count] for count in kept))
 
 
-def _runnable(batches: Batches, schedule: Schedule, num_stages: int, most: int) -> Batches:
+def _runnable(batches: MicroBatches, schedule: Schedule, num_stages: int, most: int) -> MicroBatches:
     """Micro-batches that a schedule accepts, still in their order: each number or the next that it does.
 
     Some accept whole rounds only; one that is written out, only the ``most`` that it is written for.
@@ -365,7 +369,7 @@ class _Ways:
 def _splits(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Every dim with axes that split it, in an operator, in a result behind it, or in an input."""
     seen: set[int] = set()
-    for name, layout in given(plan.graph).items():
+    for name, layout in given_feed_layouts(plan.graph).items():
         for node in (node for block in plan.logical.blocks.values() for node in block.nodes):
             if isinstance(node.operator, Operator) and name in node.inputs:
                 names = node.operator.dims().inputs[node.inputs.index(name)]
@@ -398,7 +402,7 @@ def _figures(
     mesh: Mesh,
     cluster: Cluster,
     scenario: Scenario,
-    batches: Batches,
+    batches: MicroBatches,
     batch_axes: Sequence[str],
 ) -> dict[str, str]:
     """What is shown before and after."""

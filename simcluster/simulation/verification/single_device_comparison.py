@@ -8,27 +8,27 @@ from typing import Any, Literal
 
 import numpy as np
 
-from simcluster.analysis import record
+from simcluster.analysis import record_run
 from simcluster.cluster import Cluster
 from simcluster.engine import run
 from simcluster.errors import SimclusterError, SimulationError
 from simcluster.model import E4M3, E5M2, Model
 from simcluster.plan import FORWARD, Plan, make_plan
-from simcluster.printable import printable
-from simcluster.program import HostCalls, Program, lowered, partition
+from simcluster.printable import printable_text
+from simcluster.program import HostCalls, Program, lowered, partition_ranks
 from simcluster.report import verification_text
 from simcluster.scenario import Scenario
-from simcluster.simulation.compose import planned
-from simcluster.simulation.verification.shrink_scenario import shrink
+from simcluster.simulation.compose import plan_scenario
+from simcluster.simulation.verification.shrink_scenario import shrink_scenario_of
 from simcluster.values import (
-    Comparison,
     GenerationOracle,
     Oracle,
     Replay,
-    Source,
-    Tolerance,
-    compare,
+    SeededData,
+    TensorComparison,
+    ValueTolerance,
     compare_generated,
+    compare_training,
 )
 from simcluster.work import DType
 
@@ -48,7 +48,7 @@ class Verification:
     dtype: str
     num_ranks: int
     changes: tuple[tuple[str, str, str], ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[TensorComparison, ...]
     fault: str = ""
     steps: int = STEPS
 
@@ -74,8 +74,8 @@ class Verification:
     def __repr__(self) -> str:
         ranks = f"{self.num_ranks} {'rank' if self.num_ranks == 1 else 'ranks'}, {self.dtype}"
         if self.agrees:
-            return printable(f"Verification: {self.name} agrees with one device ({ranks})")
-        return printable(f"Verification: {self.name} DIFFERS from one device ({ranks}): {self._why}")
+            return printable_text(f"Verification: {self.name} agrees with one device ({ranks})")
+        return printable_text(f"Verification: {self.name} DIFFERS from one device ({ranks}): {self._why}")
 
     def __str__(self) -> str:
         return verification_text(self.document())
@@ -104,7 +104,7 @@ class Verification:
         }
 
     @property
-    def first_difference(self) -> Comparison | None:
+    def first_difference(self) -> TensorComparison | None:
         """The first tensor that differs, in the order loss, gradients, updates of each step."""
         return next((each for each in self.comparisons if not each.agrees), None)
 
@@ -115,15 +115,15 @@ def verify(scenario: Scenario, *, dtype: Literal["float64", "float32"] = "float6
     Loss, every gradient and every updated parameter are compared norm-wise (float64 1e-9, float32 1e-4).
     Raises what planning raises; a wrong value is a result, not an error.
     """
-    return verified(scenario, planned(scenario), dtype)
+    return verify_plan(scenario, plan_scenario(scenario), dtype)
 
 
-def verified(
+def verify_plan(
     scenario: Scenario, large: Plan, dtype: Literal["float64", "float32"] = "float64"
 ) -> Verification:
     """The same for a scenario whose plan was made."""
     try:
-        small = shrink(scenario, large)
+        small = shrink_scenario_of(scenario, large)
         spec = small.scenario.spec
         algorithms = spec.collectives.build()
         inputs = spec.data.build() if spec.data else None
@@ -132,7 +132,7 @@ def verified(
         )
     except SimclusterError as error:
         raise scenario.located(error) from None
-    comparisons, fault = proved(plan, small.cluster, dtype, spec.run.seed, model=small.model)
+    comparisons, fault = compare_values(plan, small.cluster, dtype, spec.run.seed, model=small.model)
     changes = (*small.changes, *_formats(plan, dtype))
     steps = 1 if plan.generation else STEPS
     return Verification(scenario.name, dtype, plan.mesh.num_ranks, changes, tuple(comparisons), fault, steps)
@@ -148,14 +148,14 @@ def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
             yield state, str(kept), dtype
 
 
-def proved(
+def compare_values(
     plan: Plan,
     cluster: Cluster,
     dtype: str,
     seed: int,
     program: Program | None = None,
     model: Model | None = None,
-) -> tuple[Sequence[Comparison], str]:
+) -> tuple[Sequence[TensorComparison], str]:
     """The comparisons of a plan run in values, and the fault that stopped it or nothing.
 
     ``program`` is what is run, if it is there already or is to be another one than the plan's. ``model`` is
@@ -163,9 +163,9 @@ def proved(
     """
     steps = 1 if plan.generation else STEPS
     program = program or lowered(plan)
-    source = Source(seed, np.dtype(dtype))
+    source = SeededData(seed, np.dtype(dtype))
     try:
-        classes = partition(program, cluster, unfold=True)
+        classes = partition_ranks(program, cluster, unfold=True)
         timing = run(
             program,
             cluster,
@@ -176,12 +176,12 @@ def proved(
             host=HostCalls.of(plan),
         )
         parts = [program.part_of(rank) for rank in classes.representatives]
-        table = record(program, parts, timing.classes).table()
+        table = record_run(program, parts, timing.classes).table()
         replay = Replay(program, table, source)
         replay.run()
     except SimulationError as error:
         return (), str(error)
-    tolerance = Tolerance.of(dtype, TOLERANCES[dtype])
+    tolerance = ValueTolerance.of(dtype, TOLERANCES[dtype])
     if plan.update is None:
         assert model is not None, "one device generates with a model"
         return _generated(plan, model, replay, source, tolerance), ""
@@ -189,7 +189,7 @@ def proved(
     orders = _forward_orders(plan)
     oracle = Oracle(plan.logical, plan.update, source, plan.num_micro_batches, plan.clip, rows, orders)
     expected = oracle.run(STEPS)
-    return compare(replay, expected, plan.update, tolerance), ""
+    return compare_training(replay, expected, plan.update, tolerance), ""
 
 
 def _forward_orders(plan: Plan) -> dict[str, list[int]]:
@@ -206,8 +206,8 @@ def _forward_orders(plan: Plan) -> dict[str, list[int]]:
 
 
 def _generated(
-    plan: Plan, model: Model, replay: Replay, source: Source, tolerance: Tolerance
-) -> list[Comparison]:
+    plan: Plan, model: Model, replay: Replay, source: SeededData, tolerance: ValueTolerance
+) -> list[TensorComparison]:
     """Logits and tokens against those of one device without a cache."""
     asked = plan.generation
     assert asked is not None and len(asked.steps) + 1 == asked.tokens, "every token is generated"

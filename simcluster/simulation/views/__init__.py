@@ -2,10 +2,10 @@
 and predict layout, the graph that Python shards.
 """
 
-from simcluster.simulation.views.effective_strategies import strategies
-from simcluster.simulation.views.operator_layouts import layouts
-from simcluster.simulation.views.predict_layout import predicted
-from simcluster.simulation.views.run_documents import documents, planned
+from simcluster.simulation.views.effective_strategies import effective_strategies_of
+from simcluster.simulation.views.operator_layouts import layouts_document
+from simcluster.simulation.views.predict_layout import predict_layouts
+from simcluster.simulation.views.run_documents import documents_of, planned_documents
 from simcluster.simulation.views.sharded_graph import Entry, GraphPiece, Operand, ShardedGraph
 
 __all__ = [
@@ -13,9 +13,9 @@ __all__ = [
     "GraphPiece",
     "Operand",
     "ShardedGraph",
-    "documents",
-    "layouts",
-    "planned",
-    "predicted",
-    "strategies",
+    "documents_of",
+    "effective_strategies_of",
+    "layouts_document",
+    "planned_documents",
+    "predict_layouts",
 ]

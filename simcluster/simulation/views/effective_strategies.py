@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster.errors import PlanError
-from simcluster.layout import Mesh, Strategy, pieces, whole_axes
+from simcluster.layout import Mesh, Strategy, axis_pieces, whole_axes
 from simcluster.model import Node, Operator, Phase
 from simcluster.plan import BATCH, Plan
 
 
-def strategies(plan: Plan, *, cut: bool = False) -> list[dict[str, Any]]:
+def effective_strategies_of(plan: Plan, *, cut: bool = False) -> list[dict[str, Any]]:
     """The effective strategies as users write them: pasted into the scenario they give the same Program.
 
     Where numbers of parts have cut an axis, its pieces are aliases of a layout; with ``cut`` they are named
@@ -86,7 +86,7 @@ class _Writing:
         runs = [axes for _, axes in strategy.splits]
         runs += [axes for _, layout in strategy.outputs for axes in layout.dims]
         return any(
-            "+".join(pieces(self.mesh, axis)) not in "+".join(axes)
+            "+".join(axis_pieces(self.mesh, axis)) not in "+".join(axes)
             for axes in runs
             for axis in whole_axes(axes)
         )

@@ -6,17 +6,37 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simcluster.cluster import placements_of
-from simcluster.collectives import Operation, PartsByGroup, collective_time, copy_time
+from simcluster.collectives import Operation, UnequalPartsByGroup, collective_time, copy_time
 from simcluster.errors import PlanError
-from simcluster.layout import Mesh, Movement, pieces, uncut, whole
-from simcluster.model import Block, Instance, Node, Operator, Phase, Place, Relocation, TensorType, Value
-from simcluster.plan import collective_bytes, part_type, routed_parts
-from simcluster.program import BEGIN, GATHER, REDUCE, REGATHER, SCATTER, Action, Code, Instruction, way_of
-from simcluster.simulation.compose import Built
+from simcluster.layout import Mesh, Movement, axis_pieces, unsplit_mesh, whole
+from simcluster.model import (
+    Block,
+    Instance,
+    MemoryPlace,
+    Node,
+    Operator,
+    Phase,
+    Relocation,
+    TensorType,
+    Value,
+)
+from simcluster.plan import collective_bytes, expert_parts, part_type
+from simcluster.program import (
+    BEGIN,
+    GATHER,
+    REDUCE,
+    REGATHER,
+    SCATTER,
+    Instruction,
+    InstructionBlock,
+    InstructionKind,
+    host_path_of,
+)
+from simcluster.simulation.compose import BuiltScenario
 from simcluster.simulation.views.mindspore_tensor_maps import tensor_maps
 
 
-def layouts(built: Built, *, maps: bool = False) -> list[dict[str, Any]]:
+def layouts_document(built: BuiltScenario, *, maps: bool = False) -> list[dict[str, Any]]:
     """One entry per block: its instances, and its nodes in order with strategy, layouts and cost.
 
     With ``maps`` every operator has its device matrix and tensor maps as MindSpore would print them. Where
@@ -40,7 +60,7 @@ def layouts(built: Built, *, maps: bool = False) -> list[dict[str, Any]]:
 
 def _named_whole(mesh: Mesh, what: Any) -> Any:
     """Texts in which all pieces of an axis stand together under its own name."""
-    cuts = [pieces(mesh, axis) for axis in uncut(mesh).names if axis not in mesh.sizes]
+    cuts = [axis_pieces(mesh, axis) for axis in unsplit_mesh(mesh).names if axis not in mesh.sizes]
     if not cuts or isinstance(what, (int, float)):
         return what
     if isinstance(what, str):
@@ -53,11 +73,13 @@ def _named_whole(mesh: Mesh, what: Any) -> Any:
     return [_named_whole(mesh, each) for each in what]
 
 
-def _blocks(built: Built, groups: Mapping[str, list[Instance]], *, maps: bool) -> list[dict[str, Any]]:
+def _blocks(
+    built: BuiltScenario, groups: Mapping[str, list[Instance]], *, maps: bool
+) -> list[dict[str, Any]]:
     return [
         {
             "block": name,
-            "instances": ranges([instance.name for instance in instances]),
+            "instances": name_ranges_text([instance.name for instance in instances]),
             "names": [instance.name for instance in instances],
             "count": len(instances),
             "nodes": [
@@ -69,7 +91,7 @@ def _blocks(built: Built, groups: Mapping[str, list[Instance]], *, maps: bool) -
     ]
 
 
-def _buckets(built: Built, title: str, phases: Sequence[str]) -> list[dict[str, Any]]:
+def _buckets(built: BuiltScenario, title: str, phases: Sequence[str]) -> list[dict[str, Any]]:
     """The collectives of every stage's buckets in some phases; stages with the same ones together."""
     alike: dict[str, dict[str, Any]] = {}
     for number, stage in enumerate(built.program.parts[:: built.program.num_variants]):
@@ -79,17 +101,18 @@ def _buckets(built: Built, title: str, phases: Sequence[str]) -> list[dict[str, 
             for (_, instance), code in runs.items()
             if code.phase in phases
             for each in code.instructions
-            if each.action is Action.COLLECTIVE
+            if each.action is InstructionKind.COLLECTIVE
         ]
         if nodes:
             entry = alike.setdefault(str(nodes), {"block": title, "names": [], "nodes": nodes})
             entry["names"].append(f"stage.{number}")
     return [
-        each | {"instances": ranges(each["names"]), "count": len(each["names"])} for each in alike.values()
+        each | {"instances": name_ranges_text(each["names"]), "count": len(each["names"])}
+        for each in alike.values()
     ]
 
 
-def _bucket(built: Built, instance: str, code: Code, each: Instruction) -> dict[str, Any]:
+def _bucket(built: BuiltScenario, instance: str, code: InstructionBlock, each: Instruction) -> dict[str, Any]:
     """A collective of a bucket, and what travels in it."""
     slots = code.slots
     before, after = slots[each.calls[0].inputs[0]], slots[each.calls[0].outputs[0]]
@@ -118,7 +141,9 @@ _OFTEN = {
 }
 
 
-def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: bool) -> dict[str, Any]:
+def _node(
+    built: BuiltScenario, block: Block, instance: Instance, node: Node, *, maps: bool
+) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": node.name,
         "phase": str(node.phase),
@@ -126,7 +151,7 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
         "outputs": [[value, _lies(built, block.values[value])] for value in node.outputs],
         "kernel": "" if node.kernel == node.name else node.kernel,
         **({"graph": node.piece} if node.piece else {}),
-        **({"place": str(node.place)} if node.place is not Place.DEVICE else {}),
+        **({"place": str(node.place)} if node.place is not MemoryPlace.DEVICE else {}),
     }
     if isinstance(node.operator, Operator):
         sources = built.plan.strategies.sources.get(instance.name, {})
@@ -147,16 +172,16 @@ def _node(built: Built, block: Block, instance: Instance, node: Node, *, maps: b
     return entry | {"kind": str(node.operator), "why": node.why} | _cost(built, block, node, node.operator)
 
 
-def _copied(built: Built, block: Block, node: Node, relocation: Relocation) -> dict[str, Any]:
+def _copied(built: BuiltScenario, block: Block, node: Node, relocation: Relocation) -> dict[str, Any]:
     """Bytes and seconds of a copy between places, alone, for the first rank."""
     kind = block.values[node.inputs[0]]
     assert kind.layout is not None
     size = part_type(kind.type, kind.layout, built.plan.mesh).num_bytes
-    time = copy_time(way_of(relocation), 0, size, built.cluster, relocation.at_most)
+    time = copy_time(host_path_of(relocation), 0, size, built.cluster, relocation.at_most)
     return {"bytes": size, "seconds": time.seconds}
 
 
-def _padding(built: Built, block: Block, node: Node, operator: Operator) -> str:
+def _padding(built: BuiltScenario, block: Block, node: Node, operator: Operator) -> str:
     """Which dims the operator has padded, and to what: ``heads 6 padded to 8``."""
     if not node.strategy.splits:
         return ""
@@ -171,13 +196,13 @@ def _padding(built: Built, block: Block, node: Node, operator: Operator) -> str:
     )
 
 
-def _lies(built: Built, value: Value) -> str:
+def _lies(built: BuiltScenario, value: Value) -> str:
     """The layout of a value; of what a hand-written program has for itself, its type."""
     own = built.plan.assigned and value.layout is not None and not value.layout.axes
     return str(value.type if own else value.layout)
 
 
-def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[str, Any]:
+def _cost(built: BuiltScenario, block: Block, node: Node, movement: Movement) -> dict[str, Any]:
     """Bytes and seconds of a movement over the worst of its groups."""
     mesh = built.plan.mesh
 
@@ -189,16 +214,16 @@ def _cost(built: Built, block: Block, node: Node, movement: Movement) -> dict[st
     size = collective_bytes(movement, part(node.inputs), part(node.outputs), mesh)
     if not movement.is_collective:
         return {"bytes": size, "seconds": 0.0}
-    operation, parts = Operation(str(movement.kind)), routed_parts(movement, mesh)
+    operation, parts = Operation(str(movement.kind)), expert_parts(movement, mesh)
     return {"bytes": size, "seconds": _worst(built, operation, movement.axes, size, parts)}
 
 
 def _worst(
-    built: Built,
+    built: BuiltScenario,
     operation: Operation,
     axes: tuple[str, ...],
     size: int,
-    parts: PartsByGroup | None = None,
+    parts: UnequalPartsByGroup | None = None,
 ) -> float:
     """Seconds of a collective over the worst of the groups over some axes; all have the same parts."""
     own = parts and parts.of_number(0)
@@ -209,6 +234,6 @@ def _worst(
     )
 
 
-def ranges(names: list[str]) -> str:
+def name_ranges_text(names: list[str]) -> str:
     """``layers.0 .. layers.125`` for a run of names, else the names."""
     return names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"

@@ -6,10 +6,10 @@ from typing import Any
 
 from simcluster.collectives import Operation, collective_time
 from simcluster.program import Category
-from simcluster.simulation.compose import Built
+from simcluster.simulation.compose import BuiltScenario
 
 
-def startup(built: Built) -> dict[str, Any]:
+def summarise_parameter_broadcast(built: BuiltScenario) -> dict[str, Any]:
     """Bytes, seconds and number of the broadcasts of initial parameters; nothing unless they are asked for.
 
     As MindSpore's parameter_broadcast: one broadcast after another, of every parameter that all ranks of a

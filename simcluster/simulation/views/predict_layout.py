@@ -7,11 +7,11 @@ from typing import Any
 from simcluster.errors import ScenarioError
 from simcluster.program import local_type
 from simcluster.scenario import Scenario
-from simcluster.simulation.compose import planned
+from simcluster.simulation.compose import plan_scenario
 from simcluster.simulation.views.mindspore_tensor_maps import inner_axes, places
 
 
-def predicted(scenario: Scenario) -> dict[str, dict[str, Any]]:
+def predict_layouts(scenario: Scenario) -> dict[str, dict[str, Any]]:
     """Weight by full name -> stages that hold it, shape, dtype, device matrix, tensor map and slice.
 
     The device matrix is that of the ranks of a stage, outermost first; the tensor map has for every dim its
@@ -27,7 +27,7 @@ def predicted(scenario: Scenario) -> dict[str, dict[str, Any]]:
                 hint="write inference: {batch: ..., prompt: ..., tokens: ...} in its place",
             )
         )
-    plan = planned(scenario)
+    plan = plan_scenario(scenario)
     graph, inside = plan.graph, inner_axes(plan.mesh, plan.stage_axis)
     found: dict[str, dict[str, Any]] = {}
     for instance in graph.instances:

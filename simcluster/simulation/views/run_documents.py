@@ -15,37 +15,37 @@ from simcluster.analysis import (
     assumptions,
     class_peaks,
     dispatch_counts,
+    find_class_splits,
     forward_flops,
-    host_memory,
     memory_by_stage,
     memory_maxima,
     program_of,
-    reached,
-    summarise,
+    summarise_host_memory,
+    summarise_run,
     training_flops,
     with_verdicts,
 )
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
-from simcluster.layout import uncut
+from simcluster.layout import unsplit_mesh
 from simcluster.model import Model, Updates
-from simcluster.plan import Plan, fusion_told, reduced_by, render, told
-from simcluster.program import HOST, Calls, HostCalls
-from simcluster.simulation.compose import Built
-from simcluster.simulation.views.operator_layouts import layouts
-from simcluster.simulation.views.parameter_broadcast import startup
+from simcluster.plan import Plan, describe_fusion, describe_profile, fusible_reductions, render
+from simcluster.program import HOST, CollectiveCalls, HostCalls
+from simcluster.simulation.compose import BuiltScenario
+from simcluster.simulation.views.operator_layouts import layouts_document
+from simcluster.simulation.views.parameter_broadcast import summarise_parameter_broadcast
 from simcluster.trace import Table
 from simcluster.work import DType
 
 
-def documents(built: Built, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
+def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
     """Documents by name, all of them JSON-able."""
     plan, placed, spec = built.plan, built.placed, built.scenario.spec
     rule = MemoryRule.of(built.scenario.framework, spec.run)
-    hosts = host_memory(placed, timing, plan.offload)
+    hosts = summarise_host_memory(placed, timing, plan.offload)
     tops = class_peaks(placed, timing, account, assigned=bool(plan.assigned))
     found = memory_by_stage(rule, spec.run.steps, account, tops)
-    summary = summarise(
+    summary = summarise_run(
         placed,
         timing,
         gaps,
@@ -65,14 +65,14 @@ def documents(built: Built, timing: Timing, account: Table, gaps: Table) -> dict
         "host_memory": [each.over_time(timing.end) for each in hosts],
         "scenario": spec.model_dump(mode="json", exclude_unset=True),
         "plan": plan_document(built),
-        "layouts": layouts(built),
+        "layouts": layouts_document(built),
         "classes": _classes(built),
         "topology": _topology(built),
         "provenance": {"simcluster": __version__, "program": built.program.digest()},
     }
 
 
-def _model_flops(built: Built) -> Flops:
+def _model_flops(built: BuiltScenario) -> Flops:
     """The matrix FLOPs of a step that the model needs."""
     plan, training = built.plan, built.scenario.spec.training
     if training is None:
@@ -80,12 +80,12 @@ def _model_flops(built: Built) -> Flops:
     return training_flops(built.scenario.model, training.global_batch, training.seq_len, plan.compute)
 
 
-def planned(built: Built) -> dict[str, Any]:
+def planned_documents(built: BuiltScenario) -> dict[str, Any]:
     """The documents that are known before anything runs."""
     return {"plan": plan_document(built), "classes": _classes(built), "topology": _topology(built)}
 
 
-def plan_document(built: Built) -> dict[str, Any]:
+def plan_document(built: BuiltScenario) -> dict[str, Any]:
     """What was decided: every choice named, shorthands written out."""
     plan, scenario = built.plan, built.scenario
     task = scenario.spec.task
@@ -96,7 +96,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         **_active(scenario.model),
         "framework": scenario.framework.name,
         "framework_changes": _framework(built),
-        "mesh": dict(uncut(plan.mesh).axes),
+        "mesh": dict(unsplit_mesh(plan.mesh).axes),
         "stage_axis": plan.stage_axis,
         "layers_per_stage": list(plan.layers),
         **({"layers_per_chunk": [list(each) for each in plan.chunks]} if plan.chain.num_chunks > 1 else {}),
@@ -118,7 +118,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         **_groups(plan),
         "gradient_clip": plan.clip,
         "optimizer_sharding": plan.sharding.document(),
-        "fusion": fusion_told(plan.conduct),
+        "fusion": describe_fusion(plan.conduct),
         "gradient_buckets": plan.conduct.document(),
         "recompute": plan.recompute.model_dump(mode="json"),
         **({"offload": plan.offload.document()} if plan.offload.rules else {}),
@@ -131,7 +131,7 @@ def plan_document(built: Built) -> dict[str, Any]:
         },
         **_shares(plan),
         **_inputs(built),
-        **startup(built),
+        **summarise_parameter_broadcast(built),
         "notes": [*_left_out(built), *plan.notes, *_routed(built), *_reuse(built), *_remarks(built)],
     }
 
@@ -157,17 +157,17 @@ def _active(model: Model) -> dict[str, int]:
     return {} if active == model.num_parameters else {"active_parameters": active}
 
 
-def _left_out(built: Built) -> tuple[str, ...]:
+def _left_out(built: BuiltScenario) -> tuple[str, ...]:
     """What the file of the model says and the model leaves out."""
     return built.scenario.spec.model.remarks(built.scenario.folder)
 
 
-def _remarks(built: Built) -> list[str]:
+def _remarks(built: BuiltScenario) -> list[str]:
     """What of the files of tenants does not hold on this cluster."""
     return [each.scenario.remark for each in built.tenants if each.scenario.remark]
 
 
-def _routed(built: Built) -> list[str]:
+def _routed(built: BuiltScenario) -> list[str]:
     """How unequally many tokens ranks get, where the scenario says how experts are chosen."""
     if built.plan.routing.uniform:
         return []
@@ -182,12 +182,12 @@ def _routed(built: Built) -> list[str]:
     return [f"experts chosen by {built.plan.routing}: of one layer a rank gets up to {most:.3g} x the mean"]
 
 
-def _reuse(built: Built) -> list[str]:
+def _reuse(built: BuiltScenario) -> list[str]:
     """What reusing calls of collectives comes to, if the scenario asks for it."""
     plan = built.plan
     if plan.reuse is None:
         return []
-    calls = Calls.of(built.program, HostCalls.of(plan))
+    calls = CollectiveCalls.of(built.program, HostCalls.of(plan))
     before, after = max(calls.number(part) for part in range(len(built.program.parts)))
     if before == after:
         return [f"comm_subgraph_reuse reuses nothing: no {plan.reuse:,} collectives of a stream are alike"]
@@ -196,7 +196,7 @@ def _reuse(built: Built) -> list[str]:
     return [told + free]
 
 
-def _inputs(built: Built) -> dict[str, Any]:
+def _inputs(built: BuiltScenario) -> dict[str, Any]:
     """How inputs reach the devices, and the dataset as its shards read it, where the scenario says it."""
     plan, spec = built.plan, built.scenario.spec
     if plan.inputs is None or spec.data is None:
@@ -270,7 +270,7 @@ _OF_TRAINING = frozenset(
 comes back."""
 
 
-def _framework(built: Built) -> list[str]:
+def _framework(built: BuiltScenario) -> list[str]:
     """What the framework profile changes against the ideal one in this plan."""
     spec, plan = built.scenario.spec, built.plan
     schedule = spec.parallel.schedule
@@ -295,7 +295,7 @@ def _framework(built: Built) -> list[str]:
         "p2p_scatter": one_stage or not plan.conduct.scatter,
     }
     changes = built.scenario.framework.changes()
-    return told(
+    return describe_profile(
         {
             key: value
             for key, value in changes.items()
@@ -305,16 +305,16 @@ def _framework(built: Built) -> list[str]:
     )
 
 
-def _buckets_are_given(built: Built) -> bool:
+def _buckets_are_given(built: BuiltScenario) -> bool:
     """Whether the scenario's fusion leaves no gradients to the buckets of the profile."""
     fusion = built.scenario.spec.parallel.fused
-    return fusion.closed or (bool(fusion.said) and reduced_by(built.plan.graph) <= set(fusion.said))
+    return fusion.closed or (bool(fusion.said) and fusible_reductions(built.plan.graph) <= set(fusion.said))
 
 
-def _classes(built: Built) -> list[dict[str, Any]]:
+def _classes(built: BuiltScenario) -> list[dict[str, Any]]:
     """Which ranks were simulated together, for whom, and what a changed device or link has to do with it."""
     classes = built.classes
-    why = reached(classes, built.cluster)
+    why = find_class_splits(classes, built.cluster)
     by_class = np.split(np.argsort(classes.of_rank, kind="stable"), np.cumsum(classes.sizes)[:-1])
     return [
         {
@@ -322,7 +322,7 @@ def _classes(built: Built) -> list[dict[str, Any]]:
             "stage": built.program.stage_of(rank),
             "representative": rank,
             "ranks": classes.sizes[index],
-            "members": members(by_class[index].tolist()),
+            "members": ranks_text(by_class[index].tolist()),
             "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
             "device": built.cluster.device(rank).name,
             **(program_of(built.program, rank) if built.plan.assigned else {}),
@@ -333,7 +333,7 @@ def _classes(built: Built) -> list[dict[str, Any]]:
     ]
 
 
-def _trained(built: Built, rank: int) -> dict[str, int]:
+def _trained(built: BuiltScenario, rank: int) -> dict[str, int]:
     """Micro-batches of a rank, where ranks have unequal numbers of them."""
     batches, program = built.plan.batches, built.program
     if not batches.axis:
@@ -341,7 +341,7 @@ def _trained(built: Built, rank: int) -> dict[str, int]:
     return {"micro_batches": batches.counts[program.part_of(rank) % program.num_variants]}
 
 
-def members(ranks: Sequence[int], shown: int = 3) -> str:
+def ranks_text(ranks: Sequence[int], shown: int = 3) -> str:
     """Sorted ranks as text: ``0..63``, or ``0..7, 32..39, 64..71, ...`` where they lie apart."""
     edges = [index for index in range(1, len(ranks)) if ranks[index] != ranks[index - 1] + 1]
     runs = [(ranks[a], ranks[b - 1]) for a, b in zip([0, *edges], [*edges, len(ranks)], strict=True)]
@@ -349,7 +349,7 @@ def members(ranks: Sequence[int], shown: int = 3) -> str:
     return ", ".join([*texts, "..."] if len(runs) > shown else texts)
 
 
-def _topology(built: Built) -> dict[str, Any]:
+def _topology(built: BuiltScenario) -> dict[str, Any]:
     """The cluster; ``changed``, only where devices are, has their number and the range of their factors.
 
     Of a mixed cluster the ``groups``, and of its devices the mean peaks over ranks. ``of_hosts``, only where

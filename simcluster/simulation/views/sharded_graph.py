@@ -11,14 +11,14 @@ from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.layout import MindSporeLayout
 from simcluster.model import Operator
-from simcluster.plan import ParallelSpec, Shard, dims_of, marked
+from simcluster.plan import ParallelSpec, ShardRequest, assign_subgraphs, boundary_dims
 from simcluster.scenario import Scenario
 from simcluster.work import DType
 
 Entry = int | str | None | Sequence[str]
 Operand = Sequence[Entry] | MindSporeLayout | None
 Dims = tuple[tuple[str, ...], ...]
-Border = Mapping[str, tuple[str, ...]]
+BoundaryLayouts = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -104,25 +104,25 @@ class GraphPiece:
     match: str
 
     @cached_property
-    def inputs(self) -> Border:
+    def inputs(self) -> BoundaryLayouts:
         """What it reads that others make -> the names of its dims."""
         return self._border[0]
 
     @cached_property
-    def outputs(self) -> Border:
+    def outputs(self) -> BoundaryLayouts:
         """What it makes for others -> the names of its dims."""
         return self._border[1]
 
     @cached_property
-    def _border(self) -> tuple[Border, Border]:
+    def _border(self) -> tuple[BoundaryLayouts, BoundaryLayouts]:
         """Of the first layer that has it. PlanError if the pattern fits nothing, or what is no function."""
         scenario = self.graph.scenario
         seq = scenario.spec.task.seq_len
-        shard = Shard(self.match, None, None, (), None, 0, "")
-        graph, pieces = marked(scenario.model.graph(1, seq, DType.FP32, 1), [shard])
+        shard = ShardRequest(self.match, None, None, (), None, 0, "")
+        graph, pieces = assign_subgraphs(scenario.model.graph(1, seq, DType.FP32, 1), [shard])
         block, piece = next((graph.blocks[name], found[0]) for name, found in pieces.items() if found)
         inputs, outputs = (
-            {value: dims_of(block, piece, value) for value in values}
+            {value: boundary_dims(block, piece, value) for value in values}
             for values in (piece.inputs, piece.outputs)
         )
         return inputs, outputs

@@ -6,7 +6,11 @@ from simcluster.model.attributes.attention_scores import Scores
 from simcluster.model.graph.zigzag_order import Zigzag
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.relative_bias import RelativeBias, RelativeBiasGrad
-from simcluster.model.operators.ring_attention import AttentionTurn, AttentionTurnGrad, MergeTurns
+from simcluster.model.operators.ring_attention import (
+    MergePartialAttention,
+    RingAttentionStep,
+    RingAttentionStepGrad,
+)
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.operators.slice_attention import SliceAttention, SliceAttentionGrad
 from simcluster.model.operators.softmax import Softmax, SoftmaxGrad
@@ -142,10 +146,10 @@ CASES = (
         SliceAttentionGrad(Attention(), 1),
         _slices_grad(_slice_of(1)),
     ),
-    Case("attention_turn", AttentionTurn(_IN_ORDER, 0, 8, 2, True), _SIXTEEN),
-    Case("attention_turn both ways", AttentionTurn(Attention(causal=False), 1, 8, 2, False), _SIXTEEN),
-    Case("attention_turn_grad", AttentionTurnGrad(_BACK_IN_ORDER, 3, 8, 2, True), _turn_grad),
-    Case("merge_turns", MergeTurns(), _merged),
+    Case("attention_turn", RingAttentionStep(_IN_ORDER, 0, 8, 2, True), _SIXTEEN),
+    Case("attention_turn both ways", RingAttentionStep(Attention(causal=False), 1, 8, 2, False), _SIXTEEN),
+    Case("attention_turn_grad", RingAttentionStepGrad(_BACK_IN_ORDER, 3, 8, 2, True), _turn_grad),
+    Case("merge_turns", MergePartialAttention(), _merged),
     Case("rotary", Rotary((_QUERY, _KEY)), normal((4, 8, 4, 4, 6), (4, 8, 4, 6)), (0, 1)),
     Case(
         "rotary of a third",

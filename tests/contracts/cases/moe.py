@@ -7,9 +7,9 @@ import numpy as np
 from simcluster.model.operators.activation import Relu, Swiglu
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.join_heads import JoinHeads, JoinHeadsGrad
-from simcluster.model.operators.router import Route, RouteGrad, Seats
-from simcluster.model.operators.router_weighted import Weighed, WeighedGrad
-from simcluster.model.operators.token_dispatch import Combine, Dispatch, SeatWeights, SeatWeightsGrad
+from simcluster.model.operators.router import ExpertSlots, Route, RouteGrad
+from simcluster.model.operators.router_weighted import RouterWeighted, RouterWeightedGrad
+from simcluster.model.operators.token_dispatch import Combine, Dispatch, SlotWeights, SlotWeightsGrad
 from tests.contracts.operator_case import WHOLE, Case, Draw, normal
 
 EXPERTS, CAPACITY, CHOICES = 8, 8, 8
@@ -28,7 +28,7 @@ def _ids(rng: np.random.Generator, choices: int, experts: int = EXPERTS) -> np.n
 def _seats(rng: np.random.Generator) -> np.ndarray:
     """Seats of an uneven routing in which some choices are dropped."""
     ids = np.where(rng.random((*_TOKENS, 1)) < 0.8, _ids(rng, CHOICES), 0)
-    (seats,) = Seats(EXPERTS, CAPACITY).evaluate((ids,), WHOLE)
+    (seats,) = ExpertSlots(EXPERTS, CAPACITY).evaluate((ids,), WHOLE)
     assert (seats < 0).any()
     assert (seats >= 0).any()
     return seats
@@ -72,7 +72,7 @@ def _sliced_seats(rng: np.random.Generator) -> np.ndarray:
     """Seats of sequences in eight slices of four tokens each."""
     liking = rng.standard_normal((*_TOKENS, 4, EXPERTS)) - np.arange(EXPERTS) / 2
     ids = np.where(rng.random((*_TOKENS, 4, 1)) < 0.8, np.argsort(-liking, axis=-1)[..., :CHOICES], 0)
-    (seats,) = Seats(EXPERTS, CAPACITY, in_slices=True).evaluate((ids,), WHOLE)
+    (seats,) = ExpertSlots(EXPERTS, CAPACITY, in_slices=True).evaluate((ids,), WHOLE)
     assert (seats < 0).any()
     return seats
 
@@ -98,7 +98,7 @@ CASES = (
     Case("route_grad, weights normalised", RouteGrad(4, normalised=True), _route_grad(4)),
     Case("route_grad by sigmoid", RouteGrad(4, "sigmoid", True, 2.5), _route_grad(4)),
     Case("route_grad by sigmoid alone", RouteGrad(2, "sigmoid"), _route_grad(2), unsplit=_UNNORMALISED),
-    Case("seats", Seats(EXPERTS, 3), lambda rng: (_ids(rng, 2),)),
+    Case("seats", ExpertSlots(EXPERTS, 3), lambda rng: (_ids(rng, 2),)),
     Case(
         "dispatch",
         Dispatch(EXPERTS, CAPACITY),
@@ -112,10 +112,10 @@ CASES = (
         lambda rng: (rng.standard_normal(_SEATED), _seats(rng)),
         (0,),
     ),
-    Case("seat_weights", SeatWeights(EXPERTS, CAPACITY), lambda rng: (_weights(rng), _seats(rng)), (0,)),
+    Case("seat_weights", SlotWeights(EXPERTS, CAPACITY), lambda rng: (_weights(rng), _seats(rng)), (0,)),
     Case(
         "seat_weights_grad",
-        SeatWeightsGrad(EXPERTS, CAPACITY),
+        SlotWeightsGrad(EXPERTS, CAPACITY),
         lambda rng: (rng.standard_normal(_SEATED[:3]), _seats(rng)),
     ),
     Case("route in slices", Route(2, in_slices=True), _SLICED, (0,)),
@@ -134,25 +134,30 @@ CASES = (
     ),
     Case(
         "seat_weights in slices",
-        SeatWeights(EXPERTS, CAPACITY, in_slices=True),
+        SlotWeights(EXPERTS, CAPACITY, in_slices=True),
         lambda rng: (rng.random((*_TOKENS, 4, CHOICES)), _sliced_seats(rng)),
         (0,),
     ),
     Case(
         "seats in slices",
-        Seats(EXPERTS, 3, in_slices=True),
+        ExpertSlots(EXPERTS, 3, in_slices=True),
         lambda rng: (np.argsort(rng.random((*_TOKENS, 4, EXPERTS)), axis=-1)[..., :2],),
     ),
-    Case("weighed gate", Weighed(Swiglu(_INNER), _INNER[:3]), normal(_SEATED, _SEATED, _SEATED[:3]), (0,)),
-    Case("weighed activation", Weighed(Relu(_INNER), _INNER[:3]), normal(_SEATED, _SEATED[:3]), (0,)),
+    Case(
+        "weighed gate",
+        RouterWeighted(Swiglu(_INNER), _INNER[:3]),
+        normal(_SEATED, _SEATED, _SEATED[:3]),
+        (0,),
+    ),
+    Case("weighed activation", RouterWeighted(Relu(_INNER), _INNER[:3]), normal(_SEATED, _SEATED[:3]), (0,)),
     Case(
         "weighed_grad of a gate",
-        WeighedGrad(Swiglu(_INNER), _INNER[:3]),
+        RouterWeightedGrad(Swiglu(_INNER), _INNER[:3]),
         normal(_SEATED, _SEATED, _SEATED[:3], _SEATED),
     ),
     Case(
         "weighed_grad of an activation",
-        WeighedGrad(Relu(_INNER), _INNER[:3]),
+        RouterWeightedGrad(Relu(_INNER), _INNER[:3]),
         normal(_SEATED, _SEATED[:3], _SEATED),
     ),
     Case("attention with values of their own size", _LATENT, normal(*_QKV), (0,), unsplit=_SHARE),

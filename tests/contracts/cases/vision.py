@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcluster.model.attributes.batch_norm_statistics import Statistics
+from simcluster.model.attributes.batch_norm_statistics import StatisticsGroups
 from simcluster.model.attributes.sliding_windows import Windows
 from simcluster.model.operators.batch_norm import BatchNorm, BatchNormGrad
 from simcluster.model.operators.batch_norm_passes import (
@@ -64,7 +64,7 @@ def _pools(name: str, windows: Windows) -> tuple[Case, ...]:
 _PICTURE = (16, 8, 8, 8)
 
 
-def _kept(statistics: Statistics, *chosen: int) -> Draw:
+def _kept(statistics: StatisticsGroups, *chosen: int) -> Draw:
     """What is read of (x, mean, reciprocal, w, dy, sums) by a gradient, in this order."""
 
     def draw(rng):
@@ -77,7 +77,7 @@ def _kept(statistics: Statistics, *chosen: int) -> Draw:
     return draw
 
 
-def _running(statistics: Statistics) -> Draw:
+def _running(statistics: StatisticsGroups) -> Draw:
     def draw(rng):
         x, mean, reciprocal = _kept(statistics, 0, 1, 2)(rng)
         return (*BatchNormSums(statistics).evaluate((x,), WHOLE), mean, reciprocal)
@@ -85,7 +85,7 @@ def _running(statistics: Statistics) -> Draw:
     return draw
 
 
-def _sums(statistics: Statistics) -> Draw:
+def _sums(statistics: StatisticsGroups) -> Draw:
     def draw(rng):
         x, weight, bias = normal(_PICTURE, (8,), (8,))(rng)
         return (x, *BatchNormSums(statistics).evaluate((x,), WHOLE), weight, bias)
@@ -93,7 +93,7 @@ def _sums(statistics: Statistics) -> Draw:
     return draw
 
 
-def _batch_norms(name: str, statistics: Statistics) -> tuple[Case, ...]:
+def _batch_norms(name: str, statistics: StatisticsGroups) -> tuple[Case, ...]:
     return (
         Case(
             f"batch_norm {name}",
@@ -128,7 +128,7 @@ CASES = (
     *_pools("of two", _over(2, 2)),
     Case("global_average_pool", GlobalAveragePool(8, 8), normal((8, 8, 8, 8)), (0,)),
     Case("global_average_pool_grad", GlobalAveragePoolGrad(8, 8), normal((8, 8))),
-    *_batch_norms("of two samples", Statistics(2 * 64, 2)),
-    *_batch_norms("of every sample", Statistics(64, 1)),
-    *_batch_norms("synchronised", Statistics(16 * 64)),
+    *_batch_norms("of two samples", StatisticsGroups(2 * 64, 2)),
+    *_batch_norms("of every sample", StatisticsGroups(64, 1)),
+    *_batch_norms("synchronised", StatisticsGroups(16 * 64)),
 )

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simcluster.accuracy import read_rows
-from simcluster.accuracy.table import titles
+from simcluster.accuracy.table import column_titles
 from simcluster.errors import ScenarioError
 
 HEAD = "id,source,op,hardware,num_devices,num_hosts,message_bytes,time_us,algbw_gb_s,busbw_gb_s,notes\n"
@@ -98,12 +98,12 @@ def test_lines_may_end_as_on_any_system(tmp_path, end, mark):
     first, second = read_rows(path)
     assert (first.name, first.notes, first.line) == ("a", "two, words", 2)
     assert (second.name, second.line) == ("b", 3)
-    assert titles(path) == HEAD.strip().split(",")
+    assert column_titles(path) == HEAD.strip().split(",")
 
 
 def test_a_line_that_is_no_csv_is_told(tmp_path):
     path = written(tmp_path, head='id,"source\n')
-    for read in (titles, read_rows):
+    for read in (column_titles, read_rows):
         with pytest.raises(ScenarioError, match=r"rows\.csv:1: this is no CSV: unexpected end of data"):
             read(path)
 
@@ -121,7 +121,7 @@ def test_whole_numbers_that_a_program_wrote_as_floats(tmp_path):
 def test_any_text_is_read_or_refused_in_words(tmp_path, text, headed):
     path = tmp_path / "any.csv"
     path.write_bytes(((HEAD if headed else "") + text).encode())
-    for read in (titles, read_rows):
+    for read in (column_titles, read_rows):
         try:
             read(path)
         except ScenarioError as error:

@@ -10,7 +10,7 @@ import pytest
 from simcluster.accuracy.hardware import named_hardware
 from simcluster.accuracy.runs import (
     COLUMNS,
-    Figure,
+    RunFigure,
     predict_runs,
     read_runs,
     runs_csv,
@@ -303,7 +303,7 @@ def test_predictions_are_those_of_the_scenario(tmp_path):
     rows = read_runs(written(tmp_path, {}, {"id": "tests-gpt-0002", "peak_mem_gib": ""}))
     found = predict_runs(rows)
     summary = simulate(Scenario.of(scenario_of(rows[0]))).documents["summary"]
-    assert [each.figure for each in found] == [Figure.STEP, Figure.MEMORY, Figure.STEP]
+    assert [each.figure for each in found] == [RunFigure.STEP, RunFigure.MEMORY, RunFigure.STEP]
     assert found[0].predicted == summary["step_time_s"] == found[2].predicted
     assert found[1].predicted == summary["allocated_memory_bytes_max"]
     assert found[0].error == summary["step_time_s"] / 0.5 - 1
@@ -317,7 +317,7 @@ def test_activations_alone_may_have_been_measured(tmp_path):
     (row,) = read_runs(written(tmp_path, said, columns=columns))
     (found,) = predict_runs([row])
     summary = simulate(Scenario.of(scenario_of(row))).documents["summary"]
-    assert found.figure is Figure.ACTIVATIONS
+    assert found.figure is RunFigure.ACTIVATIONS
     assert found.measured == 2e9
     assert found.predicted == summary["peak_memory_bytes"][0]["breakdown"]["activations"]
     (unknown,) = predict_runs(read_runs(written(tmp_path, said | {"unit": "%"}, columns=columns)))
@@ -361,9 +361,11 @@ def test_whole_numbers_that_a_program_wrote_as_floats(tmp_path):
 
 
 def test_a_row_whose_process_dies_twice_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("simcluster.accuracy.runs.predict.mapped", lambda function, rows, jobs: [None, []])
+    monkeypatch.setattr(
+        "simcluster.accuracy.runs.predict.parallel_map", lambda function, rows, jobs: [None, []]
+    )
     found = predict_runs(read_runs(written(tmp_path, {}, {})), jobs=2)
-    assert [each.figure for each in found] == [Figure.STEP, Figure.MEMORY]
+    assert [each.figure for each in found] == [RunFigure.STEP, RunFigure.MEMORY]
     assert {each.reason for each in found} == {
         "the process that simulated it was killed, twice: perhaps this machine has not enough memory for it"
     }

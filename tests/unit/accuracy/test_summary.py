@@ -12,7 +12,7 @@ from simcluster.accuracy import (
     accuracy_csv,
     accuracy_text,
     by_operation,
-    grouped,
+    errors_by_key,
     overall,
     unsupported,
     worst,
@@ -34,7 +34,7 @@ NONE = [made("none", 2**30)] * 2
 
 
 def test_the_classes_and_their_figures():
-    (sizes,) = grouped([*SMALL, *LARGE, *NONE], overall).values()
+    (sizes,) = errors_by_key([*SMALL, *LARGE, *NONE], overall).values()
     below, above = sizes[SizeClass.BELOW], sizes[SizeClass.FROM]
     assert (below.rows, above.rows) == (5, 2)
     assert (below.median, below.worst) == pytest.approx((0.1, 0.8))
@@ -44,7 +44,7 @@ def test_the_classes_and_their_figures():
 
 
 def test_keys_are_sorted_and_absent_classes_absent():
-    found = grouped([*LARGE, *SMALL], by_operation)
+    found = errors_by_key([*LARGE, *SMALL], by_operation)
     assert list(found) == [("all_gather",), ("all_reduce",)]
     assert list(found["all_gather",]) == [SizeClass.FROM]
 

@@ -2,15 +2,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.analysis.metrics.inference_metrics import ANSWER_METRICS
+from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS
 from simcluster.analysis.metrics.summary import METRICS
-from simcluster.baseline import Bound, bounds, judged
-from simcluster.baseline.figure import amount, dimension, is_share, readings, short
+from simcluster.baseline import Bound, bounds_of, check_bounds
+from simcluster.baseline.figure import dimension, figure_text, figure_texts, is_share, short_name
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
 from tests.unit.baseline.runs import made, write
 
-EVERY = (*METRICS, *ANSWER_METRICS)
+EVERY = (*METRICS, *INFERENCE_METRICS)
 
 
 def scenario(tmp_path, expect):
@@ -19,13 +19,13 @@ def scenario(tmp_path, expect):
 
 
 def test_bounds_by_either_name(tmp_path):
-    found = bounds(scenario(tmp_path, "{step_time: {max: 9}, peak_memory_bytes_max: {min: 1}}"))
+    found = bounds_of(scenario(tmp_path, "{step_time: {max: 9}, peak_memory_bytes_max: {min: 1}}"))
     assert list(found) == ["step_time_s", "peak_memory_bytes_max"]
 
 
 def test_wrong_names_point_into_the_file(tmp_path):
     with pytest.raises(ScenarioError) as caught:
-        bounds(scenario(tmp_path, "{step_tme: {max: 9}, mfu: {min: 0}, fast: {min: 1}}"))
+        bounds_of(scenario(tmp_path, "{step_tme: {max: 9}, mfu: {min: 0}, fast: {min: 1}}"))
     text = str(caught.value)
     assert "a.yaml:7:10: no figure is called 'step_tme'; did you mean 'step_time'?" in text
     assert "'fast'" in text
@@ -33,10 +33,10 @@ def test_wrong_names_point_into_the_file(tmp_path):
 
 def test_an_unknown_name_lists_the_figures_there_are(tmp_path):
     with pytest.raises(ScenarioError) as caught:
-        bounds(scenario(tmp_path, "{fast: {max: 9}, quick: {min: 0}}"))
+        bounds_of(scenario(tmp_path, "{fast: {max: 9}, quick: {min: 0}}"))
     text = str(caught.value)
     listed = text.partition("figures: ")[2].partition("\n")[0].split(", ")
-    assert listed == [short(figure) for figure in METRICS]
+    assert listed == [short_name(figure) for figure in METRICS]
     assert text.count("figures: ") == 1
 
 
@@ -57,7 +57,7 @@ def test_an_unknown_name_lists_the_figures_there_are(tmp_path):
     ],
 )
 def test_limits_have_units(tmp_path, written, limits):
-    (found,) = bounds(scenario(tmp_path, f"{{{written}}}")).values()
+    (found,) = bounds_of(scenario(tmp_path, f"{{{written}}}")).values()
     assert (found.least, found.most) == pytest.approx(limits)
 
 
@@ -75,7 +75,7 @@ def test_limits_have_units(tmp_path, written, limits):
 )
 def test_limits_that_cannot_be(tmp_path, written, message):
     with pytest.raises(ScenarioError) as caught:
-        bounds(scenario(tmp_path, f"{{{written}}}"))
+        bounds_of(scenario(tmp_path, f"{{{written}}}"))
     assert message in str(caught.value)
 
 
@@ -85,18 +85,18 @@ def test_limits_that_cannot_be(tmp_path, written, message):
     value=st.floats(1e-6, 1e18).map(lambda value: float(f"{value:.3g}")),
 )
 def test_what_a_check_prints_may_be_written_as_a_limit(figure, value):
-    (told,) = readings(figure, value)
-    assert amount(figure, told.replace(",", "")) == pytest.approx(value, rel=6e-3, abs=1e-9)
+    (told,) = figure_texts(figure, value)
+    assert figure_text(figure, told.replace(",", "")) == pytest.approx(value, rel=6e-3, abs=1e-9)
 
 
 def test_one_figure_under_two_names(tmp_path):
     with pytest.raises(ScenarioError, match="'step_time' and 'step_time_s' are one figure"):
-        bounds(scenario(tmp_path, "{step_time: {max: 9}, step_time_s: {max: 8}}"))
+        bounds_of(scenario(tmp_path, "{step_time: {max: 9}, step_time_s: {max: 8}}"))
 
 
 def test_figures_are_held_against_their_bounds(tmp_path):
     expect = "{step_time: {max: 8}, mfu: {min: 0.41}, peak_memory: {min: 1e9, max: 2e9}}"
-    time, mfu, memory = judged(scenario(tmp_path, expect), made())
+    time, mfu, memory = check_bounds(scenario(tmp_path, expect), made())
     assert time.holds
     assert not mfu.holds
     assert not memory.holds

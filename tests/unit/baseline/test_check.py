@@ -3,7 +3,7 @@ import json
 import pytest
 
 from simcluster.baseline import check
-from simcluster.baseline.compare import Status
+from simcluster.baseline.compare import CheckStatus
 from simcluster.errors import ScenarioError
 from tests.unit.baseline.runs import made, slower, write
 
@@ -26,7 +26,7 @@ def statuses(report):
 
 def test_nothing_changed(place):
     report = check([place / "s"], place / "base.json", run=same)
-    assert statuses(report) == {"s/a.yaml": Status.SAME, "s/b.yaml": Status.SAME}
+    assert statuses(report) == {"s/a.yaml": CheckStatus.SAME, "s/b.yaml": CheckStatus.SAME}
     assert report.passed
     assert "2 scenarios: 2 unchanged" in repr(report)
     assert "to accept" not in repr(report)
@@ -34,8 +34,8 @@ def test_nothing_changed(place):
 
 def test_by_default_everything_in_the_baseline_is_run(place):
     assert statuses(check(baseline=place / "base.json", run=same)) == {
-        "s/a.yaml": Status.SAME,
-        "s/b.yaml": Status.SAME,
+        "s/a.yaml": CheckStatus.SAME,
+        "s/b.yaml": CheckStatus.SAME,
     }
 
 
@@ -58,11 +58,15 @@ def test_new_and_missing_scenarios_are_named(place):
     write(place / "s", "c")
     (place / "s" / "a.yaml").unlink()
     report = check([place / "s"], place / "base.json", run=same)
-    assert statuses(report) == {"s/b.yaml": Status.SAME, "s/c.yaml": Status.NEW, "s/a.yaml": Status.MISSING}
+    assert statuses(report) == {
+        "s/b.yaml": CheckStatus.SAME,
+        "s/c.yaml": CheckStatus.NEW,
+        "s/a.yaml": CheckStatus.MISSING,
+    }
     assert not report.passed
     assert "not in the baseline yet" in repr(report)
     assert "there is no such file" in repr(report)
-    assert check(baseline=place / "base.json", run=same).outcomes[-1].status is Status.MISSING
+    assert check(baseline=place / "base.json", run=same).outcomes[-1].status is CheckStatus.MISSING
 
 
 def test_a_scenario_without_a_record_fails_unless_it_may_be_new(place):
@@ -71,13 +75,13 @@ def test_a_scenario_without_a_record_fails_unless_it_may_be_new(place):
     assert not report and "--allow-new" in repr(report)
     report = check([place / "s"], place / "base.json", allow_new=True, run=same)
     assert report and "--allow-new" not in repr(report)
-    assert statuses(report)["s/c.yaml"] is Status.NEW
+    assert statuses(report)["s/c.yaml"] is CheckStatus.NEW
 
 
 def test_a_broken_bound_is_not_unchanged(place):
     write(place / "s", "a", extra="expect: {step_time: {max: 7.5 s}}\n")
     report = check([place / "s"], place / "base.json", run=same)
-    assert statuses(report) == {"s/a.yaml": Status.OUT_OF_BOUNDS, "s/b.yaml": Status.SAME}
+    assert statuses(report) == {"s/a.yaml": CheckStatus.OUT_OF_BOUNDS, "s/b.yaml": CheckStatus.SAME}
     assert not report
     assert "2 scenarios: 1 out of bounds, 1 unchanged" in repr(report)
     assert "to accept" not in repr(report)
@@ -86,7 +90,7 @@ def test_a_broken_bound_is_not_unchanged(place):
 def test_worse_comes_before_out_of_bounds(place):
     write(place / "s", "a", extra="expect: {step_time: {max: 7.5 s}}\n")
     report = check([place / "s"], place / "base.json", run=lambda each: slower(1.5, name=each.name))
-    assert statuses(report) == {"s/a.yaml": Status.WORSE, "s/b.yaml": Status.WORSE}
+    assert statuses(report) == {"s/a.yaml": CheckStatus.WORSE, "s/b.yaml": CheckStatus.WORSE}
     assert "2 scenarios: 2 worse; 1 of the worse also out of bounds" in repr(report)
     assert "step_time is 12.0 s, expected at most 7.50 s" in repr(report)
 
@@ -130,7 +134,7 @@ def test_a_wrong_scenario_is_part_of_the_report_and_stops_an_update(place):
     report = check(
         [place / "s"], place / "base.json", update=True, run=lambda each: slower(2.0, name=each.name)
     )
-    assert statuses(report) == {"s/a.yaml": Status.WORSE, "s/b.yaml": Status.WRONG}
+    assert statuses(report) == {"s/a.yaml": CheckStatus.WORSE, "s/b.yaml": CheckStatus.WRONG}
     assert not report.passed and not report.written
     assert (place / "base.json").read_bytes() == before
     assert "b.yaml:3:1" in repr(report)

@@ -1,11 +1,20 @@
 import pytest
 
-from simcluster.analysis.metrics.inference_metrics import ANSWER_METRICS
+from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS
 from simcluster.analysis.metrics.summary import METRICS
-from simcluster.baseline.figure import JUDGED, Good, dimension, good, is_share, known, readings, short
+from simcluster.baseline.figure import (
+    JUDGED,
+    GoodDirection,
+    dimension,
+    figure_named,
+    figure_texts,
+    good_direction,
+    is_share,
+    short_name,
+)
 from simcluster.units import Dimension
 
-EVERY = (*METRICS, *ANSWER_METRICS)
+EVERY = (*METRICS, *INFERENCE_METRICS)
 
 
 @pytest.mark.parametrize(
@@ -21,18 +30,18 @@ EVERY = (*METRICS, *ANSWER_METRICS)
     ],
 )
 def test_short_names_are_without_unit(figure, name):
-    assert short(figure) == name
-    assert known(name) == known(figure) == figure
+    assert short_name(figure) == name
+    assert figure_named(name) == figure_named(figure) == figure
 
 
 def test_every_figure_has_one_short_name():
-    assert len({short(figure) for figure in EVERY}) == len(EVERY)
+    assert len({short_name(figure) for figure in EVERY}) == len(EVERY)
     assert set(JUDGED) <= set(EVERY)
 
 
 def test_an_unknown_name_gets_the_nearest():
     with pytest.raises(ValueError, match="no figure is called 'step_tme'; did you mean 'step_time'"):
-        known("step_tme")
+        figure_named("step_tme")
 
 
 @pytest.mark.parametrize("figure", EVERY)
@@ -49,8 +58,14 @@ def test_every_figure_has_a_direction(figure):
         "prefill_mfu",
         "decode_mbu",
     }
-    expected = Good.UP if figure in more else Good.NOWHERE if figure.startswith("num_") else Good.DOWN
-    assert good(figure) is expected
+    expected = (
+        GoodDirection.UP
+        if figure in more
+        else GoodDirection.NOWHERE
+        if figure.startswith("num_")
+        else GoodDirection.DOWN
+    )
+    assert good_direction(figure) is expected
 
 
 def test_dimensions():
@@ -81,9 +96,9 @@ def test_dimensions():
     ],
 )
 def test_values_are_read_in_one_unit_with_digits_that_tell_them_apart(figure, values, expected):
-    assert readings(figure, *values) == expected
+    assert figure_texts(figure, *values) == expected
 
 
 def test_values_that_no_sensible_digits_tell_apart():
-    shown = readings("step_time_s", 1.0, 1.0 + 1e-15)
+    shown = figure_texts("step_time_s", 1.0, 1.0 + 1e-15)
     assert shown[0] == shown[1]

@@ -1,6 +1,6 @@
 import pytest
 
-from simcluster.baseline.tolerance import DEFAULT, Tolerance, Tolerances
+from simcluster.baseline.tolerance import DEFAULT, FigureTolerance, Tolerances
 from simcluster.errors import ScenarioError
 
 
@@ -8,18 +8,18 @@ def test_shares_and_amounts():
     found = Tolerances.parse(
         "step_time=1%, peak_memory=512 MiB,mfu=0.01,idle=5ms,tokens_per_s_per_device=2 %"
     )
-    assert found["step_time_s"] == Tolerance(0.01)
-    assert found["peak_memory_bytes_max"] == Tolerance(512 * 2**20, relative=False)
-    assert found["mfu"] == Tolerance(0.01, relative=False)
-    assert found["idle_s"] == Tolerance(0.005, relative=False)
-    assert found["tokens_per_s_per_device"] == Tolerance(0.02)
+    assert found["step_time_s"] == FigureTolerance(0.01)
+    assert found["peak_memory_bytes_max"] == FigureTolerance(512 * 2**20, relative=False)
+    assert found["mfu"] == FigureTolerance(0.01, relative=False)
+    assert found["idle_s"] == FigureTolerance(0.005, relative=False)
+    assert found["tokens_per_s_per_device"] == FigureTolerance(0.02)
     assert found["hfu"] == DEFAULT
 
 
 def test_several_texts_and_a_tolerance_of_all():
     found = Tolerances.parse(["1%", "mfu=0%"])
-    assert found["step_time_s"] == Tolerance(0.01)
-    assert found["mfu"] == Tolerance(0.0)
+    assert found["step_time_s"] == FigureTolerance(0.01)
+    assert found["mfu"] == FigureTolerance(0.0)
     assert Tolerances.parse(()) == Tolerances()
 
 
@@ -47,15 +47,15 @@ def test_anything_else_is_refused_with_the_form(text, message):
 
 
 def test_what_is_allowed():
-    assert Tolerance(0.01).allows(100, 101)
-    assert not Tolerance(0.01).allows(100, 101.1)
-    assert Tolerance(0.01).allows(-100, -101)
-    assert Tolerance(0.01).allows(0, 0)
-    assert not Tolerance(0.01).allows(0, 1e-12)
-    assert Tolerance(5, relative=False).allows(0, 5)
+    assert FigureTolerance(0.01).allows(100, 101)
+    assert not FigureTolerance(0.01).allows(100, 101.1)
+    assert FigureTolerance(0.01).allows(-100, -101)
+    assert FigureTolerance(0.01).allows(0, 0)
+    assert not FigureTolerance(0.01).allows(0, 1e-12)
+    assert FigureTolerance(5, relative=False).allows(0, 5)
 
 
 def test_tolerances_to_read():
-    assert Tolerance(0.001).shown("mfu") == "0.1 %"
-    assert Tolerance(512 * 2**20, relative=False).shown("peak_memory_bytes_max") == "512 MiB"
-    assert Tolerance(0.005, relative=False).shown("idle_s") == "5.00 ms"
+    assert FigureTolerance(0.001).shown("mfu") == "0.1 %"
+    assert FigureTolerance(512 * 2**20, relative=False).shown("peak_memory_bytes_max") == "512 MiB"
+    assert FigureTolerance(0.005, relative=False).shown("idle_s") == "5.00 ms"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simcluster.cluster import load_cluster
-from simcluster.collectives import Operation, Parts, collective_time
+from simcluster.collectives import Operation, UnequalParts, collective_time
 from simcluster.collectives.traffic.imbalance import Imbalance
 
 V = Operation.ALL_TO_ALL_V
@@ -57,7 +57,7 @@ def test_a_file_of_bytes(simcluster, tmp_path):
     moving = (float(row["time_us"]) - float(row["latency_us"])) * 1e-6
     assert moving == pytest.approx(1e9 / 48.5e9, rel=1e-6)
     cluster = load_cluster("dgx-h100", 2)
-    parts = Parts.of(np.array([[0, 10**9], [7, 0]]))
+    parts = UnequalParts.of(np.array([[0, 10**9], [7, 0]]))
     scaled = collective_time(V, cluster.placement([0, 8]), 2**20, cluster, parts=parts)
     assert times(simcluster("collective", V, *pair, "--sizes", "1MiB").out) == [scaled.duration_ns * 1e-3]
 

@@ -11,7 +11,7 @@ from simcluster.cli.arguments.catalog_folders import FOLDERS
 from simcluster.cli.commands.catalog.entries import FAMILIES
 from simcluster.cli.commands.catalog.overview import titles
 from simcluster.scenario import Scenario, scenario_schema
-from simcluster.simulation import Verification, prepare
+from simcluster.simulation import Verification, build_scenario
 from tests.unit.cli.texts import CRAMPED, SMALL, but
 
 NAMES = (
@@ -88,9 +88,9 @@ def test_printed_strategies_give_the_same_program(simcluster, small, here, recip
     code, out, _ = simcluster("layouts", "given.yaml", "--as-strategies")
     assert code == 0
     (here / "pasted.yaml").write_text(SMALL + "  strategies:\n" + out)
-    digests = [prepare(Scenario.load(name)).program.digest() for name in ("given.yaml", "pasted.yaml")]
+    digests = [build_scenario(Scenario.load(name)).program.digest() for name in ("given.yaml", "pasted.yaml")]
     assert digests[0] == digests[1]
-    assert prepare(Scenario.load(small)).program.digest() in digests or recipe == "megatron_sp"
+    assert build_scenario(Scenario.load(small)).program.digest() in digests or recipe == "megatron_sp"
 
 
 def test_verify_agrees(simcluster, small):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 from tests.unit.cli.texts import SMALL, but
 
 ANSWERING = but(
@@ -53,7 +53,7 @@ def test_strategies_that_are_pasted_give_the_same_program(simcluster, answering,
     out = simcluster("layouts", answering, "--as-strategies").out
     assert "decode" not in out
     (here / "pasted.yaml").write_text(ANSWERING + "  strategies:\n" + out)
-    digests = {prepare(Scenario.load(name)).program.digest() for name in (answering, "pasted.yaml")}
+    digests = {build_scenario(Scenario.load(name)).program.digest() for name in (answering, "pasted.yaml")}
     assert len(digests) == 1
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from simcluster.cli import commands
-from simcluster.tuning.trial_run import Probe
+from simcluster.tuning.trial_run import TrialRun
 from tests.unit.cli.texts import SMALL, but
 
 ROOT = Path(__file__).parents[3]
@@ -27,7 +27,7 @@ def test_lint_simulates_nothing(simcluster, here, monkeypatch, name):
     def never(*args):
         raise AssertionError("lint simulates")
 
-    monkeypatch.setattr(Probe, "of", never)
+    monkeypatch.setattr(TrialRun, "of", never)
     (here / "auto.yaml").write_text(but("tensor: 2}", f"tensor: 2}}\n  {SEARCHED[name]}"))
     code, out, err = simcluster("lint", "auto.yaml")
     assert (code, err) == (0, "")

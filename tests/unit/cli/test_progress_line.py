@@ -7,7 +7,7 @@ import types
 import pytest
 
 from simcluster.cli.output import progress as module
-from simcluster.cli.output.progress import line, progress_line
+from simcluster.cli.output.progress import progress_line, progress_text
 from simcluster.engine import Progress
 
 
@@ -43,9 +43,12 @@ def progress(done, total, now=3.21):
 
 
 def test_what_is_said():
-    assert line("x", Progress(), 1.6, 0.0) == "x: planning, 2 s"
-    assert line("x", progress(430, 1000), 12.0, 118e3) == "x: 43 %, 3.21 s simulated, 118 k events/s, 12 s"
-    assert line("x", progress(1000, 1000), 12.0, 1.0) == "x: recording 1.00 k events, 12 s"
+    assert progress_text("x", Progress(), 1.6, 0.0) == "x: planning, 2 s"
+    assert (
+        progress_text("x", progress(430, 1000), 12.0, 118e3)
+        == "x: 43 %, 3.21 s simulated, 118 k events/s, 12 s"
+    )
+    assert progress_text("x", progress(1000, 1000), 12.0, 1.0) == "x: recording 1.00 k events, 12 s"
 
 
 def test_a_line_is_written_and_cleared(terminal):

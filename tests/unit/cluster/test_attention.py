@@ -8,13 +8,13 @@ import pytest
 
 from simcluster.cluster import load_device
 from simcluster.cluster.device.attention import AttentionModel
-from simcluster.cluster.device.efficiency_curve import Curve
+from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
 from simcluster.work import DType, Kernel, Work
 
 MODEL = AttentionModel(
     units=10,
     tile=128,
-    forward=((64, Curve(((512.0, 0.2), (2048.0, 0.4)))), (256, Curve(((512.0, 0.6),)))),
+    forward=((64, EfficiencyCurve(((512.0, 0.2), (2048.0, 0.4)))), (256, EfficiencyCurve(((512.0, 0.6),)))),
     causal=0.5,
     backward=0.8,
 )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.cluster import load_cluster
-from simcluster.cluster.topology.bisection_bandwidth import bisection
+from simcluster.cluster.topology.bisection_bandwidth import bisection_rate
 from tests.unit.cluster.test_networks import EXAMPLES, cluster
 
 CARD = 48.5e9
@@ -24,12 +24,12 @@ CARD = 48.5e9
     ],
 )
 def test_the_first_half_to_the_second(host, hosts, rate):
-    assert bisection(load_cluster(host, hosts).topology) == pytest.approx(rate, rel=1e-3)
+    assert bisection_rate(load_cluster(host, hosts).topology) == pytest.approx(rate, rel=1e-3)
 
 
 def test_a_host_across_the_middle_sends_inside_and_out():
     inner, out = 4 * 450e9 * 0.824, 8 * CARD + 4 * CARD
-    assert bisection(load_cluster("dgx-h100", 3).topology) == pytest.approx(inner + out, rel=1e-3)
+    assert bisection_rate(load_cluster("dgx-h100", 3).topology) == pytest.approx(inner + out, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,10 @@ def test_a_host_across_the_middle_sends_inside_and_out():
     ],
 )
 def test_networks(kind, rate):
-    assert bisection(cluster(EXAMPLES[kind]).topology) == pytest.approx(rate, rel=1e-3)
+    assert bisection_rate(cluster(EXAMPLES[kind]).topology) == pytest.approx(rate, rel=1e-3)
 
 
 def test_cables_one_by_one_carry_what_the_trunk_does():
     network = {"kind": "leaf_spine", "hosts_per_leaf": 2, "oversubscription": 2}
     hashed = cluster({**network, "ecmp": "hash"}, 8).topology
-    assert bisection(hashed) == pytest.approx(bisection(cluster(network, 8).topology))
+    assert bisection_rate(hashed) == pytest.approx(bisection_rate(cluster(network, 8).topology))

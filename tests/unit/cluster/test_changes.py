@@ -4,7 +4,7 @@ from statistics import fmean, stdev
 
 import pytest
 
-from simcluster.cluster import NOMINAL, Cluster, ClusterSpec, Speed
+from simcluster.cluster import NOMINAL, Cluster, ClusterSpec, DeviceSpeed
 from simcluster.document import Document, validate, validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.work import DType, Kernel, Work
@@ -15,7 +15,7 @@ def cluster(*changes: dict, hosts: int = 4, seed: int = 0) -> Cluster:
     return spec.build(seed)
 
 
-def speeds(*changes: dict, hosts: int = 4, seed: int = 0) -> list[Speed]:
+def speeds(*changes: dict, hosts: int = 4, seed: int = 0) -> list[DeviceSpeed]:
     built = cluster(*changes, hosts=hosts, seed=seed)
     return [built.speed(rank) for rank in range(built.num_devices)]
 
@@ -28,14 +28,14 @@ def test_without_changes_all_devices_are_one():
 
 def test_by_device_by_list_by_host_and_all():
     found = speeds({"device": 21, "compute": 0.9}, {"host": 3, "memory_bandwidth": 0.8})
-    assert found == [NOMINAL] * 21 + [Speed(0.9)] + [NOMINAL] * 2 + [Speed(1.0, 0.8)] * 8
-    assert speeds({"device": [3, 1], "compute": 0.5})[:5] == [NOMINAL, Speed(0.5)] * 2 + [NOMINAL]
+    assert found == [NOMINAL] * 21 + [DeviceSpeed(0.9)] + [NOMINAL] * 2 + [DeviceSpeed(1.0, 0.8)] * 8
+    assert speeds({"device": [3, 1], "compute": 0.5})[:5] == [NOMINAL, DeviceSpeed(0.5)] * 2 + [NOMINAL]
     assert speeds({"host": [0, 1, 2, 3], "compute": 0.5}) == speeds({"devices": "all", "compute": 0.5})
 
 
 def test_changes_of_one_device_multiply_and_may_cancel():
     every = {"devices": "all", "compute": 0.5}
-    assert speeds(every, {"device": 2, "compute": 0.5, "memory_bandwidth": 2.0})[2] == Speed(0.25, 2.0)
+    assert speeds(every, {"device": 2, "compute": 0.5, "memory_bandwidth": 2.0})[2] == DeviceSpeed(0.25, 2.0)
     assert speeds(every, {"device": 2, "compute": 2.0})[2] == NOMINAL
 
 
@@ -89,7 +89,7 @@ def test_draws_depend_on_seed_and_device_only():
 def test_draws_stay_above_a_tenth_of_the_mean():
     drawn = [speed.compute for speed in speeds({"devices": "all", "compute": {"normal": [1.0, 2.0]}})]
     assert min(drawn) == 0.1
-    assert speeds({"devices": "all", "compute": {"normal": [0.7, 0]}}) == [Speed(0.7)] * 32
+    assert speeds({"devices": "all", "compute": {"normal": [0.7, 0]}}) == [DeviceSpeed(0.7)] * 32
 
 
 WRONG = {

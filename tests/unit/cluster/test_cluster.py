@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.cluster import ClusterSpec, Fabric, Level, Link, Wiring, load_cluster
+from simcluster.cluster import ClusterSpec, HostFabric, Level, Link, Wiring, load_cluster
 from simcluster.collectives import Operation, collective_time
 from simcluster.document import validate_data
 
@@ -34,8 +34,8 @@ def test_more_cards_than_devices_are_bundled():
 
 def test_a_switch_serves_every_group_alike_and_a_mesh_in_proportion_to_its_links():
     link = Link(100.0, 0.5, 0.0)
-    assert [Fabric(Wiring.SWITCH, link).rate(n) for n in (1, 2, 8)] == [50, 50, 50]
-    assert [Fabric(Wiring.FULL_MESH, link).rate(n) for n in (1, 2, 8)] == [50, 50, 350]
+    assert [HostFabric(Wiring.SWITCH, link).rate(n) for n in (1, 2, 8)] == [50, 50, 50]
+    assert [HostFabric(Wiring.FULL_MESH, link).rate(n) for n in (1, 2, 8)] == [50, 50, 350]
 
 
 def test_a_ring_on_a_mesh_uses_a_link_to_each_of_its_mates():

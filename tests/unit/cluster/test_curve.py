@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.cluster.device.efficiency_curve import Curve
+from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
 
 
 def test_it_is_linear_in_the_logarithm_between_points_and_flat_outside():
-    curve = Curve(((1e6, 0.2), (1e8, 0.8)))
+    curve = EfficiencyCurve(((1e6, 0.2), (1e8, 0.8)))
     assert curve.at(1) == 0.2
     assert curve.at(1e6) == 0.2
     assert curve.at(1e7) == pytest.approx(0.5)
@@ -16,13 +16,13 @@ def test_it_is_linear_in_the_logarithm_between_points_and_flat_outside():
 
 
 def test_one_point_is_a_constant():
-    assert Curve(((5.0, 0.6),)).at(0.1) == Curve(((5.0, 0.6),)).at(1e9) == 0.6
+    assert EfficiencyCurve(((5.0, 0.6),)).at(0.1) == EfficiencyCurve(((5.0, 0.6),)).at(1e9) == 0.6
 
 
 @pytest.mark.parametrize("points", [(), ((0.0, 1.0),), ((2.0, 1.0), (2.0, 1.0)), ((2.0, 1.0), (1.0, 1.0))])
 def test_sizes_must_be_positive_and_rise(points):
     with pytest.raises(ValueError, match="rising"):
-        Curve(points)
+        EfficiencyCurve(points)
 
 
 @given(
@@ -32,6 +32,6 @@ def test_sizes_must_be_positive_and_rise(points):
     st.floats(1e-6, 1e15),
 )
 def test_it_stays_within_its_points(points, size):
-    value = Curve(tuple(sorted(points))).at(size)
+    value = EfficiencyCurve(tuple(sorted(points))).at(size)
     low, high = min(v for _, v in points), max(v for _, v in points)
     assert low * (1 - 1e-12) <= value <= high * (1 + 1e-12)

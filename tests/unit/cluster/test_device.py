@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from simcluster.cluster import Device, Price, load_device, nanoseconds
 from simcluster.cluster.device.attention import AttentionModel
-from simcluster.cluster.device.efficiency_curve import Curve
+from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
 from simcluster.cluster.device.gemm import GemmModel
 from simcluster.errors import PlanError
 from simcluster.work import DType, Kernel, Work
 
-HALF = Curve(((1.0, 0.5),))
+HALF = EfficiencyCurve(((1.0, 0.5),))
 
 
 def device(launch=2e-6, dispatch=0.0) -> Device:

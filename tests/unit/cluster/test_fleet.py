@@ -7,16 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.cluster import Fleet, Speed, device_names, load_device
+from simcluster.cluster import DeviceArray, DeviceSpeed, device_names, load_device
 from simcluster.errors import PlanError
 from simcluster.work import DType, Kernel, Work
 
-SPEEDS = [Speed(), Speed(0.5), Speed(1.0, 0.8), Speed(0.97, 1.03), Speed(1.3, 0.1), Speed(1e-3, 1e3)]
+SPEEDS = [
+    DeviceSpeed(),
+    DeviceSpeed(0.5),
+    DeviceSpeed(1.0, 0.8),
+    DeviceSpeed(0.97, 1.03),
+    DeviceSpeed(1.3, 0.1),
+    DeviceSpeed(1e-3, 1e3),
+]
 
 
 def fleet(device):
     compute, bandwidth = np.array([(each.compute, each.memory_bandwidth) for each in SPEEDS]).T
-    return Fleet(device, compute, bandwidth)
+    return DeviceArray(device, compute, bandwidth)
 
 
 def works(device):

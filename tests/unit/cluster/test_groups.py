@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, ClusterSpec, Reach, load_cluster
-from simcluster.cluster.topology.bisection_bandwidth import bisection
+from simcluster.cluster.topology.bisection_bandwidth import bisection_rate
 from simcluster.cluster.topology.multi_group import JoinedTopology
 from simcluster.collectives import Operation, collective_time
 from simcluster.document import Document, validate, validate_data
@@ -147,7 +147,9 @@ def test_half_of_the_devices_can_send_what_the_cards_in_between_carry(one, other
     cluster = mixed(("dgx-h100", one), ("dgx-h100", one), ("atlas-800t-a2", other), ("atlas-800t-a2", other))
     rates = [group.num_devices * group.host.network.link.rate for group in cluster.groups]
     if one == other:
-        assert bisection(cluster.topology) == pytest.approx(min(rates[0] + rates[1], rates[2] + rates[3]))
+        assert bisection_rate(cluster.topology) == pytest.approx(
+            min(rates[0] + rates[1], rates[2] + rates[3])
+        )
 
 
 def test_a_cards_way_through_the_joint_network_is_that_of_the_devices():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.cluster import Fabric, Link, Reach, Wiring, load_cluster
+from simcluster.cluster import HostFabric, Link, Reach, Wiring, load_cluster
 from simcluster.collectives import Operation, collective_time
 
 GB = 10**9
@@ -39,7 +39,7 @@ def test_a_cube_mesh_reaches_the_ceiling_of_its_three_rings():
 
 
 def test_a_partial_mesh_uses_the_nearest_smaller_size():
-    fabric = Fabric(Wiring.PARTIAL_MESH, Link(10.0, 1.0, 0.0), ((2, 1), (4, 3)))
+    fabric = HostFabric(Wiring.PARTIAL_MESH, Link(10.0, 1.0, 0.0), ((2, 1), (4, 3)))
     assert [fabric.rate(ranks) for ranks in (1, 2, 3, 4, 5)] == [10, 10, 10, 30, 30]
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.cluster import Reach, load_cluster
-from simcluster.cluster.interconnect.group_placement import appearing
+from simcluster.cluster.interconnect.group_placement import number_by_appearance
 
 
 @given(st.integers(1, 5), st.data())
@@ -13,7 +13,7 @@ def test_values_are_numbered_as_they_appear(size, data):
     row = st.lists(st.integers(0, 4), min_size=size, max_size=size)
     rows = data.draw(st.lists(row, min_size=1, max_size=6))
     wanted = [[list(dict.fromkeys(row)).index(value) for value in row] for row in rows]
-    assert appearing(np.array(rows)).tolist() == wanted
+    assert number_by_appearance(np.array(rows)).tolist() == wanted
 
 
 def test_groups_that_lie_alike_are_one_placement():

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, Protocol, Wiring, load_cluster
-from simcluster.collectives import Operation, Wanted, collective_time
-from simcluster.collectives.patterns.rings_and_chains import packing
+from simcluster.collectives import CollectiveRequest, Operation, collective_time
+from simcluster.collectives.patterns.rings_and_chains import disjoint_cycles
 from simcluster.errors import PlanError
 from tests.contracts.collective_cases import CUBE_MESH
 from tests.unit.collectives.test_cost import (
@@ -118,7 +118,7 @@ def test_a_switch_that_does_not_reduce_has_no_nvls():
 
 
 def test_a_cube_mesh_holds_three_rings_both_ways():
-    cycles = packing(CUBE_MESH)
+    cycles = disjoint_cycles(CUBE_MESH)
     assert len(cycles) == 3
     left = CUBE_MESH.copy()
     for cycle in cycles:
@@ -134,16 +134,20 @@ def test_a_cube_mesh_holds_three_rings_both_ways():
 def test_a_named_protocol_and_fewer_channels():
     cluster, _ = reducing()
     where = cluster.placement(range(8))
-    own = collective_time(Operation.ALL_REDUCE, where, 2**30, cluster, Wanted("ring", "simple"))
-    half = collective_time(Operation.ALL_REDUCE, where, 2**30, cluster, Wanted("ring", "simple", 8))
+    own = collective_time(Operation.ALL_REDUCE, where, 2**30, cluster, CollectiveRequest("ring", "simple"))
+    half = collective_time(
+        Operation.ALL_REDUCE, where, 2**30, cluster, CollectiveRequest("ring", "simple", 8)
+    )
     assert (own.protocol, own.channels, half.channels) == ("simple", 16, 8)
     assert half.transfer == pytest.approx(2 * own.transfer)
-    more = collective_time(Operation.ALL_REDUCE, where, 2**30, cluster, Wanted("ring", "simple", 64))
+    more = collective_time(
+        Operation.ALL_REDUCE, where, 2**30, cluster, CollectiveRequest("ring", "simple", 64)
+    )
     assert more.transfer == own.transfer
     with pytest.raises(PlanError, match="no protocol 'lll'"):
-        collective_time(Operation.ALL_REDUCE, where, 2**30, cluster, Wanted("ring", "lll"))
+        collective_time(Operation.ALL_REDUCE, where, 2**30, cluster, CollectiveRequest("ring", "lll"))
     with pytest.raises(PlanError, match="does not say how many channels"):
-        collective_time(Operation.ALL_REDUCE, even(1, 8), 2**30, PLAIN, Wanted("ring", channels=4))
+        collective_time(Operation.ALL_REDUCE, even(1, 8), 2**30, PLAIN, CollectiveRequest("ring", channels=4))
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from simcluster.cluster import (
     Cluster,
-    Fabric,
+    GroupPlacement,
     Host,
+    HostFabric,
+    HostNetwork,
     Link,
-    Network,
-    Placement,
     Protocol,
     Wiring,
     load_cluster,
@@ -33,8 +33,8 @@ def plain(wiring=Wiring.SWITCH, protocols=None, devices=8, nics=8, hosts=2048) -
         name="plain",
         device=load_device("h100-sxm"),
         num_devices=devices,
-        fabric=Fabric(wiring, Link(2 * HOST_RATE, 0.5, 0.0)),
-        network=Network(nics, Link(2 * NETWORK_RATE, 0.5, 0.0)),
+        fabric=HostFabric(wiring, Link(2 * HOST_RATE, 0.5, 0.0)),
+        network=HostNetwork(nics, Link(2 * NETWORK_RATE, 0.5, 0.0)),
         pcie=None,
         memory=0,
         protocols=protocols or {"default": (own,)},
@@ -46,7 +46,7 @@ PLAIN = plain()
 BIG = plain(devices=64, nics=64, hosts=1)
 
 
-def even(hosts: int, mates: int, cluster: Cluster = PLAIN) -> Placement:
+def even(hosts: int, mates: int, cluster: Cluster = PLAIN) -> GroupPlacement:
     """The first ranks of the first hosts."""
     size = cluster.host.num_devices
     return cluster.placement([host * size + mate for host in range(hosts) for mate in range(mates)])

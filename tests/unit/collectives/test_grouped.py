@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, ClusterSpec
-from simcluster.collectives import Operation, all_algorithms, loads, routine, site
+from simcluster.collectives import Operation, algorithm_routine, all_algorithms, group_loads_of, group_site_of
 from simcluster.collectives.traffic import group_loads as grouped
-from simcluster.collectives.traffic.link_loads import normal, phases
+from simcluster.collectives.traffic.link_loads import normalised, phases
 from simcluster.document import validate_data
 from tests.contracts.collective_cases import PAIRS
 
@@ -65,7 +65,7 @@ def groups(draw):
 
 
 def by_own_routes(steps, where, members, topology):
-    return [normal(each, len(members), topology) for each in phases(steps, where, members, topology)]
+    return [normalised(each, len(members), topology) for each in phases(steps, where, members, topology)]
 
 
 @settings(max_examples=100)
@@ -76,11 +76,11 @@ def test_every_group_loads_what_its_own_routes_do(found, pair):
         members = members[:, :2]
     placements, index = cluster.placements(members)
     for number, placement in enumerate(placements):
-        where = site(placement, cluster)
+        where = group_site_of(placement, cluster)
         if not all_algorithms()[kind].supports(operation, where):
             continue
-        steps, mine = routine(kind, operation, placement, cluster), members[index == number]
-        quick = loads(steps, where, mine, cluster.topology)
+        steps, mine = algorithm_routine(kind, operation, placement, cluster), members[index == number]
+        quick = group_loads_of(steps, where, mine, cluster.topology)
         slow = by_own_routes(steps, where, mine, cluster.topology)
         for one, other in zip(quick, slow, strict=True):
             assert np.array_equal(one.offsets, other.offsets)
@@ -103,8 +103,8 @@ def test_routes_are_looked_up_for_one_group_of_every_kind(network, looked_at, mo
     members = np.array([[first + place, first + place + 16] for first in (0, 32) for place in range(8)])
     for number, placement in enumerate(cluster.placements(members)[0]):
         mine = members[cluster.placements(members)[1] == number]
-        steps = routine("ring", Operation.ALL_GATHER, placement, cluster)
-        loads(steps, site(placement, cluster), mine, cluster.topology)
+        steps = algorithm_routine("ring", Operation.ALL_GATHER, placement, cluster)
+        group_loads_of(steps, group_site_of(placement, cluster), mine, cluster.topology)
     assert [sum(seen)] == looked_at
 
 
@@ -116,8 +116,11 @@ def test_what_meets_in_the_network_is_carried_over_too(network, kind):
     for hosts in ([[0, 1], [6, 7], [10, 11]], [[0, 2, 3], [4, 6, 7], [8, 10, 11]], [[0, 5], [4, 9]]):
         members = np.array([[8 * host + place for host in row for place in (1, 4)] for row in hosts])
         (placement,), _ = cluster.placements(members)
-        where, steps = site(placement, cluster), routine(kind, Operation.ALL_REDUCE, placement, cluster)
-        quick = loads(steps, where, members, cluster.topology)
+        where, steps = (
+            group_site_of(placement, cluster),
+            algorithm_routine(kind, Operation.ALL_REDUCE, placement, cluster),
+        )
+        quick = group_loads_of(steps, where, members, cluster.topology)
         for one, other in zip(quick, by_own_routes(steps, where, members, cluster.topology), strict=True):
             assert np.array_equal(one.links, other.links) and np.array_equal(one.loads, other.loads)
             assert np.array_equal(one.offsets, other.offsets) and np.array_equal(one.scale, other.scale)

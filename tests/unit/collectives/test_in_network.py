@@ -11,11 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, Protocol, load_cluster
-from simcluster.cluster.interconnect.in_network_reduction import Reduction
+from simcluster.cluster.interconnect.in_network_reduction import SwitchReduction
 from simcluster.cluster.networks.leaf_spine import LeafSpine
 from simcluster.cluster.networks.switch import Switch
 from simcluster.cluster.topology.host_group import HostGroup
-from simcluster.collectives import Operation, Wanted, collective_time, loads, routine, site
+from simcluster.collectives import (
+    CollectiveRequest,
+    Operation,
+    algorithm_routine,
+    collective_time,
+    group_loads_of,
+    group_site_of,
+)
 from simcluster.collectives.traffic.link_loads import phases
 from simcluster.errors import PlanError
 from tests.unit.cluster.test_networks import EXAMPLES, cluster
@@ -30,7 +37,7 @@ sizes = st.integers(1, 10**12)
 
 def reducing(network=Switch, rate: float = float("inf"), operations=("all_reduce", "barrier")) -> Cluster:
     """The plain cluster on a network that reduces bf16."""
-    lay = partial(network, reduces=Reduction(operations, ("bf16",), rate))
+    lay = partial(network, reduces=SwitchReduction(operations, ("bf16",), rate))
     return replace(PLAIN, groups=tuple(HostGroup(each.host, each.num_hosts, lay) for each in PLAIN.groups))
 
 
@@ -60,8 +67,8 @@ def test_no_reduction_is_faster_than_its_switches(hosts, size, rate):
 def test_a_link_between_switches_carries_a_part_once_for_all_below_it():
     """Two hosts on a leaf: what both send for the others leaves it once, and comes back once."""
     topology, placement = LEAVES.topology, even(6, 8, LEAVES)
-    steps = routine("collnet", REDUCE, placement, LEAVES)
-    (found,) = phases(steps, site(placement, LEAVES), placement.ranks[np.newaxis], topology)
+    steps = algorithm_routine("collnet", REDUCE, placement, LEAVES)
+    (found,) = phases(steps, group_site_of(placement, LEAVES), placement.ranks[np.newaxis], topology)
     carried = {topology.name(link): size for link, size in zip(found.links, found.network, strict=True)}
     for leaf in range(3):
         assert carried[f"leaf.{leaf}.up"] == carried[f"leaf.{leaf}.down"] == pytest.approx(1.0)
@@ -77,8 +84,8 @@ def test_hosts_of_one_leaf_meet_there():
     topology = LEAVES.topology
     members = LEAVES.placement([*range(16, 32)])
     (found,) = phases(
-        routine("collnet", REDUCE, members, LEAVES),
-        site(members, LEAVES),
+        algorithm_routine("collnet", REDUCE, members, LEAVES),
+        group_site_of(members, LEAVES),
         members.ranks[np.newaxis],
         topology,
     )
@@ -96,8 +103,8 @@ def test_the_tree_is_all_ways_between_members_together(kind, data):
     placement = found.placement([host * 8 + place for host in hosts for place in places])
     topology = found.topology
     (traffic,) = phases(
-        routine("collnet", REDUCE, placement, found),
-        site(placement, found),
+        algorithm_routine("collnet", REDUCE, placement, found),
+        group_site_of(placement, found),
         placement.ranks[np.newaxis],
         topology,
     )
@@ -121,10 +128,10 @@ def test_groups_of_one_placement_load_links_of_their_own_alike(kind):
     members = np.array([[8 * host + place for host in (0, 33, 40)] for place in (0, 3)])
     pairs = np.concatenate([members, members + 1], axis=1)[:, [0, 3, 1, 4, 2, 5]]
     placement, topology = SHARP.placement(pairs[0]), SHARP.topology
-    where, steps = site(placement, SHARP), routine(kind, REDUCE, placement, SHARP)
-    together = loads(steps, where, pairs, topology)
+    where, steps = group_site_of(placement, SHARP), algorithm_routine(kind, REDUCE, placement, SHARP)
+    together = group_loads_of(steps, where, pairs, topology)
     for index, row in enumerate(pairs):
-        for one, load in zip(loads(steps, where, row[np.newaxis], topology), together, strict=True):
+        for one, load in zip(group_loads_of(steps, where, row[np.newaxis], topology), together, strict=True):
             mine = slice(*load.offsets[index : index + 2])
             assert np.array_equal(load.links[mine], one.links) and np.array_equal(load.loads[mine], one.loads)
 
@@ -163,14 +170,18 @@ def test_only_a_network_that_reduces_is_asked_to():
 @pytest.mark.parametrize(
     ("where", "wanted", "message"),
     [
-        (PLAIN, Wanted("collnet"), "the network does not reduce; write 'reduces'"),
-        (IDEAL, Wanted("collnet", format="fp32"), "the network reduces bf16, not fp32"),
-        (reducing(operations=("barrier",)), Wanted("collnet"), "reduces for barrier, not for all_reduce"),
-        (IDEAL, Wanted("nvls"), "it does not fit 2 units of 8"),
-        (load_cluster("dgx-h100", 2), Wanted("nvls"), "the network does not reduce"),
+        (PLAIN, CollectiveRequest("collnet"), "the network does not reduce; write 'reduces'"),
+        (IDEAL, CollectiveRequest("collnet", format="fp32"), "the network reduces bf16, not fp32"),
+        (
+            reducing(operations=("barrier",)),
+            CollectiveRequest("collnet"),
+            "reduces for barrier, not for all_reduce",
+        ),
+        (IDEAL, CollectiveRequest("nvls"), "it does not fit 2 units of 8"),
+        (load_cluster("dgx-h100", 2), CollectiveRequest("nvls"), "the network does not reduce"),
         (
             cluster(EXAMPLES["switch"] | {"reduces": REDUCES}, 2, "dgx-a100"),
-            Wanted("collnet"),
+            CollectiveRequest("collnet"),
             "file of host 'dgx-a100' has no protocol of it under collectives.collnet",
         ),
     ],
@@ -188,7 +199,7 @@ def test_one_host_has_no_network_to_reduce():
 def test_a_format_that_is_not_reduced_goes_another_way():
     placement = even(4, 8, IDEAL)
     for number_format in ("", "bf16"):
-        found = collective_time(REDUCE, placement, 2**20, IDEAL, Wanted(format=number_format))
+        found = collective_time(REDUCE, placement, 2**20, IDEAL, CollectiveRequest(format=number_format))
         assert found.algorithm == "collnet"
-    other = collective_time(REDUCE, placement, 2**20, IDEAL, Wanted(format="fp32"))
+    other = collective_time(REDUCE, placement, 2**20, IDEAL, CollectiveRequest(format="fp32"))
     assert other == collective_time(REDUCE, placement, 2**20, PLAIN)

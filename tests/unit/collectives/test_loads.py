@@ -8,8 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import load_cluster
-from simcluster.collectives import Operation, Routine, Site, all_algorithms, loads, routine, site
-from simcluster.collectives.step import Exchange, Sends
+from simcluster.collectives import (
+    GroupSite,
+    Operation,
+    Routine,
+    algorithm_routine,
+    all_algorithms,
+    group_loads_of,
+    group_site_of,
+)
+from simcluster.collectives.step import GroupExchange, Sends
 from simcluster.collectives.traffic.link_loads import GRAIN, phases
 from tests.contracts.collective_cases import PAIRS
 
@@ -27,7 +35,7 @@ CLUSTERS = {
 }
 
 
-def listed(step: Exchange) -> Sends:
+def listed(step: GroupExchange) -> Sends:
     """The same with all its sends listed."""
     src, dst = step.sends()
     return Sends(
@@ -56,12 +64,12 @@ def groups(draw):
 def test_a_counted_exchange_loads_links_as_its_sends_do(group, kind):
     cluster, ranks = group
     placement = cluster.placement(ranks)
-    where = site(placement, cluster)
+    where = group_site_of(placement, cluster)
     operation = Operation.ALL_TO_ALL
     if not all_algorithms()[kind].supports(operation, where):
         return
-    found = routine(kind, operation, placement, cluster)
-    plain = Routine(found.cut, tuple(listed(each) for each in found.steps if isinstance(each, Exchange)))
+    found = algorithm_routine(kind, operation, placement, cluster)
+    plain = Routine(found.cut, tuple(listed(each) for each in found.steps if isinstance(each, GroupExchange)))
     members = placement.ranks[np.newaxis]
     for counted, routed in zip(
         phases(found, where, members, cluster.topology),
@@ -80,13 +88,13 @@ def test_groups_of_one_placement_have_equal_loads_on_links_of_their_own(kind, op
     if operation is Operation.SEND_RECEIVE:
         members = members[:, :2]
     placement = cluster.placement(members[0])
-    where: Site = site(placement, cluster)
+    where: GroupSite = group_site_of(placement, cluster)
     if not all_algorithms()[kind].supports(operation, where):
         return
-    steps = routine(kind, operation, placement, cluster)
-    together = loads(steps, where, members, cluster.topology)
+    steps = algorithm_routine(kind, operation, placement, cluster)
+    together = group_loads_of(steps, where, members, cluster.topology)
     for index, row in enumerate(members):
-        alone = loads(steps, where, row[np.newaxis], cluster.topology)
+        alone = group_loads_of(steps, where, row[np.newaxis], cluster.topology)
         for one, load in zip(alone, together, strict=True):
             mine = slice(*load.offsets[index : index + 2])
             assert np.array_equal(load.links[mine], one.links) and np.array_equal(load.loads[mine], one.loads)
@@ -97,9 +105,9 @@ def test_groups_of_one_placement_have_equal_loads_on_links_of_their_own(kind, op
 def test_what_a_link_carries_is_what_is_sent_over_it():
     cluster = CLUSTERS["dgx-h100"]
     placement = cluster.placement(range(16))
-    (found,) = loads(
-        routine("ring", Operation.ALL_REDUCE, placement, cluster),
-        site(placement, cluster),
+    (found,) = group_loads_of(
+        algorithm_routine("ring", Operation.ALL_REDUCE, placement, cluster),
+        group_site_of(placement, cluster),
         placement.ranks[np.newaxis],
         cluster.topology,
     )

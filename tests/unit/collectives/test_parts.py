@@ -11,13 +11,13 @@ from hypothesis.extra.numpy import arrays
 from simcluster.cluster import load_cluster
 from simcluster.collectives import (
     Operation,
-    Parts,
-    PartsByGroup,
+    UnequalParts,
+    UnequalPartsByGroup,
+    algorithm_routine,
     all_algorithms,
     collective_time,
-    loads,
-    routine,
-    site,
+    group_loads_of,
+    group_site_of,
 )
 from simcluster.collectives.traffic.imbalance import Imbalance
 from simcluster.collectives.traffic.link_loads import phases
@@ -31,11 +31,11 @@ CLUSTERS = {
 }
 
 
-def hot(ranks: int, to: int, size: int = 1) -> Parts:
+def hot(ranks: int, to: int, size: int = 1) -> UnequalParts:
     """Every rank sends all it has to one."""
     counts = np.zeros((ranks, ranks), dtype=np.int64)
     counts[:, to] = size
-    return Parts.of(counts)
+    return UnequalParts.of(counts)
 
 
 @st.composite
@@ -91,11 +91,11 @@ def journeys(kind, cluster, ranks, counts):
 def test_every_link_carries_what_is_sent_over_it(group, kind):
     cluster, ranks, counts = group
     placement = cluster.placement(ranks)
-    where = site(placement, cluster)
+    where = group_site_of(placement, cluster)
     if not all_algorithms()[kind].supports(V, where):
         return
-    parts = Parts.of(counts)
-    steps = routine(kind, V, placement, cluster)
+    parts = UnequalParts.of(counts)
+    steps = algorithm_routine(kind, V, placement, cluster)
     found = list(phases(steps, where, np.array([ranks]), cluster.topology, parts))
     wanted = [carried(cluster, ends) for ends in journeys(kind, cluster, ranks, counts)]
     if len(found) < len(wanted):  # adjacent phases that load alike are one
@@ -111,10 +111,10 @@ def test_every_link_carries_what_is_sent_over_it(group, kind):
 def test_no_collective_is_faster_than_its_most_loaded_link(group, kind):
     cluster, ranks, counts = group
     placement = cluster.placement(ranks)
-    if not all_algorithms()[kind].supports(V, site(placement, cluster)):
+    if not all_algorithms()[kind].supports(V, group_site_of(placement, cluster)):
         return
     mean = counts.sum() / len(ranks)
-    found = collective_time(V, placement, mean, cluster, kind, Parts.of(counts))
+    found = collective_time(V, placement, mean, cluster, kind, UnequalParts.of(counts))
     slowest = 0.0
     for ends in journeys(kind, cluster, ranks, counts):
         sizes = carried(cluster, ends)
@@ -130,14 +130,14 @@ def test_no_collective_is_faster_than_its_most_loaded_link(group, kind):
 def test_equal_parts_take_as_long_as_the_plain_all_to_all(kind, name):
     cluster = CLUSTERS[name]
     placement = cluster.placement(range(2 * cluster.host.num_devices))
-    even_parts = Parts.of(np.full((placement.num_ranks,) * 2, 3))
+    even_parts = UnequalParts.of(np.full((placement.num_ranks,) * 2, 3))
     for size in (1, 1000, 2**20, 2**33 + 1):
         plain = collective_time(Operation.ALL_TO_ALL, placement, size, cluster, kind)
         assert collective_time(V, placement, size, cluster, kind, even_parts) == plain
         # What stays where it is passes no link: listing every send then gives the counted exchange.
         kept = np.full((placement.num_ranks,) * 2, 2**20)
         kept[0, 0] -= 1
-        almost = Parts(kept, 1 / placement.num_ranks / 2**20)
+        almost = UnequalParts(kept, 1 / placement.num_ranks / 2**20)
         assert not almost.is_even
         assert collective_time(V, placement, size, cluster, kind, almost).duration_ns == plain.duration_ns
 
@@ -167,13 +167,13 @@ def test_the_hierarchy_meets_a_hot_rank_on_its_rail():
 
 
 def test_only_what_stays_takes_no_link():
-    kept = Parts.of(np.diag([1, 2, 3, 4]))
+    kept = UnequalParts.of(np.diag([1, 2, 3, 4]))
     found = collective_time(V, even(4, 1), 10**9, PLAIN, "pairwise", kept)
     assert found.phases == () and found.seconds == pytest.approx(BASE + 3 * NETWORK_HOP)
     cluster = CLUSTERS["dgx-h100"]
     where = cluster.placement([0, 8, 16, 24])
     copied = [
-        collective_time(V, where, 10**9, cluster, "pairwise", Parts.of(np.diag(d)))
+        collective_time(V, where, 10**9, cluster, "pairwise", UnequalParts.of(np.diag(d)))
         for d in ([1, 1, 1, 1], [1, 1, 1, 5])
     ]
     protocol = cluster.host.protocols_of("pairwise")[0]
@@ -186,11 +186,11 @@ def test_one_table_loads_each_group_as_it_would_alone():
     cluster = CLUSTERS["dgx-h100"]
     members = np.array([[0, 8, 16], [3, 11, 19], [263, 271, 279]])
     placement = cluster.placement(members[0])
-    parts = Parts.of(np.array([[0, 5, 1], [2, 0, 0], [7, 7, 9]]))
-    where, steps = site(placement, cluster), routine("pairwise", V, placement, cluster)
-    (together,) = loads(steps, where, members, cluster.topology, parts)
+    parts = UnequalParts.of(np.array([[0, 5, 1], [2, 0, 0], [7, 7, 9]]))
+    where, steps = group_site_of(placement, cluster), algorithm_routine("pairwise", V, placement, cluster)
+    (together,) = group_loads_of(steps, where, members, cluster.topology, parts)
     for index, row in enumerate(members):
-        (alone,) = loads(steps, where, row[np.newaxis], cluster.topology, parts)
+        (alone,) = group_loads_of(steps, where, row[np.newaxis], cluster.topology, parts)
         mine = slice(*together.offsets[index : index + 2])
         assert np.array_equal(together.links[mine], alone.links)
         assert np.array_equal(together.loads[mine], alone.loads)
@@ -209,7 +209,7 @@ def test_one_table_loads_each_group_as_it_would_alone():
 )
 def test_what_is_no_table_is_refused(counts, message):
     with pytest.raises(ValueError, match=message):
-        Parts.of(counts)
+        UnequalParts.of(counts)
 
 
 def test_parts_are_for_one_operation_and_as_many_ranks():
@@ -220,17 +220,17 @@ def test_parts_are_for_one_operation_and_as_many_ranks():
 
 def test_groups_share_equal_tables_and_one_mean():
     one, other = np.array([[1, 3], [0, 2]]), np.array([[2, 2], [2, 12]])
-    parts = PartsByGroup.of(np.stack([one, other, one]))
+    parts = UnequalPartsByGroup.of(np.stack([one, other, one]))
     assert parts.of_group == (0, 1, 0) and len(parts.tables) == 2
     assert parts.of_number(2) is parts.of_number(0)
     # 30 counts on 6 ranks: S stands for 5 of them.
     assert all(table.share == pytest.approx(1 / 5) for table in parts.tables)
-    same = PartsByGroup.of([one, other, one])
+    same = UnequalPartsByGroup.of([one, other, one])
     assert parts == same and hash(parts) == hash(same) and parts.digest() == same.digest()
-    turned = PartsByGroup.of([other, one, one])
+    turned = UnequalPartsByGroup.of([other, one, one])
     assert parts != turned and parts.digest() != turned.digest()
     with pytest.raises(ValueError, match="not \\(2, 2\\)"):
-        PartsByGroup.of(one)
+        UnequalPartsByGroup.of(one)
 
 
 def test_laws_are_drawn_from_their_seed():

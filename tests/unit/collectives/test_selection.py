@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.collectives import AUTOMATIC, CollectivesSpec, Operation, Selection, Wanted, all_algorithms
+from simcluster.collectives import (
+    AUTOMATIC,
+    CollectiveRequest,
+    CollectivesSpec,
+    Operation,
+    Selection,
+    all_algorithms,
+)
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 
@@ -65,9 +72,9 @@ def test_an_override_counts_for_the_names_it_fits_and_keeps_what_it_does_not_say
         ],
     )
     operation = Operation.ALL_REDUCE
-    assert found.wanted(operation, "head.reduce") == Wanted("ring")
-    assert found.wanted(operation, "layers.3.mlp.reduce") == Wanted("ring", "ll", 8)
-    assert found.wanted(operation, "layers.0.mlp.reduce") == Wanted("tree")
+    assert found.wanted(operation, "head.reduce") == CollectiveRequest("ring")
+    assert found.wanted(operation, "layers.3.mlp.reduce") == CollectiveRequest("ring", "ll", 8)
+    assert found.wanted(operation, "layers.0.mlp.reduce") == CollectiveRequest("tree")
     assert found.unmatched(["layers.3.mlp.reduce"]) == [1]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.collectives.patterns.trees import ROOT, depth, double_tree
+from simcluster.collectives.patterns.trees import ROOT, double_tree, tree_depth
 
 
 def busiest(hosts: int) -> float:
@@ -28,7 +28,7 @@ def test_both_trees_reach_every_host_in_logarithmic_depth(hosts):
                 assert host not in seen
                 seen.add(host)
                 host = parents[host]
-    assert depth(double_tree(hosts)) == int(np.ceil(np.log2(hosts)))
+    assert tree_depth(double_tree(hosts)) == int(np.ceil(np.log2(hosts)))
 
 
 @pytest.mark.parametrize("hosts", range(2, 70))

@@ -1,18 +1,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.document.mark import Mark, Source
+from simcluster.document.mark import Mark, SourceText
 
 
 def test_a_place_names_file_line_and_column():
-    source = Source("demo.yaml", "a: 1\nbc: 2\n")
+    source = SourceText("demo.yaml", "a: 1\nbc: 2\n")
     assert str(source.mark(0)) == "demo.yaml:1:1"
     assert str(source.mark(9)) == "demo.yaml:2:5"
     assert source.mark(9).excerpt() == "    2 | bc: 2\n      |     ^"
 
 
 def test_inline_text_is_named_only():
-    mark = Source("--set a=1", "1", inline=True).mark(0)
+    mark = SourceText("--set a=1", "1", inline=True).mark(0)
     assert str(mark) == "--set a=1"
     assert mark.excerpt() == ""
 
@@ -38,6 +38,6 @@ def test_control_characters_are_not_printed():
 
 @given(st.text("ab\n", max_size=30), st.integers(0, 40))
 def test_places_count_from_one(text, index):
-    mark = Source("f", text).mark(index)
+    mark = SourceText("f", text).mark(index)
     lines = text.split("\n")
     assert sum(len(line) + 1 for line in lines[: mark.line - 1]) + mark.column - 1 == min(index, len(text))

@@ -1,26 +1,26 @@
 import pytest
 from rich.text import Text
 
-from simcluster.draw import screen_width, shown
+from simcluster.draw import render_text, screen_width
 from simcluster.draw.screen import NARROWEST, WIDEST
 
 
 def test_no_codes_without_colour():
-    assert shown(Text("x", "bold red")) == "x"
-    assert shown(Text("x", "bold red"), colour=True) == "\x1b[1;31mx\x1b[0m"
+    assert render_text(Text("x", "bold red")) == "x"
+    assert render_text(Text("x", "bold red"), colour=True) == "\x1b[1;31mx\x1b[0m"
 
 
 def test_colour_follows_the_argument_and_nothing_else(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
-    assert "\x1b" in shown(Text("x", "red"), colour=True)
+    assert "\x1b" in render_text(Text("x", "red"), colour=True)
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b" not in shown(Text("x", "red"))
+    assert "\x1b" not in render_text(Text("x", "red"))
 
 
 def test_neither_trailing_blanks_nor_trailing_lines():
-    assert shown(Text("a   "), Text("b"), "") == "a\nb"
+    assert render_text(Text("a   "), Text("b"), "") == "a\nb"
 
 
 @pytest.mark.parametrize(("asked", "given"), [(10, NARROWEST), (80, 80), (100, 100), (500, WIDEST)])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.draw import slots
+from simcluster.draw import schedule_layout
 
 
 def gpipe(stages, batches):
@@ -30,13 +30,13 @@ def one_f_one_b(stages, batches):
     stages=st.integers(1, 6), batches=st.integers(1, 9), forward=st.integers(1, 3), backward=st.integers(1, 4)
 )
 def test_closed_form_of_gpipe_and_1f1b(make, stages, batches, forward, backward):
-    found = slots(make(stages, batches), {"F": forward, "B": backward})
+    found = schedule_layout(make(stages, batches), {"F": forward, "B": backward})
     assert max(row[-1].end for row in found) == (batches + stages - 1) * (forward + backward)
 
 
 @given(st.integers(1, 5), st.integers(1, 8))
 def test_actions_keep_their_order_and_their_dependencies(stages, batches):
-    found = slots(one_f_one_b(stages, batches))
+    found = schedule_layout(one_f_one_b(stages, batches))
     at = {(stage, slot.label): slot for stage, row in enumerate(found) for slot in row}
     for row in found:
         assert all(a.end <= b.start for a, b in pairwise(row))
@@ -48,7 +48,7 @@ def test_actions_keep_their_order_and_their_dependencies(stages, batches):
 
 
 def test_chunks_go_around():
-    found = slots("F0 F0c1 B0c1 B0\nF0 F0c1 B0c1 B0")
+    found = schedule_layout("F0 F0c1 B0c1 B0\nF0 F0c1 B0c1 B0")
     assert [(slot.label, slot.start) for slot in found[0]] == [
         ("F0", 0),
         ("F0c1", 2),
@@ -59,20 +59,20 @@ def test_chunks_go_around():
 
 
 def test_halves_of_the_backward_pass():
-    found = slots("F0 I0 W0\nF0 I0 W0")
+    found = schedule_layout("F0 I0 W0\nF0 I0 W0")
     assert [slot.start for slot in found[0]] == [0, 3, 4]
     assert [slot.start for slot in found[1]] == [1, 2, 3]
 
 
 def test_overlapped_pairs_take_the_time_of_both_and_finish_both():
-    found = slots("F0 F1&B0\nF0 B0 F1")
+    found = schedule_layout("F0 F1&B0\nF0 B0 F1")
     assert [(slot.kind, slot.start, slot.length) for slot in found[0]] == [("F", 0, 1), ("FB", 4, 3)]
     assert found[1][2].start == 7
 
 
 def test_folded_chunks_turn_on_the_last_stage():
     text = "F0 F0c1 I0c1 I0 W0c1 W0\nF0 F0c1 B0c1 B0"
-    found = slots(text, places=[(0, 0), (1, 0), (1, 1), (0, 1)])
+    found = schedule_layout(text, places=[(0, 0), (1, 0), (1, 1), (0, 1)])
     assert [(slot.label, slot.start) for slot in found[0]] == [
         ("F0", 0),
         ("F0c1", 3),
@@ -85,16 +85,16 @@ def test_folded_chunks_turn_on_the_last_stage():
 
 
 def test_what_cannot_run_is_drawn_all_the_same():
-    found = slots("B0 F0\nF0 B0")
+    found = schedule_layout("B0 F0\nF0 B0")
     assert [len(row) for row in found] == [2, 2]
 
 
 def test_unknown_words_take_a_unit():
-    assert [(slot.label, slot.kind, slot.length) for slot in slots("what F0")[0]] == [
+    assert [(slot.label, slot.kind, slot.length) for slot in schedule_layout("what F0")[0]] == [
         ("what", "", 1),
         ("F0", "F", 1),
     ]
 
 
 def test_nothing():
-    assert slots("") == []
+    assert schedule_layout("") == []

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster import units
-from simcluster.draw import Block, Part, Stack, stacks, timeline
-from simcluster.draw.area import stacked_area, thinned
+from simcluster.draw import BarPart, Stack, TimelineBlock, stacked_bars_svg, timeline_svg
+from simcluster.draw.area import stacked_area, thin_levels
 from simcluster.draw.svg import Canvas, ticks
 from simcluster.draw.svg_timeline import FEW
 from simcluster.draw.tone import BLUE, GREEN, ORANGE
@@ -37,8 +37,11 @@ def test_text_is_escaped():
 
 
 def test_timeline_draws_blocks_to_scale():
-    rows = [("stage 0", [Block(0.0, 1.0, "F0", BLUE), Block(3.0, 4.0, "B0", GREEN)]), ("stage 1", [])]
-    root = parsed(timeline(rows))
+    rows = [
+        ("stage 0", [TimelineBlock(0.0, 1.0, "F0", BLUE), TimelineBlock(3.0, 4.0, "B0", GREEN)]),
+        ("stage 1", []),
+    ]
+    root = parsed(timeline_svg(rows))
     (first,), (second,) = rects(root, BLUE), rects(root, GREEN)
     assert float(first.get("width")) == pytest.approx(float(second.get("width")))
     length = float(first.get("width")) + 0.6
@@ -48,8 +51,8 @@ def test_timeline_draws_blocks_to_scale():
 
 
 def test_many_blocks_become_one_path_per_tone():
-    blocks = [Block(index, index + 0.5, "F", BLUE) for index in range(FEW + 1)]
-    root = parsed(timeline([("stage 0", blocks)]))
+    blocks = [TimelineBlock(index, index + 0.5, "F", BLUE) for index in range(FEW + 1)]
+    root = parsed(timeline_svg([("stage 0", blocks)]))
     (path,) = root.iter(f"{SVG}path")
     assert path.get("d").count("M") == FEW + 1
     assert not rects(root, BLUE)
@@ -58,11 +61,14 @@ def test_many_blocks_become_one_path_per_tone():
 def test_stacks_share_a_scale_and_mark_what_is_too_much():
     rows = [
         Stack(
-            "a", [Part("x", 4.0, BLUE), Part("nothing", 0.0, GREEN), Part("y", 4.0, ORANGE)], "8", limit=6.0
+            "a",
+            [BarPart("x", 4.0, BLUE), BarPart("nothing", 0.0, GREEN), BarPart("y", 4.0, ORANGE)],
+            "8",
+            limit=6.0,
         ),
-        Stack("b", [Part("x", 2.0, BLUE)], "2", limit=6.0),
+        Stack("b", [BarPart("x", 2.0, BLUE)], "2", limit=6.0),
     ]
-    root = parsed(stacks(rows, units.size))
+    root = parsed(stacked_bars_svg(rows, units.size))
     long, short = (float(each.get("width")) for each in rects(root, BLUE))
     assert long == pytest.approx(2 * short, abs=0.2)
     assert not rects(root, GREEN)
@@ -74,10 +80,10 @@ def test_stacks_share_a_scale_and_mark_what_is_too_much():
 
 def test_nothing_to_draw():
     for text in (
-        timeline([]),
-        timeline([("a", [])]),
-        stacks([], units.size),
-        stacks([Stack("a", [])], units.size),
+        timeline_svg([]),
+        timeline_svg([("a", [])]),
+        stacked_bars_svg([], units.size),
+        stacked_bars_svg([Stack("a", [])], units.size),
         stacked_area(np.zeros(1), np.zeros((1, 1)), [("x", BLUE)], units.size, end=1.0),
     ):
         parsed(text)
@@ -90,7 +96,7 @@ def test_thinning_never_loses_the_highest_moment(data):
     times = np.concatenate([[0.0], np.cumsum(gaps, dtype=float)])
     heights = np.array(data.draw(st.lists(st.integers(0, 9), min_size=count, max_size=count)), dtype=float)
     end, columns = times[-1] + 1.0, data.draw(st.integers(1, 30))
-    chosen = thinned(times, heights[None], end, columns)
+    chosen = thin_levels(times, heights[None], end, columns)
     edges = np.linspace(0, end, columns + 1)
     for index, left, right in zip(chosen, edges[:-1], edges[1:], strict=True):
         held = [

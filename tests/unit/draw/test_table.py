@@ -1,11 +1,11 @@
 import pytest
 from rich.text import Text
 
-from simcluster.draw import Column, shown, table
+from simcluster.draw import Column, render_text, text_table
 
 
 def lines(columns, rows, *, width=80, indent=0):
-    return shown(table(columns, rows, indent=indent), width=width).split("\n")
+    return render_text(text_table(columns, rows, indent=indent), width=width).split("\n")
 
 
 def test_quantities_are_flush_right_with_their_units():

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.engine.ahead import waits_for_host
+from simcluster.engine.ahead import launch_stalls
 
 STRETCHES = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 50)), min_size=1, max_size=8)
 
@@ -30,7 +30,7 @@ def played(stretch, times):
 @given(STRETCHES)
 def test_it_is_what_happens_in_the_long_run(stretch):
     kernels, launches = zip(*stretch, strict=True)
-    waits = waits_for_host(kernels, launches)
+    waits = launch_stalls(kernels, launches)
     if sum(kernels) != sum(launches):
         # Until a device that is only just slower has been overtaken by its host.
         assert waits == played(stretch, 500)[1]
@@ -40,14 +40,14 @@ def test_it_is_what_happens_in_the_long_run(stretch):
 @given(FLEETS)
 def test_many_devices_are_as_each_alone(stretch):
     launches = [launch for _, launch in stretch]
-    together = waits_for_host([np.array(kernels) for kernels, _ in stretch], launches)
+    together = launch_stalls([np.array(kernels) for kernels, _ in stretch], launches)
     for device in range(3):
-        alone = waits_for_host([kernels[device] for kernels, _ in stretch], launches)
+        alone = launch_stalls([kernels[device] for kernels, _ in stretch], launches)
         assert [np.broadcast_to(each, 3)[device] for each in together] == alone
 
 
 def test_a_long_kernel_hides_the_launches_of_short_ones():
-    assert waits_for_host([100, 5, 5, 5], [20] * 4) == [0] * 4
-    assert waits_for_host([5, 5], [20, 20]) == [15, 15]
-    assert waits_for_host([30, 5, 5], [20] * 3) == [15, 0, 5]
-    assert waits_for_host([], []) == []
+    assert launch_stalls([100, 5, 5, 5], [20] * 4) == [0] * 4
+    assert launch_stalls([5, 5], [20, 20]) == [15, 15]
+    assert launch_stalls([30, 5, 5], [20] * 3) == [15, 0, 5]
+    assert launch_stalls([], []) == []

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from simcluster.engine import run
-from simcluster.layout import Dims, Kind, Layout, Mesh, Movement
+from simcluster.layout import Dims, Layout, Mesh, Movement, MovementKind
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.plan.execution.kernel_fusion import fuse
-from simcluster.plan.overlap.collective_matmul import in_chunks
+from simcluster.plan.overlap.collective_matmul import chunk_collectives
 from simcluster.plan.pipeline.schedule import parse
 from simcluster.plan.spec.overlap_spec import OverlapSpec
-from simcluster.program import build, partition
+from simcluster.program import build, partition_ranks
 from simcluster.work import DType, Kernel, Work
 from tests.support.pipelines import quiet_cluster
 
@@ -53,15 +53,15 @@ def gathered() -> Graph:
     values |= {"here": Value(KIND, layout=ROWS_APART), "y": Value(KIND, layout=WHOLE)}
     nodes = (
         Node("first", Product(0), ("x",), ("here",)),
-        Node("gather", Movement(Kind.ALL_GATHER, AXIS, 0), ("here",), ("g",)),
+        Node("gather", Movement(MovementKind.ALL_GATHER, AXIS, 0), ("here",), ("g",)),
         Node("product", Product(KERNEL // ROWS), ("g",), ("y",)),
     )
     return _graph(values, nodes)
 
 
-def reduced(kind: Kind) -> Graph:
+def reduced(kind: MovementKind) -> Graph:
     """A block that multiplies, and adds the products of all ranks."""
-    end = ROWS_APART if kind is Kind.REDUCE_SCATTER else WHOLE
+    end = ROWS_APART if kind is MovementKind.REDUCE_SCATTER else WHOLE
     values = {
         "x": Value(KIND, Role.FEED, WHOLE),
         "y": Value(KIND, layout=PARTS),
@@ -89,17 +89,19 @@ def end_of(graph: Graph, chunks: int, gbps: float, reach: str = "matmul") -> int
     mesh = Mesh.of({"pipeline": 1, "tensor": 2})
     graph = fuse(graph, ())
     if chunks > 1:
-        graph = in_chunks(graph, {"tensor": OverlapSpec(chunks=chunks, reductions="both", reach=reach)}, mesh)
+        graph = chunk_collectives(
+            graph, {"tensor": OverlapSpec(chunks=chunks, reductions="both", reach=reach)}, mesh
+        )
         assert any(node.chunked for node in graph.blocks["block"].nodes)
     program = build(graph, (parse("F0 B0"),), mesh, "pipeline", overlapped=True, prefetch=1)
     cluster = quiet_cluster(2, bandwidth=f"{gbps} GB/s")
-    return run(program, cluster, partition(program, cluster), steps=1).end
+    return run(program, cluster, partition_ranks(program, cluster), steps=1).end
 
 
 GRAPHS = {
     "gather": gathered(),
-    "scatter": reduced(Kind.REDUCE_SCATTER),
-    "all-reduce": reduced(Kind.ALL_REDUCE),
+    "scatter": reduced(MovementKind.REDUCE_SCATTER),
+    "all-reduce": reduced(MovementKind.ALL_REDUCE),
 }
 
 
@@ -133,7 +135,7 @@ def alternating(pairs: int) -> Graph:
         part, end = f"y{number}", f"x{number + 1}"
         values |= {part: Value(KIND, layout=PARTS), end: Value(KIND, layout=WHOLE)}
         nodes.append(Node(f"product{number}", Product(KERNEL // ROWS), (f"x{number}",), (part,)))
-        nodes.append(Node(f"sum{number}", Movement(Kind.ALL_REDUCE, AXIS), (part,), (end,)))
+        nodes.append(Node(f"sum{number}", Movement(MovementKind.ALL_REDUCE, AXIS), (part,), (end,)))
     return _graph(values, tuple(nodes))
 
 

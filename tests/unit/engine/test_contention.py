@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import simpy
 
-from simcluster.analysis import instruction_times, waits
-from simcluster.engine import CapacityChange, Fabric, Links, Phase, Transfer, Vectors, run
+from simcluster.analysis import find_idle_gaps, instruction_times
+from simcluster.engine import CapacityChange, Fabric, FlowPhase, Links, Transfer, Vectors, run
 from simcluster.engine.fabric import NO_LINKS
 from simcluster.engine.flows import Network
 from simcluster.engine.streams import Communications, Kernels, Meeting, Stream, run_kernels, run_transfers
 from simcluster.errors import SimulationError
-from simcluster.program import COMPUTE, Action
+from simcluster.program import COMPUTE, InstructionKind
 from simcluster.program.isa.instruction import RECV_PREV, SEND_NEXT
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from tests.support.scenarios import scenario
 
 GB = 1e9
@@ -30,14 +30,14 @@ PLAN = {
 def sender(built, index, each):
     """The class that sends, whichever side asks."""
     classes = built.classes
-    if each.action is Action.RECEIVE:
+    if each.action is InstructionKind.RECEIVE:
         index = (classes.prev_stage if each.stream == RECV_PREV else classes.next_stage)[index][0]
     return index, each.stream in (RECV_PREV, SEND_NEXT)
 
 
 def who(built, index, each):
     """What tells one flow from all others: the stream and who meets on it."""
-    if each.action is Action.COLLECTIVE:
+    if each.action is InstructionKind.COLLECTIVE:
         return each.stream, built.classes.groups[index, each.group].id
     return ("transfer", *sender(built, index, each))
 
@@ -72,8 +72,8 @@ def alone_fabric(built):
         whole = durations[index, id(each)]
         # A latency, and two phases of which the first is held back by its cap.
         parts = (
-            Phase(number, float(whole // 8), GB / 2),
-            Phase(number, float(whole - whole // 2 - whole // 8 * 2), GB),
+            FlowPhase(number, float(whole // 8), GB / 2),
+            FlowPhase(number, float(whole - whole // 2 - whole // 8 * 2), GB),
         )
         return Transfer(whole // 2, parts)
 
@@ -83,7 +83,7 @@ def alone_fabric(built):
 
 @pytest.mark.parametrize("unfold", [False, True])
 def test_flows_that_never_meet_take_their_prices_to_the_nanosecond(unfold):
-    built = prepare(scenario(**PLAN, run={"steps": 2}), unfold=unfold)
+    built = build_scenario(scenario(**PLAN, run={"steps": 2}), unfold=unfold)
     priced, fabric = alone_fabric(built)
     timing = run(built.program, built.cluster, built.classes, fabric=fabric)
     assert timing.end == priced.end
@@ -94,7 +94,7 @@ def test_flows_that_never_meet_take_their_prices_to_the_nanosecond(unfold):
 
 
 def test_without_transfers_a_fabric_changes_nothing():
-    built = prepare(scenario(**PLAN))
+    built = build_scenario(scenario(**PLAN))
     links = Links(np.ones(1), Vectors.of([[(0, 1.0)]]), (CapacityChange(10**15, 0, 2.0),))
     timing = run(built.program, built.cluster, built.classes, fabric=Fabric(links, lambda index, each: None))
     priced = run(built.program, built.cluster, built.classes)
@@ -106,20 +106,20 @@ def one_link_fabric(built):
     classes = built.classes
 
     def multiplicity(index, each):
-        if each.action is not Action.COLLECTIVE:
+        if each.action is not InstructionKind.COLLECTIVE:
             return classes.sizes[sender(built, index, each)[0]]
         group = classes.groups[index, each.group]
         ranks = sum(classes.sizes[member] for member in group.members)
         return ranks // group.placement.num_ranks
 
     def transfer(index, each):
-        return Transfer(1000, (Phase(multiplicity(index, each), each.num_bytes * 10.0, GB / 3),))
+        return Transfer(1000, (FlowPhase(multiplicity(index, each), each.num_bytes * 10.0, GB / 3),))
 
     return Fabric(Links(np.array([GB]), Vectors.of([[(0, float(max(1, m)))] for m in range(9)])), transfer)
 
 
 def contended(unfold):
-    built = prepare(scenario(**PLAN, run={"steps": 2}), unfold=unfold)
+    built = build_scenario(scenario(**PLAN, run={"steps": 2}), unfold=unfold)
     return built, run(built.program, built.cluster, built.classes, steps=2, fabric=one_link_fabric(built))
 
 
@@ -149,7 +149,7 @@ def test_contention_stretches_what_meets_and_the_step_is_still_cut_without_remai
                 assert (each.arrivals[number] <= starts).all()
                 stretched += len(set((ends - starts).tolist()))
     assert stretched > 20
-    gaps = waits(timing.classes, timing.end, built.plan.stage_axis, built.plan.num_stages)
+    gaps = find_idle_gaps(timing.classes, timing.end, built.plan.stage_axis, built.plan.num_stages)
     for index, each in enumerate(timing.classes):
         compute = next(n for n, stream in enumerate(each.linked.streams) if stream.name == COMPUTE)
         busy = int((each.ends[compute] - each.starts[compute]).sum())
@@ -158,7 +158,7 @@ def test_contention_stretches_what_meets_and_the_step_is_still_cut_without_remai
 
 
 def test_a_link_without_capacity_is_named_as_what_holds_the_program():
-    built = prepare(scenario(**PLAN))
+    built = build_scenario(scenario(**PLAN))
     fabric = one_link_fabric(built)
     dead = Fabric(Links(np.zeros(1), fabric.links.vectors), fabric.transfer)
     with pytest.raises(SimulationError, match=r"all_gather \(begin\) waits for links that carry nothing"):
@@ -181,7 +181,7 @@ def test_two_collectives_on_one_link_start_when_their_last_member_arrives():
     net = Network(env, Links(np.array([GB]), Vectors.of([[(0, 1.0)]])))
     late = Stream("compute", env, 1)
     env.process(run_kernels(late, Kernels([None], [0], [300])))
-    moves = Transfer(0, (Phase(0, 1000.0, math.inf),))
+    moves = Transfer(0, (FlowPhase(0, 1000.0, math.inf),))
     meeting = Meeting(2)
     one = communication(env, net, [moves], [None])
     two = communication(env, net, [moves], [meeting])

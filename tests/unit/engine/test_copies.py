@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from simcluster.engine import run
-from simcluster.layout import Kind, Layout, Mesh, Movement
+from simcluster.layout import Layout, Mesh, Movement, MovementKind
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, Value
-from simcluster.plan.overlap.micro_batch_interleave import abreast
+from simcluster.plan.overlap.micro_batch_interleave import interleave_micro_batches
 from simcluster.plan.pipeline.schedule import parse
-from simcluster.program import build, partition
+from simcluster.program import build, partition_ranks
 from tests.support.pipelines import KIND, Burn, quiet_cluster
 
 AXIS = ("tensor",)
@@ -27,7 +27,7 @@ def alternating(kernel: int, pairs: int) -> Graph:
             values[part] = Value(KIND, role, Layout.replicated(1).with_partial(AXIS))
             values[whole] = Value(KIND, role, Layout.replicated(1))
             nodes.append(Node(part, Burn(kernel), (last,), (part,), phase))
-            nodes.append(Node(whole, Movement(Kind.ALL_REDUCE, AXIS), (part,), (whole,), phase))
+            nodes.append(Node(whole, Movement(MovementKind.ALL_REDUCE, AXIS), (part,), (whole,), phase))
             last = whole
     block = Block("block", ("f0",), (), (), (), values, tuple(nodes))
     return Graph({"block": block}, (Instance("block", "block"),))
@@ -38,7 +38,7 @@ def end_of(kernel: int, pairs: int, text: str, gbps: float) -> int:
     mesh = Mesh.of({"pipeline": 1, "tensor": 2})
     program = build(alternating(kernel, pairs), (parse(text),), mesh, "pipeline", overlapped=True, prefetch=1)
     cluster = quiet_cluster(2, bandwidth=f"{gbps} GB/s")
-    return run(program, cluster, partition(program, cluster), steps=1).end
+    return run(program, cluster, partition_ranks(program, cluster), steps=1).end
 
 
 COLLECTIVE = 1_600_000
@@ -57,7 +57,7 @@ def test_copies_take_the_larger_of_both_and_what_one_of_them_exposes(share, copi
     one = "F0 B0"
     alone = end_of(kernel, pairs, one, GBPS)
     assert alone == pytest.approx(2 * pairs * (kernel + COLLECTIVE), rel=1e-5)
-    (row,) = abreast(parse(one), copies)
+    (row,) = interleave_micro_batches(parse(one), copies)
     found = end_of(kernel, pairs, " ".join(map(str, row)), GBPS)
     scarce = max(kernel, COLLECTIVE)
     period = max(copies * scarce, kernel + COLLECTIVE)

@@ -8,9 +8,9 @@ import pytest
 from simcluster.engine import Progress, run
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import Action, partition
+from simcluster.program import InstructionKind, partition_ranks
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.scenarios import TINY_GPT, scenario
 
@@ -80,7 +80,7 @@ def test_entries_of_a_stream_never_overlap(plan):
 def test_nothing_starts_before_what_it_reads_is_there():
     """Within every execution, every instruction starts after those it depends on have ended."""
     which = scenario(**PLANS[1])
-    built, result = prepare(which), simulate(which)
+    built, result = build_scenario(which), simulate(which)
     spans = result.spans
     for index in range(len(built.classes)):
         mine = spans.where(spans["class"] == index)
@@ -99,7 +99,7 @@ def test_members_of_a_group_start_and_end_together():
     which = scenario(**PLANS[1])
     result = simulate(which, unfold=True)
     spans = result.spans
-    mesh = prepare(which).plan.mesh
+    mesh = build_scenario(which).plan.mesh
     gathers = spans.text("stream") == "tensor"
     for members in mesh.groups(("tensor",)):
         times = [
@@ -122,13 +122,13 @@ def test_a_deadlock_names_who_waits_for_whom():
     receives = [
         index
         for index, execution in enumerate(stage.executions)
-        if program.codes[execution.code].instructions[0].action is Action.RECEIVE
+        if program.codes[execution.code].instructions[0].action is InstructionKind.RECEIVE
     ]
     executions = [each for index, each in enumerate(stage.executions) if index != receives[-1]]
     broken = replace(program, parts=(program.parts[0], replace(stage, executions=tuple(executions))))
     cluster = quiet_cluster(2)
     with pytest.raises(SimulationError, match="deadlock") as caught:
-        run(broken, cluster, partition(broken, cluster))
+        run(broken, cluster, partition_ranks(broken, cluster))
     text = str(caught.value)
     assert (
         "rank 0, send_next: stage0:out.send activation (F1) waits for the other members of its group" in text
@@ -139,7 +139,7 @@ def test_progress_can_be_watched():
     progress = Progress()
     program = burning_program([10, 10], [20, 20], OneFOneB().timetable(2, 2))
     cluster = quiet_cluster(2)
-    timing = run(program, cluster, partition(program, cluster), progress=progress)
+    timing = run(program, cluster, partition_ranks(program, cluster), progress=progress)
     assert progress.done == progress.total == timing.num_events
     assert progress.now == pytest.approx(timing.end * 1e-9)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from simcluster.engine import Background, CapacityChange, Links, Phase, Transfer, Vectors
+from simcluster.engine import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
 from simcluster.engine import flows as flows_module
 from tests.support.flows import ends, network
 
@@ -18,12 +18,12 @@ ONE = Vectors.of([[(0, 1.0)]])
 
 
 def bytes_of(vector, num_bytes, *, cap=math.inf, latency=0):
-    return Transfer(latency, (Phase(vector, num_bytes, cap),))
+    return Transfer(latency, (FlowPhase(vector, num_bytes, cap),))
 
 
 def test_alone_it_is_latency_then_phases_and_no_solve():
     env, net = network([[(0, 1.0), (1, 0.5)], [(1, 1.0)]], [2 * GB, GB])
-    transfer = Transfer(70, (Phase(0, 1000.0, math.inf), Phase(1, 300.0, 0.5 * GB)))
+    transfer = Transfer(70, (FlowPhase(0, 1000.0, math.inf), FlowPhase(1, 300.0, 0.5 * GB)))
     assert ends(env, net, [(5, transfer)]) == [5 + 70 + 500 + 600]
     assert (net.num_flows, net.num_solves) == (2, 0)
 
@@ -125,7 +125,7 @@ def traffic(draw):
     rows = [list(found.items()) for found in draw(st.lists(row, min_size=1, max_size=4))]
     capacity = draw(st.lists(st.sampled_from([GB, 3 * GB, 0.7 * GB]), min_size=num_links, max_size=num_links))
     phase = st.builds(
-        Phase,
+        FlowPhase,
         st.integers(0, len(rows) - 1),
         st.integers(1, 3000).map(float),
         st.sampled_from([math.inf, GB / 7]),
@@ -137,7 +137,7 @@ def traffic(draw):
     return rows, capacity, draw(st.lists(one, min_size=1, max_size=6))
 
 
-SHORT = Transfer(0, (Phase(0, 1.0, math.inf), Phase(0, 1.0, math.inf)))
+SHORT = Transfer(0, (FlowPhase(0, 1.0, math.inf), FlowPhase(0, 1.0, math.inf)))
 
 
 @given(traffic(), st.integers(2, 4))

@@ -9,10 +9,10 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.engine import Background, CapacityChange, Links, Phase, Transfer, Vectors
+from simcluster.engine import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
 from simcluster.engine import merged as merged_module
 from simcluster.engine.flows import Network
-from simcluster.engine.merged import merged
+from simcluster.engine.merged import coalesce_links
 from simcluster.engine.sharing import solve_many
 from tests.support.flows import ends
 
@@ -22,7 +22,7 @@ GB = 1e9
 def test_the_cables_of_a_path_become_its_narrowest():
     path = [(link, 1.0) for link in (3, 7, 9)]
     links = Links(np.array([1, 1, 1, 5, 4, 1, 1, 3, 1, 8.0]), Vectors.of([path, [(4, 0.5)]]))
-    fewer = merged(links)
+    fewer = coalesce_links(links)
     assert sorted(fewer.capacity.tolist()) == [3, 4]
     assert fewer.vectors.offsets.tolist() == [0, 1, 2]
     assert fewer.capacity[fewer.vectors.links].tolist() == [3, 4]
@@ -31,7 +31,7 @@ def test_the_cables_of_a_path_become_its_narrowest():
 
 def test_links_that_differ_in_a_load_or_in_who_uses_them_stay_apart():
     rows = [[(0, 1.0), (1, 0.5), (2, 1.0), (3, 1.0)], [(2, 1.0), (3, 1.0)]]
-    fewer = merged(Links(np.array([4.0, 3.0, 2.0, 1.0]), Vectors.of(rows)))
+    fewer = coalesce_links(Links(np.array([4.0, 3.0, 2.0, 1.0]), Vectors.of(rows)))
     assert sorted(fewer.capacity.tolist()) == [1.0, 3.0, 4.0]
 
 
@@ -42,21 +42,21 @@ def test_a_change_of_one_cable_changes_the_path_where_it_is_the_narrowest():
         CapacityChange(9, 1, 50.0),
         CapacityChange(9, 2, 1.0),
     )
-    fewer = merged(Links(np.array([4.0, 10.0, 1.0]), Vectors.of([[(0, 1.0), (1, 1.0)]]), changes))
+    fewer = coalesce_links(Links(np.array([4.0, 10.0, 1.0]), Vectors.of([[(0, 1.0), (1, 1.0)]]), changes))
     assert fewer.changes == (CapacityChange(3, 0, 9.0), CapacityChange(5, 0, 2.0), CapacityChange(9, 0, 9.0))
 
 
 def test_columns_are_compared_even_where_their_digests_are_equal(monkeypatch):
     monkeypatch.setattr(merged_module, "_mixed", np.zeros_like)
     rows = [[(0, 1.0), (1, 1.0), (2, 0.5), (3, 1.0)]]
-    fewer = merged(Links(np.array([4.0, 3.0, 2.0, 7.0]), Vectors.of(rows)))
+    fewer = coalesce_links(Links(np.array([4.0, 3.0, 2.0, 7.0]), Vectors.of(rows)))
     assert fewer.capacity[fewer.vectors.links].tolist()[0] == 3.0
     assert sorted(fewer.vectors.loads.tolist()) == [0.5, 1.0]
 
 
 def test_nothing_loaded_stays_as_it_is():
     links = Links(np.ones(3), Vectors.of([[], []]))
-    assert merged(links) is links
+    assert coalesce_links(links) is links
 
 
 @st.composite
@@ -77,7 +77,7 @@ def repeated(draw):
         st.lists(st.builds(CapacityChange, st.integers(0, 3000), st.integers(0, size - 1), rates), max_size=3)
     )
     background = draw(st.lists(st.builds(Background, vector, rates, st.integers(0, 1000)), max_size=2))
-    phase = st.builds(Phase, vector, st.integers(1, 3000).map(float), st.just(2 * GB))
+    phase = st.builds(FlowPhase, vector, st.integers(1, 3000).map(float), st.just(2 * GB))
     one = st.tuples(
         st.integers(0, 2000), st.builds(Transfer, st.just(10), st.lists(phase, max_size=2).map(tuple))
     )
@@ -89,7 +89,7 @@ def repeated(draw):
 def test_everything_ends_in_the_same_nanosecond(found):
     links, transfers = found
     times = []
-    for each in (links, merged(links)):
+    for each in (links, coalesce_links(links)):
         env = simpy.Environment()
         times.append(ends(env, Network(env, each), transfers))
     assert times[0] == times[1]
@@ -98,7 +98,7 @@ def test_everything_ends_in_the_same_nanosecond(found):
 @given(repeated())
 def test_rates_are_the_same_to_the_last_bit(found):
     links, _ = found
-    fewer = merged(links)
+    fewer = coalesce_links(links)
     caps = np.full(len(links.vectors), math.inf)
     one = solve_many(links.vectors, caps, links.capacity)
     assert one.tolist() == solve_many(fewer.vectors, caps, fewer.capacity).tolist()

@@ -10,7 +10,7 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.cluster.device.communication_kernels import SCALE, Taken
+from simcluster.cluster.device.communication_kernels import SCALE, ResourceShare
 from simcluster.engine.fabric import NO_LINKS
 from simcluster.engine.flows import Network
 from simcluster.engine.pace import PARTS, Pace, Segment, stretched_times
@@ -24,7 +24,7 @@ from simcluster.engine.streams import (
 )
 
 MS = 1_000_000
-FIFTH = Taken(SCALE // 5, SCALE // 4)
+FIFTH = ResourceShare(SCALE // 5, SCALE // 4)
 
 
 def segment(*kernels):
@@ -96,7 +96,7 @@ def test_kernels_inside_a_segment_follow_one_another_at_the_rate_of_their_time()
 
 
 def test_a_kernel_keeps_an_equal_share_beside_greedy_collectives():
-    greedy = Taken(SCALE * 9 // 10, SCALE)
+    greedy = ResourceShare(SCALE * 9 // 10, SCALE)
     assert ran([segment((MS, 0, 0))], [(0, 9 * MS, greedy)]) == [(0, 2 * MS)]
     assert ran([segment((MS, 0, 0))], [(0, 9 * MS, greedy)] * 2) == [(0, -(-MS * SCALE // (SCALE // 3)))]
 
@@ -121,12 +121,12 @@ def test_members_of_a_meeting_are_slowed_from_its_start_not_from_their_arrival()
 
 def test_a_kernel_of_days_is_exact():
     days = 10**15
-    share = Taken(SCALE // 10, 0)
+    share = ResourceShare(SCALE // 10, 0)
     assert ran([segment((days, 0, 0))], [(0, 2 * days, share)]) == [(0, -(-days * 10 // 9))]
 
 
 TIMES = st.integers(1, 40)
-TAKEN = st.builds(Taken, st.integers(0, SCALE), st.integers(0, SCALE))
+TAKEN = st.builds(ResourceShare, st.integers(0, SCALE), st.integers(0, SCALE))
 
 
 def slowly(kernels, communications):
@@ -158,6 +158,6 @@ def test_every_kernel_ends_as_if_time_went_by_one_nanosecond_after_another(segme
 
 @pytest.mark.parametrize("share", [0.15, 0.02])
 def test_a_rate_is_exact_in_millionths(share):
-    taken = Taken(round(share * SCALE), 0)
+    taken = ResourceShare(round(share * SCALE), 0)
     found = ran([segment((MS, 0, 0))], [(0, 100 * MS, taken)])
     assert found == [(0, -(-MS * SCALE // (SCALE - taken.units)))]

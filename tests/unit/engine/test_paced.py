@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.cluster.device.communication_kernels import SCALE, Communication, Taken
+from simcluster.cluster.device.communication_kernels import SCALE, CommunicationKernels, ResourceShare
 from simcluster.engine import Method, beside, paced
 from simcluster.engine.beside import Others, Work, part_ends
-from simcluster.engine.lodger import Lodger
+from simcluster.engine.lodger import Workload
 from simcluster.engine.stage import Stage
-from simcluster.program import Action
-from simcluster.simulation.compose.build import prepare
+from simcluster.program import InstructionKind
+from simcluster.simulation.compose.build import build_scenario
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 from tests.unit.engine.test_pace import ran, segment
 from tests.unit.engine.test_rest import assert_equal, crowded
@@ -26,7 +26,7 @@ JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.2]}, "memory_bandwidth
 FSDP = {"fsdp": {"reshard_after_forward": True}}
 MESHES = [{"pipeline": 4, "data": 2}, {"pipeline": 3, "data": 2, "tensor": 2}, {"data": 4}, {"pipeline": 2}]
 SMALL = {"layers": 4, "hidden": 256, "heads": 8, "kv_heads": 4, "ffn": 512, "vocab": 1000}
-GREEDY = Communication(inside=0.6, network=0.3, copied=4.0, added=6.0)
+GREEDY = CommunicationKernels(inside=0.6, network=0.3, copied=4.0, added=6.0)
 
 
 def giving_way(built, communication=GREEDY):
@@ -54,13 +54,13 @@ def plans(draw, host, **more):
 
 def communications(draw):
     share = st.floats(0, 1)
-    return Communication(draw(share), draw(share), draw(st.floats(0, 50)), draw(st.floats(0, 50)))
+    return CommunicationKernels(draw(share), draw(share), draw(st.floats(0, 50)), draw(st.floats(0, 50)))
 
 
 @settings(max_examples=30)
 @given(data=st.data())
 def test_random_plans(data):
-    built = prepare(plans(data.draw, "dgx-h100"), unfold=data.draw(st.booleans()))
+    built = build_scenario(plans(data.draw, "dgx-h100"), unfold=data.draw(st.booleans()))
     assert_sweep_is_events(giving_way(built, communications(data.draw)))
 
 
@@ -68,7 +68,7 @@ def test_random_plans(data):
 @given(data=st.data())
 def test_random_plans_whose_transfers_meet(data):
     draw = data.draw
-    built = prepare(plans(draw, "dgx-h100"), unfold=draw(st.booleans()))
+    built = build_scenario(plans(draw, "dgx-h100"), unfold=draw(st.booleans()))
     fabric = crowded(
         built, links=draw(st.integers(2, 5)), rate=draw(st.sampled_from([0.5, 5, 500])), lates=()
     )
@@ -78,7 +78,7 @@ def test_random_plans_whose_transfers_meet(data):
 @settings(max_examples=8)
 @given(data=st.data())
 def test_copies_of_inputs_take_of_the_memory(data):
-    built = prepare(
+    built = build_scenario(
         fed(
             data.draw(st.sampled_from([{"data": 8}, {"pipeline": 2, "data": 2, "tensor": 2}])),
             steps=data.draw(st.integers(1, 2)),
@@ -94,14 +94,14 @@ def test_copies_of_inputs_take_of_the_memory(data):
 def copies(built):
     """What the copies of a Program take of the devices of its first stage."""
     spec = built.scenario.spec
-    lodger = Lodger(built.program, built.cluster, built.classes, spec.run.steps, fabric=built.fabric)
+    lodger = Workload(built.program, built.cluster, built.classes, spec.run.steps, fabric=built.fabric)
     indices = [i for i, rank in enumerate(built.classes.representatives) if not built.program.stage_of(rank)]
     stage = Stage.of(built.program, 0, indices, lodger.prices(), spec.run.steps)
     return [
         taken
         for code, priced in stage.priced.items()
         for index, taken in priced.takes.items()
-        if built.program.codes[code].instructions[index].action is Action.COPY
+        if built.program.codes[code].instructions[index].action is InstructionKind.COPY
     ]
 
 
@@ -126,7 +126,7 @@ def test_what_was_timed_too_early_is_timed_again(monkeypatch, few):
         training={"seq_len": 64},
         changes=[JITTER],
     )
-    assert_sweep_is_events(giving_way(prepare(which)))
+    assert_sweep_is_events(giving_way(build_scenario(which)))
     assert again
 
 
@@ -142,7 +142,7 @@ def test_ends_are_forgotten(monkeypatch):
     monkeypatch.setattr(paced._Paced, "_forget", looked)
     mesh = {"pipeline": 2, "tensor": 2}
     which = scenario(mesh, host="dgx-h100", micro_batches=64, changes=[JITTER])
-    timing = timed(giving_way(prepare(which)), Method.SWEEP)
+    timing = timed(giving_way(build_scenario(which)), Method.SWEEP)
     entries = max(lane.length for lanes in timing.swept.lanes for lane in lanes if lane.drops)
     assert entries > 1000
     assert max(held) < entries / 4
@@ -150,7 +150,7 @@ def test_ends_are_forgotten(monkeypatch):
 
 TIMES = st.integers(0, 40)
 KERNEL = st.tuples(TIMES, TIMES, TIMES).filter(any)
-TAKEN = st.builds(Taken, st.integers(0, SCALE), st.integers(0, SCALE))
+TAKEN = st.builds(ResourceShare, st.integers(0, SCALE), st.integers(0, SCALE))
 
 
 @pytest.mark.parametrize("scale", [1, 2**31])
@@ -185,6 +185,6 @@ def test_parts_end_as_they_do_with_events(scale, data):
 
 def test_a_kernel_of_hours_is_left_to_events(monkeypatch):
     which = scenario({"pipeline": 2, "data": 2}, host="dgx-h100", changes=[JITTER])
-    assert timed(prepare(which), Method.SWEEP).swept is not None
+    assert timed(build_scenario(which), Method.SWEEP).swept is not None
     monkeypatch.setattr(beside, "LONG", 100)
-    assert timed(prepare(which), Method.SWEEP).swept is None
+    assert timed(build_scenario(which), Method.SWEEP).swept is None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.analysis import instruction_times, record, waits
-from simcluster.analysis.memory_usage.allocation_table import memory
+from simcluster.analysis import find_idle_gaps, instruction_times, record_run
+from simcluster.analysis.memory_usage.allocation_table import build_allocation_table
 from simcluster.engine import run
-from simcluster.plan.pipeline.schedule import peaks, splits
+from simcluster.plan.pipeline.schedule import activation_peaks, has_split_backward
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import partition
+from simcluster.program import partition_ranks
 from tests.contracts.test_schedules import SCHEDULES, equal
 from tests.contracts.test_schedules import run as worked
 from tests.support.pipelines import burning_program, quiet_cluster
@@ -25,7 +25,7 @@ def timing_of(forward, backward, schedule, micro_batches, *, overlapped=True, st
         forward, backward, schedule.timetable(stages, micro_batches), overlapped=overlapped
     )
     cluster = quiet_cluster(stages, **network)
-    classes = partition(program, cluster)
+    classes = partition_ranks(program, cluster)
     return program, cluster, classes, run(program, cluster, classes, steps=steps)
 
 
@@ -43,7 +43,7 @@ def test_makespan_of_equal_stages(schedule, stages, micro_batches, overlapped):
 
 def test_bubble_is_what_the_pipeline_waits():
     _, _, _, timing = timing_of([F] * 4, [B] * 4, OneFOneB(), 8)
-    gaps = waits(timing.classes, timing.end, "pipeline", 4)
+    gaps = find_idle_gaps(timing.classes, timing.end, "pipeline", 4)
     waited = gaps["cause"] == gaps.index("cause", "pipeline wait")
     length = (gaps["end"] - gaps["start"])[waited].sum()
     # (p - 1) / m of the compute, on every stage.
@@ -103,7 +103,7 @@ def test_activations_alive_at_the_peak(schedule, alive):
     times = [instruction_times(each) for each in timing.classes]
     stages = [program.stage_of(rank) for rank in classes.representatives]
     devices = [cluster.device(rank) for rank in classes.representatives]
-    account = memory(program, stages, devices, timing.classes, times)
+    account = build_allocation_table(program, stages, devices, timing.classes, times)
     for index, count in enumerate(alive):
         rows = account.where(account["class"] == index)
         kept = rows["category"] == rows.index("category", "activations")
@@ -119,7 +119,7 @@ def test_activations_alive_at_the_peak(schedule, alive):
 def test_spans_cover_every_operator_of_every_micro_batch():
     program, _, classes, timing = timing_of([F] * 3, [B] * 3, OneFOneB(), 5)
     stages = [program.stage_of(rank) for rank in classes.representatives]
-    table = record(program, stages, timing.classes).table()
+    table = record_run(program, stages, timing.classes).table()
     kernels = table["kind"] == table.index("kind", "compute")
     assert kernels.sum() == 3 * 5 * 2
     assert ((table["end"] - table["start"])[kernels] % F == 0).all()
@@ -133,11 +133,11 @@ def run_of(kind, stages, micro_batches, w, **options):
     schedule = SCHEDULES[kind](**options)
     chain, timetable = schedule.chain(stages), schedule.timetable(stages, micro_batches)
     chunks = [F] * len(chain)
-    late = w if splits(timetable) else 0
+    late = w if has_split_backward(timetable) else 0
     backward, slices = [F + w - late] * len(chain), schedule.num_slices
     program = burning_program(chunks, backward, timetable, chain=chain, weights=late, slices=slices)
     cluster = quiet_cluster(stages)
-    classes = partition(program, cluster)
+    classes = partition_ranks(program, cluster)
     return timetable, chain, program, cluster, classes, run(program, cluster, classes)
 
 
@@ -153,7 +153,7 @@ def test_the_engine_takes_what_the_schedule_says(kind, stages, micro_batches, w)
     slices = SCHEDULES[kind]().num_slices
     assert timing.end <= length + 8 * chain.num_chunks * (slices * micro_batches + len(chain))
     # Where a backward is not split in time though others are, its gradient leaves before its second half.
-    whole = splits(timetable) and any(
+    whole = has_split_backward(timetable) and any(
         half.kind == "B" for row in timetable for each in row for half in each.halves
     )
     assert (max(work) if whole else length) <= timing.end
@@ -176,8 +176,8 @@ def test_what_chunks_hold_is_what_the_schedule_says(kind):
     times = [instruction_times(each) for each in timing.classes]
     stages = [program.stage_of(rank) for rank in classes.representatives]
     devices = [cluster.device(rank) for rank in classes.representatives]
-    account = memory(program, stages, devices, timing.classes, times)
-    for stage, count in enumerate(peaks(timetable)):
+    account = build_allocation_table(program, stages, devices, timing.classes, times)
+    for stage, count in enumerate(activation_peaks(timetable)):
         rows = account.where(account["class"] == stage)
         entering = {"stage0.in"} if stage == 0 else set()
         for chunk in range(chain.num_chunks):

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.analysis.memory_usage.caching_allocator import CachingAllocator
-from simcluster.analysis.memory_usage.memory_verdict import rules
+from simcluster.analysis.memory_usage.memory_verdict import pool_rules
 from simcluster.plan.spec.allocator import AllocatorSpec
 
 MIB = 1 << 20
 
 
 def allocator(name="torch"):
-    return CachingAllocator.of(tuple(rules(pool) for pool in AllocatorSpec.load(name).pools))
+    return CachingAllocator.of(tuple(pool_rules(pool) for pool in AllocatorSpec.load(name).pools))
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,17 @@ from simcluster.engine import (
     Background,
     CapacityChange,
     Fabric,
+    FlowPhase,
     Links,
     Method,
-    Phase,
     Transfer,
     Vectors,
     run,
 )
 from simcluster.engine.fabric import Late
-from simcluster.program import Action
+from simcluster.program import InstructionKind
 from simcluster.program.isa.instruction import COMPUTE, RECV_PREV, SEND_NEXT
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.1]}}
@@ -31,9 +31,9 @@ PLANS = [{"pipeline": 2, "data": 2, "tensor": 2}, {"pipeline": 4, "data": 2}, {"
 
 def flow(built, index, each):
     """Who meets in it, whichever of them asks."""
-    if each.action is Action.COLLECTIVE:
+    if each.action is InstructionKind.COLLECTIVE:
         return each.stream, built.classes.groups[index, each.group].id
-    if each.action is Action.RECEIVE:
+    if each.action is InstructionKind.RECEIVE:
         classes = built.classes
         peers = classes.prev_stage if each.stream == RECV_PREV else classes.next_stage
         return each.stream == RECV_PREV, peers[index][0]
@@ -50,7 +50,7 @@ def crowded(built, *, links, rate, lates, latency=500, **more):
     def transfer(index, each):
         number = numbers.setdefault(flow(built, index, each), len(numbers)) % links
         size = float(each.num_bytes)
-        phases = Phase(number, size, rate * GB / 2), Phase(links + number, size / 4, rate * GB)
+        phases = FlowPhase(number, size, rate * GB / 2), FlowPhase(links + number, size / 4, rate * GB)
         return Transfer(latency, phases, lates)
 
     return Fabric(shared, transfer)
@@ -86,7 +86,7 @@ def test_random_plans_on_few_links(data):
         run={"steps": draw(st.sampled_from([1, 2])), "seed": draw(st.integers(0, 9))},
         changes=draw(st.sampled_from([[], [JITTER]])),
     )
-    built = prepare(which, unfold=draw(st.booleans()))
+    built = build_scenario(which, unfold=draw(st.booleans()))
     links = draw(st.integers(2, 5))
     moments = st.integers(1, 400_000)
     link = st.integers(0, links - 1)
@@ -120,7 +120,7 @@ def test_random_plans_on_few_links(data):
 
 @pytest.mark.parametrize("unfold", [False, True])
 def test_transfers_that_meet_are_carried_with_events(unfold):
-    built = prepare(
+    built = build_scenario(
         scenario({"pipeline": 2, "data": 2, "tensor": 2}, micro_batches=3, changes=[JITTER]), unfold=unfold
     )
     solves = assert_equal(built, crowded(built, links=2, rate=0.05, lates=()))
@@ -129,7 +129,7 @@ def test_transfers_that_meet_are_carried_with_events(unfold):
 
 def test_waits_into_which_a_window_falls_are_carried_with_events():
     """A window that opens while a transfer waits, or closes before it is through, or both."""
-    built = prepare(scenario({"data": 4}, micro_batches=2, changes=[JITTER]), unfold=True)
+    built = build_scenario(scenario({"data": 4}, micro_batches=2, changes=[JITTER]), unfold=True)
 
     def moved(*lates):
         """Starts and ends of what the first rank moves, by events."""

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.analysis import instruction_times, waits
-from simcluster.analysis.timeline.step_breakdown import cut, cut_of
+from simcluster.analysis import find_idle_gaps, instruction_times
+from simcluster.analysis.timeline.step_breakdown import break_down_classes, break_down_sweep
 from simcluster.cluster import Device
 from simcluster.engine import Method, Progress, run
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
-from simcluster.program import COMPUTE, Action, partition
+from simcluster.program import COMPUTE, InstructionKind, partition_ranks
 from simcluster.program.communication.host_calls import HostCalls
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 
@@ -82,9 +82,11 @@ def assert_sweep_is_events(built):
                 assert np.array_equal(a, b), name
     if swept.swept is None:
         return
-    gaps = waits(events.classes, events.end, built.plan.stage_axis, built.plan.num_stages)
+    gaps = find_idle_gaps(events.classes, events.end, built.plan.stage_axis, built.plan.num_stages)
     assert_cuts_are_equal(
-        cut(swept.swept, built.plan.stage_axis), cut_of(built.program, events.classes, gaps), events.end
+        break_down_sweep(swept.swept, built.plan.stage_axis),
+        break_down_classes(built.program, events.classes, gaps),
+        events.end,
     )
 
 
@@ -108,7 +110,7 @@ def num_instructions(built):
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_shipped_scenarios(path):
-    built = prepare(Scenario.load(path))
+    built = build_scenario(Scenario.load(path))
     if num_instructions(built) > 150_000:
         pytest.skip("as many events as many others together; the exhaustive test has it")
     assert_sweep_is_events(built)
@@ -133,7 +135,7 @@ def test_graphs_of_pieces_beside_operators_by_themselves(host, changes):
         roles={"batch": ["data", "tensor"]},
     )
     spec = which.spec.model_copy(update={"framework": FrameworkSpec.load("mindspore-pynative")})
-    built = prepare(Scenario(spec, None, which.folder))
+    built = build_scenario(Scenario(spec, None, which.folder))
     paid = {each.dispatches for code in built.program.codes for each in code.instructions if each.piece}
     assert paid == {0.0, 1.0}
     assert_sweep_is_events(built)
@@ -144,9 +146,9 @@ def test_graphs_of_pieces_beside_operators_by_themselves(host, changes):
 def test_shipped_scenarios_with_jitter(path):
     """Whole, where every device is different and not more than 64 of them."""
     which = Scenario.load(path)
-    assert_sweep_is_events(prepare(which))
+    assert_sweep_is_events(build_scenario(which))
     if which.cluster.num_devices <= 64:
-        assert_sweep_is_events(prepare(which, unfold=True))
+        assert_sweep_is_events(build_scenario(which, unfold=True))
 
 
 @settings(max_examples=40)
@@ -183,14 +185,14 @@ def test_random_plans(data):
         run={"steps": data.draw(st.sampled_from([1, 2])), "seed": data.draw(st.integers(0, 3))},
         changes=data.draw(st.sampled_from(changes)),
     )
-    assert_sweep_is_events(prepare(which, unfold=data.draw(st.booleans())))
+    assert_sweep_is_events(build_scenario(which, unfold=data.draw(st.booleans())))
 
 
 def test_groups_of_different_sizes():
     """Tensor groups of 3 on hosts of 4: folded, they hold one class or two."""
     model = {**TINY, "heads": 6, "kv_heads": 3, "ffn": 96, "hidden": 48, "head_dim": 8}
     which = scenario({"data": 4, "tensor": 3}, devices=4, model=model, micro_batches=2)
-    assert_sweep_is_events(prepare(which))
+    assert_sweep_is_events(build_scenario(which))
 
 
 @pytest.mark.parametrize("broken", ["order", "missing"])
@@ -200,7 +202,7 @@ def test_a_deadlock_is_told_in_the_same_words(broken):
     receives = [
         index
         for index, execution in enumerate(stage.executions)
-        if program.codes[execution.code].instructions[0].action is Action.RECEIVE
+        if program.codes[execution.code].instructions[0].action is InstructionKind.RECEIVE
     ]
     gone = receives[-1:] if broken == "order" else receives
     executions = [each for index, each in enumerate(stage.executions) if index not in gone]
@@ -209,7 +211,7 @@ def test_a_deadlock_is_told_in_the_same_words(broken):
     told = []
     for method in Method:
         with pytest.raises(SimulationError, match="deadlock") as caught:
-            run(broken, cluster, partition(broken, cluster), method=method)
+            run(broken, cluster, partition_ranks(broken, cluster), method=method)
         told.append(str(caught.value))
     assert told[0] == told[1]
 
@@ -218,14 +220,16 @@ def test_many_classes_are_swept_and_few_are_not():
     mesh = {"pipeline": 2, "data": 4, "tensor": 2}
     few = scenario(mesh, recipe="megatron_sp")
     many = scenario(mesh, recipe="megatron_sp", changes=[JITTER])
-    assert timed(prepare(few), None).swept is None
-    assert timed(prepare(many), None).swept is not None
-    assert timed(prepare(few, unfold=True), None).swept is not None
+    assert timed(build_scenario(few), None).swept is None
+    assert timed(build_scenario(many), None).swept is not None
+    assert timed(build_scenario(few, unfold=True), None).swept is not None
 
 
 def test_progress_of_a_sweep():
     progress = Progress()
-    built = prepare(scenario({"pipeline": 2, "data": 4, "tensor": 2}, recipe="megatron_sp"), unfold=True)
+    built = build_scenario(
+        scenario({"pipeline": 2, "data": 4, "tensor": 2}, recipe="megatron_sp"), unfold=True
+    )
     timing = timed(built, Method.SWEEP, progress=progress)
     assert progress.done == progress.total == timing.num_events
     assert progress.now == pytest.approx(timing.end * 1e-9)

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict
-from simcluster.explain import explained, explanation_document, explanation_text
-from simcluster.explain.knobs import knobs, nearest
+from simcluster.explain import explain_scenario, explanation_document, explanation_text
+from simcluster.explain.knobs import nearest_change, open_knobs
 from simcluster.explain.trial import Trial
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate
+from simcluster.simulation import build_scenario, simulate
 from simcluster.simulation.views.run_documents import plan_document
 
 SMALL = "2100 MiB"
@@ -40,11 +40,11 @@ def needed(which):
 
 @pytest.fixture(scope="module")
 def found():
-    return explained(scenario(SMALL))
+    return explain_scenario(scenario(SMALL))
 
 
 def test_what_fits_is_not_tampered_with():
-    found = explained(scenario("60 GiB"))
+    found = explain_scenario(scenario("60 GiB"))
     assert found.present.fits
     assert found.trials == ()
     assert "It fits" in explanation_text(found)
@@ -78,7 +78,7 @@ def test_the_nearest_turn_is_offered(found):
 
 
 def test_several_together_where_none_is_enough():
-    found = explained(scenario("700 MiB"))  # what saves most, offload, needs 879 MiB
+    found = explain_scenario(scenario("700 MiB"))  # what saves most, offload, needs 879 MiB
     assert not any(each.fits for each in found.trials if len(each.kinds) == 1)
     assert found.fitting
     assert {len(each.kinds) for each in found.fitting} == {2}
@@ -86,7 +86,7 @@ def test_several_together_where_none_is_enough():
 
 
 def test_nothing_helps():
-    found = explained(scenario("200 MiB"))
+    found = explain_scenario(scenario("200 MiB"))
     assert not found.fitting
     (together,) = (each for each in found.failing if len(each.kinds) > 1)
     assert len(together.kinds) == 5  # one of the mesh, one of recomputation
@@ -106,7 +106,7 @@ def test_a_turn_that_is_impossible_gives_way_to_a_smaller_one():
             turn = int(changes[0][1])
             return Trial(tuple(kinds), changes, 1.0, MemoryUse(9 - turn, 0, 8), "no" if turn == 3 else "")
 
-    tried = nearest(Stub(), "knob", [(("key", str(turn)),) for turn in range(4)])
+    tried = nearest_change(Stub(), "knob", [(("key", str(turn)),) for turn in range(4)])
     assert tried[-1].changes == (("key", "1"),)
     assert tried[-1].fits
 
@@ -124,8 +124,8 @@ def test_a_knob_that_may_save_less_when_turned_further_is_turned_in_order():
             return Trial(tuple(kinds), changes, 1.0, MemoryUse(held, 0, 8))
 
     turns = [(("key", str(turn)),) for turn in range(3)]
-    assert [each.changes for each in nearest(Stub(1), "pipeline", turns)] == turns[:2]
-    tried = nearest(Stub(9), "pipeline", turns)
+    assert [each.changes for each in nearest_change(Stub(1), "pipeline", turns)] == turns[:2]
+    tried = nearest_change(Stub(9), "pipeline", turns)
     assert len(tried) == 3
     assert tried[-1].changes == turns[0]
 
@@ -144,12 +144,12 @@ def test_a_knob_that_may_save_less_when_turned_further_is_turned_in_order():
 )
 def test_knobs_that_are_turned_already_are_left_alone(parallel, absent):
     which = scenario(SMALL, **parallel)
-    assert absent not in knobs(which, plan_document(prepare(which)))
+    assert absent not in open_knobs(which, plan_document(build_scenario(which)))
 
 
 def test_the_mesh_keeps_its_order_and_its_size():
     which = scenario(SMALL)
-    turns = knobs(which, plan_document(prepare(which)))
+    turns = open_knobs(which, plan_document(build_scenario(which)))
     assert turns["tensor parallelism"] == ((("parallel.mesh", "{data: 1, tensor: 2}"),),)
     assert turns["pipeline"] == ((("parallel.mesh", "{pipeline: 2, data: 1}"),),)
 
@@ -178,7 +178,7 @@ def test_what_is_tight_is_no_remedy():
         simulate(torch("60 GiB")).documents["summary"]["peak_memory_bytes"], key=lambda each: each["total"]
     )
     assert entry["fragments"] > 2
-    found = explained(torch(f"{entry['total'] + entry['fragments'] // 2} B"))
+    found = explain_scenario(torch(f"{entry['total'] + entry['fragments'] // 2} B"))
     assert found.present.use.verdict is MemoryVerdict.TIGHT
     assert "It is tight" in explanation_text(found)
     assert found.fitting and not found.hopeless
@@ -188,7 +188,7 @@ def test_what_is_tight_is_no_remedy():
 
 
 def test_a_remedy_is_no_longer_one_where_it_leaves_less_than_the_headroom():
-    found = explained(torch(SMALL))
+    found = explain_scenario(torch(SMALL))
     (batch,) = (each for each in found.fitting if each.kinds == ("micro-batch",))
-    asked = explained(torch(SMALL, headroom=f"{batch.use.left + 1} B"))
+    asked = explain_scenario(torch(SMALL, headroom=f"{batch.use.left + 1} B"))
     assert batch.changes not in [each.changes for each in asked.fitting]

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.foreign.assembly.accepted_keys import accepts, in_order, knows, plans_axis, put
+from simcluster.foreign.assembly.accepted_keys import (
+    in_schema_order,
+    schema_accepts,
+    schema_accepts_axis,
+    schema_has,
+    set_path,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +31,7 @@ from simcluster.foreign.assembly.accepted_keys import accepts, in_order, knows, 
     ],
 )
 def test_accepts(path, value, expected):
-    assert accepts(path, value) is expected
+    assert schema_accepts(path, value) is expected
 
 
 @pytest.mark.parametrize(
@@ -40,29 +46,29 @@ def test_accepts(path, value, expected):
     ],
 )
 def test_knows(path, expected):
-    assert knows(path) is expected
+    assert schema_has(path) is expected
 
 
 def test_axes_without_a_role_cannot_be_planned():
-    assert plans_axis("tensor")
-    assert not plans_axis("wonder")
+    assert schema_accepts_axis("tensor")
+    assert not schema_accepts_axis("wonder")
 
 
 def test_put_makes_the_way():
     data = {"a": 1}
-    put(data, "b.c", 2)
-    put(data, "a.d", 3)
+    set_path(data, "b.c", 2)
+    set_path(data, "a.d", 3)
     assert data == {"a": {"d": 3}, "b": {"c": 2}}
 
 
 def test_in_order():
     data = {"parallel": {"recipe": "data", "mesh": {"data": 1}}, "z": 1, "name": "x", "simcluster": 1}
-    found = in_order(data)
+    found = in_schema_order(data)
     assert list(found) == ["simcluster", "name", "parallel", "z"]
     assert list(found["parallel"]) == ["mesh", "recipe"]
     assert found == data
 
 
 def test_an_inference_has_values_of_its_own():
-    assert accepts("inference.precision", "fp16")
-    assert not accepts("inference.precision", "int3")
+    assert schema_accepts("inference.precision", "fp16")
+    assert not schema_accepts("inference.precision", "int3")

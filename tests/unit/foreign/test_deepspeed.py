@@ -7,15 +7,17 @@ import json
 import pytest
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign import Fate, Given, importer, translate
-from simcluster.foreign.assembly.accepted_keys import accepts
+from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
+from simcluster.foreign.assembly.accepted_keys import schema_accepts
 
 SEQ = (("training.seq_len", "2048"),)
 
 
 def read(config, *, hosts=2, model="gpt3-1.3b", settings=SEQ):
     text = config if isinstance(config, str) else json.dumps(config, indent=1)
-    return translate(importer("deepspeed"), text, "ds.json", Given("dgx-a100", hosts, model, settings))
+    return translate_file(
+        importer("deepspeed"), text, "ds.json", UserAdditions("dgx-a100", hosts, model, settings)
+    )
 
 
 def refused(config, **options):
@@ -60,11 +62,11 @@ def test_zero_stages(stage):
     found = read(config)
     listed = [each for each in found.untranslated if each.flag.name == "zero_optimization.stage"]
     written = found.data["parallel"]["optimizer_sharding"]
-    if accepts("parallel.optimizer_sharding", {"zero": stage}):
+    if schema_accepts("parallel.optimizer_sharding", {"zero": stage}):
         assert (written, listed) == ({"zero": stage}, [])
     else:
         assert written == {"zero": 1}
-        assert [each.fate for each in listed] == [Fate.UNSUPPORTED]
+        assert [each.fate for each in listed] == [TranslationStatus.UNSUPPORTED]
 
 
 def test_values_left_to_the_program_are_remarked():
@@ -105,7 +107,7 @@ def test_malformed(text, message):
 
 def test_variables_are_for_scripts():
     with pytest.raises(ScenarioError, match="a DeepSpeed JSON has no shell variables"):
-        translate(importer("deepspeed"), "{}", "ds.json", Given(variables={"A": "1"}))
+        translate_file(importer("deepspeed"), "{}", "ds.json", UserAdditions(variables={"A": "1"}))
 
 
 def test_sequence_parallelism_exchanges_heads():
@@ -147,8 +149,8 @@ def test_bf16_without_a_stage_is_sharded_as_stage_1(stage, numbers, gradients):
 )
 def test_a_number_format_left_to_the_program_is_half_precision(formats, cluster, compute):
     config = MICRO | {name: {"enabled": value} for name, value in formats.items()}
-    given = Given(cluster, 2, "gpt3-1.3b", SEQ)
-    found = translate(importer("deepspeed"), json.dumps(config, indent=1), "ds.json", given)
+    given = UserAdditions(cluster, 2, "gpt3-1.3b", SEQ)
+    found = translate_file(importer("deepspeed"), json.dumps(config, indent=1), "ds.json", given)
     assert found.data["training"]["precision"]["compute"] == compute
     told = [each for each in found.remarks if ".enabled: auto: " in each]
     assert len(told) == (True not in formats.values())
@@ -179,8 +181,8 @@ def test_every_setting_may_be_left_to_the_program():
         head, _, rest = name.partition(".")
         found = read(MICRO | ({head: {rest: "auto"}} if rest else {head: "auto"}))
         fates = {each.flag.name: each.fate for each in found.untranslated}
-        assert fates[name] is Fate.UNSUPPORTED
+        assert fates[name] is TranslationStatus.UNSUPPORTED
     found = read(MICRO | {"zero_optimization": {"reduce_bucket_size": "auto", "wonder": "auto"}})
     fates = {each.flag.name: each.fate for each in found.untranslated}
-    assert fates["zero_optimization.reduce_bucket_size"] is Fate.PROFILE
-    assert fates["zero_optimization.wonder"] is Fate.UNKNOWN
+    assert fates["zero_optimization.reduce_bucket_size"] is TranslationStatus.PROFILE
+    assert fates["zero_optimization.wonder"] is TranslationStatus.UNKNOWN

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from simcluster.foreign import Fate, Given, importer, translate
-from simcluster.model import Place
+from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
+from simcluster.model import MemoryPlace
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 
 CPU, NVME = {"device": "cpu"}, {"device": "nvme"}
 ON_HOST = {"host": ["*.update"]}
@@ -24,8 +24,8 @@ def read(stage, zero=None, *, cluster="dgx-a100", **more):
         "bf16": {"enabled": True},
         **more,
     }
-    given = Given(cluster, 1, "gpt3-1.3b", (("training.seq_len", "512"),))
-    return translate(importer("deepspeed"), json.dumps(config, indent=1), "ds.json", given)
+    given = UserAdditions(cluster, 1, "gpt3-1.3b", (("training.seq_len", "512"),))
+    return translate_file(importer("deepspeed"), json.dumps(config, indent=1), "ds.json", given)
 
 
 def placed(found):
@@ -67,15 +67,17 @@ def test_what_is_offloaded(case):
     stage, zero, expected = CASES[case]
     found = read(stage, zero)
     assert placed(found) == expected
-    assert not {Fate.UNSUPPORTED, Fate.UNKNOWN} & {each.fate for each in found.untranslated}
+    assert not {TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN} & {
+        each.fate for each in found.untranslated
+    }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_it_can_be_planned_and_updates_run_where_it_says(case):
     stage, zero, expected = CASES[case]
-    plan = prepare(Scenario.of(read(stage, zero).data)).plan
+    plan = build_scenario(Scenario.of(read(stage, zero).data)).plan
     updates = {node.place for _, node in plan.graph.nodes() if isinstance(node.operator, OptimizerOperator)}
-    assert updates == {Place.HOST if "host" in expected else Place.DEVICE}
+    assert updates == {MemoryPlace.HOST if "host" in expected else MemoryPlace.DEVICE}
     named = expected.get("offload", {})
     assert {name: str(rule.place) for name, rule in plan.offload.rules.items()} == {
         name: place for name, place in named.items() if name != "pinned"
@@ -92,11 +94,11 @@ def test_requests_to_drives_are_those_of_aio():
         "block": "262144 B",
         "queue": 32,
     }
-    (rule,) = {rule.rates for rule in prepare(Scenario.of(found.data)).plan.offload.rules.values()}
+    (rule,) = {rule.rates for rule in build_scenario(Scenario.of(found.data)).plan.offload.rules.values()}
     assert rule.disk == pytest.approx(32 * 262144 / 100e-6)
     found = read(3, {"offload_optimizer": CPU}, aio=aio)
     assert placed(found)["offload"] == {"gradients": "host"}
-    assert fates(found, "aio.queue_depth") == [(Fate.EFFECTLESS, "nothing is on drives")]
+    assert fates(found, "aio.queue_depth") == [(TranslationStatus.EFFECTLESS, "nothing is on drives")]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_requests_to_drives_are_those_of_aio():
 def test_what_differs_from_the_file_is_listed_aloud(stage, zero, name, reason, expected):
     found = read(stage, zero)
     ((fate, told),) = fates(found, name)
-    assert fate is Fate.UNSUPPORTED
+    assert fate is TranslationStatus.UNSUPPORTED
     assert reason in told
     assert placed(found) == expected
 
@@ -162,16 +164,19 @@ def test_hosts_without_figures_for_updates_leave_them_to_the_device():
         found = read(3, {"offload_optimizer": device}, cluster="dgx-spark")
         assert placed(found) == {"offload": {"optimizer_states": "host", "gradients": "host"}}
         told = fates(found, "optimizer.device")
-        assert {fate for fate, _ in told} == {Fate.UNSUPPORTED}
+        assert {fate for fate, _ in told} == {TranslationStatus.UNSUPPORTED}
         why = "updates run on the device: no figures are known for the host's processors"
         assert [reason for _, reason in told] == [*more, why]
-        assert set(prepare(Scenario.of(found.data)).plan.offload.rules) == {"optimizer_states", "gradients"}
+        assert set(build_scenario(Scenario.of(found.data)).plan.offload.rules) == {
+            "optimizer_states",
+            "gradients",
+        }
 
 
 def test_devices_whose_memory_is_the_hosts_have_nowhere_to_offload_to():
     found = read(3, {"offload_optimizer": CPU, "offload_param": CPU}, cluster="cpu-epyc")
     assert placed(found) == {}
-    assert [fate for fate, _ in fates(found, ".device")] == [Fate.UNSUPPORTED] * 2
+    assert [fate for fate, _ in fates(found, ".device")] == [TranslationStatus.UNSUPPORTED] * 2
 
 
 def test_other_rules_than_adam_update_on_the_device():
@@ -185,4 +190,4 @@ def test_buffers_and_paths_are_without_effect():
     zero = {"offload_optimizer": CPU | {"buffer_count": 4, "nvme_path": "/local", "fast_init": True}}
     found = read(3, zero)
     for name in ("buffer_count", "nvme_path", "fast_init"):
-        assert [fate for fate, _ in fates(found, name)] == [Fate.EFFECTLESS]
+        assert [fate for fate, _ in fates(found, name)] == [TranslationStatus.EFFECTLESS]

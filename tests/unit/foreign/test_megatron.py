@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign import Fate, Given, importer, translate
+from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
 
 BASE = (
     "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 8 --hidden-size 1024"
@@ -15,8 +15,8 @@ BASE = (
 
 
 def read(text, *, cluster="dgx-h100", hosts=None, variables=(), settings=()):
-    given = Given(cluster, hosts, None, tuple(settings), dict(variables))
-    return translate(importer("megatron"), text, "run.sh", given)
+    given = UserAdditions(cluster, hosts, None, tuple(settings), dict(variables))
+    return translate_file(importer("megatron"), text, "run.sh", given)
 
 
 def refused(text, **options):
@@ -101,7 +101,7 @@ def test_number_formats(arguments, compute, gradients):
 def test_recomputation(arguments, layers, aloud):
     found = read(BASE + "--use-mcore-models --hidden-dropout 0 --attention-dropout 0 " + arguments)
     assert found.data["parallel"].get("recompute", {}).get("layers") == layers
-    assert (Fate.UNSUPPORTED in fates(found, "--recompute-num-layers")) == aloud
+    assert (TranslationStatus.UNSUPPORTED in fates(found, "--recompute-num-layers")) == aloud
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_virtual_stages_are_chunks():
     found = read(BASE + arguments)
     schedule = found.data["parallel"]["schedule"]
     assert (schedule["kind"], schedule["chunks"]) == ("interleaved", 2)
-    assert Fate.UNSUPPORTED not in fates(found, "--num-layers-per-virtual-pipeline-stage")
+    assert TranslationStatus.UNSUPPORTED not in fates(found, "--num-layers-per-virtual-pipeline-stage")
     assert "8 layers / (3 x 2 stages) = 1.33" in refused(BASE + arguments.replace("stage 2", "stage 3"))
 
 
@@ -226,9 +226,9 @@ def test_settings_win_and_keep_their_place_in_errors():
 
 def test_effectless_and_framework_flags():
     found = read(BASE + "--log-interval 10 --seed 1 --overlap-grad-reduce --moe-router-topk 2")
-    assert fates(found, "--log-interval") == [Fate.EFFECTLESS]
-    assert fates(found, "--overlap-grad-reduce") == [Fate.PROFILE]
-    assert fates(found, "--moe-router-topk") == [Fate.EFFECTLESS]
+    assert fates(found, "--log-interval") == [TranslationStatus.EFFECTLESS]
+    assert fates(found, "--overlap-grad-reduce") == [TranslationStatus.PROFILE]
+    assert fates(found, "--moe-router-topk") == [TranslationStatus.EFFECTLESS]
 
 
 @pytest.mark.parametrize(
@@ -312,4 +312,4 @@ def test_overlap_of_tensor_parallel_communication_is_in_chunks(arguments, overla
     found = read(BASE + arguments)
     assert found.data["parallel"].get("overlap") == (overlap and {"tensor": overlap})
     if overlap is None and "--tp-comm-overlap" in arguments:
-        assert fates(found, "--tp-comm-overlap") == [Fate.EFFECTLESS]
+        assert fates(found, "--tp-comm-overlap") == [TranslationStatus.EFFECTLESS]

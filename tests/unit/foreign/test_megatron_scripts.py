@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign import Fate, Given, importer, translate
+from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import build_scenario, verify
 
 SIZES = (
     "--num-layers 16 --hidden-size 2048 --num-attention-heads 16 --seq-length 4096 --micro-batch-size 1"
@@ -20,8 +20,11 @@ LINE = f"torchrun --nproc_per_node 8 pretrain_gpt.py {SIZES}"
 
 
 def read(text, *, hosts=1, cluster="dgx-h100", variables=(), options=()):
-    return translate(
-        importer("megatron"), text, "run.sh", Given(cluster, hosts, None, tuple(options), dict(variables))
+    return translate_file(
+        importer("megatron"),
+        text,
+        "run.sh",
+        UserAdditions(cluster, hosts, None, tuple(options), dict(variables)),
     )
 
 
@@ -57,9 +60,9 @@ def test_bert_is_a_bert():
         "attention_dropout": 0.1,
         "masked": 1.0,
     }
-    prepare(Scenario.of(found.data))
+    build_scenario(Scenario.of(found.data))
     told = read(line + " --swiglu --ffn-hidden-size 4096")
-    assert fates(told, "--swiglu") == [Fate.UNSUPPORTED]
+    assert fates(told, "--swiglu") == [TranslationStatus.UNSUPPORTED]
 
 
 def test_t5_has_an_encoder_and_a_decoder():
@@ -76,7 +79,7 @@ def test_t5_has_an_encoder_and_a_decoder():
     assert (model["decoder_seq_len"], found.data["training"]["seq_len"]) == (128, 512)
     assert model["vocab"] == 28996 + 100
     assert any("positions: relative instead of learned" in each.reason for each in found.untranslated)
-    prepare(Scenario.of(found.data))
+    build_scenario(Scenario.of(found.data))
     alike = read(line.replace("--encoder-num-layers 12 --decoder-num-layers 6", "--num-layers 8"))
     assert (alike.data["model"]["encoder_layers"], alike.data["model"]["decoder_layers"]) == (8, 8)
 
@@ -89,7 +92,7 @@ def test_a_vision_transformer_has_pictures():
     )
     assert found.data["model"]["family"] == "vit"
     assert found.data["training"]["seq_len"] == 197
-    prepare(Scenario.of(found.data))
+    build_scenario(Scenario.of(found.data))
 
 
 @pytest.mark.parametrize(
@@ -114,13 +117,13 @@ def test_an_inference_asks_for_its_prompts():
     found = read(line + "--tensor-model-parallel-size 8 --recompute-activations", options=sizes)
     assert found.data["inference"] == {"batch": 32, "prompt": 1024, "tokens": 64, "precision": "bf16"}
     assert "training" not in found.data
-    prepare(Scenario.of(found.data))
+    build_scenario(Scenario.of(found.data))
 
 
 def test_an_unheard_of_program_is_told():
     found = read(LINE.replace("pretrain_gpt.py", "wonder.py"))
-    assert fates(found, "wonder.py") == [Fate.UNKNOWN]
-    assert fates(read(LINE), "pretrain_gpt.py") == [Fate.EFFECTLESS]
+    assert fates(found, "wonder.py") == [TranslationStatus.UNKNOWN]
+    assert fates(read(LINE), "pretrain_gpt.py") == [TranslationStatus.EFFECTLESS]
 
 
 # -- what no scenario can say -------------------------------------------------------------------------
@@ -208,9 +211,9 @@ def test_stages_that_hold_embeddings_alone_are_refused():
     how = "--pipeline-model-parallel-size 8 --pp-partition-method 'type:transformer|embedding' "
     six = LINE.replace("--num-layers 16", "--num-layers 6")
     assert "6 layers + 2 / 8 stages = 1: the end stages have no layer" in refused(six + how)
-    assert fates(read(LINE + how), "--pp-partition-method") == [Fate.EFFECTLESS]
+    assert fates(read(LINE + how), "--pp-partition-method") == [TranslationStatus.EFFECTLESS]
     other = how.replace("type:transformer|embedding", "parameters")
-    assert fates(read(LINE + other), "--pp-partition-method") == [Fate.UNSUPPORTED]
+    assert fates(read(LINE + other), "--pp-partition-method") == [TranslationStatus.UNSUPPORTED]
 
 
 def test_shared_experts_and_dense_layers_by_number():
@@ -220,7 +223,7 @@ def test_shared_experts_and_dense_layers_by_number():
         2,
         1,
     )
-    assert Fate.UNKNOWN not in [each.fate for each in found.untranslated]
+    assert TranslationStatus.UNKNOWN not in [each.fate for each in found.untranslated]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +234,7 @@ def test_context_parallelism_by_its_names(algorithm, heads, aloud):
     found = read(LINE + f"--context-parallel-size 8 --context-parallel-algo {algorithm}")
     core = [{"match": "layers.*.attention.core", "split": {"heads": ["context"]}}]
     assert found.data["parallel"].get("strategies") == (core if heads else None)
-    assert (fates(found, "--context-parallel-algo") == [Fate.UNSUPPORTED]) == aloud
+    assert (fates(found, "--context-parallel-algo") == [TranslationStatus.UNSUPPORTED]) == aloud
 
 
 def test_latent_attention_has_its_norms_anyway():
@@ -241,7 +244,7 @@ def test_latent_attention_has_its_norms_anyway():
     )
     found = read(LINE + latent)
     assert "qk_norm" not in found.data["model"]
-    assert fates(found, "--qk-layernorm") == [Fate.EFFECTLESS]
+    assert fates(found, "--qk-layernorm") == [TranslationStatus.EFFECTLESS]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +273,7 @@ def test_experts_lie_over_context_ranks_before_those_of_the_batch(arguments, mes
     found = read(line + arguments, hosts=4)
     assert found.data["parallel"]["mesh"] == mesh
     assert found.data["parallel"]["roles"] == {"experts": experts}
-    prepare(Scenario.of(found.data))
+    build_scenario(Scenario.of(found.data))
 
 
 def test_experts_over_context_give_the_values_of_one_device():
@@ -324,14 +327,18 @@ deepspeed --num_gpus 8 pretrain_gpt.py {SIZES} --deepspeed --deepspeed_config $C
     assert found.origins["training.optimizer.clip"].where == "run.sh:7"
     assert "run.sh:6: zero_optimization.stage: $(n)" in refused(text.replace("$STAGE}", "$(n)}"))
     broken = read(text.replace('"gradient_clipping":', '"gradient_clipping'))
-    assert fates(broken, "--deepspeed_config") == [Fate.UNSUPPORTED]
+    assert fates(broken, "--deepspeed_config") == [TranslationStatus.UNSUPPORTED]
     elsewhere = read(text.replace("> $CONFIG", "> other.json"))
-    assert fates(elsewhere, "--deepspeed_config") == [Fate.UNSUPPORTED]
+    assert fates(elsewhere, "--deepspeed_config") == [TranslationStatus.UNSUPPORTED]
 
 
 def test_what_tells_the_profile_under_an_open_condition_is_told_first():
     found = read(f"if [ -f x ]; then A=(--deepspeed --overlap-grad-reduce); fi\n{LINE} ${{A[@]}}")
-    assert fates(found, "--deepspeed") == fates(found, "--overlap-grad-reduce") == [Fate.UNSUPPORTED]
+    assert (
+        fates(found, "--deepspeed")
+        == fates(found, "--overlap-grad-reduce")
+        == [TranslationStatus.UNSUPPORTED]
+    )
     assert found.data["framework"] == read(LINE).data["framework"]
 
 
@@ -348,7 +355,7 @@ fi
     assert "run.sh:3: --fp8-format hybrid: set on line 3 under a condition" in said
     assert read(text, variables={"ARGS": ""}).data["training"]["precision"].get("matmul") is None
     harmless = text.replace("--fp8-format hybrid", "--wandb-project x")
-    assert fates(read(harmless), "--log-interval") == [Fate.EFFECTLESS]
+    assert fates(read(harmless), "--log-interval") == [TranslationStatus.EFFECTLESS]
 
 
 ARGUMENTS = st.sampled_from(
@@ -399,7 +406,7 @@ def test_no_argument_under_an_open_condition_is_taken_or_lost_in_silence(argumen
         return
     told = [each for each in found.untranslated if each.flag.name == name]
     assert told and all(
-        each.fate is not Fate.UNSUPPORTED or "under a condition" in each.reason for each in told
+        each.fate is not TranslationStatus.UNSUPPORTED or "under a condition" in each.reason for each in told
     )
     assert found.data == read(LINE).data
 
@@ -415,7 +422,7 @@ if [[ "$DTYPE" == "fp8" ]]; then ARGS=(--fp8-format hybrid); else ARGS=(--log-in
 def test_a_word_that_nothing_sets_is_told_and_not_charged_to_the_argument_before_it():
     found = read(LINE + "--tensor-model-parallel-size 2 --sequence-parallel ${EXTRA_ARGS[@]} ${te_options}")
     assert found.data["parallel"]["recipe"] == "megatron_sp"
-    assert fates(found, "${EXTRA_ARGS[@]}") == fates(found, "${te_options}") == [Fate.UNKNOWN]
+    assert fates(found, "${EXTRA_ARGS[@]}") == fates(found, "${te_options}") == [TranslationStatus.UNKNOWN]
 
 
 def test_a_word_that_is_set_where_nothing_runs_is_empty():
@@ -423,11 +430,11 @@ def test_a_word_that_is_set_where_nothing_runs_is_empty():
 if [ $OFFLOAD != false ]; then options="--optimizer-cpu-offload"; fi
 {LINE} ${{options}} ${{others}}"""
     found = read(text)
-    assert fates(found, "${options}") == [Fate.EFFECTLESS]
+    assert fates(found, "${options}") == [TranslationStatus.EFFECTLESS]
     ((fate, reason),) = [
         (each.fate, each.reason) for each in found.untranslated if each.flag.name == "${others}"
     ]
-    assert fate is Fate.UNKNOWN and "taken as empty; --var others=..." in reason
+    assert fate is TranslationStatus.UNKNOWN and "taken as empty; --var others=..." in reason
 
 
 def test_a_model_in_a_file_that_is_read_besides_is_asked_for_in_these_words():
@@ -452,7 +459,7 @@ def test_a_quoted_command_for_another_shell_is_read_there():
 export LAUNCHER="torchrun --nproc_per_node 8 --master_port 6000"
 srun --jobid $SLURM_JOBID bash -c '$LAUNCHER --node_rank $SLURM_PROCID $CMD' 2>&1 | tee log"""
     found = read(text)
-    assert not [each for each in found.untranslated if each.fate is Fate.UNKNOWN]
+    assert not [each for each in found.untranslated if each.fate is TranslationStatus.UNKNOWN]
     assert found.data["model"]["layers"] == 16
 
 
@@ -460,4 +467,4 @@ def test_words_of_launchers_are_not_arguments():
     text = f"""opts="{SIZES} --pipeline-model-parallel-size 1"
 run_cmd="deepspeed --master_port 6000 `pwd`/pretrain_gpt.py ${{opts}} --save /x/$(whoami)"
 eval ${{run_cmd}}"""
-    assert not [each for each in read(text).untranslated if each.fate is Fate.UNKNOWN]
+    assert not [each for each in read(text).untranslated if each.fate is TranslationStatus.UNKNOWN]

@@ -6,7 +6,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign import Fate, Given, importer, translate
+from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
 from tests.unit.foreign.samples import text_of
 
 NAME = "llama3_8b_mindformers.yaml"
@@ -29,7 +29,9 @@ def read(**changes):
             inner[last] = value
     stream = io.StringIO()
     yaml.dump(data, stream)
-    return translate(importer("mindformers"), stream.getvalue(), "m.yaml", Given("atlas-800t-a2"))
+    return translate_file(
+        importer("mindformers"), stream.getvalue(), "m.yaml", UserAdditions("atlas-800t-a2")
+    )
 
 
 def listed(found, name):
@@ -77,7 +79,7 @@ def test_the_inner_size(changes, ffn):
 def test_recomputation(recompute, layers, aloud):
     found = read(recompute_config__recompute=recompute)
     assert found.data["parallel"].get("recompute", {}).get("layers") == layers
-    assert (Fate.UNSUPPORTED in listed(found, "recompute_config.recompute")) == aloud
+    assert (TranslationStatus.UNSUPPORTED in listed(found, "recompute_config.recompute")) == aloud
 
 
 @pytest.mark.parametrize("recompute", [[8], [[8, 0], [8]], "some", [True, "x"]])
@@ -96,7 +98,7 @@ def test_how_layers_are_recomputed():
     wanted = {"layers": "all", "collectives": False, "gathers": True, "slice": True}
     assert found.data["parallel"]["recompute"] == wanted
     for name in ("mp_comm_recompute", "recompute_slice_activation"):
-        assert Fate.UNSUPPORTED not in listed(found, name)
+        assert TranslationStatus.UNSUPPORTED not in listed(found, name)
 
 
 @pytest.mark.parametrize(
@@ -118,13 +120,13 @@ def test_selective_recomputation(select, operators, aloud):
     found = read(recompute_config__recompute=False, recompute_config__select_recompute=select)
     assert found.data["parallel"].get("recompute", {}).get("operators") == operators
     fates = [each.fate for each in found.untranslated if "select_recompute" in each.flag.name]
-    assert (Fate.UNSUPPORTED in fates) == aloud
+    assert (TranslationStatus.UNSUPPORTED in fates) == aloud
 
 
 def test_whole_layers_win_over_operators():
     found = read(recompute_config__recompute=True, recompute_config__select_recompute=True)
     assert "operators" not in found.data["parallel"]["recompute"]
-    assert listed(found, "select_recompute") == [Fate.EFFECTLESS]
+    assert listed(found, "select_recompute") == [TranslationStatus.EFFECTLESS]
 
 
 @pytest.mark.parametrize("level", ["level1", "level2", "level3"])
@@ -184,13 +186,13 @@ def test_sequences_in_slices_are_known():
     schedule = found.data["parallel"]["schedule"]
     assert (schedule["kind"], schedule["chunks"], schedule["slices"]) == ("seqvpp", 2, 2)
     found = read(parallel_config__seq_split_num=2)
-    assert listed(found, "seq_split_num") == [Fate.UNSUPPORTED]
+    assert listed(found, "seq_split_num") == [TranslationStatus.UNSUPPORTED]
 
 
 def test_tied_embeddings_are_split_with_the_head():
     found = read(model__model_config__tie_word_embeddings=True)
     assert "strategies" not in found.data["parallel"]
-    assert listed(found, "vocab_emb_dp") == [Fate.UNSUPPORTED]
+    assert listed(found, "vocab_emb_dp") == [TranslationStatus.UNSUPPORTED]
 
 
 def test_number_formats():
@@ -201,7 +203,7 @@ def test_number_formats():
 
 def test_other_families_are_listed():
     found = read(model__model_config__type="BaichuanConfig")
-    assert listed(found, "model_config.type") == [Fate.UNSUPPORTED]
+    assert listed(found, "model_config.type") == [TranslationStatus.UNSUPPORTED]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ def test_other_families_are_listed():
 )
 def test_malformed(text, message):
     with pytest.raises(ScenarioError) as caught:
-        translate(importer("mindformers"), text, "m.yaml", Given("atlas-800t-a2", 1))
+        translate_file(importer("mindformers"), text, "m.yaml", UserAdditions("atlas-800t-a2", 1))
     assert message in str(caught.value)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign import Fate, Given, importer, translate
+from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 from tests.unit.foreign.test_mindformers import listed, read
 
 GLM3 = """\
@@ -49,8 +49,8 @@ model:
 
 
 def of(text, *settings, model=None, hosts=None):
-    given = Given("atlas-800t-a2", hosts, model, settings)
-    return translate(importer("mindformers"), text, "m.yaml", given)
+    given = UserAdditions("atlas-800t-a2", hosts, model, settings)
+    return translate_file(importer("mindformers"), text, "m.yaml", given)
 
 
 def refused(text, *settings):
@@ -69,7 +69,11 @@ def test_glm_shares_keys_and_values_and_pads_its_vocabulary_itself():
         "rotary_fraction": 0.5,
         "ffn": 13696,
     }
-    assert not [each for each in found.untranslated if each.fate in (Fate.UNSUPPORTED, Fate.UNKNOWN)]
+    assert not [
+        each
+        for each in found.untranslated
+        if each.fate in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
+    ]
     assert Scenario.of(found.data).model.num_parameters == 6_243_584_000  # ChatGLM3-6B as published
 
 
@@ -77,8 +81,8 @@ def test_groups_count_only_with_their_switch_and_the_padded_vocabulary_wins():
     found = of(GLM3.replace("multi_query_attention: True", "multi_query_attention: False\n    vocab_size: 1"))
     assert found.data["model"]["vocab"] == 65024
     assert "kv_heads" not in found.data["model"]
-    assert listed(found, "multi_query_group_num") == [Fate.EFFECTLESS]
-    assert listed(found, "model_config.vocab_size") == [Fate.EFFECTLESS]
+    assert listed(found, "multi_query_group_num") == [TranslationStatus.EFFECTLESS]
+    assert listed(found, "model_config.vocab_size") == [TranslationStatus.EFFECTLESS]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,7 @@ def test_a_prediction_is_an_inference():
     }
     assert "training" not in found.data
     assert "optimizer_sharding" not in found.data["parallel"]
-    prepare(Scenario.of(found.data))
+    build_scenario(Scenario.of(found.data))
 
 
 @pytest.mark.parametrize("mode", ["eval", "predicted"])
@@ -128,7 +132,7 @@ def test_other_modes_are_refused(mode):
 
 def test_a_file_for_one_device_is_said_first():
     found = of(GLM3.replace("use_parallel: True", "use_parallel: False"))
-    assert listed(found, "use_parallel") == [Fate.UNSUPPORTED]
+    assert listed(found, "use_parallel") == [TranslationStatus.UNSUPPORTED]
 
 
 @pytest.mark.parametrize("kind", ["BertConfig", "T5Config", "ViTConfig", "WhisperConfig", "MambaConfig"])
@@ -143,8 +147,8 @@ def test_what_is_no_decoder_is_refused(kind):
 @pytest.mark.parametrize("name", ["mtp_depth", "num_nextn_predict_layers", "mtp_num_layers"])
 def test_layers_that_predict_further_tokens_change_the_result_even_one(name):
     found = read(**{f"model__model_config__{name}": 1})
-    assert listed(found, name) == [Fate.UNSUPPORTED]
-    assert listed(read(**{f"model__model_config__{name}": 0}), name) == [Fate.EFFECTLESS]
+    assert listed(found, name) == [TranslationStatus.UNSUPPORTED]
+    assert listed(read(**{f"model__model_config__{name}": 0}), name) == [TranslationStatus.EFFECTLESS]
 
 
 def test_offsets_count_layers_that_predict_further_tokens():
@@ -177,20 +181,20 @@ def test_sections_of_experts_say_nothing_where_there_are_none():
     found = of(DENSE_MOE + GLM3)
     assert found.data == of(GLM3).data
     mine = [each for each in found.untranslated if each.flag.name.startswith("moe_config")]
-    assert {each.fate for each in mine} == {Fate.EFFECTLESS}
+    assert {each.fate for each in mine} == {TranslationStatus.EFFECTLESS}
 
 
 @pytest.mark.parametrize(
     ("section", "key", "fate"),
     [
-        ("moe_config", "group_wise_a2a", Fate.UNSUPPORTED),
-        ("moe_config", "use_gmm", Fate.PROFILE),
-        ("moe_config", "aux_loss_factor", Fate.EFFECTLESS),
-        ("moe_config", "wonder", Fate.UNKNOWN),
-        ("runner_config", "wonder", Fate.UNKNOWN),
-        ("runner_wrapper", "wonder", Fate.UNKNOWN),
-        ("context", "wonder", Fate.UNKNOWN),
-        ("optimizer", "wonder", Fate.UNKNOWN),
+        ("moe_config", "group_wise_a2a", TranslationStatus.UNSUPPORTED),
+        ("moe_config", "use_gmm", TranslationStatus.PROFILE),
+        ("moe_config", "aux_loss_factor", TranslationStatus.EFFECTLESS),
+        ("moe_config", "wonder", TranslationStatus.UNKNOWN),
+        ("runner_config", "wonder", TranslationStatus.UNKNOWN),
+        ("runner_wrapper", "wonder", TranslationStatus.UNKNOWN),
+        ("context", "wonder", TranslationStatus.UNKNOWN),
+        ("optimizer", "wonder", TranslationStatus.UNKNOWN),
     ],
 )
 def test_no_section_is_without_effect_as_a_whole(section, key, fate):
@@ -210,15 +214,15 @@ def test_experts_beyond_the_data_parallel_ranks_go_over_tensor_ranks_too():
         "embedding.tokens",
         "*layers.*.mlp.experts.*",
     ]
-    prepare(Scenario.of(found.data))
+    build_scenario(Scenario.of(found.data))
 
 
 @pytest.mark.parametrize(
     ("used", "first", "window", "fate"),
     [
-        (False, 28, None, Fate.EFFECTLESS),
-        (True, 28, 1024, Fate.UNSUPPORTED),
-        (True, 0, 1024, Fate.EFFECTLESS),
+        (False, 28, None, TranslationStatus.EFFECTLESS),
+        (True, 28, 1024, TranslationStatus.UNSUPPORTED),
+        (True, 0, 1024, TranslationStatus.EFFECTLESS),
         (None, None, 1024, None),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign import Fate, Given, importer, translate
+from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
 from simcluster.scenario import Scenario
 from simcluster.simulation import verify
 
@@ -27,7 +27,9 @@ SMALL = """torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --num-layers 4
 
 
 def read(text, kind="megatron", cluster="dgx-h100", **given):
-    return translate(importer(kind), text, "file", Given(cluster, given.get("hosts"), None, (), {}))
+    return translate_file(
+        importer(kind), text, "file", UserAdditions(cluster, given.get("hosts"), None, (), {})
+    )
 
 
 def said(found, name):
@@ -39,7 +41,11 @@ def test_megatrons_arguments_of_deepseek_v3_are_the_catalogs_model():
     made = Scenario.of(found.data).model
     catalog = Scenario.of({**found.data, "model": {"use": "deepseek-v3"}}).model
     assert made == catalog
-    assert not [each for each in found.untranslated if each.fate in (Fate.UNSUPPORTED, Fate.UNKNOWN)]
+    assert not [
+        each
+        for each in found.untranslated
+        if each.fate in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +86,10 @@ def test_ranks_that_do_not_divide_are_refused():
 def test_layers_in_front_without_experts(written, dense):
     found = read(SMALL + f"--moe-layer-freq {written}")
     assert found.data["model"]["experts"].get("dense_layers", 0) == dense
-    assert not said(found, "--moe-layer-freq") or said(found, "--moe-layer-freq")[0][0] is Fate.ABSORBED
+    assert (
+        not said(found, "--moe-layer-freq")
+        or said(found, "--moe-layer-freq")[0][0] is TranslationStatus.ABSORBED
+    )
 
 
 @pytest.mark.parametrize("written", ["'[0,2,1,1]'", "0", "every"])
@@ -97,7 +106,7 @@ def test_layers_that_are_counted_wrongly_are_refused():
 def test_every_other_layer_is_told_apart_from_all_behind_the_first():
     found = read(SMALL + "--moe-layer-freq 2")
     assert said(found, "--moe-layer-freq") == [
-        (Fate.UNSUPPORTED, "all layers behind the first 0 have experts")
+        (TranslationStatus.UNSUPPORTED, "all layers behind the first 0 have experts")
     ]
 
 
@@ -105,15 +114,17 @@ def test_shared_experts_of_another_width_are_told():
     found = read(SMALL + "--moe-ffn-hidden-size 32 --moe-shared-expert-intermediate-size 48")
     assert found.data["model"]["experts"]["shared"] == 2
     ((fate, reason),) = said(found, "--moe-shared-expert-intermediate-size")
-    assert fate is Fate.UNSUPPORTED and "48 / 32 = 1.5" in reason
+    assert fate is TranslationStatus.UNSUPPORTED and "48 / 32 = 1.5" in reason
 
 
 def test_without_experts_nothing_is_said_of_them():
     dense = SMALL.replace("--num-experts 8 --moe-router-topk 2 ", "--moe-router-topk 2")
     found = read(dense + " --expert-model-parallel-size 2")
     assert "experts" not in found.data["model"] and found.data["parallel"]["mesh"] == {"data": 8}
-    assert said(found, "--moe-router-topk") == [(Fate.EFFECTLESS, "there are no experts")]
-    assert said(found, "--expert-model-parallel-size") == [(Fate.EFFECTLESS, "there are no experts")]
+    assert said(found, "--moe-router-topk") == [(TranslationStatus.EFFECTLESS, "there are no experts")]
+    assert said(found, "--expert-model-parallel-size") == [
+        (TranslationStatus.EFFECTLESS, "there are no experts")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +179,7 @@ def test_mindformers_sections_make_one_mixture():
 def test_biases_beside_experts_are_told():
     found = read(SMALL.replace("--disable-bias-linear ", ""))
     assert found.data["model"]["bias"] is False
-    assert (Fate.UNSUPPORTED, "models with experts are simulated without biases") in said(
+    assert (TranslationStatus.UNSUPPORTED, "models with experts are simulated without biases") in said(
         found, "--num-experts"
     )
 

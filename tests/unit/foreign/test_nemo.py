@@ -7,12 +7,12 @@ import re
 import pytest
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign import Fate, Given, importer, translate
+from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
 from tests.unit.foreign.samples import text_of
 
 
 def read(text, *, settings=(), model=None):
-    return translate(importer("nemo"), text, "n.yaml", Given("dgx-h100", 16, model, settings))
+    return translate_file(importer("nemo"), text, "n.yaml", UserAdditions("dgx-h100", 16, model, settings))
 
 
 def changed(old, new, name="gpt_nemo1.yaml"):
@@ -69,7 +69,7 @@ def test_virtual_stages():
         each for each in found.untranslated if each.flag.name.endswith("virtual_pipeline_model_parallel_size")
     ]
     assert bool(lost) == (found.data["parallel"]["schedule"]["kind"] == "1f1b")
-    assert all(each.fate is Fate.UNSUPPORTED for each in lost)
+    assert all(each.fate is TranslationStatus.UNSUPPORTED for each in lost)
 
 
 @pytest.mark.parametrize("kind", ["tensor_model", "pipeline_model", "context"])
@@ -159,4 +159,4 @@ def test_what_the_file_leaves_open_is_given_with_set(line, option, path):
 def test_what_changes_the_result_is_told_even_if_it_is_left_open(value):
     found = read(changed("  wonder: 3\n", f"  mtp_num_layers: {value}\n"))
     (fate,) = (each.fate for each in found.untranslated if each.flag.name == "model.mtp_num_layers")
-    assert fate is Fate.UNSUPPORTED
+    assert fate is TranslationStatus.UNSUPPORTED

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.foreign import Fate
+from simcluster.foreign import TranslationStatus
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 from tests.unit.foreign.test_nemo import read
 
 BERT = """\
@@ -75,13 +75,17 @@ def test_bert_is_bert_by_its_name_or_by_its_head(lines):
     assert model["family"] == "bert"
     assert {"norm", "activation", "positions", "bias"}.isdisjoint(model)
     assert (model["layers"], model["vocab"], model["max_positions"]) == (24, 30522, 512)
-    assert not [each for each in found.untranslated if each.fate in (Fate.UNSUPPORTED, Fate.UNKNOWN)]
-    prepare(Scenario.of(found.data))
+    assert not [
+        each
+        for each in found.untranslated
+        if each.fate in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
+    ]
+    build_scenario(Scenario.of(found.data))
 
 
 def test_a_bert_with_one_head_is_said_first():
     found = read(BERT.replace("bert_binary_head: True", "bert_binary_head: False"))
-    assert fates(found)["model.bert_binary_head"] is Fate.UNSUPPORTED
+    assert fates(found)["model.bert_binary_head"] is TranslationStatus.UNSUPPORTED
 
 
 def test_t5_has_two_sides():
@@ -90,15 +94,15 @@ def test_t5_has_two_sides():
     assert model["family"] == "t5"
     assert (model["encoder_layers"], model["decoder_layers"], model["decoder_seq_len"]) == (12, 10, 128)
     assert (model["head_dim"], model["activation"], model["tied"]) == (64, "geglu", True)
-    assert fates(found)["model.decoder.hidden_size"] is Fate.EFFECTLESS
-    first = [name for name, fate in fates(found).items() if fate is Fate.UNSUPPORTED]
+    assert fates(found)["model.decoder.hidden_size"] is TranslationStatus.EFFECTLESS
+    first = [name for name, fate in fates(found).items() if fate is TranslationStatus.UNSUPPORTED]
     assert sorted(first) == ["model.decoder.hidden_dropout", "model.tokens_head_bias"]
-    prepare(Scenario.of(found.data))
+    build_scenario(Scenario.of(found.data))
 
 
 def test_bart_is_no_t5_and_that_is_said_first():
     found = read(T5.replace("name: megatron_t5", "name: megatron_bart"))
-    assert fates(found)["name"] is Fate.UNSUPPORTED
+    assert fates(found)["name"] is TranslationStatus.UNSUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -121,4 +125,4 @@ def test_how_far_megatrons_fsdp_shards(strategy, stage, section):
             assert written == {"zero": stage}
         else:
             assert written is None
-            assert fates(found)[name] is Fate.EFFECTLESS
+            assert fates(found)[name] is TranslationStatus.EFFECTLESS

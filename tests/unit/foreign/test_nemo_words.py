@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign import Fate
+from simcluster.foreign import TranslationStatus
 from tests.unit.foreign.samples import text_of
 from tests.unit.foreign.test_nemo import changed, read
 
@@ -134,18 +134,20 @@ def test_bridge_trains_in_bf16_with_sharded_states():
 def test_a_class_that_is_no_model_of_the_catalog_is_said_first():
     text = changed("Llama3Config70B", "Llama9Config70B", "llama3_70b_nemo2.yaml")
     found = read(text, model="llama2-70b")
-    assert fates(found)["model.config._target_"] is Fate.UNSUPPORTED
+    assert fates(found)["model.config._target_"] is TranslationStatus.UNSUPPORTED
 
 
 def test_offloading_that_is_off_says_nothing_of_weights():
     lines = "  cpu_offloading: false\n  cpu_offloading_num_layers: ${sum:${.num_layers},-1}\n"
     lines += "  cpu_offloading_activations: true\n  cpu_offloading_weights: true\n"
     off = read(changed("  wonder: 3\n", lines))
-    assert {fate for name, fate in fates(off).items() if "offloading" in name} == {Fate.EFFECTLESS}
+    assert {fate for name, fate in fates(off).items() if "offloading" in name} == {
+        TranslationStatus.EFFECTLESS
+    }
     on = read(changed("  wonder: 3\n", lines.replace("cpu_offloading: false", "cpu_offloading: true")))
-    assert fates(on)["model.cpu_offloading_weights"] is Fate.UNSUPPORTED
+    assert fates(on)["model.cpu_offloading_weights"] is TranslationStatus.UNSUPPORTED
 
 
 def test_a_setting_that_is_not_set_is_not_unknown():
     found = read(changed("wonder: 3", "wonder: null"))
-    assert fates(found)["model.wonder"] is Fate.EFFECTLESS
+    assert fates(found)["model.wonder"] is TranslationStatus.EFFECTLESS

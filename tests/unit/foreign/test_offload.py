@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.foreign import Fate, Given, importer, translate
-from simcluster.model import Place
+from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
+from simcluster.model import MemoryPlace
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 from tests.unit.foreign.test_mindformers import read as mindformers
 
 BASE = (
@@ -18,8 +18,8 @@ BASE = (
 
 
 def megatron(more, *, cluster="dgx-a100"):
-    given = Given(cluster, None, None, (), {})
-    return translate(importer("megatron"), BASE + more, "run.sh", given)
+    given = UserAdditions(cluster, None, None, (), {})
+    return translate_file(importer("megatron"), BASE + more, "run.sh", given)
 
 
 def placed(found):
@@ -53,22 +53,22 @@ def test_megatrons_arguments(more):
     assert placed(found) == MEGATRON[more]
     offload = ("fraction", "offload", "d2h-h2d", "num-layers", "swap-optimizer")
     told = [fate for name in offload for fate in fates(found, name)]
-    assert not {Fate.UNSUPPORTED, Fate.UNKNOWN} & set(told)
-    plan = prepare(Scenario.of(found.data)).plan
+    assert not {TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN} & set(told)
+    plan = build_scenario(Scenario.of(found.data)).plan
     updates = {node.place for _, node in plan.graph.nodes() if node.name.endswith(".update")}
-    assert updates == {Place.HOST if "host" in MEGATRON[more] else Place.DEVICE}
+    assert updates == {MemoryPlace.HOST if "host" in MEGATRON[more] else MemoryPlace.DEVICE}
 
 
 def test_a_share_of_the_optimizer_is_updated_on_the_device():
     found = megatron("--optimizer-cpu-offload --optimizer-offload-fraction 0.5")
     assert placed(found) == {"offload": {"optimizer_states": {"to": "host", "fraction": 0.5}}}
-    assert fates(found, "fraction") == [Fate.UNSUPPORTED]
+    assert fates(found, "fraction") == [TranslationStatus.UNSUPPORTED]
 
 
 def test_hosts_without_figures_update_on_the_device():
     found = megatron("--optimizer-cpu-offload", cluster="dgx-b300")
     assert placed(found) == {"offload": {"optimizer_states": "host"}}
-    assert fates(found, "optimizer-cpu-offload") == [Fate.UNSUPPORTED]
+    assert fates(found, "optimizer-cpu-offload") == [TranslationStatus.UNSUPPORTED]
 
 
 def test_nemos_switch_and_number_of_layers():
@@ -80,11 +80,11 @@ def test_nemos_switch_and_number_of_layers():
             "  cpu_offloading: SWITCH, cpu_offloading_num_layers: 2}",
         ]
     )
-    given = Given("dgx-a100", 1, None, (("model.vocab", "32000"),))
+    given = UserAdditions("dgx-a100", 1, None, (("model.vocab", "32000"),))
     for switch, expected in (("true", FIRST_TWO), ("false", {})):
-        found = translate(importer("nemo"), text.replace("SWITCH", switch), "n.yaml", given)
+        found = translate_file(importer("nemo"), text.replace("SWITCH", switch), "n.yaml", given)
         assert placed(found) == expected
-        assert Fate.UNSUPPORTED not in fates(found, "cpu_offloading")
+        assert TranslationStatus.UNSUPPORTED not in fates(found, "cpu_offloading")
 
 
 MINDFORMERS = {
@@ -112,14 +112,14 @@ def test_mindformers_settings(case):
     found = mindformers(**changes)
     assert placed(found).get("offload") == expected
     for name in ("memory_offload", "max_device_memory", "swap", "layer_swap"):
-        assert not {Fate.UNSUPPORTED, Fate.UNKNOWN} & set(fates(found, name))
+        assert not {TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN} & set(fates(found, name))
 
 
 def test_what_mindformers_swaps_otherwise_is_listed():
     found = mindformers(swap_config={"swap": True, "op_swap": {"attention.wo": [{"layers": True}]}})
     assert placed(found) == {}
-    assert fates(found, "swap_config.swap") == [Fate.UNSUPPORTED]
-    assert fates(found, "op_swap.attention.wo") == [Fate.UNSUPPORTED]
+    assert fates(found, "swap_config.swap") == [TranslationStatus.UNSUPPORTED]
+    assert fates(found, "op_swap.attention.wo") == [TranslationStatus.UNSUPPORTED]
     both = mindformers(context__memory_offload="ON", optimizer__swap=True)
     assert placed(both)["offload"]["auto"] is True
-    assert fates(both, "optimizer.swap") == [Fate.UNSUPPORTED]
+    assert fates(both, "optimizer.swap") == [TranslationStatus.UNSUPPORTED]

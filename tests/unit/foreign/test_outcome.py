@@ -5,12 +5,21 @@ from __future__ import annotations
 import pytest
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign import Fate, Flag, Given, Imported, importer, importers, translate, translated_text
-from simcluster.foreign.assembly.inference_runs import inference
-from simcluster.foreign.assembly.model_families import ALWAYS, settle
-from simcluster.foreign.file_translation import told
+from simcluster.foreign import (
+    Flag,
+    Imported,
+    TranslationStatus,
+    UserAdditions,
+    importer,
+    importers,
+    translate_file,
+    translated_text,
+)
+from simcluster.foreign.assembly.inference_runs import state_inference
+from simcluster.foreign.assembly.model_families import ALWAYS, adapt_to_family
+from simcluster.foreign.file_translation import describe_untranslated
 from simcluster.foreign.translation.facts import Facts
-from simcluster.foreign.translation.flag_readers import refused
+from simcluster.foreign.translation.flag_readers import refuses_setting
 from simcluster.foreign.translation.unsupported_features import ADAPTERS, LINEAR_ATTENTION
 from simcluster.model.spec.model_spec import ModelSpec
 
@@ -23,7 +32,7 @@ LINE = (
 
 
 def written(kind, text, *, model=None):
-    return translate(importer(kind), text, "file", Given("dgx-h100", 1, model))
+    return translate_file(importer(kind), text, "file", UserAdditions("dgx-h100", 1, model))
 
 
 def test_what_changes_the_result_comes_first_and_what_changes_nothing_last():
@@ -36,8 +45,15 @@ def test_what_changes_the_result_comes_first_and_what_changes_nothing_last():
 
 
 def test_the_order_is_that_of_gravity():
-    order = [Fate.UNSUPPORTED, Fate.UNKNOWN, None, Fate.PROFILE, Fate.ABSORBED, Fate.EFFECTLESS]
-    assert [fate for fate, _, _ in told(written("megatron", LINE))] == order
+    order = [
+        TranslationStatus.UNSUPPORTED,
+        TranslationStatus.UNKNOWN,
+        None,
+        TranslationStatus.PROFILE,
+        TranslationStatus.ABSORBED,
+        TranslationStatus.EFFECTLESS,
+    ]
+    assert [fate for fate, _, _ in describe_untranslated(written("megatron", LINE))] == order
 
 
 NO_FILES = {
@@ -71,16 +87,16 @@ def test_the_format_that_reads_it_is_named():
 def test_what_no_scenario_can_say_is_refused_once():
     facts = Facts()
     for name, value in (("--a", ["1"]), ("--b", True), ("--c", ["0"])):
-        refused(LINEAR_ATTENTION)(facts, Flag(name, value, f"{name} {value}", "x.sh:3"))
-    refused(ADAPTERS)(facts, Flag("--d", True, "--d", "x.sh:4"))
+        refuses_setting(LINEAR_ATTENTION)(facts, Flag(name, value, f"{name} {value}", "x.sh:3"))
+    refuses_setting(ADAPTERS)(facts, Flag("--d", True, "--d", "x.sh:4"))
     first, second = facts.problems
     assert first.where == "x.sh:3" and "--a" in first.message
     assert "no scenario can say linear attention" in first.message
     assert "softmax attention in every layer" in first.hint
     assert "adapters" in second.message
     assert [(each.flag.name, each.fate) for each in facts.untranslated] == [
-        ("--b", Fate.ABSORBED),
-        ("--c", Fate.EFFECTLESS),
+        ("--b", TranslationStatus.ABSORBED),
+        ("--c", TranslationStatus.EFFECTLESS),
     ]
 
 
@@ -91,12 +107,14 @@ def test_a_family_keeps_what_it_has_and_tells_what_it_is_not(family):
     said = {"hidden": 64, "norm": "rms", "activation": "gelu", "window": 8}
     for line, (key, value) in enumerate(said.items(), 2):
         facts.say(f"model.{key}", value, Flag(key, value, f"{key}: {value}", f"x:{line}"))
-    settle(facts)
+    adapt_to_family(facts)
     assert all(ModelSpec.family_knows(family, path.split(".")[1]) for path in facts.known)
     assert facts.get("model.hidden") == 64
     fates = {each.flag.name: each.fate for each in facts.untranslated}
-    assert fates["window"] is Fate.UNSUPPORTED
-    assert fates["norm"] is (Fate.EFFECTLESS if family == "t5" else Fate.UNSUPPORTED)
+    assert fates["window"] is TranslationStatus.UNSUPPORTED
+    assert fates["norm"] is (
+        TranslationStatus.EFFECTLESS if family == "t5" else TranslationStatus.UNSUPPORTED
+    )
 
 
 def test_an_inference_keeps_its_precision_and_nothing_of_training():
@@ -105,15 +123,15 @@ def test_an_inference_keeps_its_precision_and_nothing_of_training():
     facts.say("training.precision.compute", "fp16", Flag("dtype", "fp16", "dtype: fp16", "x:2"))
     facts.say("training.optimizer.kind", "lamb", Flag("kind", "lamb", "kind: lamb", "x:3"))
     facts.say("parallel.recompute", {"layers": "all"}, Flag("recompute", True, "recompute", "x:4"))
-    inference(facts)
+    state_inference(facts)
     assert facts.get("inference.precision") == "fp16"
     assert not [path for path in facts.known if path.startswith(("training", "parallel"))]
     assert {each.flag.name: each.fate for each in facts.untranslated} == {
-        "run_mode": Fate.ABSORBED,
-        "kind": Fate.EFFECTLESS,
-        "recompute": Fate.EFFECTLESS,
+        "run_mode": TranslationStatus.ABSORBED,
+        "kind": TranslationStatus.EFFECTLESS,
+        "recompute": TranslationStatus.EFFECTLESS,
     }
 
 
 def test_nothing_to_tell_is_nothing_told():
-    assert list(told(Imported({}, {}, (), ()))) == []
+    assert list(describe_untranslated(Imported({}, {}, (), ()))) == []

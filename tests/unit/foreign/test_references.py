@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.foreign.reading.yaml_references import RESOLVERS, followed
+from simcluster.foreign.reading.yaml_references import RESOLVERS, follow_references
 
 DATA = {"model": {"hidden": 4096, "heads": 32, "half": "${divide:${.hidden}, 2}", "name": "gpt"}, "seed": 7}
 KEYS = {"${model.hidden}": 4096, "${.heads}": 32, "${model.half}": 2048.0, "${training.seed}": 7}
@@ -40,7 +40,7 @@ def nested(draw, of):
 @given(st.recursive(numbers, nested, max_leaves=6))
 def test_nested_arithmetic_is_that_of_python(example):
     text, value = example
-    found, missing = followed(DATA, ("model", "x"), text)
+    found, missing = follow_references(DATA, ("model", "x"), text)
     assert not missing
     assert float(found) == pytest.approx(float(value))
 
@@ -55,26 +55,26 @@ def test_nested_arithmetic_is_that_of_python(example):
     ).map("".join)
 )
 def test_every_text_is_a_value_or_says_why_not(text):
-    found, missing = followed({"model": {"hidden": 8, "x": text}}, ("model", "x"), text)
+    found, missing = follow_references({"model": {"hidden": 8, "x": text}}, ("model", "x"), text)
     assert found is None or not missing
     assert "${" not in text or missing or "${" not in str(found)
 
 
 def test_words_are_put_together():
-    assert followed(DATA, ("x",), "${model.name}_${seed}b") == ("gpt_7b", "")
-    assert followed(DATA, ("x",), "${model}_b")[1] == "${model} is no single value"
+    assert follow_references(DATA, ("x",), "${model.name}_${seed}b") == ("gpt_7b", "")
+    assert follow_references(DATA, ("x",), "${model}_b")[1] == "${model} is no single value"
 
 
 def test_growing_circles_end():
     """Each names the next twice: 2^60 steps if all were followed."""
     data = {f"a{index}": f"${{sum:${{a{index + 1}}}, ${{a{index + 1}}}}}" for index in range(60)} | {"a60": 1}
-    assert followed(data, ("a0",), data["a0"]) == (None, "these references go in circles")
+    assert follow_references(data, ("a0",), data["a0"]) == (None, "these references go in circles")
     long = {f"a{index}": f"${{a{index + 1}}}" for index in range(5000)}
-    assert followed(long, ("a0",), long["a0"])[1]
+    assert follow_references(long, ("a0",), long["a0"])[1]
 
 
 def test_the_environment_is_not_read(monkeypatch):
     monkeypatch.setenv("SIZE", "4096")
-    found, missing = followed({}, ("x",), "${oc.env:SIZE,1}")
+    found, missing = follow_references({}, ("x",), "${oc.env:SIZE,1}")
     assert found is None
     assert "leaves open what ${oc.env:SIZE,1} is" in missing

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from simcluster.document import Document
-from simcluster.foreign import Fate, importer, translate, translated_text
-from simcluster.foreign.assembly.accepted_keys import accepts, knows
+from simcluster.foreign import TranslationStatus, importer, translate_file, translated_text
+from simcluster.foreign.assembly.accepted_keys import schema_accepts, schema_has
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 from tests.unit.foreign.samples import SAMPLES, text_of
 
 LLAMA3_8B = {
@@ -222,7 +222,7 @@ EXPECTED = {
 
 def translated(name):
     kind, given = SAMPLES[name]
-    return translate(importer(kind), text_of(name), name, given)
+    return translate_file(importer(kind), text_of(name), name, given)
 
 
 def taken(data, path):
@@ -236,7 +236,7 @@ def taken(data, path):
 def known(path, value):
     if path == "framework":
         return (value["use"] if isinstance(value, dict) else value) in FrameworkSpec.entries()
-    return knows(path) if isinstance(value, float) else accepts(path, value)
+    return schema_has(path) if isinstance(value, float) else schema_accepts(path, value)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -273,7 +273,7 @@ def test_it_loads_and_plans(name, tmp_path):
     text = translated_text(found, importer(SAMPLES[name][0]), name)
     (tmp_path / "s.yaml").write_text(text)
     scenario = Scenario.load(tmp_path / "s.yaml")
-    built = prepare(scenario)
+    built = build_scenario(scenario)
     assert built.plan.mesh.num_ranks == scenario.cluster.num_devices
     assert Document.parse(text).data == found.data
     assert text.startswith("# yaml-language-server: $schema=./scenario.schema.json\n# Imported from " + name)
@@ -295,7 +295,7 @@ def test_every_setting_has_a_line_or_is_listed(name):
 @pytest.mark.parametrize("name", [name for name in SAMPLES if "wonder" in text_of(name)])
 def test_the_unknown_setting_is_listed_with_its_line(name):
     line = next(n for n, row in enumerate(text_of(name).splitlines(), 1) if "wonder" in row)
-    unknown = [each for each in translated(name).untranslated if each.fate is Fate.UNKNOWN]
+    unknown = [each for each in translated(name).untranslated if each.fate is TranslationStatus.UNKNOWN]
     assert [each.flag.where for each in unknown] == [f"{name}:{line}"]
     assert str(unknown[0]).endswith(": unknown")
 

@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 from hypothesis import strategies as st
 
-from simcluster.layout import Kind, Layout, Mesh
-from simcluster.values.exchange import exchange, sliced
+from simcluster.layout import Layout, Mesh, MovementKind
+from simcluster.values.exchange import exchange_arrays, slice_array
 
 AXES = ("a", "b", "c", "d")
 
@@ -166,13 +166,13 @@ def spread(tensor: Tensor, layout: Layout):
 def moved(movement, reached: Layout, arrays, tensor: Tensor):
     """What every rank holds after a movement."""
     mesh = tensor.mesh
-    if movement.kind is Kind.SLICE:
-        return [sliced(movement, array, mesh, rank) for rank, array in enumerate(arrays)]
+    if movement.kind is MovementKind.SLICE:
+        return [slice_array(movement, array, mesh, rank) for rank, array in enumerate(arrays)]
     shape = reached.local_shape(tensor.whole.shape, mesh)
     found = [None] * mesh.num_ranks
     for group in mesh.groups(movement.axes):
         sizes = [mesh.sizes[axis] for axis in movement.axes]
-        results = exchange(movement, [arrays[rank] for rank in group], shape, sizes)
+        results = exchange_arrays(movement, [arrays[rank] for rank in group], shape, sizes)
         for rank, result in zip(group, results, strict=True):
             found[rank] = result
     return found

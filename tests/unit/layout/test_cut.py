@@ -7,21 +7,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from simcluster.layout import Cut, Digit, Mesh, pieces, uncut, whole
+from simcluster.layout import Mesh, SplitMesh, SubAxis, axis_pieces, unsplit_mesh, whole
 
 MESH = Mesh.of({"pipeline": 2, "data": 2, "tensor": 8})
 
 
 def cut(mesh, *digits, stage_axis="pipeline"):
-    return Cut.of(mesh, stage_axis, [Digit(*digit) for digit in digits])
+    return SplitMesh.of(mesh, stage_axis, [SubAxis(*digit) for digit in digits])
 
 
 def test_an_axis_is_cut_where_a_digit_ends_inside_it():
     found = cut(MESH, (1, 4))
     assert found.mesh == Mesh.of({"pipeline": 2, "data": 2, "tensor.0": 2, "tensor.1": 4})
-    assert found.axes(Digit(1, 4)) == ("tensor.1",)
-    assert found.axes(Digit(4, 4)) == ("data", "tensor.0")
-    assert found.axes(Digit(1, 16)) == ("data", "tensor.0", "tensor.1")
+    assert found.axes(SubAxis(1, 4)) == ("tensor.1",)
+    assert found.axes(SubAxis(4, 4)) == ("data", "tensor.0")
+    assert found.axes(SubAxis(1, 16)) == ("data", "tensor.0", "tensor.1")
 
 
 def test_whole_axes_stay_as_they_are():
@@ -33,7 +33,7 @@ def test_stages_count_ranks_of_their_own():
     inner = Mesh.of({"data": 4, "pipeline": 2, "tensor": 4})
     found = cut(inner, (2, 4))
     assert found.mesh == Mesh.of({"data.0": 2, "data.1": 2, "pipeline": 2, "tensor.0": 2, "tensor.1": 2})
-    assert found.axes(Digit(2, 4)) == ("data.1", "tensor.0")
+    assert found.axes(SubAxis(2, 4)) == ("data.1", "tensor.0")
 
 
 def test_what_does_not_nest_is_refused_with_the_numbers():
@@ -50,11 +50,11 @@ def test_what_reaches_over_the_stage_is_refused():
 
 def test_pieces_and_wholes():
     mesh = cut(MESH, (1, 4)).mesh
-    assert pieces(mesh, "tensor") == ("tensor.0", "tensor.1")
-    assert pieces(mesh, "data") == ("data",)
-    assert pieces(mesh, "expert") == ("expert",)
+    assert axis_pieces(mesh, "tensor") == ("tensor.0", "tensor.1")
+    assert axis_pieces(mesh, "data") == ("data",)
+    assert axis_pieces(mesh, "expert") == ("expert",)
     assert whole("tensor.1") == whole("tensor") == "tensor"
-    assert uncut(mesh) == MESH
+    assert unsplit_mesh(mesh) == MESH
 
 
 @given(
@@ -72,16 +72,16 @@ def test_a_digit_separates_the_same_ranks_as_its_axes(factors, ends, joins):
         if joins[place]:
             runs.append([])
     mesh = Mesh.of({f"a{index}": math.prod(run) for index, run in enumerate(runs)})
-    digit = Digit(
+    digit = SubAxis(
         math.prod(sizes[len(sizes) - low :]), math.prod(sizes[len(sizes) - high : len(sizes) - low])
     )
-    found = Cut.of(mesh, "", [digit])
+    found = SplitMesh.of(mesh, "", [digit])
     assert found.mesh.num_ranks == mesh.num_ranks
-    assert uncut(found.mesh).num_ranks == mesh.num_ranks
+    assert unsplit_mesh(found.mesh).num_ranks == mesh.num_ranks
     for group in found.mesh.groups(found.axes(digit)):
         assert (np.diff(group) == digit.stride).all()
         assert len(group) == digit.size
     for name in mesh.names:
-        assert sorted(map(tuple, found.mesh.groups(pieces(found.mesh, name)).tolist())) == sorted(
+        assert sorted(map(tuple, found.mesh.groups(axis_pieces(found.mesh, name)).tolist())) == sorted(
             map(tuple, mesh.groups((name,)).tolist())
         )

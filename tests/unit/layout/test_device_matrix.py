@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.layout import REPEATED, Cut, DeviceMatrix, Digit, Mesh
+from simcluster.layout import REPEATED, DeviceMatrix, Mesh, SplitMesh, SubAxis
 from simcluster.model.operators.matmul import Matmul
 
 MATMUL = Matmul(("rows", "inner"), (("inner", "columns"),), (("rows", "columns"),))
@@ -59,10 +59,10 @@ def test_a_group_along_a_dim_are_ranks_as_far_apart_as_the_dims_to_the_right_are
     made = DeviceMatrix.of(dict(zip(names, sizes, strict=True)), math.prod(sizes) * repeated)
     for index, name in enumerate(names):
         digit = made.digit(name)
-        assert digit == Digit(math.prod(sizes[index + 1 :]), sizes[index])
+        assert digit == SubAxis(math.prod(sizes[index + 1 :]), sizes[index])
         if digit.size > 1:
             mesh = Mesh.of({"devices": math.prod(sizes) * repeated})
-            cut = Cut.of(mesh, "", [digit])
+            cut = SplitMesh.of(mesh, "", [digit])
             for group in cut.mesh.groups(cut.axes(digit)):
                 assert group.tolist() == list(range(group[0], group[-1] + 1, digit.stride))
                 assert len(group) == digit.size
@@ -81,5 +81,5 @@ def test_the_groups_of_the_references_examples(factors, rows, inner, columns):
     for name, wanted in (("rows", rows), ("inner", inner), ("columns", columns)):
         if wanted is not None:
             digit = made.digit(name)
-            cut = Cut.of(Mesh.of({"devices": 8}), "", [digit])
+            cut = SplitMesh.of(Mesh.of({"devices": 8}), "", [digit])
             assert sorted(cut.mesh.groups(cut.axes(digit)).tolist()) == wanted

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
-from simcluster.layout import Dims, Halo, Kind, Layout, Mesh, Strategy, Window
+from simcluster.layout import Dims, Halo, Layout, Mesh, MovementKind, Strategy, Window
 from simcluster.model import TensorType
-from simcluster.plan.redistribution.redistribution_planner import Router, local_bytes
-from simcluster.values.exchange import exchange, sliced
+from simcluster.plan.redistribution.redistribution_planner import RedistributionPlanner, local_bytes
+from simcluster.values.exchange import exchange_arrays, slice_array
 from simcluster.work import DType
 from tests.unit.layout.arrays import position
 
@@ -64,12 +64,12 @@ def travelled(path, arrays, whole, mesh):
     sent = []
     for movement, reached in path:
         if not movement.is_collective:
-            arrays = [sliced(movement, array, mesh, rank) for rank, array in enumerate(arrays)]
+            arrays = [slice_array(movement, array, mesh, rank) for rank, array in enumerate(arrays)]
             continue
         shape = reached.local_shape(whole.shape, mesh)
         found = [None] * len(arrays)
         for group in mesh.groups(movement.axes):
-            results = exchange(movement, [arrays[rank] for rank in group], shape)
+            results = exchange_arrays(movement, [arrays[rank] for rank in group], shape)
             for rank, result in zip(group, results, strict=True):
                 found[rank] = result
                 assert result.shape == shape
@@ -79,7 +79,7 @@ def travelled(path, arrays, whole, mesh):
 
 
 def router(mesh):
-    return Router(mesh, lambda movement, size: 1.0 + size)
+    return RedistributionPlanner(mesh, lambda movement, size: 1.0 + size)
 
 
 @settings(max_examples=150)
@@ -103,10 +103,10 @@ def test_neighbours_bring_what_stands_beside_a_part_corners_too(picture):
     kinds = [movement.kind for movement, _ in path]
     for halo in target.halos:
         both = [halo.before, halo.after]
-        assert kinds.pop(0) is (Kind.NEIGHBOR_EXCHANGE if min(both) else Kind.SHIFT)
+        assert kinds.pop(0) is (MovementKind.NEIGHBOR_EXCHANGE if min(both) else MovementKind.SHIFT)
         if min(both) and halo.before != halo.after:
-            assert kinds.pop(0) is Kind.SHIFT
-    assert kinds == ([Kind.COPY] if target.halos else [])
+            assert kinds.pop(0) is MovementKind.SHIFT
+    assert kinds == ([MovementKind.COPY] if target.halos else [])
 
 
 @settings(max_examples=150)
@@ -123,7 +123,7 @@ def test_adding_halos_is_the_transpose_of_reading_them(picture, seed):
     rng = np.random.default_rng(seed)
     grads = [rng.standard_normal(array.shape) for array in read]
     path = router(mesh).path(kind, owed, start)
-    assert [movement.kind for movement, _ in path].count(Kind.COPY) == bool(owed.halos)
+    assert [movement.kind for movement, _ in path].count(MovementKind.COPY) == bool(owed.halos)
     added, _ = travelled(path, grads, whole, mesh)
     parts = [framed(whole, start, mesh, rank) for rank in ranks]
     # Ranks beside each other along axes that split nothing are copies with gradients of their own.
@@ -147,7 +147,11 @@ def test_a_whole_tensor_is_sliced_and_then_exchanged():
     mesh = Mesh.of({"a": 2})
     target = Layout((("a",),)).with_halos([Halo(0, 1, 1)])
     path = router(mesh).path(TensorType((4,), DType.FP32), Layout(((),)), target)
-    assert [movement.kind for movement, _ in path] == [Kind.SLICE, Kind.NEIGHBOR_EXCHANGE, Kind.COPY]
+    assert [movement.kind for movement, _ in path] == [
+        MovementKind.SLICE,
+        MovementKind.NEIGHBOR_EXCHANGE,
+        MovementKind.COPY,
+    ]
 
 
 def test_a_layout_says_its_halos():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from simcluster.layout import Kind, Layout, Mesh, inferred
+from simcluster.layout import Layout, Mesh, MovementKind, infer_mindspore_sequence
 from tests.unit.layout.arrays import check, moved, spread, tensors
 
-A2A, AG, SPLIT = Kind.ALL_TO_ALL, Kind.ALL_GATHER, Kind.SLICE
+A2A, AG, SPLIT = MovementKind.ALL_TO_ALL, MovementKind.ALL_GATHER, MovementKind.SLICE
 
 
 def steps(sizes, before, after, *, all_to_all=True):
@@ -19,7 +19,7 @@ def steps(sizes, before, after, *, all_to_all=True):
         Layout(tuple((f"d{place}",) if place >= 0 else () for place in places)) for places in (before, after)
     )
     found = []
-    for movement, _ in inferred(start, target, all_to_all=all_to_all):
+    for movement, _ in infer_mindspore_sequence(start, target, all_to_all=all_to_all):
         (axis,) = movement.axes
         where = (movement.to_dim, movement.dim) if movement.kind is A2A else movement.dim
         found.append((movement.kind, where, int(axis[1:]), mesh.size(axis)))
@@ -90,7 +90,7 @@ def test_every_sequence_takes_every_rank_to_its_slice(tensor):
     start, target = tensor.layouts
     for all_to_all in (True, False):
         arrays, layout = spread(tensor, start), start
-        for movement, reached in inferred(start, target, all_to_all=all_to_all):
+        for movement, reached in infer_mindspore_sequence(start, target, all_to_all=all_to_all):
             assert all_to_all or movement.kind is not A2A
             arrays, layout = moved(movement, reached, arrays, tensor), reached
         assert layout == target
@@ -101,22 +101,25 @@ def test_every_sequence_takes_every_rank_to_its_slice(tensor):
 @given(tensor=tensors(1, flat=False, partial=False))
 def test_a_layout_is_already_itself(tensor):
     (layout,) = tensor.layouts
-    assert inferred(layout, layout) == ()
+    assert infer_mindspore_sequence(layout, layout) == ()
 
 
 def test_axes_that_stand_together_are_one_device_dim():
     start, target = Layout((("a", "b"), ())), Layout(((), ("a", "b")))
-    ((movement, _),) = inferred(start, target)
+    ((movement, _),) = infer_mindspore_sequence(start, target)
     assert (movement.kind, movement.axes) == (A2A, ("a", "b"))
-    apart = [movement.axes for movement, _ in inferred(start, Layout((("a",), ("b",))))]
+    apart = [movement.axes for movement, _ in infer_mindspore_sequence(start, Layout((("a",), ("b",))))]
     assert apart == [("b",)]
 
 
 def test_sums_are_all_reduced_first():
     start = Layout(((), ()), (("a", "sum"), ("b", "sum")))
-    found = [(movement.kind, movement.axes) for movement, _ in inferred(start, Layout((("a",), ())))]
-    assert found == [(Kind.ALL_REDUCE, ("a", "b")), (SPLIT, ("a",))]
+    found = [
+        (movement.kind, movement.axes)
+        for movement, _ in infer_mindspore_sequence(start, Layout((("a",), ())))
+    ]
+    assert found == [(MovementKind.ALL_REDUCE, ("a", "b")), (SPLIT, ("a",))]
 
 
 def test_flat_buffers_have_no_inference():
-    assert inferred(Layout(((),), flat=("a",)), Layout(((),))) is None
+    assert infer_mindspore_sequence(Layout(((),), flat=("a",)), Layout(((),))) is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from simcluster.layout import Dims, Kind, Layout, Mesh, Movement, Strategy
+from simcluster.layout import Dims, Layout, Mesh, Movement, MovementKind, Strategy
 from simcluster.values.exchange import local_part
 from tests.unit.layout.arrays import part, tensors
 
@@ -54,7 +54,7 @@ def test_partial_axes_are_sorted_so_that_equal_layouts_are_equal():
 
 
 @pytest.mark.parametrize(
-    "value", [Layout(((),)), Strategy(), Dims((), ()), Movement(Kind.SLICE, ("a",)), MESH]
+    "value", [Layout(((),)), Strategy(), Dims((), ()), Movement(MovementKind.SLICE, ("a",)), MESH]
 )
 def test_layouts_and_what_they_are_made_of_are_values(value):
     name = fields(value)[0].name

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.layout import Mesh, base_axis, restricted, rooted, unrooted
+from simcluster.layout import Mesh, base_axis, restricted_axis, rooted_groups, without_root
 from tests.unit.layout.arrays import mates, meshes, position, where
 
 MESH = Mesh.of({"pipeline": 2, "data": 3, "tensor": 4})
@@ -77,7 +77,7 @@ def test_coordinates_are_those_of_row_major_order(mesh):
 
 
 def test_a_restricted_axis_is_text_over_its_base():
-    axis = restricted("pipeline", [0, 3])
+    axis = restricted_axis("pipeline", [0, 3])
     assert axis == "pipeline[0,3]"
     assert base_axis(axis) == "pipeline"
     assert base_axis("pipeline") == "pipeline"
@@ -85,7 +85,7 @@ def test_a_restricted_axis_is_text_over_its_base():
 
 def test_a_restricted_axis_keeps_only_its_coordinates():
     mesh = Mesh.of({"pipeline": 4, "data": 2})
-    axis = restricted("pipeline", [0, 3])
+    axis = restricted_axis("pipeline", [0, 3])
     assert mesh.size(axis) == 2
     assert mesh.groups((axis,)).tolist() == [[0, 6], [1, 7]]
     assert mesh.groups(("data", axis)).tolist() == [[0, 6, 1, 7]]
@@ -96,7 +96,7 @@ def test_a_restricted_axis_keeps_only_its_coordinates():
 
 def test_a_rank_outside_a_restricted_axis_has_no_place_in_it():
     mesh = Mesh.of({"pipeline": 4, "data": 2})
-    axis = restricted("pipeline", [0, 3])
+    axis = restricted_axis("pipeline", [0, 3])
     assert not np.isin([2, 3, 4, 5], mesh.groups((axis,))).any()
     with pytest.raises(ValueError, match="not in"):
         mesh.coordinate(2, axis)
@@ -107,7 +107,7 @@ def test_a_rank_outside_a_restricted_axis_has_no_place_in_it():
 def test_restricted_groups_are_the_whole_ones_less_what_is_not_kept(mesh, data):
     name = data.draw(st.sampled_from(mesh.names))
     kept = sorted(data.draw(st.sets(st.integers(0, mesh.size(name) - 1), min_size=1)))
-    axis = restricted(name, kept)
+    axis = restricted_axis(name, kept)
     others = tuple(
         data.draw(
             st.lists(st.sampled_from([each for each in mesh.names if each != name] or [name]), unique=True)
@@ -131,6 +131,6 @@ def test_explicit_groups():
 
 
 def test_groups_with_a_root():
-    assert rooted("pair", 1) == "pair@1"
-    assert unrooted("pair@1") == base_axis("pair@1") == "pair"
-    assert unrooted("pipeline[0,3]") == "pipeline[0,3]"
+    assert rooted_groups("pair", 1) == "pair@1"
+    assert without_root("pair@1") == base_axis("pair@1") == "pair"
+    assert without_root("pipeline[0,3]") == "pipeline[0,3]"

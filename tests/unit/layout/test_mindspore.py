@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.errors import ScenarioError
-from simcluster.layout import Cut, Digit, Mesh, MindSporeLayout
+from simcluster.layout import Mesh, MindSporeLayout, SplitMesh, SubAxis
 
 LAYOUT = MindSporeLayout((8, 4, 4), ("dp", "sp", "mp"))
 
@@ -26,20 +26,20 @@ def test_maps_count_from_the_right_and_several_axes_split_one_dim():
 
 
 def test_digits_are_those_of_the_matrix():
-    assert LAYOUT.digits("dp") == (Digit(16, 8),)
-    assert LAYOUT.digits("mp") == (Digit(1, 4),)
+    assert LAYOUT.digits("dp") == (SubAxis(16, 8),)
+    assert LAYOUT.digits("mp") == (SubAxis(1, 4),)
     assert MindSporeLayout((4, 1), ("a", "b")).digits("b") == ()
 
 
 def test_a_rank_list_reorders_the_ranks():
     across = MindSporeLayout((2, 4), ("dp", "mp"), tuple(np.arange(8).reshape(4, 2).T.ravel().tolist()))
-    assert across.digits("dp") == (Digit(1, 2),)
-    assert across.digits("mp") == (Digit(2, 4),)
+    assert across.digits("dp") == (SubAxis(1, 2),)
+    assert across.digits("mp") == (SubAxis(2, 4),)
     later = MindSporeLayout((2, 4), ("dp", "mp"), tuple(range(8, 16)))
-    assert later.digits("mp") == (Digit(1, 4),), "the ranks of the second stage"
+    assert later.digits("mp") == (SubAxis(1, 4),), "the ranks of the second stage"
     split = MindSporeLayout((4, 2), ("dp", "mp"), (0, 2, 1, 3, 4, 6, 5, 7))
-    assert split.digits("mp") == (Digit(2, 2),)
-    assert split.digits("dp") == (Digit(4, 2), Digit(1, 2)), "one alias may be several digits"
+    assert split.digits("mp") == (SubAxis(2, 2),)
+    assert split.digits("dp") == (SubAxis(4, 2), SubAxis(1, 2)), "one alias may be several digits"
 
 
 @given(
@@ -56,7 +56,9 @@ def test_any_order_of_digits_is_found_again(factors, order, join):
     aliases = tuple(f"a{index}" for index in range(len(matrix)))
     layout = MindSporeLayout(matrix, aliases, tuple(ranks.ravel().tolist()))
     digits = {alias: layout.digits(alias) for alias in aliases}
-    cut = Cut.of(Mesh.of({"devices": int(ranks.size)}), "", [d for each in digits.values() for d in each])
+    cut = SplitMesh.of(
+        Mesh.of({"devices": int(ranks.size)}), "", [d for each in digits.values() for d in each]
+    )
     for index, alias in enumerate(aliases):
         axes = [axis for digit in digits[alias] for axis in cut.axes(digit)]
         wanted = np.moveaxis(np.array(layout.rank_list).reshape(matrix), index, -1).reshape(-1, matrix[index])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from simcluster.layout import FLAT, Kind, Layout, Movement, movements
+from simcluster.layout import FLAT, Layout, Movement, MovementKind, movements
 from tests.unit.layout.arrays import check, divides, moved, spread, tensors
 
 
@@ -44,12 +44,12 @@ def test_reductions_become_all_reduces_or_scatter_where_the_target_splits():
     start = Layout(((), ()), (("a", "sum"), ("b", "sum")))
     target = Layout((("b", "a"), ()))
     found = steps(start, target)
-    assert found[Kind.ALL_REDUCE, ("a", "b"), 0, 0] == Layout(((), ()))
-    assert found[Kind.ALL_REDUCE, ("a",), 0, 0] == Layout(((), ()), (("b", "sum"),))
-    assert found[Kind.REDUCE_SCATTER, ("b", "a"), 0, 0] == target
-    assert found[Kind.REDUCE_SCATTER, ("b",), 0, 0] == Layout((("b",), ()), (("a", "sum"),))
-    assert (Kind.REDUCE_SCATTER, ("a",), 0, 0) not in found, "b is the outer axis and comes first"
-    assert (Kind.REDUCE_SCATTER, ("a", "b"), 0, 0) not in found
+    assert found[MovementKind.ALL_REDUCE, ("a", "b"), 0, 0] == Layout(((), ()))
+    assert found[MovementKind.ALL_REDUCE, ("a",), 0, 0] == Layout(((), ()), (("b", "sum"),))
+    assert found[MovementKind.REDUCE_SCATTER, ("b", "a"), 0, 0] == target
+    assert found[MovementKind.REDUCE_SCATTER, ("b",), 0, 0] == Layout((("b",), ()), (("a", "sum"),))
+    assert (MovementKind.REDUCE_SCATTER, ("a",), 0, 0) not in found, "b is the outer axis and comes first"
+    assert (MovementKind.REDUCE_SCATTER, ("a", "b"), 0, 0) not in found
 
 
 def test_a_maximum_is_never_scattered_nor_mixed_with_a_sum():
@@ -57,15 +57,15 @@ def test_a_maximum_is_never_scattered_nor_mixed_with_a_sum():
     found = list(movements(start, Layout((("a", "b"),))))
     kinds = {(movement.kind, movement.axes, movement.reduction) for movement, _ in found}
     assert kinds == {
-        (Kind.ALL_REDUCE, ("a",), "max"),
-        (Kind.ALL_REDUCE, ("b",), "sum"),
+        (MovementKind.ALL_REDUCE, ("a",), "max"),
+        (MovementKind.ALL_REDUCE, ("b",), "sum"),
     }
 
 
 def test_a_reduction_that_the_target_still_owes_is_left_alone():
     start = Layout(((), ()), (("a", "sum"),))
     assert steps(start, Layout((("b",), ()), (("a", "sum"),))) == {
-        (Kind.SLICE, ("b",), 0, 0): Layout((("b",), ()), (("a", "sum"),))
+        (MovementKind.SLICE, ("b",), 0, 0): Layout((("b",), ()), (("a", "sum"),))
     }
 
 
@@ -73,32 +73,34 @@ def test_only_the_innermost_axes_of_a_dim_are_gathered_or_exchanged():
     start = Layout((("a", "b"), ()))
     found = steps(start, Layout(((), ("b", "a"))))
     assert found == {
-        (Kind.ALL_GATHER, ("b",), 0, 0): Layout((("a",), ())),
-        (Kind.ALL_GATHER, ("a", "b"), 0, 0): Layout(((), ())),
-        (Kind.ALL_TO_ALL, ("b",), 0, 1): Layout((("a",), ("b",))),
-        (Kind.ALL_TO_ALL, ("a", "b"), 0, 1): Layout(((), ("a", "b"))),
+        (MovementKind.ALL_GATHER, ("b",), 0, 0): Layout((("a",), ())),
+        (MovementKind.ALL_GATHER, ("a", "b"), 0, 0): Layout(((), ())),
+        (MovementKind.ALL_TO_ALL, ("b",), 0, 1): Layout((("a",), ("b",))),
+        (MovementKind.ALL_TO_ALL, ("a", "b"), 0, 1): Layout(((), ("a", "b"))),
     }
 
 
 def test_a_slice_takes_free_axes_in_the_order_of_the_target():
     assert steps(Layout(((), ("c",))), Layout((("a", "b"), ("c",)))) == {
-        (Kind.SLICE, ("a", "b"), 0, 0): Layout((("a", "b"), ("c",))),
-        (Kind.SLICE, ("a",), 0, 0): Layout((("a",), ("c",))),
-        (Kind.ALL_GATHER, ("c",), 1, 0): Layout(((), ())),
+        (MovementKind.SLICE, ("a", "b"), 0, 0): Layout((("a", "b"), ("c",))),
+        (MovementKind.SLICE, ("a",), 0, 0): Layout((("a",), ("c",))),
+        (MovementKind.ALL_GATHER, ("c",), 1, 0): Layout(((), ())),
     }
     held = steps(Layout(((), ("b",))), Layout((("a", "b"), ())))
-    assert held[Kind.SLICE, ("a",), 0, 0] == Layout((("a",), ("b",))), "b can then be exchanged behind a"
-    assert (Kind.SLICE, ("a", "b"), 0, 0) not in held
-    assert (Kind.SLICE, ("a",), 0, 0) not in steps(Layout(((), ("a",))), Layout((("a",), ())))
+    assert held[MovementKind.SLICE, ("a",), 0, 0] == Layout((("a",), ("b",))), (
+        "b can then be exchanged behind a"
+    )
+    assert (MovementKind.SLICE, ("a", "b"), 0, 0) not in held
+    assert (MovementKind.SLICE, ("a",), 0, 0) not in steps(Layout(((), ("a",))), Layout((("a",), ())))
 
 
 def test_a_flat_buffer_is_scattered_gathered_and_sliced_as_one():
     split = Layout((("a",),))
     flat = Layout((("a",),), flat=("b", "c"))
     partial = split.with_partial(("b", "c"))
-    assert steps(partial, flat)[Kind.REDUCE_SCATTER, ("b", "c"), FLAT, 0] == flat
-    assert steps(flat, split) == {(Kind.ALL_GATHER, ("b", "c"), FLAT, 0): split}
-    assert steps(split, flat)[Kind.SLICE, ("b", "c"), FLAT, 0] == flat
+    assert steps(partial, flat)[MovementKind.REDUCE_SCATTER, ("b", "c"), FLAT, 0] == flat
+    assert steps(flat, split) == {(MovementKind.ALL_GATHER, ("b", "c"), FLAT, 0): split}
+    assert steps(split, flat)[MovementKind.SLICE, ("b", "c"), FLAT, 0] == flat
     assert not any(axes == ("b",) and dim == FLAT for _, axes, dim, _ in steps(partial, flat)), (
         "runs of runs would be padded twice"
     )
@@ -110,10 +112,12 @@ def test_nothing_leads_to_partial_values():
             assert not reached.partial
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(MovementKind))
 def test_all_but_slices_and_copies_are_collectives(kind):
-    assert Movement(kind, ("a",)).is_collective == (kind not in (Kind.SLICE, Kind.COPY))
+    assert Movement(kind, ("a",)).is_collective == (kind not in (MovementKind.SLICE, MovementKind.COPY))
 
 
 def test_a_movement_prints_its_group():
-    assert str(Movement(Kind.REDUCE_SCATTER, ("data", "tensor"), 1)) == "reduce_scatter over data+tensor"
+    assert (
+        str(Movement(MovementKind.REDUCE_SCATTER, ("data", "tensor"), 1)) == "reduce_scatter over data+tensor"
+    )

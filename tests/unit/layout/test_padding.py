@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.layout import Dims, Layout, Mesh, Window, needed, refusal, zeros
+from simcluster.layout import Dims, Layout, Mesh, Window, needed_padding, padding_refusal, zero_padding
 from tests.unit.layout.arrays import meshes
 
 ROWS = ("batch", "seq", "in")
@@ -51,56 +51,58 @@ def test_what_divides_lies_as_ever(mesh, times):
 
 
 def test_a_reduced_dim_must_hold_zeros_on_both_sides():
-    assert needed(PRODUCT, ["in"], BOTH) == ({"in": 0.0}, {"in": 0.0})
-    assert needed(PRODUCT, ["batch", "out"], BOTH) == ({}, {})
+    assert needed_padding(PRODUCT, ["in"], BOTH) == ({"in": 0.0}, {"in": 0.0})
+    assert needed_padding(PRODUCT, ["batch", "out"], BOTH) == ({}, {})
 
 
 def test_ids_need_nothing():
     rows = Dims((("tokens",), ("tokens", "out")), (("rows", "out"),), linear=(frozenset({1}),))
-    assert needed(rows, ["tokens"], [False, True]) == ({}, {"tokens": 0.0})
+    assert needed_padding(rows, ["tokens"], [False, True]) == ({}, {"tokens": 0.0})
 
 
 @pytest.mark.parametrize(("reduction", "least"), [("max", -math.inf), ("min", math.inf)])
 def test_extremes_need_the_farthest_number(reduction, least):
-    assert needed(Dims((("x",),), ((),), reduction=reduction), ["x"], [True]) == ({"x": least},)
+    assert needed_padding(Dims((("x",),), ((),), reduction=reduction), ["x"], [True]) == ({"x": least},)
 
 
 def test_an_operator_may_say_what_is_neutral():
     loss = Dims((("x", "classes"), ("x",)), ((),), neutral=((1, -1.0),))
-    assert needed(loss, ["x"], [True, False]) == ({}, {"x": -1.0})
+    assert needed_padding(loss, ["x"], [True, False]) == ({}, {"x": -1.0})
 
 
 def test_a_sum_of_who_knows_what_is_refused():
-    found = needed(Dims((("x",),), ((),)), ["x"], [True])
+    found = needed_padding(Dims((("x",),), ((),)), ["x"], [True])
     assert found == "it is summed over x, and no value is known that would add nothing"
 
 
 def test_zeros_stay_zeros_through_what_is_linear():
-    assert zeros(PRODUCT, ["out"], BOTH, [[], ["out"]]) == (frozenset({"out"}),)
-    assert zeros(PRODUCT, ["out"], BOTH, [["out"], []]) == (frozenset(),)
-    assert zeros(PRODUCT, ["in"], BOTH, [["in"], ["in"]]) == (frozenset(),)
+    assert zero_padding(PRODUCT, ["out"], BOTH, [[], ["out"]]) == (frozenset({"out"}),)
+    assert zero_padding(PRODUCT, ["out"], BOTH, [["out"], []]) == (frozenset(),)
+    assert zero_padding(PRODUCT, ["in"], BOTH, [["in"], ["in"]]) == (frozenset(),)
     both = Dims((("seq",), ("seq",)), (("seq",),), linear=(frozenset({0}), frozenset({1})))
-    assert zeros(both, ["seq"], BOTH, [["seq"], []]) == (frozenset(),), "zero times no number is no number"
+    assert zero_padding(both, ["seq"], BOTH, [["seq"], []]) == (frozenset(),), (
+        "zero times no number is no number"
+    )
 
 
 def test_what_lacks_the_dim_is_added_to_padding_as_well():
-    assert zeros(BIASED, ["seq", "out"], BOTH, [["seq", "out"], ["out"]]) == (frozenset(),)
+    assert zero_padding(BIASED, ["seq", "out"], BOTH, [["seq", "out"], ["out"]]) == (frozenset(),)
     added = Dims((("seq", "out"), ("out",)), (("seq", "out"),), linear=(frozenset({0, 1}),))
-    assert zeros(added, ["seq", "out"], BOTH, [["seq", "out"], ["out"]]) == (frozenset({"out"}),)
+    assert zero_padding(added, ["seq", "out"], BOTH, [["seq", "out"], ["out"]]) == (frozenset({"out"}),)
 
 
 def test_poles_and_functions_that_vanish():
     quotient = Dims((("x",), ("x",)), (("x",),), linear=(frozenset({0}),), poles=frozenset({1}))
-    assert zeros(quotient, ["x"], BOTH, [["x"], ["x"]]) == (frozenset(),)
+    assert zero_padding(quotient, ["x"], BOTH, [["x"], ["x"]]) == (frozenset(),)
     curve = Dims((("x",),), (("x",),), vanishing=((0, frozenset({0})),))
-    assert zeros(curve, ["x"], [True], [["x"]]) == (frozenset({"x"}),)
-    assert zeros(curve, ["x"], [True], [[]]) == (frozenset(),)
+    assert zero_padding(curve, ["x"], [True], [["x"]]) == (frozenset({"x"}),)
+    assert zero_padding(curve, ["x"], [True], [[]]) == (frozenset(),)
 
 
 def test_windows_and_sizes_that_differ_are_refused():
     slid = Dims((("x",),), (("x",),), windows=(Window(0, "x", 1, 1, 1),))
-    assert refusal(slid, ["x"], [(6,), (6,)]) == "windows slide over x, whose parts must be equal"
+    assert padding_refusal(slid, ["x"], [(6,), (6,)]) == "windows slide over x, whose parts must be equal"
     merged = Dims((("heads", "dim"),), (("heads",),))
-    assert "heads has sizes 6 and 24 in its operands" in refusal(merged, ["heads"], [(6, 4), (24,)])
-    assert refusal(merged, [], [(6, 4), (24,)]) == ""
-    assert refusal(PRODUCT, ["in", "out"], [(1, 2, 3), (3, 5), (1, 2, 5)]) == ""
+    assert "heads has sizes 6 and 24 in its operands" in padding_refusal(merged, ["heads"], [(6, 4), (24,)])
+    assert padding_refusal(merged, [], [(6, 4), (24,)]) == ""
+    assert padding_refusal(PRODUCT, ["in", "out"], [(1, 2, 3), (3, 5), (1, 2, 5)]) == ""

@@ -17,7 +17,7 @@ from simcluster.model import Region
 from simcluster.model.graph.block_builder import BlockBuilder
 from simcluster.model.graph.operator import TensorType
 from simcluster.model.layers.mixture_of_experts import Experts
-from simcluster.model.operators.router import Route, Seats
+from simcluster.model.operators.router import ExpertSlots, Route
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.work import DType
 
@@ -84,7 +84,7 @@ def test_a_steering_bias_decides_who_is_chosen_and_not_with_which_weight():
 def test_places_are_given_in_order_and_nobody_sits_on_another(seed, capacity, top_k):
     rng = np.random.default_rng(seed)
     ids = np.argsort(rng.random((2, 7, 4)), axis=-1)[..., :top_k]
-    (seats,) = Seats(4, capacity).evaluate((ids,), WHOLE)
+    (seats,) = ExpertSlots(4, capacity).evaluate((ids,), WHOLE)
     for batch in range(2):
         taken: Counter[int] = Counter()
         for token, choice in np.ndindex(7, top_k):

@@ -11,8 +11,8 @@ from simcluster.model import Region
 from simcluster.model.attributes.attention_scores import Scores
 from simcluster.model.graph.block_builder import BlockBuilder
 from simcluster.model.graph.operator import TensorType
-from simcluster.model.layers.latent_attention import Latent
-from simcluster.model.layers.transformer_layers import Attending
+from simcluster.model.layers.latent_attention import LatentAttention
+from simcluster.model.layers.transformer_layers import AttentionForm
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.work import DType
@@ -55,11 +55,11 @@ def by_heads(latent, values):
 @pytest.mark.parametrize("flash", [True, False])
 @pytest.mark.parametrize("q_rank", [0, 6])
 def test_it_is_the_attention_of_the_paper(q_rank, flash):
-    latent = Latent(kv_rank=4, nope_dim=4, rope_dim=2, value_dim=3, q_rank=q_rank)
+    latent = LatentAttention(kv_rank=4, nope_dim=4, rope_dim=2, value_dim=3, q_rank=q_rank)
     build = BlockBuilder("layer", DType.FP32)
     x = build.input("in", TensorType((BATCH, SEQ, HIDDEN), DType.FP32))
     q, k, v = latent.write(build, x, HIDDEN, HEADS, 10000.0)
-    core = Attending(Scores(), latent.head_dim**-0.5, flash=flash, own_values=True)
+    core = AttentionForm(Scores(), latent.head_dim**-0.5, flash=flash, own_values=True)
     o = core.write(build, "attention.core", q, k, v)
     rng = np.random.default_rng(2)
     values = {name: rng.standard_normal(build.values[name].type.shape) for name in ("in", *build.parameters)}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simcluster.model import Region
 from simcluster.model.attributes.attention_scores import Scores
-from simcluster.model.graph.zigzag_order import Zigzag, positions
+from simcluster.model.graph.zigzag_order import Zigzag, token_positions
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.embedding import PositionRows, Positions, PositionsGrad
 from simcluster.model.operators.rotary import Rotary
@@ -24,7 +24,7 @@ QUERY = ("batch", "seq", "heads", "group", "head_dim")
 def test_slice_r_holds_chunk_r_and_the_one_as_far_from_the_end():
     assert LIE.tolist() == [0, 1, 6, 7, 2, 3, 4, 5]
     assert ORDER.positions(4, 4).tolist() == [2, 3, 4, 5]
-    assert positions(None, 4, 3).tolist() == [4, 5, 6]
+    assert token_positions(None, 4, 3).tolist() == [4, 5, 6]
 
 
 @given(st.integers(1, 8), st.integers(1, 5))

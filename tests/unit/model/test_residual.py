@@ -10,7 +10,7 @@ import pytest
 from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
-from simcluster.layout import Kind, Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.model import Phase
 from simcluster.model.operators.batch_norm import BatchNorm
 from simcluster.model.operators.convolution import Conv2d
@@ -18,8 +18,8 @@ from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan import make_plan
 from simcluster.program.plan_lowering import lowered
 from simcluster.simulation import simulate, verify
-from simcluster.simulation.compose.build import prepare
-from simcluster.simulation.verification.single_device_comparison import proved
+from simcluster.simulation.compose.build import build_scenario
+from simcluster.simulation.verification.single_device_comparison import compare_values
 from simcluster.work import DType
 from tests.support.scenarios import scenario
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
@@ -141,7 +141,7 @@ def test_a_block_of_two_convolutions_verifies_split_both_ways():
 
 def test_data_parallel_statistics_need_no_collective_and_synchronised_ones_do():
     forward = {
-        statistics: movements(prepare(resnet({"data": 4}, {}, statistics=statistics)), "forward")
+        statistics: movements(build_scenario(resnet({"data": 4}, {}, statistics=statistics)), "forward")
         for statistics in ("local", "synchronised")
     }
     norms = sum(isinstance(node.operator, BatchNorm) for _, node in graph_of(small()).nodes())
@@ -154,7 +154,7 @@ def small():
 
 
 def test_every_convolution_wider_than_its_step_reads_a_halo():
-    built = prepare(resnet({"rows": 2}, {"height": "rows"}))
+    built = build_scenario(resnet({"rows": 2}, {"height": "rows"}))
     forward = movements(built, "forward")
     # The stem reaches 3 rows before and 2 behind, pool and halving convolutions 1 before, the others 1 and 1.
     assert forward["neighbor_exchange"] + forward["shift"] > 0
@@ -162,18 +162,19 @@ def test_every_convolution_wider_than_its_step_reads_a_halo():
         node.operator
         for _, node in built.plan.graph.nodes()
         if isinstance(node.operator, Movement)
-        and node.operator.kind is Kind.SHIFT
+        and node.operator.kind is MovementKind.SHIFT
         and node.phase == "forward"
     ]
     assert {(each.halo, each.to_halo) for each in shifts} == {((2, 2), (3, 2)), ((0, 0), (1, 0))}
 
 
 def test_narrow_convolutions_read_none():
-    built = prepare(resnet({"rows": 2}, {"height": "rows"}))
+    built = build_scenario(resnet({"rows": 2}, {"height": "rows"}))
     names = {
         node.origin
         for _, node in built.plan.graph.nodes()
-        if isinstance(node.operator, Movement) and node.operator.kind in (Kind.SHIFT, Kind.NEIGHBOR_EXCHANGE)
+        if isinstance(node.operator, Movement)
+        and node.operator.kind in (MovementKind.SHIFT, MovementKind.NEIGHBOR_EXCHANGE)
     }
     assert "layers.0.conv3" not in names
     assert not any("relu2" in name for name in names), "what the last 1 x 1 convolution reads"
@@ -210,14 +211,14 @@ def test_running_statistics_are_states_of_every_norm_and_no_parameters():
     states = [each.name for each in found.comparisons if each.what == "state" and each.step == 0]
     norms = [name for name, _ in graph_of(small()).parameters() if name.endswith(".norm.weight")]
     assert sorted(states) == sorted(name.replace(".weight", ".running") for name in norms)
-    graph = prepare(resnet({"data": 4}, {})).plan.graph
+    graph = build_scenario(resnet({"data": 4}, {})).plan.graph
     stem = graph.blocks["stem"]
     assert stem.values["conv.norm.running"].type.shape == (4, 2, 4)
     assert str(stem.values["conv.norm.running"].layout) == "(data, -, -)"
 
 
 def test_a_norm_its_running_statistics_and_its_activation_are_one_kernel():
-    stem = prepare(resnet({"data": 2}, {})).plan.graph.blocks["stem"]
+    stem = build_scenario(resnet({"data": 2}, {})).plan.graph.blocks["stem"]
     kernels = {node.name: node.kernel for node in stem.phase(Phase.FORWARD)}
     assert kernels["conv.norm.sums"] == kernels["conv"]
     assert kernels["conv.norm.running"] == kernels["relu"] == kernels["conv.norm.normalise"]
@@ -234,8 +235,8 @@ def test_a_cut_picture_is_simulated_once_for_every_class_exactly():
 def is_caught(mutate):
     which = resnet({"rows": 2}, {"height": "rows"}, statistics="synchronised")
     plan = make_plan(which.model, which.spec.training, which.spec.parallel, which.framework, which.cluster)
-    assert all(each.agrees for each in proved(plan, which.cluster, "float64", 0)[0])
-    comparisons, fault = proved(plan, which.cluster, "float64", 0, mutate(lowered(plan)))
+    assert all(each.agrees for each in compare_values(plan, which.cluster, "float64", 0)[0])
+    comparisons, fault = compare_values(plan, which.cluster, "float64", 0, mutate(lowered(plan)))
     return bool(fault) or any(not each.agrees for each in comparisons)
 
 
@@ -249,7 +250,7 @@ def with_halos(change):
                 movement = each.calls[0].operator if each.calls else None
                 if not isinstance(movement, Movement):
                     continue
-                if movement.kind not in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
+                if movement.kind not in (MovementKind.NEIGHBOR_EXCHANGE, MovementKind.SHIFT):
                     continue
                 other = change(movement)
                 if other != movement:
@@ -277,7 +278,7 @@ def grows(movement):
         ),
         lambda each: (
             replace(each, halo=each.halo[::-1], to_halo=each.to_halo[::-1])
-            if not grows(each) and each.kind is Kind.SHIFT
+            if not grows(each) and each.kind is MovementKind.SHIFT
             else each
         ),
     ],
@@ -292,7 +293,7 @@ def test_a_wrong_exchange_with_neighbours_is_caught(change):
 
 def problem_of(wanted):
     with pytest.raises(PlanError) as caught:
-        prepare(wanted)
+        build_scenario(wanted)
     return caught.value.problems[0]
 
 
@@ -304,7 +305,7 @@ def test_parts_that_windows_straddle_are_refused_with_the_arithmetic():
 
 def test_an_odd_picture_is_not_split():
     with pytest.raises(PlanError) as caught:
-        prepare(resnet({"rows": 2}, {"height": "rows"}, image=66))
+        build_scenario(resnet({"rows": 2}, {"height": "rows"}, image=66))
     messages = [problem.message for problem in caught.value.problems]
     (pool,) = [message for message in messages if message.startswith("stem.pool")]
     assert messages[0] == "stem.conv: height 66 in steps of 2 into 2 parts: 33 / 2 = 16.5"

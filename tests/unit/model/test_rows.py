@@ -11,7 +11,7 @@ from simcluster.model import Region, TensorType
 from simcluster.model.operators.embedding import EmbeddingGrad
 from simcluster.model.operators.optimizer import Adam
 from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
-from simcluster.model.operators.sparse_updates import RowUpdate
+from simcluster.model.operators.sparse_updates import SparseUpdate
 from simcluster.work import DType, Kernel
 
 STEP = Region({}, step=3)
@@ -28,7 +28,7 @@ def drawn(seed: int, rows: int = 12, columns: int = 4, named: int = 10):
 def test_named_rows_change_as_under_the_whole_gradient_and_no_others(seed, update):
     weights, grads, ids, *states = drawn(seed)
     (whole,) = EmbeddingGrad().evaluate((ids, grads, weights), STEP)
-    made = RowUpdate(update, 12).evaluate((weights, grads, ids, *states), STEP)
+    made = SparseUpdate(update, 12).evaluate((weights, grads, ids, *states), STEP)
     named = np.isin(np.arange(12), ids)
     dense = update.step(weights, whole, tuple(states), STEP.step)
     for found, wanted, before in zip(made, dense, (weights, *states), strict=True):
@@ -41,7 +41,7 @@ def test_adam_on_the_whole_table_lets_the_moments_of_others_decay_and_lazy_adam_
     (whole,) = EmbeddingGrad().evaluate((ids, grads, weights), STEP)
     others = ~np.isin(np.arange(12), ids)
     _, decayed, _ = Adam().step(weights, whole, tuple(states), 3)
-    _, kept, _ = RowUpdate(LazyAdam(), 12).evaluate((weights, grads, ids, *states), STEP)
+    _, kept, _ = SparseUpdate(LazyAdam(), 12).evaluate((weights, grads, ids, *states), STEP)
     np.testing.assert_allclose(decayed[others], 0.9 * states[0][others])
     np.testing.assert_array_equal(kept[others], states[0][others])
 
@@ -49,7 +49,7 @@ def test_adam_on_the_whole_table_lets_the_moments_of_others_decay_and_lazy_adam_
 @given(st.integers(0, 200), st.integers(1, 3))
 def test_parts_of_a_table_each_take_their_own_rows_of_all_ids(seed, cuts):
     weights, grads, ids, *states = drawn(seed)
-    update = RowUpdate(LazyAdam(), 12)
+    update = SparseUpdate(LazyAdam(), 12)
     whole = update.evaluate((weights, grads, ids, *states), STEP)
     size = 12 // (1 << cuts) or 1
     parts = []
@@ -83,7 +83,7 @@ def test_ftrl_holds_a_weight_at_zero_while_its_sum_is_small():
 def test_the_work_counts_named_rows_once_and_touched_rows_as_often_as_they_exist():
     table, ids = TensorType((1000, 80), DType.FP32), TensorType((16, 39), DType.INT64)
     rows = TensorType((16, 39, 80), DType.FP32)
-    few = RowUpdate(LazyAdam(), 1000)
+    few = SparseUpdate(LazyAdam(), 1000)
     (work,) = few.work([table, rows, ids, table, table], few.infer([table, rows, ids, table, table]))
     row = 80 * 4
     assert work.kernel is Kernel.OPTIMIZER and work.size("rows") == 624
@@ -91,7 +91,7 @@ def test_the_work_counts_named_rows_once_and_touched_rows_as_often_as_they_exist
     assert work.bytes_written == 3 * 624 * row
     # A quarter of the table: a quarter of the ids name its rows, of which there are only 100.
     part = TensorType((100, 80), DType.FP32)
-    quarter = RowUpdate(LazyAdam(), 400)
+    quarter = SparseUpdate(LazyAdam(), 400)
     kinds = [part, rows, ids, part, part]
     (work,) = quarter.work(kinds, quarter.infer(kinds))
     assert work.size("rows") == 156

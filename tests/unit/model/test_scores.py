@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simcluster.model import Region
-from simcluster.model.attributes.attention_scores import Scores, slopes
+from simcluster.model.attributes.attention_scores import Scores, alibi_slopes
 
 
 def press(heads):
@@ -24,7 +24,7 @@ def press(heads):
 
 @pytest.mark.parametrize("heads", [1, 2, 3, 8, 12, 16, 20, 32, 40, 112])
 def test_slopes_are_those_of_the_paper(heads):
-    assert slopes(heads) == pytest.approx(press(heads))
+    assert alibi_slopes(heads) == pytest.approx(press(heads))
 
 
 @pytest.mark.parametrize("window", [0, 1, 3, 8, 20])
@@ -52,5 +52,5 @@ def test_a_part_of_queries_and_heads_knows_where_it_is():
 
 def test_alibi_takes_the_distance_times_the_slope():
     found = Scores(alibi=(2, 1)).masked(np.zeros((1, 2, 1, 4, 4)), Region({}))
-    for head, slope in enumerate(slopes(2)):
+    for head, slope in enumerate(alibi_slopes(2)):
         assert found[0, head, 0, 3].tolist() == [-3 * slope, -2 * slope, -slope, 0]

@@ -11,7 +11,7 @@ from simcluster.model.operators.attention import Attention
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import verify
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from simcluster.work import DType
 from tests.support.scenarios import scenario
 
@@ -68,7 +68,7 @@ def test_parameters_follow_the_closed_form(name):
 
 def test_another_length_is_refused_with_the_arithmetic():
     with pytest.raises(PlanError) as caught:
-        prepare(scenario({"data": 2}, model=WRITTEN))
+        build_scenario(scenario({"data": 2}, model=WRITTEN))
     (problem,) = caught.value.problems
     assert problem.path == "training.seq_len"
     assert problem.message == "image 12 / patch 4 = 3: 3 x 3 patches and a class token are 10 tokens, not 8"
@@ -77,11 +77,11 @@ def test_another_length_is_refused_with_the_arithmetic():
 def test_a_length_that_ranks_cannot_share_is_refused():
     wanted = scenario({"tensor": 4}, model=WRITTEN, training={"seq_len": 10}, recipe="megatron_sp")
     with pytest.raises(PlanError, match=r"seq 10 does not divide over tensor 4: 10 / 4 = 2\.5"):
-        prepare(wanted)
+        build_scenario(wanted)
 
 
 def test_classes_are_not_padded():
-    built = prepare(scenario({"tensor": 4}, model=WRITTEN, training={"seq_len": 10}))
+    built = build_scenario(scenario({"tensor": 4}, model=WRITTEN, training={"seq_len": 10}))
     assert built.plan.graph.blocks["head"].values["logits.weight"].type.shape == (16, 6)
     assert not any("padded" in note for note in built.plan.notes)
 

@@ -10,7 +10,7 @@ from simcluster.model import TensorType
 from simcluster.model.families.wide_deep import WideDeep
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import verify
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from simcluster.work import DType
 from tests.support.scenarios import scenario
 
@@ -75,7 +75,7 @@ def test_it_computes_what_one_device_computes(mesh, strategies):
 
 def moved(mesh, strategies):
     """(value, collective) of every movement of the embedding."""
-    graph = prepare(plan(mesh, strategies)).plan.graph
+    graph = build_scenario(plan(mesh, strategies)).plan.graph
     return [
         (node.inputs[0], str(node.operator.kind))
         for node in graph.blocks["embedding"].nodes
@@ -106,4 +106,4 @@ def test_a_split_of_columns_moves_nothing_before_the_join():
 
 def test_a_sample_is_one_token():
     with pytest.raises(PlanError, match="a sample counts as one token: write seq_len: 1, not 4"):
-        prepare(plan({"data": 8}, [], seq_len=4))
+        build_scenario(plan({"data": 8}, [], seq_len=4))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from simcluster.layout import Kind, Mesh, Movement, Strategy
+from simcluster.layout import Mesh, Movement, MovementKind, Strategy
 from simcluster.model import (
     Block,
     Graph,
@@ -23,7 +23,7 @@ from simcluster.model import (
 )
 from simcluster.model.operators.matmul import Matmul
 from simcluster.plan.autodiff.differentiation import differentiate
-from simcluster.plan.redistribution.redistribution_planner import Router
+from simcluster.plan.redistribution.redistribution_planner import RedistributionPlanner
 from simcluster.plan.sharding.block_sharder import BlockSharder
 from simcluster.plan.sharding.graph_sharding import shard
 from simcluster.plan.strategies.assignment import Strategies
@@ -134,22 +134,22 @@ def strategies(graph: Graph, chosen: Mapping[str, Mapping[str, Sequence[str]]]) 
 
 
 _SHARE = {
-    Kind.SLICE: 0,
-    Kind.ALL_GATHER: 1,
-    Kind.ALL_TO_ALL: 1,
-    Kind.REDUCE_SCATTER: 1,
-    Kind.ALL_REDUCE: 2,
+    MovementKind.SLICE: 0,
+    MovementKind.ALL_GATHER: 1,
+    MovementKind.ALL_TO_ALL: 1,
+    MovementKind.REDUCE_SCATTER: 1,
+    MovementKind.ALL_REDUCE: 2,
 }
 
 
-def router(mesh: Mesh) -> Router:
+def router(mesh: Mesh) -> RedistributionPlanner:
     """Costs are the bytes a rank receives, and a little for every step."""
 
     def cost(movement, size):
         ways = mesh.product(movement.axes)
         return 1e-3 + _SHARE[movement.kind] * size * (ways - 1) / ways
 
-    return Router(mesh, cost)
+    return RedistributionPlanner(mesh, cost)
 
 
 def movements_of(block: Block, *phases: Phase) -> list[Node]:

@@ -6,9 +6,9 @@ import pytest
 
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import Phase, Role
-from simcluster.model.operators.sparse_updates import RowUpdate
+from simcluster.model.operators.sparse_updates import SparseUpdate
 from simcluster.scenario import Scenario
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.verification.single_device_comparison import verify
 
 GROUPS = [
@@ -51,15 +51,15 @@ def updates(plan):
 
 
 def test_tables_are_updated_by_rows_and_everything_else_as_a_whole():
-    found = updates(prepare(wide_deep()).plan)
-    by_rows = {name: each.update.kind for name, each in found.items() if isinstance(each, RowUpdate)}
+    found = updates(build_scenario(wide_deep()).plan)
+    by_rows = {name: each.update.kind for name, each in found.items() if isinstance(each, SparseUpdate)}
     assert by_rows == {"wide.weight.update": "ftrl", "deep.weight.update": "lazy_adam"}
     assert found["wide.bias.update"].kind == "ftrl"
     assert found["dense.weight.update"].kind == "adam"
 
 
 def test_replicated_tables_gather_ids_and_rows_of_all_samples_and_reduce_nothing():
-    plan = prepare(wide_deep()).plan
+    plan = build_scenario(wide_deep()).plan
     block = next(block for block in plan.graph.blocks.values() if block.row_gradients)
     rows, ids = block.row_gradients["deep.weight"]
     assert block.values[ids].type.shape == (256, 39)
@@ -100,7 +100,7 @@ def test_values_are_those_of_one_device(more):
 
 
 def test_a_mutant_that_forgets_other_ranks_rows_is_caught(monkeypatch):
-    honest = RowUpdate.evaluate
+    honest = SparseUpdate.evaluate
 
     def forgetful(self, inputs, region):
         weights, grads, ids, *states = inputs
@@ -117,11 +117,11 @@ def test_a_mutant_that_forgets_other_ranks_rows_is_caught(monkeypatch):
     run = Replay.run
 
     def run_forgetful(self):
-        monkeypatch.setattr(RowUpdate, "evaluate", forgetful)
+        monkeypatch.setattr(SparseUpdate, "evaluate", forgetful)
         try:
             run(self)
         finally:
-            monkeypatch.setattr(RowUpdate, "evaluate", honest)
+            monkeypatch.setattr(SparseUpdate, "evaluate", honest)
 
     monkeypatch.setattr(Replay, "run", run_forgetful)
     assert not verify(scenario).agrees
@@ -129,18 +129,18 @@ def test_a_mutant_that_forgets_other_ranks_rows_is_caught(monkeypatch):
 
 def test_micro_batches_cannot_add_up_pairs():
     with pytest.raises(PlanError, match="2 micro-batches or slices cannot add up the gradient of 'embedding"):
-        prepare(wide_deep(training={"global_batch": 512}))
+        build_scenario(wide_deep(training={"global_batch": 512}))
 
 
 def test_no_norm_is_taken_of_pairs():
     with pytest.raises(PlanError, match="of which no norm is taken"):
-        prepare(wide_deep(training={"optimizer": {"kind": "adam", "groups": GROUPS, "clip": 1.0}}))
+        build_scenario(wide_deep(training={"optimizer": {"kind": "adam", "groups": GROUPS, "clip": 1.0}}))
 
 
 def test_a_group_of_nothing_is_refused_with_the_nearest_name():
     groups = [{"match": "embedding.wide.weigth", "kind": "ftrl"}]
     with pytest.raises(PlanError, match=r"'embedding\.wide\.weigth' matches no parameter") as caught:
-        prepare(wide_deep(groups=groups))
+        build_scenario(wide_deep(groups=groups))
     assert caught.value.problems[0].path == "training.optimizer.groups.0.match"
     assert "embedding.wide.weight" in (caught.value.problems[0].hint or "")
 
@@ -148,14 +148,14 @@ def test_a_group_of_nothing_is_refused_with_the_nearest_name():
 def test_a_tied_table_is_changed_as_a_whole_and_that_is_told():
     model = {"family": "gpt", "layers": 2, "hidden": 32, "heads": 4, "vocab": 128, "max_positions": 16}
     scenario = wide_deep(2, groups=[], model=model, training={"optimizer": "lazy_adam"})
-    plan = prepare(scenario).plan
-    assert not [each for each in updates(plan).values() if isinstance(each, RowUpdate)]
+    plan = build_scenario(scenario).plan
+    assert not [each for each in updates(plan).values() if isinstance(each, SparseUpdate)]
     assert any("lazy_adam changes all rows of embedding.tokens.weight" in note for note in plan.notes)
 
 
 def test_later_groups_win():
     groups = [{"match": "*", "kind": "sgd"}, {"match": "layers.*.bias", "kind": "momentum"}]
-    graph = prepare(wide_deep(groups=groups)).plan.graph
+    graph = build_scenario(wide_deep(groups=groups)).plan.graph
     kinds = {
         f"{instance.name}.{node.name}": node.operator.kind
         for instance, node in graph.nodes()
@@ -176,4 +176,4 @@ def test_groups_are_refused_where_a_program_is_written_by_hand():
         "parallel": {"mode": "manual", "mesh": {"data": 2}, "program": {"operators": []}},
     }
     with pytest.raises((PlanError, ScenarioError)):
-        prepare(Scenario.of(data))
+        build_scenario(Scenario.of(data))

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, SimclusterError
-from simcluster.layout import Kind, Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.model import Phase, Region
-from simcluster.model.operators.chunks import Chunks, Together
+from simcluster.model.operators.chunks import JoinChunks, SplitChunks
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan import make_plan
-from simcluster.plan.overlap.collective_matmul import chunked
+from simcluster.plan.overlap.collective_matmul import count_chunked_collectives
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, ParallelSpec, TrainingSpec
 from tests.contracts.operator_cases import cases
 from tests.unit.plan.planned import LLAMA, plan
@@ -36,7 +36,7 @@ def test_gathers_go_in_chunks_with_who_reads_them_and_scatters_with_who_makes_th
     whole = plan({"tensor": 2}, **SP)
     cut = plan({"tensor": 2}, overlap={"tensor": 4}, **SP)
     before, after = collectives(whole), collectives(cut)
-    assert [kind for kind, _ in before] == [Kind.ALL_GATHER, Kind.REDUCE_SCATTER] * 2
+    assert [kind for kind, _ in before] == [MovementKind.ALL_GATHER, MovementKind.REDUCE_SCATTER] * 2
     assert [kind for kind, _ in after] == [kind for kind, _ in before for _ in range(4)]
     assert all(name for _, name in after)
     layer = cut.graph.blocks["layer"]
@@ -49,10 +49,10 @@ def test_what_the_backward_gathers_for_weights_alone_stays_whole():
     found = plan({"tensor": 2}, overlap={"tensor": 4}, **SP)
     back = collectives(found, phase=Phase.BACKWARD)
     whole = [kind for kind, name in back if not name]
-    assert whole.count(Kind.ALL_GATHER) == 2 and whole.count(Kind.REDUCE_SCATTER) == 2
+    assert whole.count(MovementKind.ALL_GATHER) == 2 and whole.count(MovementKind.REDUCE_SCATTER) == 2
     both = plan({"tensor": 2}, overlap={"tensor": {"chunks": 4, "reductions": "both"}}, **SP)
     left = [kind for kind, name in collectives(both, phase=Phase.BACKWARD) if not name]
-    assert left == [Kind.ALL_GATHER] * 2
+    assert left == [MovementKind.ALL_GATHER] * 2
 
 
 @pytest.mark.parametrize("gathers", ["none", "forward", "backward", "both"])
@@ -63,8 +63,8 @@ def test_only_those_that_are_asked_for(gathers, reductions):
     )
     for phase, name in ((Phase.FORWARD, "forward"), (Phase.BACKWARD, "backward")):
         cut = {kind for kind, group in collectives(found, phase=phase) if group}
-        assert (Kind.ALL_GATHER in cut) == (gathers in ("both", name))
-        assert (Kind.REDUCE_SCATTER in cut) == (reductions in ("both", name))
+        assert (MovementKind.ALL_GATHER in cut) == (gathers in ("both", name))
+        assert (MovementKind.REDUCE_SCATTER in cut) == (reductions in ("both", name))
 
 
 def test_rows_that_do_not_divide_stay_whole_and_the_user_is_told():
@@ -73,7 +73,7 @@ def test_rows_that_do_not_divide_stay_whole_and_the_user_is_told():
     assert note.startswith("0 of ")
     assert not any(node.chunked for block in found.graph.blocks.values() for node in block.nodes)
     other = plan({"tensor": 2}, overlap={"tensor": 4}, **SP)
-    cut, total = chunked(other.graph)["tensor"]
+    cut, total = count_chunked_collectives(other.graph)["tensor"]
     assert f"{cut} of {total} collectives of activations over tensor go in 4 chunks" in " ".join(other.notes)
 
 
@@ -100,13 +100,13 @@ def test_chunks_together_are_the_whole_and_take_a_part_of_every_run(count, runs,
     shape[place] = count * runs * size
     whole = np.random.default_rng(0).standard_normal(shape)
     labels = ("a", "b", "c")
-    parts = Chunks(labels, place, count, runs).evaluate([whole], Region({}))
+    parts = SplitChunks(labels, place, count, runs).evaluate([whole], Region({}))
     assert all(part.shape[place] == runs * size for part in parts)
-    (again,) = Together(labels, place, count, runs).evaluate(parts, Region({}))
+    (again,) = JoinChunks(labels, place, count, runs).evaluate(parts, Region({}))
     assert np.array_equal(again, whole)
     # Chunk c of what was gathered is what would be gathered of everyone's chunk c.
     own = np.split(whole, runs, axis=place)
-    mine = [Chunks(labels, place, count).evaluate([each], Region({})) for each in own]
+    mine = [SplitChunks(labels, place, count).evaluate([each], Region({})) for each in own]
     for index, part in enumerate(parts):
         assert np.array_equal(part, np.concatenate([each[index] for each in mine], axis=place))
 

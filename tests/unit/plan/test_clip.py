@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.layout import Kind, Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.model import Phase, Role
 from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares, clip_factor
 from simcluster.model.operators.optimizer import Update
 from simcluster.plan.optimizer.gradient_clipping import CLIP, FACTOR, SQUARES
 from simcluster.program.lowering.phases import NORM, REDUCE, UPDATE
-from simcluster.simulation import prepare, verify
-from simcluster.values import Oracle, Source
+from simcluster.simulation import build_scenario, verify
+from simcluster.values import Oracle, SeededData
 from tests.support.scenarios import TINY_GPT, scenario
 from tests.unit.plan.planned import GPT, plan
 
@@ -26,7 +26,7 @@ def of(block, operator):
 
 def reduced_over(graph):
     movements = [n.operator for n in graph.blocks[CLIP].nodes if isinstance(n.operator, Movement)]
-    assert {each.kind for each in movements} <= {Kind.ALL_REDUCE}
+    assert {each.kind for each in movements} <= {MovementKind.ALL_REDUCE}
     axes = [axis for each in movements for axis in each.axes]
     assert len(axes) == len(set(axes))
     return set(axes)
@@ -74,7 +74,7 @@ def test_a_tied_parameter_counts_on_its_first_stage_only():
 
 
 def test_every_stage_waits_for_its_own_factor():
-    built = prepare(scenario(MESH, training=SGD))
+    built = build_scenario(scenario(MESH, training=SGD))
     for number, stage in enumerate(built.program.parts):
         phases = [(built.program.codes[each.code].phase, each.instance) for each in stage.executions]
         at = phases.index((NORM, f"{CLIP}.{number}"))
@@ -86,8 +86,8 @@ def test_every_stage_waits_for_its_own_factor():
 
 def test_two_more_passes_over_the_gradients():
     """The squares read them; scaling reads and writes them."""
-    clipped = prepare(scenario({"data": 2}, training=SGD))
-    plain = prepare(scenario({"data": 2}, training={**SGD, "optimizer": "sgd"}))
+    clipped = build_scenario(scenario({"data": 2}, training=SGD))
+    plain = build_scenario(scenario({"data": 2}, training={**SGD, "optimizer": "sgd"}))
 
     def traffic(built):
         (stage,) = built.program.parts
@@ -124,7 +124,7 @@ def test_the_factor(squares, limit, factor):
 def test_one_device_clips_to_the_norm():
     found = plan({"data": 1}, training=SGD)
     for limit, norm in ((0.05, 0.05), (1e9, None)):
-        source = Source(0, np.dtype("float64"))
+        source = SeededData(0, np.dtype("float64"))
         (values,) = Oracle(found.logical, found.update, source, found.num_micro_batches, limit).run(1)
         total = np.sqrt(sum((each**2).sum() for each in values.gradients.values()))
         assert total == pytest.approx(norm, rel=1e-4) if norm else total > 0.1

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from simcluster.document import validate_data
 from simcluster.layout import Mesh
-from simcluster.plan.execution.execution_policy import FREE, Buckets, Conduct
+from simcluster.plan.execution.execution_policy import FREE_EXECUTION, Buckets, ExecutionPolicy
 from simcluster.plan.spec.framework import BucketSpec, FrameworkSpec
-from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.plan.spec.optimizer_sharding import ShardingChoice
 
 SIZES = st.lists(st.integers(1, 100), max_size=30)
 
@@ -54,6 +54,11 @@ def test_bytes_of_a_bucket_of_elements():
 
 def test_the_ideal_profile_makes_nothing_wait():
     mesh = Mesh.of({"pipeline": 2, "data": 2, "tensor": 2})
-    assert Conduct.of(FrameworkSpec.load("ideal"), Sharding(), mesh, ("data",), "pipeline") == FREE
-    scattering = Conduct.of(FrameworkSpec.load("megatron-lm-2021"), Sharding(), mesh, ("data",), "pipeline")
+    assert (
+        ExecutionPolicy.of(FrameworkSpec.load("ideal"), ShardingChoice(), mesh, ("data",), "pipeline")
+        == FREE_EXECUTION
+    )
+    scattering = ExecutionPolicy.of(
+        FrameworkSpec.load("megatron-lm-2021"), ShardingChoice(), mesh, ("data",), "pipeline"
+    )
     assert scattering.scatter == ("tensor",)

@@ -8,7 +8,7 @@ from simcluster.layout import Movement
 from simcluster.model import Phase, Role
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.fp8 import Fp8Cast
-from simcluster.plan.precision.fp8_casts import once_per_step, repeated
+from simcluster.plan.precision.fp8_casts import cast_once_per_step, repeat_casts
 from simcluster.simulation import verify
 from simcluster.work import DType
 from tests.support.scenarios import scenario
@@ -101,8 +101,8 @@ def test_fp32_weights_are_cast_to_fp8_directly(weights):
 
 def test_without_copies_nothing_changes():
     graph = plan({"tensor": 2}, precision="bf16", recipe="megatron_sp").graph
-    assert repeated(graph).blocks == dict(graph.blocks)
-    assert once_per_step(graph).blocks == dict(graph.blocks)
+    assert repeat_casts(graph).blocks == dict(graph.blocks)
+    assert cast_once_per_step(graph).blocks == dict(graph.blocks)
     assert not any(isinstance(node.operator, Fp8Cast) for _, node in graph.nodes())
 
 

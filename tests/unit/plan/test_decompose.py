@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.layout import Kind, Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.model import Operator, Phase, Role
 from simcluster.model.operators.clip import SumOfSquares
 from simcluster.model.operators.optimizer_lamb import Lamb, LambDirection, LambStep
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import build_scenario, verify
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 from tests.unit.plan.planned import plan
 
@@ -36,7 +36,10 @@ def test_what_needs_no_sum_comes_first_and_sums_travel_together():
         for node in end(layer)
     ]
     count = len(layer.parameters)
-    assert kinds == [LambDirection, SumOfSquares] * count + [Kind.ALL_REDUCE] * 2 * count + [LambStep] * count
+    assert (
+        kinds
+        == [LambDirection, SumOfSquares] * count + [MovementKind.ALL_REDUCE] * 2 * count + [LambStep] * count
+    )
 
 
 def test_norms_are_reduced_over_the_axes_that_split_the_states():
@@ -68,7 +71,7 @@ def test_a_direction_lies_where_the_gradient_was():
 def test_lamb_holds_what_adam_holds():
     found = {}
     for kind in ("adamw", "lamb"):
-        built = prepare(scenario({"data": 2, "tensor": 2}, training={"optimizer": kind}))
+        built = build_scenario(scenario({"data": 2, "tensor": 2}, training={"optimizer": kind}))
         found[kind] = sum(each.num_bytes for each in built.program.parts[0].residents)
     assert found["lamb"] == found["adamw"]
 

@@ -11,7 +11,7 @@ from simcluster.model.operators.optimizer import Sgd
 from simcluster.model.operators.pointwise import Add
 from simcluster.plan.autodiff.differentiation import differentiate, gradient_name
 from simcluster.plan.pipeline.placement import place
-from simcluster.values import Oracle, Source
+from simcluster.values import Oracle, SeededData
 from simcluster.work import DType
 from tests.unit.plan.graphs import GPT, LLAMA, Writer, chain, draw, on_one_device
 
@@ -214,7 +214,7 @@ def test_a_models_gradients_agree_with_finite_differences_of_its_loss(model):
     micro_batches, batch, seq = 2, 2, 5
     forward = model.graph(batch, seq, DType.FP32, micro_batches * batch * seq)
     graph = differentiate(place(forward, (2,)), DType.FP32)
-    source = Source(0, np.dtype("float64"))
+    source = SeededData(0, np.dtype("float64"))
     oracle = Oracle(graph, Sgd(), source, micro_batches)
     (values,) = oracle.run(1)
     assert set(values.gradients) == {name for name, _ in graph.parameters()}

@@ -4,7 +4,7 @@ import pytest
 
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
-from simcluster.plan.diagnostics.profile_description import phrase, told
+from simcluster.plan.diagnostics.profile_description import describe_profile, describe_switch
 from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
 
 EVERY = FrameworkSpec.load(IDEAL).settings()
@@ -20,7 +20,7 @@ def test_ideal_changes_nothing():
 
 @pytest.mark.parametrize("key", EVERY)
 def test_every_switch_has_words(key):
-    assert phrase(key, EVERY[key])
+    assert describe_switch(key, EVERY[key])
 
 
 def test_changes_are_told_by_key_path():
@@ -30,7 +30,7 @@ def test_changes_are_told_by_key_path():
         "reduction.bucket": "whole",
         "gather": "exposed",
     }
-    assert told(spec.changes()) == [
+    assert describe_profile(spec.changes()) == [
         "gradients reduced after the backward",
         "in one bucket",
         "sharded weights gathered before the forward",
@@ -39,13 +39,15 @@ def test_changes_are_told_by_key_path():
 
 def test_a_limit_is_told_with_its_size_alone():
     spec = changed(reduction={"bucket": "whole", "limit": {"bytes": "25 MiB", "first_bytes": "1 MiB"}})
-    assert told(spec.changes()) == ["gradient buckets of 25 MiB, the first of 1 MiB"]
+    assert describe_profile(spec.changes()) == ["gradient buckets of 25 MiB, the first of 1 MiB"]
     spec = changed(
         reduction={"bucket": "whole", "limit": {"elements": 40_000_000, "elements_per_rank": 1_000_000}}
     )
-    assert told(spec.changes()) == ["gradient buckets of 40,000,000 elements or 1,000,000 per data rank"]
+    assert describe_profile(spec.changes()) == [
+        "gradient buckets of 40,000,000 elements or 1,000,000 per data rank"
+    ]
     spec = changed(reduction={"bucket": "whole", "limit": {"bytes": "1 B"}})
-    assert told(spec.changes()) == ["every gradient reduced by itself"]
+    assert describe_profile(spec.changes()) == ["every gradient reduced by itself"]
 
 
 def test_a_profile_may_start_from_another():

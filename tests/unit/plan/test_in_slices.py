@@ -9,7 +9,7 @@ from simcluster.errors import SimclusterError
 from simcluster.model import Phase, Role
 from simcluster.program.plan_lowering import lowered
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.work import Kernel
 
 LLAMA = {"layers": 4, "hidden": 256, "heads": 4, "kv_heads": 2, "ffn": 512, "vocab": 512}
@@ -55,7 +55,10 @@ def flops(plan, kernel=None):
 
 @pytest.mark.parametrize("model", [LLAMA, LLAMA | {"window": 300}], ids=["whole", "window"])
 def test_slices_compute_what_whole_sequences_do_and_later_ones_more(model):
-    whole, sliced = prepare(scenario("1f1b", model=model)).plan, prepare(scenario(model=model)).plan
+    whole, sliced = (
+        build_scenario(scenario("1f1b", model=model)).plan,
+        build_scenario(scenario(model=model)).plan,
+    )
     assert flops(sliced, Kernel.ATTENTION) == flops(whole, Kernel.ATTENTION)
     assert flops(sliced, Kernel.GEMM) == flops(whole, Kernel.GEMM)
     blocks = [sliced.graph.blocks[f"layer{end}"] for end in ("", *(f" (slice {n})" for n in (1, 2, 3)))]
@@ -78,7 +81,7 @@ def test_slices_compute_what_whole_sequences_do_and_later_ones_more(model):
 
 
 def test_weights_and_what_happens_once_are_there_once():
-    whole, sliced = prepare(scenario("1f1b")).plan, prepare(scenario()).plan
+    whole, sliced = build_scenario(scenario("1f1b")).plan, build_scenario(scenario()).plan
     assert sliced.graph.num_parameters == whole.graph.num_parameters
     for one, other in zip(lowered(whole).parts, lowered(sliced).parts, strict=True):
         assert one.residents == other.residents
@@ -87,7 +90,7 @@ def test_weights_and_what_happens_once_are_there_once():
 
 
 def test_keys_and_values_are_kept_from_the_first_slice_to_the_last():
-    plan = prepare(scenario()).plan
+    plan = build_scenario(scenario()).plan
     block = plan.graph.blocks["layer (slice 3)"]
     cached = [value for value in block.inputs if "(slice" in value]
     assert len(cached) == 6
@@ -129,12 +132,12 @@ def test_shorter_bubbles_and_fewer_activations_at_the_price_of_smaller_kernels()
 )
 def test_what_has_no_slices_is_refused(options, message):
     with pytest.raises(SimclusterError, match=message):
-        prepare(scenario(**options))
+        build_scenario(scenario(**options))
 
 
 def test_attention_in_several_kernels_is_refused_with_a_way_out():
     with pytest.raises(SimclusterError, match="takes no slices of sequences") as caught:
-        prepare(scenario_with("megatron-lm-2021"))
+        build_scenario(scenario_with("megatron-lm-2021"))
     assert "attention: flash" in caught.value.problems[0].hint
 
 
@@ -170,4 +173,4 @@ def test_dropout_draws_what_whole_sequences_draw():
 def test_a_network_of_one_length_takes_no_slices():
     network = {"family": "vit", "layers": 3, "hidden": 32, "heads": 4, "image": 12, "patch": 4, "classes": 6}
     with pytest.raises(SimclusterError, match="are 10 tokens, not 5, as each of 2 slices has"):
-        prepare(scenario("seqpipe", seq_len=10, model=network))
+        build_scenario(scenario("seqpipe", seq_len=10, model=network))

@@ -12,14 +12,14 @@ from simcluster.plan.diagnostics.size_limits import (
     SWEPT_FROM,
     check_passes,
     check_tensors,
-    too_large,
+    size_problems,
 )
 from simcluster.work import DType
 
 
 def test_ranks_and_layers():
-    assert too_large(Mesh.of({"data": MOST_RANKS}), MOST_LAYERS) == []
-    ranks, layers = too_large(Mesh.of({"data": MOST_RANKS, "tensor": 2}), MOST_LAYERS + 1)
+    assert size_problems(Mesh.of({"data": MOST_RANKS}), MOST_LAYERS) == []
+    ranks, layers = size_problems(Mesh.of({"data": MOST_RANKS, "tensor": 2}), MOST_LAYERS + 1)
     assert ranks.message == "data 1048576 x tensor 2 = 2,097,152 ranks; at most 1,048,576 are simulated"
     assert ranks.path == "parallel.mesh"
     assert layers.path == "model.layers"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simcluster.layout import Mesh
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate
+from simcluster.simulation import build_scenario, simulate
 
 NOTE = re.compile(r"(\w+) groups span (\d+) (host|pod)s; mesh: \{(.*?)\} would keep each in one")
 
@@ -33,7 +33,7 @@ def scenario(mesh, host="dgx-h100", devices=8, **parallel):
 
 def told(which):
     """The number of hosts and the order in the note; None without a note."""
-    found = [match for note in prepare(which).plan.notes if (match := NOTE.match(note))]
+    found = [match for note in build_scenario(which).plan.notes if (match := NOTE.match(note))]
     assert len(found) < 2
     if not found:
         return None
@@ -103,4 +103,4 @@ def test_other_axes_are_left_alone(axis):
         extra["model"] = extra["model"] | {"experts": {"count": 8, "top_k": 2, "ffn": 64}}
     mesh = {axis: 8, "pipeline": 2}
     data = scenario(mesh).spec.model_dump(mode="json", exclude_unset=True) | extra
-    assert not any(NOTE.match(note) for note in prepare(Scenario.of(data)).plan.notes)
+    assert not any(NOTE.match(note) for note in build_scenario(Scenario.of(data)).plan.notes)

@@ -6,16 +6,16 @@ import math
 
 import pytest
 
-from simcluster.layout import Kind, Mesh
+from simcluster.layout import Mesh, MovementKind
 from simcluster.model import Block, Phase
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.pointwise import Bias
 from simcluster.plan.autodiff.differentiation import differentiate
-from simcluster.plan.redistribution.redistribution_planner import Router
-from simcluster.plan.rules.strategy_rule import Roles, Rule
+from simcluster.plan.redistribution.redistribution_planner import RedistributionPlanner
+from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule
 from simcluster.plan.sharding.graph_sharding import shard
-from simcluster.plan.strategies.assignment import assign
-from simcluster.plan.strategies.mesh_subaxes import cut_axes
+from simcluster.plan.strategies.assignment import assign_strategies
+from simcluster.plan.strategies.mesh_subaxes import split_mesh_axes
 from simcluster.work import DType
 from tests.unit.plan.graphs import Writer, chain, check_values, movements_of, router
 from tests.unit.plan.planned import plan
@@ -25,16 +25,20 @@ FORWARD, BACKWARD = Phase.FORWARD, Phase.BACKWARD
 
 def rule(match, *inputs, **options):
     entries = tuple(tuple(n if n > 1 else () for n in dims) for dims in inputs)
-    return Rule(match, ({},), "scenario", "x", entries, **options)
+    return StrategyRule(match, ({},), "scenario", "x", entries, **options)
 
 
 def planned(write, *rules, devices=8, outputs, mindspore=False):
     """The sharded block on ``devices`` ranks of one axis, cut as strategies need; its values are checked."""
     graph = chain(write.block(*outputs))
-    mesh, roles = cut_axes(graph, rules, Mesh.of({"devices": devices}), Roles({}), "")
-    chosen = assign(graph, rules, mesh, roles)
+    mesh, roles = split_mesh_axes(graph, rules, Mesh.of({"devices": devices}), AxisRoles({}), "")
+    chosen = assign_strategies(graph, rules, mesh, roles)
     logical = differentiate(graph, DType.FP32)
-    way = Router(mesh, router(mesh).cost, infers=True, all_to_all=False) if mindspore else router(mesh)
+    way = (
+        RedistributionPlanner(mesh, router(mesh).cost, infers=True, all_to_all=False)
+        if mindspore
+        else router(mesh)
+    )
     made = shard(logical, chosen, mesh, way)
     block = made.blocks[write.name]
     check_values(logical.blocks[write.name], block, mesh)
@@ -85,7 +89,7 @@ def test_contraction_over_four_ranks_in_two_groups():
     write, out = net(("matmul", 16, 32))
     block, mesh = planned(write, rule("net.matmul", (2, 4), (4, 1)), outputs=[out])
     (moved,) = movements_of(block, FORWARD)
-    assert moved.operator.kind is Kind.ALL_REDUCE
+    assert moved.operator.kind is MovementKind.ALL_REDUCE
     assert groups(mesh, moved.operator.axes) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     due = block.values[block.gradients["w1"]].layout.partial_axes
     assert groups(mesh, due)[0] == [0, 4]
@@ -106,7 +110,7 @@ def test_the_feed_forward_network_needs_no_redistribution(mindspore):
     assert [local(block, mesh, value) for value in first.inputs] == [(128, 784), (784, 16)]
     assert [local(block, mesh, value) for value in second.inputs] == [(128, 16), (16, 10)]
     assert second.inputs[0] == first.outputs[0]
-    assert [node.operator.kind for node in movements_of(block, FORWARD)] == [Kind.ALL_REDUCE]
+    assert [node.operator.kind for node in movements_of(block, FORWARD)] == [MovementKind.ALL_REDUCE]
     assert local(block, mesh, "second") == (128, 10)
 
 
@@ -123,7 +127,10 @@ def test_a_dense_network_on_four_ranks_gathers_once(mindspore):
         mindspore=mindspore,
     )
     (moved,) = movements_of(block, FORWARD)
-    assert (moved.operator.kind, groups(mesh, moved.operator.axes)) == (Kind.ALL_GATHER, [[0, 1, 2, 3]])
+    assert (moved.operator.kind, groups(mesh, moved.operator.axes)) == (
+        MovementKind.ALL_GATHER,
+        [[0, 1, 2, 3]],
+    )
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -152,7 +159,7 @@ def test_rows_and_contraction_of_sapps_example(side):
     found = [
         (each.operator.kind, groups(mesh, each.operator.axes)[0]) for each in movements_of(block, FORWARD)
     ]
-    assert (found == [(Kind.ALL_REDUCE, [0, 1])]) == (side == "right")
+    assert (found == [(MovementKind.ALL_REDUCE, [0, 1])]) == (side == "right")
     assert local(block, mesh, "relu") == (64, 512)
     rank = {"left": lambda rank: rank % 4, "right": lambda rank: rank // 2}[side]
     assert rows_of(block, mesh, "relu") == [(rank(each), 0) for each in range(8)]
@@ -163,7 +170,7 @@ def test_a_forward_reduce_scatter_leaves_each_rank_rows_of_the_sum():
     write, out = net(("matmul", 16, 32))
     block, mesh = planned(write, rule("net.matmul", (2, 4), (4, 1), scatter=True), outputs=[out])
     (moved,) = movements_of(block, FORWARD)
-    assert moved.operator.kind is Kind.REDUCE_SCATTER
+    assert moved.operator.kind is MovementKind.REDUCE_SCATTER
     assert local(block, mesh, out) == (64 // 8, 32)
     assert rows_of(block, mesh, out) == [(rank, 0) for rank in range(8)]
 
@@ -186,8 +193,8 @@ def test_column_parallel_inputs_need_nothing_but_their_gradient_is_a_sum():
         rule("net.down", (2, 4), (4, 1)),
         outputs=[x],
     )
-    assert [node.operator.kind for node in movements_of(block, FORWARD)] == [Kind.ALL_REDUCE]
-    assert [node.operator.kind for node in movements_of(block, BACKWARD)] == [Kind.ALL_REDUCE]
+    assert [node.operator.kind for node in movements_of(block, FORWARD)] == [MovementKind.ALL_REDUCE]
+    assert [node.operator.kind for node in movements_of(block, BACKWARD)] == [MovementKind.ALL_REDUCE]
 
 
 @pytest.mark.parametrize("stages", [1, 2])
@@ -220,7 +227,7 @@ def test_pangus_layer_of_heads_and_feed_forward(stages):
     for phase in (FORWARD, BACKWARD):
         moved = movements_of(block, phase)
         assert [(node.operator.kind, node.operator.axes) for node in moved] == [
-            (Kind.ALL_REDUCE, ("tensor",))
+            (MovementKind.ALL_REDUCE, ("tensor",))
         ] * 2
         for node in moved:
             assert math.prod(local(block, made.mesh, node.inputs[0])) == 1 * 8 * 16, "b x s x h / dp"

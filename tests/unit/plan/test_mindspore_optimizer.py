@@ -9,7 +9,7 @@ from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Movement
 from simcluster.model import Phase
 from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import build_scenario, verify
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 from tests.unit.plan.graphs import told
 from tests.unit.plan.planned import LLAMA, plan
@@ -194,7 +194,7 @@ def test_what_each_level_does(form, gathers, again, each_micro_batch):
 )
 def test_memory_falls_by_what_others_hold(form, parameters, gradients, states):
     """Weights and the two states of Adam by (k - 1) / k, gradients where they are sharded."""
-    built = prepare(scenario({"data": 4}, devices=4, optimizer_sharding={**form, **ALL}))
+    built = build_scenario(scenario({"data": 4}, devices=4, optimizer_sharding={**form, **ALL}))
     found = dict.fromkeys(("parameters", "gradients", "optimizer_states"), 0)
     for each in built.program.parts[0].residents:
         if each.whole.shape != ():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simcluster import shard_rows
-from simcluster.layout import Kind
+from simcluster.layout import MovementKind
 from simcluster.model import Phase, Role
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.embedding import Embedding
@@ -38,7 +38,7 @@ def looked_up(*strategy):
 def test_a_gather_of_split_rows_is_masked_and_all_reduced():
     block, mesh = looked_up((2, 1), (4, 1))
     (moved,) = movements_of(block, FORWARD)
-    assert (moved.operator.kind, moved.operator.reduction) == (Kind.ALL_REDUCE, "sum")
+    assert (moved.operator.kind, moved.operator.reduction) == (MovementKind.ALL_REDUCE, "sum")
     assert groups(mesh, moved.operator.axes) == FOUR
     assert local(block, mesh, "table") == (4, 8)
 
@@ -57,7 +57,7 @@ def test_a_reduction_over_a_split_dim_is_all_reduced_its_way(how):
     x = write.add("reduced", operator, x)
     block, mesh = planned(write, rule("net.matmul", (2, 1), (1, 4)), rule("net.reduced", (2, 4)), outputs=[x])
     (moved,) = movements_of(block, FORWARD)
-    assert (moved.operator.kind, moved.operator.reduction) == (Kind.ALL_REDUCE, how)
+    assert (moved.operator.kind, moved.operator.reduction) == (MovementKind.ALL_REDUCE, how)
     assert groups(mesh, moved.operator.axes) == FOUR
 
 
@@ -118,9 +118,9 @@ def test_sapps_flatten_is_a_view_and_its_rows_are_exchanged_for_columns():
     assert local(block, mesh, "flatten") == (32, 784)
     first, last = movements_of(block, FORWARD)
     # Eight slices of rows become four of rows and two of columns: halves change hands in pairs.
-    assert first.operator.kind is Kind.ALL_TO_ALL
+    assert first.operator.kind is MovementKind.ALL_TO_ALL
     assert groups(mesh, first.operator.axes)[0] == [0, 1]
-    assert (last.operator.kind, groups(mesh, last.operator.axes)[0]) == (Kind.ALL_REDUCE, [0, 1])
+    assert (last.operator.kind, groups(mesh, last.operator.axes)[0]) == (MovementKind.ALL_REDUCE, [0, 1])
     assert local(block, mesh, block.node("matmul").inputs[0]) == (64, 392)
 
 
@@ -152,7 +152,7 @@ def test_gradients_are_synchronised_in_fp32_though_operators_compute_in_bf16(mes
     moved = [
         node
         for _, node in made.graph.nodes()
-        if node.phase is Phase.END and getattr(node.operator, "kind", "") == Kind.ALL_REDUCE
+        if node.phase is Phase.END and getattr(node.operator, "kind", "") == MovementKind.ALL_REDUCE
     ]
     assert moved
     found = {

@@ -6,9 +6,9 @@ import pytest
 
 from simcluster import units
 from simcluster.errors import PlanError
-from simcluster.model import Place
+from simcluster.model import MemoryPlace
 from simcluster.program import Category
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 from tests.unit.simulation.test_offload import scenario
 
 LOSS = 4
@@ -25,12 +25,12 @@ PLANS = {
 
 def told(offload, plan, **more):
     """The notes about offloaded gradients, and the bytes of gradients that each stage's devices hold."""
-    built = prepare(scenario(offload, **plan, **more))
+    built = build_scenario(scenario(offload, **plan, **more))
     held = [
         sum(
             each.num_bytes
             for each in part.residents
-            if each.category is Category.GRADIENTS and each.place is Place.DEVICE
+            if each.category is Category.GRADIENTS and each.place is MemoryPlace.DEVICE
         )
         for part in built.program.parts
     ]

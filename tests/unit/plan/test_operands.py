@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from simcluster.errors import PlanError
-from simcluster.layout import Digit, Layout, Mesh, MindSporeLayout, Strategy
+from simcluster.layout import Layout, Mesh, MindSporeLayout, Strategy, SubAxis
 from simcluster.model.operators.activation import Gelu
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.pointwise import Add, Bias
-from simcluster.plan.rules.strategy_rule import Roles, Rule
-from simcluster.plan.strategies.assignment import assign
-from simcluster.plan.strategies.mesh_subaxes import cut_axes
-from simcluster.plan.strategies.operand_splits import Unfit, wish_of
+from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule
+from simcluster.plan.strategies.assignment import assign_strategies
+from simcluster.plan.strategies.mesh_subaxes import split_mesh_axes
+from simcluster.plan.strategies.operand_splits import StrategyMismatch, operand_candidate
 from tests.unit.plan.graphs import Writer, chain
 
 PATH = "parallel.strategies.0"
@@ -31,15 +31,15 @@ def rule(inputs, outputs=None, **options):
     def operands(written):
         return written and tuple(dims and tuple(map(entry, dims)) for dims in written)
 
-    return Rule("*", ({},), "scenario", PATH, operands(inputs), operands(outputs), **options)
+    return StrategyRule("*", ({},), "scenario", PATH, operands(inputs), operands(outputs), **options)
 
 
 def wish(operator, inputs, outputs=None, devices=8, **options):
-    return wish_of(rule(inputs, outputs, **options), operator.dims(), devices)
+    return operand_candidate(rule(inputs, outputs, **options), operator.dims(), devices)
 
 
 def unfit(*arguments, **options):
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(StrategyMismatch) as caught:
         wish(*arguments, **options)
     return caught.value
 
@@ -51,8 +51,8 @@ def strategy(operator, shapes, *arguments, mesh=MESH, **options):
     outputs = write.adds("op", operator, *names)
     graph = chain(write.block(*outputs))
     rules = [rule(*arguments, **options)]
-    cut, roles = cut_axes(graph, rules, mesh, Roles({"pipeline": ("pipeline",)}), "pipeline")
-    return cut, assign(graph, rules, cut, roles).of("layer")["op"]
+    cut, roles = split_mesh_axes(graph, rules, mesh, AxisRoles({"pipeline": ("pipeline",)}), "pipeline")
+    return cut, assign_strategies(graph, rules, cut, roles).of("layer")["op"]
 
 
 def problem(*arguments, **options):
@@ -164,9 +164,9 @@ def test_an_axis_splits_a_result_once():
 
 def test_numbers_are_factors_of_a_device_matrix():
     assert wish(MATMUL, [[2, 1], [1, 4]]).dims == {
-        "rows": (Digit(4, 2),),
+        "rows": (SubAxis(4, 2),),
         "inner": (),
-        "columns": (Digit(1, 4),),
+        "columns": (SubAxis(1, 4),),
     }
     cut, chosen = strategy(MATMUL, SHAPES, [[2, 1], [1, 4]])
     assert cut == MESH

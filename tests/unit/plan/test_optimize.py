@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from simcluster.layout import FLAT, Kind, Layout, Movement
+from simcluster.layout import FLAT, Layout, Movement, MovementKind
 from simcluster.model import Phase, Role
 from simcluster.model.operators.optimizer import AdamW, Update
 from simcluster.work import DType
@@ -53,7 +53,7 @@ def test_a_gradient_that_all_ranks_have_is_sliced_behind_the_last_reduction():
     whole = [{"match": "head.norm", "split": {"batch": []}}]
     found = plan({"data": 4}, strategies=whole, optimizer_sharding={"zero": 1}).graph.blocks["head"]
     kinds = [node.operator.kind for node in found.phase(Phase.END) if isinstance(node.operator, Movement)]
-    assert kinds == [Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.SLICE]
+    assert kinds == [MovementKind.REDUCE_SCATTER, MovementKind.ALL_REDUCE, MovementKind.SLICE]
     node = updates(found)["norm.weight"]
     assert found.values[node.inputs[1]].layout == Layout(((),), flat=("data",))
 
@@ -92,7 +92,7 @@ def test_the_loss_is_reduced_as_a_scalar_at_the_end():
     graph = plan({"data": 2, "tensor": 2}, recipe="megatron_sp").graph
     head = graph.blocks["head"]
     (reduction,) = [node for node in head.phase(Phase.END) if node.origin == head.loss]
-    assert reduction.operator == Movement(Kind.ALL_REDUCE, ("data",))
+    assert reduction.operator == Movement(MovementKind.ALL_REDUCE, ("data",))
     assert head.values[reduction.inputs[0]].type.shape == ()
 
 

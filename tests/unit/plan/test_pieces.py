@@ -11,7 +11,7 @@ from simcluster.layout import Layout
 from simcluster.model import Phase
 from simcluster.plan.sharding.propagation import PROPAGATED
 from simcluster.plan.strategies.assignment import DEFAULT
-from simcluster.plan.subgraphs.subgraph import general
+from simcluster.plan.subgraphs.subgraph import generalised_name
 from tests.unit.plan.planned import GPT, LLAMA, plan
 
 MESH = {"data": 2, "tensor": 4}
@@ -63,7 +63,8 @@ def test_layouts_are_those_of_strategies_written_by_hand():
     def lies(which):
         """Every value of every block, and what moves it."""
         blocks = {
-            general(instance.name): which.graph.block_of(instance) for instance in which.graph.instances
+            generalised_name(instance.name): which.graph.block_of(instance)
+            for instance in which.graph.instances
         }
         return {
             name: ([(n.name, n.why) for n in block.nodes], {v: k.layout for v, k in block.values.items()})
@@ -149,7 +150,7 @@ def test_pieces_are_found_by_module_operator_and_layer():
         {"piece": f"{MLP}.{{up,activation,down}}", "in": [["data", 1, 1]]},
         {"piece": "head", "in": [["data", 1, 1], None]},
     )
-    by_block = {general(i.name): found.pieces[i.block] for i in found.logical.instances[:2]}
+    by_block = {generalised_name(i.name): found.pieces[i.block] for i in found.logical.instances[:2]}
     assert [piece.name for piece in by_block["layers.*"]] == ["attention", "mlp"]
     (second,) = found.pieces[found.logical.instances[2].block]
     assert second.name == "mlp"

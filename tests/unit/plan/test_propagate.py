@@ -12,16 +12,16 @@ from simcluster.model import Phase
 from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.pointwise import Add
 from simcluster.plan.autodiff.differentiation import differentiate
-from simcluster.plan.rules.strategy_rule import Roles, Rule
+from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule
 from simcluster.plan.sharding.graph_sharding import shard
 from simcluster.plan.sharding.propagation import PROPAGATED, propagate
-from simcluster.plan.strategies.assignment import DEFAULT, Strategies, assign
-from simcluster.plan.strategies.mesh_subaxes import cut_axes
+from simcluster.plan.strategies.assignment import DEFAULT, Strategies, assign_strategies
+from simcluster.plan.strategies.mesh_subaxes import split_mesh_axes
 from simcluster.work import DType
 from tests.unit.plan.graphs import GPT, LLAMA, Writer, chain, router
 
 MESH = Mesh.of({"data": 2, "tensor": 4})
-ROLES = Roles({"batch": ("data",)})
+ROLES = AxisRoles({"batch": ("data",)})
 
 
 def price(works):
@@ -56,17 +56,19 @@ def rules(entries):
     for match, split in entries.items():
         if isinstance(split, list):
             inputs = tuple(tuple(n if n > 1 else () for n in dims) for dims in split)
-            made.append(Rule(match, ({},), "scenario", "parallel.strategies.0", inputs))
+            made.append(StrategyRule(match, ({},), "scenario", "parallel.strategies.0", inputs))
         else:
             tidy = {dim: (axes,) if isinstance(axes, str) else tuple(axes) for dim, axes in split.items()}
-            made.append(Rule(match, (tidy,), "scenario"))
+            made.append(StrategyRule(match, (tidy,), "scenario"))
     return made
 
 
 def propagated(graph, entries, mesh=MESH, roles=ROLES):
     written = rules(entries)
-    mesh, roles = cut_axes(graph, written, mesh, roles, "")
-    return mesh, propagate(graph, assign(graph, written, mesh, roles), mesh, roles, router(mesh), price)
+    mesh, roles = split_mesh_axes(graph, written, mesh, roles, "")
+    return mesh, propagate(
+        graph, assign_strategies(graph, written, mesh, roles), mesh, roles, router(mesh), price
+    )
 
 
 def of(graph, entries, **options):
@@ -87,7 +89,7 @@ def moved(graph, strategies, mesh=MESH):
 
 def test_the_feed_forward_network_of_the_reference():
     """((2, 1), (1, 4)) for the first product gives ((2, 4), (4, 1)) for the second, with nothing between."""
-    found = of(network(), {"net.first": [[2, 1], [1, 4]]}, mesh=Mesh.of({"devices": 8}), roles=Roles({}))
+    found = of(network(), {"net.first": [[2, 1], [1, 4]]}, mesh=Mesh.of({"devices": 8}), roles=AxisRoles({}))
     rows, columns = ("devices.0",), ("devices.1",)
     assert found["first"] == Strategy.of({"batch": rows, "mid": columns})
     assert found["relu"] == Strategy.of({"batch": rows, "mid": columns})

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from simcluster.errors import PlanError, ScenarioError
-from simcluster.layout import Kind, Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.model import Operator, Phase, Role
 from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
 from simcluster.model.operators.matmul import Matmul, MatmulSum
@@ -91,7 +91,7 @@ def sent(block):
     return Counter(
         (node.phase, block.values[node.inputs[0]].type.dtype)
         for node in block.nodes
-        if isinstance(node.operator, Movement) and node.operator.kind is Kind.ALL_GATHER
+        if isinstance(node.operator, Movement) and node.operator.kind is MovementKind.ALL_GATHER
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from simcluster.errors import SimclusterError
 from simcluster.model import Phase
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 
 PLAIN = "F0 F1 B0 B1\nF0 B0 F1 B1"
 AHEAD = "F0 F1 R0 B0 R1 B1\nF0 B0 F1 R1 B1"
@@ -46,7 +46,7 @@ def test_what_is_computed_again_ahead_is_what_one_device_computes(text, recomput
 
 
 def test_all_that_needs_no_gradient_is_ahead_and_nothing_is_done_twice():
-    whole, ahead = prepare(scenario(PLAIN)).plan.graph, prepare(scenario(AHEAD)).plan.graph
+    whole, ahead = build_scenario(scenario(PLAIN)).plan.graph, build_scenario(scenario(AHEAD)).plan.graph
     for name, block in ahead.blocks.items():
         copies = [node.name for node in block.nodes if node.name.endswith(".recompute")]
         assert [node.name for node in block.phase(Phase.RECOMPUTE)] == copies
@@ -77,4 +77,4 @@ def test_it_fills_what_would_be_a_wait_and_holds_activations_from_then_on():
 )
 def test_what_would_do_nothing_or_comes_too_early_is_refused(options, message):
     with pytest.raises(SimclusterError, match=message):
-        prepare(scenario(AHEAD, **options))
+        build_scenario(scenario(AHEAD, **options))

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
-from simcluster.layout import FLAT, Kind, Layout, Mesh, Movement, inferred, movements
+from simcluster.layout import FLAT, Layout, Mesh, Movement, MovementKind, infer_mindspore_sequence, movements
 from simcluster.model import TensorType
 from simcluster.plan.redistribution.redistribution_planner import (
-    Router,
+    RedistributionPlanner,
     collective_bytes,
     local_bytes,
     part_type,
@@ -20,7 +20,13 @@ from simcluster.plan.redistribution.redistribution_planner import (
 from simcluster.work import DType
 from tests.unit.layout.arrays import check, divides, moved, part, spread, tensors
 
-SHARE = {Kind.SLICE: 0, Kind.ALL_GATHER: 1, Kind.ALL_TO_ALL: 1, Kind.REDUCE_SCATTER: 1, Kind.ALL_REDUCE: 2}
+SHARE = {
+    MovementKind.SLICE: 0,
+    MovementKind.ALL_GATHER: 1,
+    MovementKind.ALL_TO_ALL: 1,
+    MovementKind.REDUCE_SCATTER: 1,
+    MovementKind.ALL_REDUCE: 2,
+}
 
 
 def traffic(mesh: Mesh):
@@ -37,7 +43,7 @@ def network(mesh: Mesh, latency: float):
     """Every axis has another bandwidth; a step starts with a latency and slices are copies."""
 
     def cost(movement, size):
-        if movement.kind is Kind.SLICE:
+        if movement.kind is MovementKind.SLICE:
             return size * 1e-3
         slowest = max(1 + mesh.names.index(axis) for axis in movement.axes)
         return latency + slowest * traffic(mesh)(movement, size)
@@ -60,14 +66,14 @@ def routed(draw, **options):
     tensor = draw(journeys(**options))
     latency = draw(st.sampled_from([None, 0.0, 1.0, 100.0]))
     cost = traffic(tensor.mesh) if latency is None else network(tensor.mesh, latency)
-    return tensor, Router(tensor.mesh, cost, pads=options.get("uneven", False))
+    return tensor, RedistributionPlanner(tensor.mesh, cost, pads=options.get("uneven", False))
 
 
 def kind_of(tensor) -> TensorType:
     return TensorType(tensor.whole.shape, DType.FP64)
 
 
-def price(router: Router, kind: TensorType, start: Layout, steps) -> float:
+def price(router: RedistributionPlanner, kind: TensorType, start: Layout, steps) -> float:
     """What a sequence of (movement, layout reached) costs."""
     total = 0.0
     for movement, reached in steps:
@@ -83,20 +89,20 @@ def naive(start: Layout, target: Layout):
     layout = start
     if due:
         layout = replace(layout, partial=target.partial)
-        yield Movement(Kind.ALL_REDUCE, due), layout
+        yield Movement(MovementKind.ALL_REDUCE, due), layout
     if layout.flat:
         axes, layout = layout.flat, replace(layout, flat=())
-        yield Movement(Kind.ALL_GATHER, axes, FLAT), layout
+        yield Movement(MovementKind.ALL_GATHER, axes, FLAT), layout
     for dim in range(len(layout.dims)):
         layout, axes = replaced(layout, dim, ())
         if axes:
-            yield Movement(Kind.ALL_GATHER, axes, dim), layout
+            yield Movement(MovementKind.ALL_GATHER, axes, dim), layout
     for dim, axes in enumerate(target.dims):
         layout, _ = replaced(layout, dim, axes)
         if axes:
-            yield Movement(Kind.SLICE, axes, dim), layout
+            yield Movement(MovementKind.SLICE, axes, dim), layout
     if target.flat:
-        yield Movement(Kind.SLICE, target.flat, FLAT), target
+        yield Movement(MovementKind.SLICE, target.flat, FLAT), target
 
 
 def replaced(layout: Layout, dim: int, axes):
@@ -151,7 +157,7 @@ def test_a_path_costs_what_its_steps_cost_and_at_most_the_naive_way(drawn):
 def test_a_path_moves_at_least_what_a_rank_lacks(tensor):
     """What a rank must end with and does not hold, or holds only its own share of, has to arrive."""
     mesh, (start, target) = tensor.mesh, tensor.layouts
-    router = Router(mesh, traffic(mesh))
+    router = RedistributionPlanner(mesh, traffic(mesh))
     due = [axis for axis in start.partial_axes if axis not in target.partial_axes]
     numbers = replace(tensor, whole=np.arange(1.0, tensor.whole.size + 1).reshape(tensor.whole.shape))
     lacking = 0
@@ -180,14 +186,16 @@ def test_the_path_costs_at_most_what_mindspore_infers_and_at_least_what_is_lacki
     kind = kind_of(tensor)
     cost = traffic(mesh) if latency is None else network(mesh, latency)
     for all_to_all in (True, False):
-        shortest = Router(mesh, cost, all_to_all=all_to_all)
-        inferring = Router(mesh, cost, infers=True, all_to_all=all_to_all)
-        assert inferring.path(kind, start, target) == inferred(start, target, all_to_all=all_to_all)
+        shortest = RedistributionPlanner(mesh, cost, all_to_all=all_to_all)
+        inferring = RedistributionPlanner(mesh, cost, infers=True, all_to_all=all_to_all)
+        assert inferring.path(kind, start, target) == infer_mindspore_sequence(
+            start, target, all_to_all=all_to_all
+        )
         upper = inferring.priced(kind, start, target)[0]
         found, path = shortest.priced(kind, start, target)
         assert found <= upper * (1 + 1e-12)
         assert found >= (lacking(tensor) if latency is None else 0) * (1 - 1e-12)
-        assert all_to_all or all(movement.kind is not Kind.ALL_TO_ALL for movement, _ in path)
+        assert all_to_all or all(movement.kind is not MovementKind.ALL_TO_ALL for movement, _ in path)
 
 
 @settings(max_examples=100)
@@ -217,7 +225,7 @@ def test_paths_are_deterministic_and_remembered(drawn):
     start, target = tensor.layouts
     kind = kind_of(tensor)
     found = router.path(kind, start, target)
-    assert Router(router.mesh, router.cost).path(kind, start, target) == found
+    assert RedistributionPlanner(router.mesh, router.cost).path(kind, start, target) == found
     assert router.path(kind, start, target) is found or found == ()
 
 
@@ -225,7 +233,7 @@ def test_paths_are_deterministic_and_remembered(drawn):
 @given(tensors(2))
 def test_from_a_layout_to_itself_there_is_nothing_to_do(tensor):
     for layout in tensor.layouts:
-        router = Router(tensor.mesh, traffic(tensor.mesh))
+        router = RedistributionPlanner(tensor.mesh, traffic(tensor.mesh))
         assert router.priced(kind_of(tensor), layout, layout) == (0.0, ())
 
 
@@ -237,19 +245,19 @@ def test_nothing_can_become_partial(tensor):
     new = set(target.partial) - set(start.partial)
     assume(new)
     with pytest.raises(PlanError, match="no sequence of collectives"):
-        Router(tensor.mesh, traffic(tensor.mesh)).path(kind_of(tensor), start, target)
+        RedistributionPlanner(tensor.mesh, traffic(tensor.mesh)).path(kind_of(tensor), start, target)
 
 
 def test_sizes_count_as_the_collectives_count_them():
     mesh = Mesh.of({"a": 4})
     small, large = (TensorType((size,), DType.UINT8) for size in (10, 40))
-    assert collective_bytes(Movement(Kind.ALL_GATHER, ("a",)), small, large, mesh) == 40
-    assert collective_bytes(Movement(Kind.SLICE, ("a",)), large, small, mesh) == 10
-    assert collective_bytes(Movement(Kind.REDUCE_SCATTER, ("a",)), large, small, mesh) == 40
-    assert collective_bytes(Movement(Kind.ALL_REDUCE, ("a",)), large, large, mesh) == 40
+    assert collective_bytes(Movement(MovementKind.ALL_GATHER, ("a",)), small, large, mesh) == 40
+    assert collective_bytes(Movement(MovementKind.SLICE, ("a",)), large, small, mesh) == 10
+    assert collective_bytes(Movement(MovementKind.REDUCE_SCATTER, ("a",)), large, small, mesh) == 40
+    assert collective_bytes(Movement(MovementKind.ALL_REDUCE, ("a",)), large, large, mesh) == 40
     exchanged = (TensorType(shape, DType.UINT8) for shape in ((4, 10), (16, 3)))
     # Of 10 columns over 4 ranks each gets 3, two of which are padding for one of them: 4 x 12 travel.
-    assert collective_bytes(Movement(Kind.ALL_TO_ALL, ("a",), 0, 1), *exchanged, mesh) == 48
+    assert collective_bytes(Movement(MovementKind.ALL_TO_ALL, ("a",), 0, 1), *exchanged, mesh) == 48
 
 
 def test_padding_travels_too():
@@ -257,26 +265,26 @@ def test_padding_travels_too():
     mesh, kind = Mesh.of({"a": 4}), TensorType((6, 5), DType.UINT8)
     split, whole = (part_type(kind, Layout((axes, ())), mesh) for axes in (("a",), ()))
     assert (split.shape, whole.shape) == ((2, 5), (6, 5))
-    assert collective_bytes(Movement(Kind.ALL_GATHER, ("a",)), split, whole, mesh) == 40
-    assert collective_bytes(Movement(Kind.REDUCE_SCATTER, ("a",)), whole, split, mesh) == 40
-    assert collective_bytes(Movement(Kind.ALL_REDUCE, ("a",)), split, split, mesh) == 10
+    assert collective_bytes(Movement(MovementKind.ALL_GATHER, ("a",)), split, whole, mesh) == 40
+    assert collective_bytes(Movement(MovementKind.REDUCE_SCATTER, ("a",)), whole, split, mesh) == 40
+    assert collective_bytes(Movement(MovementKind.ALL_REDUCE, ("a",)), split, split, mesh) == 10
 
 
 def test_without_leave_no_step_pads():
     mesh, kind = Mesh.of({"a": 4}), TensorType((6, 8), DType.UINT8)
     start, target = Layout((("a",), ())), Layout(((), ("a",)))
     with pytest.raises(PlanError, match="no sequence of collectives"):
-        Router(mesh, traffic(mesh)).path(kind, target, start)
-    path = Router(mesh, traffic(mesh), pads=True).path(kind, target, start)
-    assert [movement.kind for movement, _ in path] == [Kind.ALL_TO_ALL]
-    assert Movement(Kind.ALL_GATHER, ("a",)).num_bytes(10, 40, 4) == 40
-    assert Movement(Kind.ALL_GATHER, ("a",)).num_bytes(3, 10, 4) == 12, "padding travels along"
-    assert Movement(Kind.REDUCE_SCATTER, ("a",)).num_bytes(40, 10, 4) == 40
-    assert Movement(Kind.REDUCE_SCATTER, ("a",)).num_bytes(10, 3, 4) == 12
-    assert Movement(Kind.SLICE, ("a",)).num_bytes(40, 10, 4) == 10
-    for kind in (Kind.ALL_REDUCE, Kind.ALL_TO_ALL):
+        RedistributionPlanner(mesh, traffic(mesh)).path(kind, target, start)
+    path = RedistributionPlanner(mesh, traffic(mesh), pads=True).path(kind, target, start)
+    assert [movement.kind for movement, _ in path] == [MovementKind.ALL_TO_ALL]
+    assert Movement(MovementKind.ALL_GATHER, ("a",)).num_bytes(10, 40, 4) == 40
+    assert Movement(MovementKind.ALL_GATHER, ("a",)).num_bytes(3, 10, 4) == 12, "padding travels along"
+    assert Movement(MovementKind.REDUCE_SCATTER, ("a",)).num_bytes(40, 10, 4) == 40
+    assert Movement(MovementKind.REDUCE_SCATTER, ("a",)).num_bytes(10, 3, 4) == 12
+    assert Movement(MovementKind.SLICE, ("a",)).num_bytes(40, 10, 4) == 10
+    for kind in (MovementKind.ALL_REDUCE, MovementKind.ALL_TO_ALL):
         assert Movement(kind, ("a",)).num_bytes(40, 40, 4) == 40
-    for kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT):
+    for kind in (MovementKind.NEIGHBOR_EXCHANGE, MovementKind.SHIFT):
         assert (
             Movement(kind, ("a",)).num_bytes(40, 56, 4) == Movement(kind, ("a",)).num_bytes(56, 40, 4) == 16
         )
@@ -292,13 +300,13 @@ def test_local_bytes_are_those_of_the_part():
 
 def test_a_partial_tensor_is_scattered_to_a_split_and_reduced_to_replicas():
     mesh = Mesh.of({"tensor": 4})
-    router = Router(mesh, traffic(mesh))
+    router = RedistributionPlanner(mesh, traffic(mesh))
     kind = TensorType((8, 8), DType.FP32)
     partial = Layout(((), ()), (("tensor", "sum"),))
     for target, expected in (
-        (Layout(((), ())), [Kind.ALL_REDUCE]),
-        (Layout((("tensor",), ())), [Kind.REDUCE_SCATTER]),
-        (Layout(((), ()), flat=("tensor",)), [Kind.REDUCE_SCATTER]),
+        (Layout(((), ())), [MovementKind.ALL_REDUCE]),
+        (Layout((("tensor",), ())), [MovementKind.REDUCE_SCATTER]),
+        (Layout(((), ()), flat=("tensor",)), [MovementKind.REDUCE_SCATTER]),
     ):
         assert [movement.kind for movement, _ in router.path(kind, partial, target)] == expected
 
@@ -306,7 +314,7 @@ def test_a_partial_tensor_is_scattered_to_a_split_and_reduced_to_replicas():
 def test_dims_that_do_not_divide_are_gone_around():
     """6 rows divide over 2 and over 3 ranks, but not over 2 x 2."""
     mesh = Mesh.of({"a": 2, "b": 2})
-    router = Router(mesh, traffic(mesh))
+    router = RedistributionPlanner(mesh, traffic(mesh))
     kind = TensorType((6, 4), DType.FP32)
     path = router.path(kind, Layout((("a",), ("b",))), Layout((("b",), ("a",))))
     assert all(divides(kind.shape, reached, mesh) for _, reached in path)
@@ -314,7 +322,7 @@ def test_dims_that_do_not_divide_are_gone_around():
 
 # -- MindSpore's sequences (device matrix, tensor maps; device dims count from the right) --------------
 
-AG, A2A, SPLIT = Kind.ALL_GATHER, Kind.ALL_TO_ALL, Kind.SLICE
+AG, A2A, SPLIT = MovementKind.ALL_GATHER, MovementKind.ALL_TO_ALL, MovementKind.SLICE
 
 GOLDEN = [
     ([2, 4], [-1, -1], [1, 0], [(SPLIT, 0, 1), (SPLIT, 1, 0)], None),
@@ -357,7 +365,7 @@ def golden_steps(start: Layout, sequence):
     layout = start
     for kind, dim, device, *to_dim in sequence:
         axes = (f"dev{device}",)
-        if kind is Kind.SLICE:
+        if kind is MovementKind.SLICE:
             assert not layout.dims[dim]
             layout, _ = replaced(layout, dim, axes)
         else:
@@ -373,9 +381,9 @@ def mindspore(mesh: Mesh):
     """Its cost model: of the input s, an all-to-all counts 2 s, an all-gather n s / 2, a split s."""
 
     def cost(movement, size):
-        if movement.kind is Kind.ALL_GATHER:
+        if movement.kind is MovementKind.ALL_GATHER:
             return size / 2
-        if movement.kind is Kind.SLICE:
+        if movement.kind is MovementKind.SLICE:
             return size * mesh.product(movement.axes)
         return 2 * size
 
@@ -386,7 +394,7 @@ def mindspore(mesh: Mesh):
 @pytest.mark.parametrize(("matrix", "came", "goes", "sequence", "without"), GOLDEN)
 def test_our_paths_cost_at_most_those_of_mindspore(matrix, came, goes, sequence, without, made):
     mesh = Mesh.of({f"dev{len(matrix) - 1 - place}": size for place, size in enumerate(matrix)})
-    router = Router(mesh, made(mesh))
+    router = RedistributionPlanner(mesh, made(mesh))
     kind = TensorType((16,) * len(came), DType.FP32)
     start, target = golden_layout(came), golden_layout(goes)
     cost, path = router.priced(kind, start, target)
@@ -400,7 +408,7 @@ def test_our_paths_cost_at_most_those_of_mindspore(matrix, came, goes, sequence,
 @pytest.mark.parametrize(("matrix", "came", "goes", "sequence"), [case[:4] for case in GOLDEN[:4]])
 def test_simple_paths_are_those_of_mindspore(matrix, came, goes, sequence):
     mesh = Mesh.of({f"dev{len(matrix) - 1 - place}": size for place, size in enumerate(matrix)})
-    router = Router(mesh, traffic(mesh))
+    router = RedistributionPlanner(mesh, traffic(mesh))
     start, target = golden_layout(came), golden_layout(goes)
     path = router.path(TensorType((16,) * len(came), DType.FP32), start, target)
     assert {movement for movement, _ in path} == {movement for movement, _ in golden_steps(start, sequence)}

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline.schedule import Action, check, parse, peaks, render
-from simcluster.plan.pipeline.virtual_stages import Chain
+from simcluster.plan.pipeline.schedule import Action, activation_peaks, parse, render, validate_schedule
+from simcluster.plan.pipeline.virtual_stages import VirtualStages
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 
@@ -61,7 +61,7 @@ GOOD = "F0 F1 F2 B0 B1 B2\nF0 F1 B0 F2 B1 B2\nF0 B0 F1 B1 F2 B2"
 
 
 def test_a_good_timetable_passes():
-    check(parse(GOOD), 3)
+    validate_schedule(parse(GOOD), 3)
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_a_good_timetable_passes():
 )
 def test_broken_timetables_are_found(text, message):
     if message is None:
-        check(parse(text), 3 if "F2" in text else 2)
+        validate_schedule(parse(text), 3 if "F2" in text else 2)
         return
     with pytest.raises(PlanError) as caught:
-        check(parse(text), 3 if "F2" in text else 2)
+        validate_schedule(parse(text), 3 if "F2" in text else 2)
     (problem,) = caught.value.problems
     assert message in problem.message
     assert problem.path == "parallel.schedule"
@@ -136,10 +136,10 @@ def test_broken_timetables_are_found(text, message):
 )
 def test_slices_go_forward_in_order_and_back_the_other_way_round(text, message):
     if not message:
-        check(parse(text), 1, num_slices=2)
+        validate_schedule(parse(text), 1, num_slices=2)
         return
     with pytest.raises(PlanError, match=message):
-        check(parse(text), 1, num_slices=2)
+        validate_schedule(parse(text), 1, num_slices=2)
 
 
 def runs(timetable) -> bool:
@@ -171,27 +171,29 @@ def test_check_finds_exactly_the_orders_that_cannot_run(stages, micro_batches, d
     orders = [[[each for each in actions if each.kind == kind] for actions in timetable] for kind in "FB"]
     if not runs(timetable):
         with pytest.raises(PlanError, match="cannot run to its end"):
-            check(timetable, micro_batches)
+            validate_schedule(timetable, micro_batches)
     elif any(order[0] != other for order in orders for other in order):
         with pytest.raises(PlanError, match="both must have the same order"):
-            check(timetable, micro_batches)
+            validate_schedule(timetable, micro_batches)
     else:
-        check(timetable, micro_batches)
+        validate_schedule(timetable, micro_batches)
 
 
 CHUNKS = "F0 F1 F0c1 B0c1 F1c1 B1c1 B0 B1\nF0 F0c1 F1 F1c1 B0c1 B0 B1c1 B1"
 
 
 def test_a_timetable_of_chunks_goes_the_way_of_its_chain():
-    check(parse(CHUNKS), 2, Chain.folded(2))
+    validate_schedule(parse(CHUNKS), 2, VirtualStages.folded(2))
     with pytest.raises(PlanError, match="cannot run to its end: stage 0 at B0c1; stage 1 at F1c1"):
-        check(parse(CHUNKS), 2, Chain.wrapped(2, 2))
+        validate_schedule(parse(CHUNKS), 2, VirtualStages.wrapped(2, 2))
     with pytest.raises(PlanError, match="stage 0 must run F and B once for each of 2 micro-batches and 3"):
-        check(parse(CHUNKS), 2, Chain.wrapped(2, 3))
+        validate_schedule(parse(CHUNKS), 2, VirtualStages.wrapped(2, 3))
 
 
 def test_activations_live_until_the_last_half_of_their_backward():
-    assert peaks(parse("F0 F1 B0 B1\nF0 I0 F1 W0 I1 W1\nF0 F0c1 I0c1 I0 W0 F1 B1 W0c1 F1c1 B1c1")) == [
+    assert activation_peaks(
+        parse("F0 F1 B0 B1\nF0 I0 F1 W0 I1 W1\nF0 F0c1 I0c1 I0 W0 F1 B1 W0c1 F1c1 B1c1")
+    ) == [
         2,
         2,
         2,
@@ -203,7 +205,7 @@ def test_activations_live_until_the_last_half_of_their_backward():
 
 @given(st.integers(1, 6), st.integers(1, 4))
 def test_a_wrapped_chain_goes_round(stages, chunks):
-    chain = Chain.wrapped(stages, chunks)
+    chain = VirtualStages.wrapped(stages, chunks)
     assert [chunk * stages + stage for stage, chunk in chain.places] == list(range(len(chain)))
     assert (chain.num_stages, chain.num_chunks) == (stages, chunks)
     steps = [chain.step(virtual) for virtual in range(len(chain) - 1)]
@@ -216,7 +218,7 @@ def test_a_wrapped_chain_goes_round(stages, chunks):
 
 @given(st.integers(1, 6))
 def test_a_folded_chain_turns_at_the_last_stage(stages):
-    chain = Chain.folded(stages)
+    chain = VirtualStages.folded(stages)
     assert [stage for stage, _ in chain.places] == [*range(stages), *reversed(range(stages))]
     assert [chain.step(virtual) for virtual in range(2 * stages - 1)] == [1] * (stages - 1) + [0] + [-1] * (
         stages - 1

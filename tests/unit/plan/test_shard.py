@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.layout import Kind, Layout, Mesh, Movement, Strategy
+from simcluster.layout import Layout, Mesh, Movement, MovementKind, Strategy
 from simcluster.model import Phase
 from simcluster.model.operators.activation import Gelu, Swiglu
 from simcluster.model.operators.pointwise import Add, Bias
-from simcluster.plan.rules.strategy_rule import Roles, Rule
+from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule
 from simcluster.plan.spec.parallel_spec import RecipeSpec
-from simcluster.plan.strategies.assignment import Strategies, assign
+from simcluster.plan.strategies.assignment import Strategies, assign_strategies
 from simcluster.work import DType
 from tests.unit.plan.graphs import (
     GPT,
@@ -37,10 +37,12 @@ MODELS = pytest.mark.parametrize("model", [LLAMA, GPT, SHARED_KEYS], ids=["llama
 def by_recipe(model, recipe, mesh=MESH, seq=4):
     graph = model.graph(4, seq, DType.FP32, 4 * seq)
     rules = [
-        Rule(each.match, each.alternatives(), f"recipe {recipe}")
+        StrategyRule(each.match, each.alternatives(), f"recipe {recipe}")
         for each in RecipeSpec.load(recipe).strategies
     ]
-    chosen = assign(graph, rules[::-1], mesh, Roles({"batch": ("data",), "pipeline": ("pipeline",)}))
+    chosen = assign_strategies(
+        graph, rules[::-1], mesh, AxisRoles({"batch": ("data",), "pipeline": ("pipeline",)})
+    )
     return sharded(graph, chosen, mesh)
 
 
@@ -72,7 +74,9 @@ def test_sequence_parallelism_gathers_and_scatters_instead(model):
     attention = [backward[0], *keys, *backward[1:]]
     assert sorted(told(layer, BACKWARD)) == sorted(backward + attention)
     assert {
-        node.name for node in movements_of(layer, BACKWARD) if node.operator.kind is Kind.REDUCE_SCATTER
+        node.name
+        for node in movements_of(layer, BACKWARD)
+        if node.operator.kind is MovementKind.REDUCE_SCATTER
     } == {"mlp.up.dgrad.reduce_scatter", "attention.qkv.dgrad.reduce_scatter"}
     norm = layer.values[layer.gradients["mlp.norm.weight"]].layout
     assert norm.partial_axes == ("data", "tensor"), "every rank saw its part of the sequence only"
@@ -150,7 +154,9 @@ def test_what_backward_needs_is_kept_as_its_producer_made_it_and_gathered_again(
         assert again.phase is BACKWARD
         assert again.inputs == (f"{name}.out",)
     copies = {
-        node.outputs[0] for node in movements_of(layer, FORWARD) if node.operator.kind is Kind.ALL_GATHER
+        node.outputs[0]
+        for node in movements_of(layer, FORWARD)
+        if node.operator.kind is MovementKind.ALL_GATHER
     }
     read = {value for node in layer.nodes if node.phase is BACKWARD for value in node.inputs}
     assert not copies & read, "a redistributed copy lives inside its phase"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.layout import Kind, Layout, Mesh, Movement
+from simcluster.layout import Layout, Mesh, Movement, MovementKind
 from simcluster.model import Phase, Role
 from simcluster.model.operators.activation import Gelu, Swiglu
 from simcluster.model.operators.cross_entropy import CrossEntropy, JoinLoss
@@ -60,7 +60,7 @@ def test_row_parallel_product_is_reduced_over_the_contracted_dim():
     block = matmuls("m k, k n -> m n", sizes={"m": 4, "k": 8, "n": 4})
     found = one(block, {"y0": {"m": ["rows"], "k": ["inner"]}}, mesh)
     (reduction,) = movements_of(found, FORWARD)
-    assert reduction.operator == Movement(Kind.ALL_REDUCE, ("inner",))
+    assert reduction.operator == Movement(MovementKind.ALL_REDUCE, ("inner",))
     assert mesh.groups(reduction.operator.axes).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert found.values[found.gradients["w0"]].layout.partial_axes == ("rows",)
     assert told(found, BACKWARD) == []
@@ -99,7 +99,7 @@ def test_gradients_that_meet_while_partial_are_reduced_once():
     found = one(write.block("y"), {name: {"batch": ["data"], "out": TENSOR} for name in "qkvy"})
     assert told(found, FORWARD) == []
     (reduction,) = movements_of(found, BACKWARD)
-    assert reduction.operator == Movement(Kind.ALL_REDUCE, ("tensor",))
+    assert reduction.operator == Movement(MovementKind.ALL_REDUCE, ("tensor",))
     assert reduction.name == "x.grad_sum.all_reduce"
     assert found.values[reduction.inputs[0]].layout == Layout((("data",), ()), (("tensor", "sum"),))
 

@@ -6,7 +6,7 @@ from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Layout, Mesh
 from simcluster.model import TensorType
-from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec, Sharding, expanded
+from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec, ShardingChoice, explicit_sharding
 from simcluster.work import DType
 from tests.unit.plan.planned import plan
 
@@ -21,24 +21,24 @@ def written(**keys):
 @pytest.mark.parametrize(
     ("keys", "wanted"),
     [
-        ({}, Sharding()),
-        ({"zero": 0}, Sharding()),
-        ({"zero": 1}, Sharding(True, axes=BATCH)),
-        ({"zero": 2}, Sharding(True, True, axes=BATCH)),
-        ({"zero": 3}, Sharding(True, True, True, True, True, axes=BATCH)),
-        ({"zero": 3, "axes": "data"}, Sharding(True, True, True, True, True, axes=("data",))),
-        ({"fsdp": {}}, Sharding(True, True, True, True, axes=BATCH)),
-        ({"fsdp": {"reshard_after_forward": False}}, Sharding(True, True, True, axes=BATCH)),
+        ({}, ShardingChoice()),
+        ({"zero": 0}, ShardingChoice()),
+        ({"zero": 1}, ShardingChoice(True, axes=BATCH)),
+        ({"zero": 2}, ShardingChoice(True, True, axes=BATCH)),
+        ({"zero": 3}, ShardingChoice(True, True, True, True, True, axes=BATCH)),
+        ({"zero": 3, "axes": "data"}, ShardingChoice(True, True, True, True, True, axes=("data",))),
+        ({"fsdp": {}}, ShardingChoice(True, True, True, True, axes=BATCH)),
+        ({"fsdp": {"reshard_after_forward": False}}, ShardingChoice(True, True, True, axes=BATCH)),
         (
             {"mindspore": "level1"},
-            Sharding(True, False, True, split="rows", axes=BATCH, min_bytes=2**16, gather_once=True),
+            ShardingChoice(True, False, True, split="rows", axes=BATCH, min_bytes=2**16, gather_once=True),
         ),
         (
             {"mindspore": "level3", "min_bytes": "8 B"},
-            Sharding(True, True, True, True, split="rows", axes=BATCH, min_bytes=8),
+            ShardingChoice(True, True, True, True, split="rows", axes=BATCH, min_bytes=8),
         ),
-        ({"states": True, "weights": True}, Sharding(True, False, True, True, axes=BATCH)),
-        ({"states": True, "weights": True, "regather": False}, Sharding(True, False, True, axes=BATCH)),
+        ({"states": True, "weights": True}, ShardingChoice(True, False, True, True, axes=BATCH)),
+        ({"states": True, "weights": True, "regather": False}, ShardingChoice(True, False, True, axes=BATCH)),
     ],
 )
 def test_every_form_expands_into_the_explicit_one(keys, wanted):
@@ -50,8 +50,8 @@ def test_every_form_expands_into_the_explicit_one(keys, wanted):
 
 
 def test_fsdp_alone_is_a_form():
-    assert expanded("fsdp", BATCH) == written(fsdp={}).expanded(BATCH)
-    assert expanded(None, BATCH) == Sharding()
+    assert explicit_sharding("fsdp", BATCH) == written(fsdp={}).expanded(BATCH)
+    assert explicit_sharding(None, BATCH) == ShardingChoice()
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_role_that_has_no_axis_here():
 
 def test_sharding_over_one_rank_is_said_to_be_nothing():
     found = plan({"data": 1}, optimizer_sharding={"zero": 3})
-    assert found.sharding == Sharding()
+    assert found.sharding == ShardingChoice()
     assert any("shards nothing" in note for note in found.notes)
 
 
@@ -107,23 +107,35 @@ KIND = TensorType((12, 6), DType.FP32)
 @pytest.mark.parametrize(
     ("layout", "sharding", "home"),
     [
-        (Layout(((), ())), Sharding(), Layout(((), ()))),
-        (Layout(((), ())), Sharding(True, axes=BATCH), Layout(((), ()), flat=BATCH)),
-        (Layout((("data",), ())), Sharding(True, axes=BATCH), Layout((("data",), ()), flat=("replica",))),
-        (Layout((("tensor",), ())), Sharding(True, axes=BATCH), Layout((("tensor",), ()), flat=BATCH)),
+        (Layout(((), ())), ShardingChoice(), Layout(((), ()))),
+        (Layout(((), ())), ShardingChoice(True, axes=BATCH), Layout(((), ()), flat=BATCH)),
+        (
+            Layout((("data",), ())),
+            ShardingChoice(True, axes=BATCH),
+            Layout((("data",), ()), flat=("replica",)),
+        ),
+        (Layout((("tensor",), ())), ShardingChoice(True, axes=BATCH), Layout((("tensor",), ()), flat=BATCH)),
         # 12 rows over 4 ranks divide, over 8 they do not.
-        (Layout(((), ())), Sharding(True, split="rows", axes=("data",)), Layout((("data",), ()))),
-        (Layout(((), ())), Sharding(True, split="rows", axes=BATCH), Layout(((), ()))),
+        (Layout(((), ())), ShardingChoice(True, split="rows", axes=("data",)), Layout((("data",), ()))),
+        (Layout(((), ())), ShardingChoice(True, split="rows", axes=BATCH), Layout(((), ()))),
         (
             Layout((("tensor",), ())),
-            Sharding(True, split="rows", axes=("replica",)),
+            ShardingChoice(True, split="rows", axes=("replica",)),
             Layout((("tensor", "replica"), ())),
         ),
-        (Layout((("tensor",), ())), Sharding(True, split="rows", axes=("data",)), Layout((("tensor",), ()))),
+        (
+            Layout((("tensor",), ())),
+            ShardingChoice(True, split="rows", axes=("data",)),
+            Layout((("tensor",), ())),
+        ),
         # 12 x 6 x 4 B are 288 B, half of them on each tensor rank.
-        (Layout(((), ())), Sharding(True, axes=BATCH, min_bytes=288), Layout(((), ()), flat=BATCH)),
-        (Layout(((), ())), Sharding(True, axes=BATCH, min_bytes=289), Layout(((), ()))),
-        (Layout((("tensor",), ())), Sharding(True, axes=BATCH, min_bytes=145), Layout((("tensor",), ()))),
+        (Layout(((), ())), ShardingChoice(True, axes=BATCH, min_bytes=288), Layout(((), ()), flat=BATCH)),
+        (Layout(((), ())), ShardingChoice(True, axes=BATCH, min_bytes=289), Layout(((), ()))),
+        (
+            Layout((("tensor",), ())),
+            ShardingChoice(True, axes=BATCH, min_bytes=145),
+            Layout((("tensor",), ())),
+        ),
     ],
 )
 def test_home(layout, sharding, home):
@@ -135,5 +147,5 @@ def test_the_recipe_shards_unless_the_scenario_says_otherwise():
     assert by_recipe.sharding == plan({"data": 2}, optimizer_sharding="fsdp").sharding
     assert any("recipe fsdp shards states, gradients and weights over data" in n for n in by_recipe.notes)
     other = plan({"data": 2}, recipe="fsdp", optimizer_sharding={"zero": 1})
-    assert other.sharding == Sharding(True, axes=("data",))
+    assert other.sharding == ShardingChoice(True, axes=("data",))
     assert not any("recipe fsdp" in note for note in other.notes)

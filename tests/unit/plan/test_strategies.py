@@ -6,13 +6,13 @@ from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Strategy
 from simcluster.model import Transformer
 from simcluster.model.operators.reshape import Reshape
-from simcluster.plan.rules.strategy_rule import Roles, Rule
-from simcluster.plan.strategies.assignment import DEFAULT, assign
+from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule
+from simcluster.plan.strategies.assignment import DEFAULT, assign_strategies
 from simcluster.work import DType
 from tests.unit.plan.graphs import Writer, chain
 
 MESH = Mesh.of({"data": 2, "tensor": 4})
-ROLES = Roles({"batch": ("data",), "experts": ("expert",), "wide": ("tensor",)})
+ROLES = AxisRoles({"batch": ("data",), "experts": ("expert",), "wide": ("tensor",)})
 MODEL = Transformer(layers=2, hidden=16, heads=8, kv_heads=2, head_dim=4, ffn=24, vocab=64)
 GRAPH = MODEL.graph(batch=8, seq_len=8, dtype=DType.FP32, num_tokens=64)
 
@@ -22,11 +22,11 @@ def rule(match, *splits, path="", source="scenario"):
         {dim: (axes,) if isinstance(axes, str) else tuple(axes) for dim, axes in split.items()}
         for split in splits
     ]
-    return Rule(match, tuple(tidy), source, path)
+    return StrategyRule(match, tuple(tidy), source, path)
 
 
 def assigned(*rules, mesh=MESH, roles=ROLES, graph=GRAPH):
-    return assign(graph, rules, mesh, roles)
+    return assign_strategies(graph, rules, mesh, roles)
 
 
 def problems(*rules, **options):
@@ -186,7 +186,7 @@ def test_sizes_that_do_not_divide_show_the_division():
     found = problem(
         rule("layers.*.mlp.up", {"ffn": ["data", "tensor"], "batch": ()}, path=PATH),
         mesh=Mesh.of({"data": 5, "tensor": 3}),
-        roles=Roles({"batch": ()}),
+        roles=AxisRoles({"batch": ()}),
     )
     assert found.message == "layers.0.mlp.up: ffn 24 does not divide over data 5 x tensor 3: 24 / 15 = 1.6"
     assert found.path == PATH
@@ -200,12 +200,12 @@ def test_a_dim_that_a_reshape_resizes_divides_on_both_sides():
     write = Writer()
     x = write.input("x", 2, 4, 8)
     block = write.block(write.add("join", Reshape.of(("batch", "heads", "head_dim"), (2, 4, 8), (2, 32)), x))
-    rule = Rule("*.join", ({"heads": ("tensor",)},), "scenario", "parallel.strategies.0")
-    roles = Roles({"batch": ()})
-    found = assign(chain(block), [rule], Mesh.of({"tensor": 4}), roles)
+    rule = StrategyRule("*.join", ({"heads": ("tensor",)},), "scenario", "parallel.strategies.0")
+    roles = AxisRoles({"batch": ()})
+    found = assign_strategies(chain(block), [rule], Mesh.of({"tensor": 4}), roles)
     assert found.of("layer")["join"] == Strategy.of({"heads": ["tensor"]})
     with pytest.raises(PlanError, match="heads 4 does not divide over tensor 8"):
-        assign(chain(block), [rule], Mesh.of({"tensor": 8}), roles)
+        assign_strategies(chain(block), [rule], Mesh.of({"tensor": 8}), roles)
 
 
 def test_a_recipe_that_does_not_divide_points_to_the_mesh():

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.layout import FLAT, Kind, Layout, Movement, Strategy
+from simcluster.layout import FLAT, Layout, Movement, MovementKind, Strategy
 from simcluster.model import Block, Node, Phase, Role, TensorType, Value
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.optimizer import Update
 from simcluster.model.operators.pointwise import Add
-from simcluster.plan.optimizer.fsdp_units import with_units
-from simcluster.plan.redistribution.redistribution_planner import Router
-from simcluster.plan.spec.optimizer_sharding import Sharding
+from simcluster.plan.optimizer.fsdp_units import add_unit_gathers
+from simcluster.plan.redistribution.redistribution_planner import RedistributionPlanner
+from simcluster.plan.spec.optimizer_sharding import ShardingChoice
 from simcluster.work import DType
 from tests.unit.plan.graphs import MESH
 from tests.unit.plan.planned import GPT, plan
@@ -146,14 +146,14 @@ def test_several_gradients_of_one_parameter_are_added_before_they_are_scattered(
     values["w"] = Value(kind, Role.PARAMETER, whole)
     values["w.grad"] = Value(kind, Role.ACCUMULATOR, whole.with_partial(("data",)))
     block = Block("b", (), (), (), ("w",), values, tuple(nodes), {"w": "w.grad"})
-    sharding = Sharding(True, True, axes=("data",))
+    sharding = ShardingChoice(True, True, axes=("data",))
     homes = {"w": Layout(((),), flat=("data",))}
-    router = Router(MESH, lambda movement, size: float(size))
-    made = with_units(block, homes, sharding, lambda dtype: dtype, {}, MESH, router)
+    router = RedistributionPlanner(MESH, lambda movement, size: float(size))
+    made = add_unit_gathers(block, homes, sharding, lambda dtype: dtype, {}, MESH, router)
     first, second, added, scatter = made.nodes
     assert (first.outputs, second.outputs) == (("w.grad.whole0",), ("w.grad.whole1",))
     assert isinstance(added.operator, Add)
     assert (added.inputs, added.outputs) == (("w.grad.whole0", "w.grad.whole1"), ("w.grad.whole",))
-    assert scatter.operator == Movement(Kind.REDUCE_SCATTER, ("data",), FLAT)
+    assert scatter.operator == Movement(MovementKind.REDUCE_SCATTER, ("data",), FLAT)
     assert (scatter.inputs, scatter.outputs) == (("w.grad.whole",), ("w.grad",))
     assert made.values["w.grad.whole"].role is Role.GRADIENT

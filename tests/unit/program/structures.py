@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from simcluster.program.symmetry.coloured_graph import Loads, Meetings, Structure
+from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads, RankGroups
 
 
 def rows(*each):
     """Loads from one mapping of link to load (or a list of links that carry 1) per group."""
     each = [row if isinstance(row, dict) else dict.fromkeys(row, 1) for row in each]
-    return Loads(
+    return GroupLoads(
         np.cumsum([0, *map(len, each)]),
         np.array([link for row in each for link in row], dtype=np.int64),
         np.array([load for row in each for load in row.values()], dtype=np.int64),
@@ -24,12 +24,12 @@ def meetings(members, *loads, colours=None, ordered=False):
     """Groups of equal first colour unless told otherwise."""
     members = np.array(members, dtype=np.int64).reshape(len(members), -1)
     colours = np.zeros(len(members), dtype=np.int64) if colours is None else np.array(colours)
-    return Meetings(members, colours, loads, ordered)
+    return RankGroups(members, colours, loads, ordered)
 
 
 def structure(ranks, *meets, links=()):
     """A structure; ``ranks`` and ``links`` are their first colours."""
-    return Structure(np.array(ranks), meets, np.array(links, dtype=np.int64))
+    return ColouredGraph(np.array(ranks), meets, np.array(links, dtype=np.int64))
 
 
 def plainly_refined(found):
@@ -119,7 +119,7 @@ def structures(draw):
         members = draw(_pairs(num_ranks) if ordered else _groups(num_ranks))
         loads = [draw(_loads(len(members), num_links)) for _ in range(draw(st.integers(0, 2)))]
         found.append(meetings(members, *loads, colours=draw(_colours(len(members))), ordered=ordered))
-    return Structure(draw(_colours(num_ranks)), found, draw(_colours(num_links)))
+    return ColouredGraph(draw(_colours(num_ranks)), found, draw(_colours(num_links)))
 
 
 def _colours(count):

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import SimclusterError, SimulationError
-from simcluster.program import Category, Scope, check
-from simcluster.simulation import prepare, simulate
+from simcluster.program import Category, Scope, check_program
+from simcluster.simulation import build_scenario, simulate
 from tests.support.scenarios import TINY, scenario, under
 
 ONE_KEY = {**TINY, "kv_heads": 1}
@@ -138,17 +138,17 @@ def changed(built, number, **what):
     ids=["category", "size", "name"],
 )
 def test_a_release_unlike_its_booking_is_refused(what, said):
-    built = prepare(scenario({"pipeline": 2}))
+    built = build_scenario(scenario({"pipeline": 2}))
     number, slot = crossing(built.program)
     slots = list(built.program.codes[number].slots)
     slots[slot] = replace(slots[slot], **what)
     with pytest.raises(SimulationError, match=said):
-        check(changed(built, number, slots=tuple(slots)), built.classes)
+        check_program(changed(built, number, slots=tuple(slots)), built.classes)
 
 
 def test_a_release_before_its_booking_is_refused():
-    built = prepare(scenario({"data": 2}))
+    built = build_scenario(scenario({"data": 2}))
     (part,) = built.program.parts
     backwards = replace(part, executions=part.executions[::-1])
     with pytest.raises(SimulationError, match="before it is booked"):
-        check(replace(built.program, parts=(backwards,)), built.classes)
+        check_program(replace(built.program, parts=(backwards,)), built.classes)

@@ -7,14 +7,14 @@ import pytest
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import check, partition
-from simcluster.simulation.compose.build import prepare
+from simcluster.program import check_program, partition_ranks
+from simcluster.simulation.compose.build import build_scenario
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.scenarios import scenario
 
 
 def checked(program):
-    check(program, partition(program, quiet_cluster(program.mesh.num_ranks)))
+    check_program(program, partition_ranks(program, quiet_cluster(program.mesh.num_ranks)))
 
 
 def test_a_good_program_passes():
@@ -32,20 +32,20 @@ def test_stages_that_disagree_about_transfers():
 
 
 def test_reading_before_writing():
-    built = prepare(scenario({"tensor": 2}))
+    built = build_scenario(scenario({"tensor": 2}))
     program = built.program
     code = next(i for i, each in enumerate(program.codes) if each.name == "layer.forward")
     each = program.codes[code]
     turned = replace(each, instructions=each.instructions[::-1])
     broken = replace(program, codes=(*program.codes[:code], turned, *program.codes[code + 1 :]))
     with pytest.raises(SimulationError, match="before it is written"):
-        check(broken, built.classes)
+        check_program(broken, built.classes)
 
 
 def test_members_that_issue_collectives_in_different_orders():
     """Tensor groups across two stages' ranks do not exist; a tied group does."""
     model = {"family": "gpt", "layers": 2, "hidden": 32, "heads": 4, "vocab": 100, "max_positions": 16}
-    built = prepare(scenario({"pipeline": 2}, model=model, optimizer_sharding={"zero": 1}))
+    built = build_scenario(scenario({"pipeline": 2}, model=model, optimizer_sharding={"zero": 1}))
     program = built.program
     code = next(
         i
@@ -58,4 +58,4 @@ def test_members_that_issue_collectives_in_different_orders():
         program, codes=(*program.codes[:code], replace(each, instructions=bigger), *program.codes[code + 1 :])
     )
     with pytest.raises(SimulationError, match="issue different collectives"):
-        check(broken, built.classes)
+        check_program(broken, built.classes)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 from simcluster.errors import SimulationError
 from simcluster.program.symmetry import equitable_partition as colouring
-from simcluster.program.symmetry.coloured_graph import Loads, Structure
-from simcluster.program.symmetry.equitable_partition import refined, separate
+from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads
+from simcluster.program.symmetry.equitable_partition import refine_colours, separate_colours
 from tests.unit.program.structures import (
     max_min,
     meetings,
@@ -40,7 +40,7 @@ def assert_numbered_by_the_first(numbering, count):
 @given(found=structures())
 def test_it_is_the_plain_refinement(found):
     ranks, groups, links = plainly_refined(found)
-    fast = refined(found)
+    fast = refine_colours(found)
     assert same_partition(ranks, fast.ranks.of.tolist())
     for mine, theirs in zip(groups, fast.meetings, strict=True):
         assert same_partition(mine, theirs.of.tolist())
@@ -54,7 +54,7 @@ def test_it_is_the_plain_refinement(found):
 @given(found=structures())
 def test_flows_are_the_sums_over_all_groups_on_one_link_whichever(found):
     """And fair rates of the classes, from the flows alone, are those of each group."""
-    for fast in (refined(found), separate(found)):
+    for fast in (refine_colours(found), separate_colours(found)):
         for meet, numbering, flows in zip(found.meetings, fast.meetings, fast.flows, strict=True):
             for loads, flow in zip(meet.loads, flows, strict=True):
                 assert len(flow) == len(numbering)
@@ -91,8 +91,8 @@ def test_the_order_of_groups_and_members_and_links_says_nothing(found):
             )
         order = meet.members[::-1] if meet.ordered else meet.members[::-1, ::-1]
         turned.append(meetings(order, *loads, colours=meet.colours[::-1], ordered=meet.ordered))
-    other = refined(Structure(found.ranks, turned, found.links[::-1]))
-    assert np.array_equal(refined(found).ranks.of, other.ranks.of)
+    other = refine_colours(ColouredGraph(found.ranks, turned, found.links[::-1]))
+    assert np.array_equal(refine_colours(found).ranks.of, other.ranks.of)
 
 
 def test_two_groups_share_a_link():
@@ -100,7 +100,7 @@ def test_two_groups_share_a_link():
     alone = structure(
         [0] * 8, meetings([[0, 1], [2, 3], [4, 5], [6, 7]], rows([4], [4], [5], [6])), links=[0] * 9
     )
-    found = refined(alone)
+    found = refine_colours(alone)
     assert members(found.ranks) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert members(found.meetings[0]) == [[0, 1], [2, 3]]
     assert found.links.of.tolist() == [-1] * 4 + [0, 1, 1] + [-1] * 2
@@ -130,7 +130,7 @@ def ring(size, lines, slow=None):
 
 
 def test_ring_neighbours_stay_apart_by_stage_and_together_by_line():
-    found = refined(ring(4, 3))
+    found = refine_colours(ring(4, 3))
     assert members(found.ranks) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     assert found.meetings[0].sizes.tolist() == [3]
     assert found.flows[0][0].row(0) == dict.fromkeys(range(8), 3 << 20)
@@ -147,17 +147,17 @@ def test_one_slow_link_splits_off_what_it_can_reach_and_no_more():
         [[2 * h, 2 * h + 1] for h in range(hosts)], rows(*([2 * h, 2 * h + 1] for h in range(8)))
     )
     links = np.repeat([0, 1], [16, hosts])
-    assert len(refined(structure([0] * 16, meetings(groups, loads), inside, links=links)).ranks) == 1
+    assert len(refine_colours(structure([0] * 16, meetings(groups, loads), inside, links=links)).ranks) == 1
 
     slow = links.copy()
     slow[16 + 1] = 2
-    found = refined(structure([0] * 16, meetings(groups, loads), inside, links=slow))
+    found = refine_colours(structure([0] * 16, meetings(groups, loads), inside, links=slow))
     assert members(found.ranks) == [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]]
     assert found.links.of[17] not in np.delete(found.links.of, 17)
 
     slow = links.copy()
     slow[3] = 2
-    found = refined(structure([0] * 16, meetings(groups, loads), inside, links=slow))
+    found = refine_colours(structure([0] * 16, meetings(groups, loads), inside, links=slow))
     # Device 3's own link: its host's pair, its group, that group's hosts' pairs; the other pod is untouched.
     assert members(found.ranks)[-1] == [8, 9, 10, 11, 12, 13, 14, 15]
     assert members(found.ranks)[:-1] == [[0, 4, 6], [1, 5, 7], [2], [3]]
@@ -165,7 +165,9 @@ def test_one_slow_link_splits_off_what_it_can_reach_and_no_more():
 
 def test_a_load_is_a_label_not_a_sum():
     """Two groups that load a link once each, and one that loads it twice, are not the same to the links."""
-    found = refined(structure([0] * 3, meetings([[0], [1], [2]], rows({0: 1}, {0: 1}, {1: 2})), links=[0, 0]))
+    found = refine_colours(
+        structure([0] * 3, meetings([[0], [1], [2]], rows({0: 1}, {0: 1}, {1: 2})), links=[0, 0])
+    )
     assert found.links.of.tolist() == [0, 1]
     assert found.ranks.of.tolist() == [0, 0, 1]
 
@@ -173,21 +175,21 @@ def test_a_load_is_a_label_not_a_sum():
 def test_patterns_are_kept_apart():
     """One group gathers over link 0 and reduces over link 1, the other the other way round."""
     one, other = rows([0], [1]), rows([1], [0])
-    both = refined(structure([0, 0], meetings([[0], [1]], one, other), links=[0, 0]))
+    both = refine_colours(structure([0, 0], meetings([[0], [1]], one, other), links=[0, 0]))
     assert len(both.ranks) == 1
     assert len(both.links) == 1
-    apart = refined(structure([0, 0], meetings([[0], [1]], one, other), links=[0, 1]))
+    apart = refine_colours(structure([0, 0], meetings([[0], [1]], one, other), links=[0, 1]))
     assert apart.ranks.of.tolist() == [0, 1]
 
 
 def test_loads_may_be_written_as_parts_of_the_largest():
-    loads = Loads.of(np.array([0, 2]), np.array([3, 5]), np.array([1.0, 0.75]))
+    loads = GroupLoads.of(np.array([0, 2]), np.array([3, 5]), np.array([1.0, 0.75]))
     assert loads.row(0) == {3: 1 << 20, 5: 3 << 18}
 
 
 def test_separate_classes_are_everything_itself():
     whole = ring(4, 3)
-    found = separate(whole)
+    found = separate_colours(whole)
     assert found.ranks.of.tolist() == list(range(12))
     assert [len(each) for each in found.meetings] == [3, 9]
     assert found.links.of.tolist() == list(range(8))
@@ -200,9 +202,9 @@ def test_separate_classes_are_everything_itself():
 
 def test_words_that_collide_are_noticed(monkeypatch):
     """If every colour and label had the same word, unequal links would be taken for equal."""
-    monkeypatch.setattr(colouring, "words", lambda numbers, salt: np.ones(len(numbers), dtype=np.uint64))
+    monkeypatch.setattr(colouring, "hash_words", lambda numbers, salt: np.ones(len(numbers), dtype=np.uint64))
     with pytest.raises(SimulationError, match="taken for equal"):
-        refined(structure([0], meetings([[0]], rows({0: 1, 1: 2})), links=[0, 0]))
+        refine_colours(structure([0], meetings([[0]], rows({0: 1, 1: 2})), links=[0, 0]))
 
 
 def test_sixteen_thousand_ranks_take_two_passes_over_their_loads():
@@ -215,11 +217,11 @@ def test_sixteen_thousand_ranks_take_two_passes_over_their_loads():
         """A link out and a link in of every member."""
         links = np.concatenate([members + start, members + start + 16384], axis=1)
         offsets = np.arange(len(members) + 1) * links.shape[1]
-        return Loads(offsets, links.ravel(), np.full(links.size, 1 << 20))
+        return GroupLoads(offsets, links.ravel(), np.full(links.size, 1 << 20))
 
     def sent(src, dst):
         links = np.stack([src + 32768, dst + 49152], axis=1)
-        return Loads(np.arange(len(src) + 1) * 2, links.ravel(), np.full(links.size, 1 << 20))
+        return GroupLoads(np.arange(len(src) + 1) * 2, links.ravel(), np.full(links.size, 1 << 20))
 
     def built(links):
         return structure(
@@ -231,12 +233,12 @@ def test_sixteen_thousand_ranks_take_two_passes_over_their_loads():
         )
 
     links = np.repeat(np.arange(4), 16384)
-    found = refined(built(links))
+    found = refine_colours(built(links))
     assert [len(found.ranks), *map(len, found.meetings), len(found.links)] == [16, 16, 16, 15, 64]
     assert found.rounds == 2
     slow = links.copy()
     slow[32768 + 5000] = 9
-    found = refined(built(slow))
+    found = refine_colours(built(slow))
     # In the data group of its card, its host's tensor group, and the lines of both through all stages.
     assert [len(found.ranks), found.rounds] == [64, 3]
 
@@ -244,10 +246,10 @@ def test_sixteen_thousand_ranks_take_two_passes_over_their_loads():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Loads(np.array([0, 2]), np.array([1]), np.array([1])), "offsets must run"),
-        (lambda: Loads(np.array([0, 2, 1, 2]), np.array([1, 2]), np.array([1, 1])), "not decrease"),
+        (lambda: GroupLoads(np.array([0, 2]), np.array([1]), np.array([1])), "offsets must run"),
+        (lambda: GroupLoads(np.array([0, 2, 1, 2]), np.array([1, 2]), np.array([1, 1])), "not decrease"),
         (lambda: rows({0: 0}), "at least 1"),
-        (lambda: Loads.of(np.array([0, 1]), np.array([0]), np.array([1 / 3])), "no multiple of 2"),
+        (lambda: GroupLoads.of(np.array([0, 1]), np.array([0]), np.array([1 / 3])), "no multiple of 2"),
         (lambda: meetings([[0, 1]], rows([0], [1])), "a row in each pattern"),
         (lambda: meetings([[0, 1], [1, 2]]), "more than one of the groups"),
         (lambda: structure([0], meetings([[0, 1]])), "not one of the ranks"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.program import Category, Scope
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 from simcluster.work import DType, Kernel
 from tests.support.scenarios import TINY, scenario
 
@@ -16,7 +16,9 @@ LINEAR = LAYERS * (2 * HIDDEN * HIDDEN + 2 * HIDDEN * KEYS + 3 * HIDDEN * FFN)
 
 def built(precision, optimizer="adamw", mesh=None, **more):
     training = {"precision": precision, "optimizer": optimizer}
-    return prepare(scenario(mesh or {"data": 2}, host="dgx-h100", model=TINY, training=training, **more))
+    return build_scenario(
+        scenario(mesh or {"data": 2}, host="dgx-h100", model=TINY, training=training, **more)
+    )
 
 
 def held(found, category):
@@ -71,7 +73,7 @@ def test_eight_bit_states_have_a_scale_for_2048_elements(zero):
 def test_copies_of_weights_are_held_beside_them(copies, transposes):
     which = scenario({"data": 2}, host="dgx-h100", model=TINY, training={"precision": "fp8"})
     vars(which)["framework"] = which.framework.model_copy(update={"fp8_transposes": transposes})
-    found = prepare(which)
+    found = build_scenario(which)
     count = found.plan.logical.num_parameters
     assert held(found, Category.PARAMETERS) == 2 * count + copies * LINEAR
     assert held(found, Category.OPTIMIZER) == 12 * count

@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.program import Program
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import build_scenario, verify
 from simcluster.work import Kernel
 from tests.support.scenarios import scenario, under
 
@@ -43,7 +43,7 @@ def few(elements):
 
 @pytest.fixture(scope="module")
 def program():
-    return prepare(networks()).program
+    return build_scenario(networks()).program
 
 
 def test_a_convolution_adds_up_statistics_of_what_it_writes(program):
@@ -84,7 +84,7 @@ def test_what_several_operators_of_a_kernel_read_is_read_once(program):
 
 
 def test_a_whole_batch_norm_reads_its_picture_twice():
-    program = prepare(networks(passes=[])).program
+    program = build_scenario(networks(passes=[])).program
     names, kind, read, written = kernel(program, "stage1.next.forward", "conv1.norm")
     assert names == ["conv1.norm", "conv1.norm.running", "relu1"]
     assert kind is Kernel.REDUCTION

@@ -4,7 +4,7 @@ import pytest
 
 from simcluster.program import Category, Scope
 from simcluster.program.plan_lowering import lowered
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 
@@ -13,7 +13,7 @@ def codes(built):
 
 
 def test_layers_and_micro_batches_are_lowered_once():
-    built = prepare(scenario({"pipeline": 2, "tensor": 2}, micro_batches=6))
+    built = build_scenario(scenario({"pipeline": 2, "tensor": 2}, micro_batches=6))
     names = [code.name for code in built.program.codes]
     assert names.count("layer.forward") == names.count("layer.backward") == 1
     # Four layers, six micro-batches.
@@ -27,7 +27,9 @@ def test_layers_and_micro_batches_are_lowered_once():
 
 
 def test_weights_and_states_are_resident_once():
-    built = prepare(scenario({"data": 2}, optimizer_sharding={"zero": 1}, training={"precision": "bf16"}))
+    built = build_scenario(
+        scenario({"data": 2}, optimizer_sharding={"zero": 1}, training={"precision": "bf16"})
+    )
     (stage,) = built.program.parts
     by_category = {
         category: sum(each.num_bytes for each in stage.residents if each.category is category)
@@ -57,15 +59,15 @@ def test_weights_and_states_are_resident_once():
 def test_bytes_per_parameter(precision, optimizer, bytes_per_parameter):
     """frameworks.md 5 and ZeRO's table: bf16 with fp32 gradients and Adam is 18, fp32 is 16."""
     training = {"precision": precision, "optimizer": optimizer}
-    built = prepare(scenario({"data": 2}, host="dgx-h100", training=training))
+    built = build_scenario(scenario({"data": 2}, host="dgx-h100", training=training))
     (stage,) = built.program.parts
     total = sum(each.num_bytes for each in stage.residents)
     assert total - 4 == bytes_per_parameter * built.plan.logical.num_parameters
 
 
 def test_a_tied_parameter_is_held_once_per_stage():
-    one = prepare(scenario({"data": 2}, model=TINY_GPT))
-    two = prepare(scenario({"pipeline": 2}, model=TINY_GPT))
+    one = build_scenario(scenario({"data": 2}, model=TINY_GPT))
+    two = build_scenario(scenario({"pipeline": 2}, model=TINY_GPT))
     held = [[each.name for each in stage.residents] for stage in (*one.program.parts, *two.program.parts)]
     assert "embedding.tokens.weight" in held[0]
     assert "head.logits.weight" not in held[0]
@@ -75,7 +77,9 @@ def test_a_tied_parameter_is_held_once_per_stage():
 
 def test_every_buffer_is_dropped_by_somebody():
     for model in (TINY, TINY_GPT):
-        built = prepare(scenario({"pipeline": 2, "data": 2, "tensor": 2}, model=model, recipe="megatron_sp"))
+        built = build_scenario(
+            scenario({"pipeline": 2, "data": 2, "tensor": 2}, model=model, recipe="megatron_sp")
+        )
         for index, stage in enumerate(built.program.parts):
             dropped = set(built.program.references[index])
             for execution in stage.executions:
@@ -87,13 +91,15 @@ def test_every_buffer_is_dropped_by_somebody():
 
 
 def test_the_digest_tells_programs_apart():
-    base = prepare(scenario({"data": 2, "tensor": 2}, recipe="megatron")).program.digest()
-    assert base == lowered(prepare(scenario({"data": 2, "tensor": 2}, recipe="megatron")).plan).digest()
+    base = build_scenario(scenario({"data": 2, "tensor": 2}, recipe="megatron")).program.digest()
+    assert (
+        base == lowered(build_scenario(scenario({"data": 2, "tensor": 2}, recipe="megatron")).plan).digest()
+    )
     others = [
-        prepare(scenario({"data": 2, "tensor": 2}, recipe="megatron_sp")),
-        prepare(scenario({"data": 2, "tensor": 2}, recipe="megatron", micro_batches=5)),
-        prepare(scenario({"tensor": 2, "data": 2}, recipe="megatron")),
-        prepare(scenario({"data": 2, "tensor": 2}, recipe="megatron", recompute={"layers": "all"})),
+        build_scenario(scenario({"data": 2, "tensor": 2}, recipe="megatron_sp")),
+        build_scenario(scenario({"data": 2, "tensor": 2}, recipe="megatron", micro_batches=5)),
+        build_scenario(scenario({"tensor": 2, "data": 2}, recipe="megatron")),
+        build_scenario(scenario({"data": 2, "tensor": 2}, recipe="megatron", recompute={"layers": "all"})),
     ]
     digests = {each.program.digest() for each in others}
     assert len(digests) == 4
@@ -101,7 +107,7 @@ def test_the_digest_tells_programs_apart():
 
 
 def test_gathered_copies_start_at_most_one_kernel_early():
-    built = prepare(scenario({"tensor": 2}, recipe="megatron_sp"))
+    built = build_scenario(scenario({"tensor": 2}, recipe="megatron_sp"))
     backward = codes(built)["layer.backward"]
     names = [each.name for each in backward.instructions]
     again = names.index("mlp.norm.all_gather2")

@@ -7,9 +7,9 @@ import pytest
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import TensorType
-from simcluster.model.operators.router import Seats
+from simcluster.model.operators.router import ExpertSlots
 from simcluster.model.operators.token_dispatch import Dispatch
-from simcluster.program.routing.dynamic_shapes import Extent, RaggedDims, exchanged, filled
+from simcluster.program.routing.dynamic_shapes import Extent, RaggedDims, exchanged_elements, filled_type
 from simcluster.work import DType
 from tests.contracts.operator_case import WHOLE
 
@@ -27,7 +27,7 @@ def seated(rng, experts, samples=BATCH):
     """
     ids = np.argsort(rng.random((1, SEQ, experts)) - np.arange(experts) / 9, axis=-1)[..., :2]
     ids = np.repeat(ids, samples, axis=0)
-    (seats,) = Seats(experts, SEQ).evaluate((ids,), WHOLE)
+    (seats,) = ExpertSlots(experts, SEQ).evaluate((ids,), WHOLE)
     (made,) = Dispatch(experts, SEQ).evaluate((np.ones((samples, SEQ, HIDDEN)), seats), WHOLE)
     return made, np.bincount(ids[0].ravel(), minlength=experts)
 
@@ -63,7 +63,7 @@ def test_ranks_hold_what_is_seated(dims, experts, seed):
     for rank in range(MESH.num_ranks):
         wanted = own(array, layout, rank).sum()
         assert rows[rank] / SEQ * local.shape[3] == wanted
-        kind = filled(local, SEATED, int(rows[rank]), SEQ)
+        kind = filled_type(local, SEATED, int(rows[rank]), SEQ)
         # Equally many for each of its experts, rounded up.
         assert 0 <= kind.num_elements - wanted < local.shape[0] * local.shape[3]
 
@@ -78,7 +78,7 @@ def test_ranks_exchange_what_is_seated(before, after, experts):
     whole = TensorType(array.shape, DType.FP32)
     groups = MESH.groups(("data", "expert"))
     extents = [Extent.of(whole, layout, MESH) for layout in layouts]
-    found = exchanged(*extents, groups, SEATED, counts)
+    found = exchanged_elements(*extents, groups, SEATED, counts)
     for number, members in enumerate(groups):
         for i, sender in enumerate(members):
             for j, receiver in enumerate(members):

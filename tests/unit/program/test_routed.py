@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError, ScenarioError
-from simcluster.plan.rules.expert_routing import counts
+from simcluster.plan.rules.expert_routing import expert_counts
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 
 MODEL = {
     "layers": 3,
@@ -98,7 +98,7 @@ def scenario(mesh, more, routing=None):
 def test_equally_popular_experts_change_nothing(name):
     """Codes are made anew from their operators, and come out as lowering made them."""
     mesh, more = PLANS[name]
-    before, after = (prepare(scenario(mesh, more, routing)).program for routing in (None, EVEN))
+    before, after = (build_scenario(scenario(mesh, more, routing)).program for routing in (None, EVEN))
     assert before is not after
     for part, other in zip(before.parts, after.parts, strict=True):
         for run, again in zip(part.executions, other.executions, strict=True):
@@ -135,7 +135,7 @@ def exchanges(program):
 @pytest.mark.parametrize("routing", [*LAWS, {"histogram": [8, 0, 1, 1, 3, 2, 0, 1]}], ids=str)
 def test_an_exchange_carries_what_tokens_choose(routing):
     """top_k x tokens x hidden x 2 bytes, from every source to the ranks of the experts that it chooses."""
-    built = prepare(scenario({"expert": 4}, {}, routing))
+    built = build_scenario(scenario({"expert": 4}, {}, routing))
     found = [each for *_, each in exchanges(built.program) if "dispatch.all_to_all" in each.name]
     assert found
     for each in found:
@@ -159,7 +159,7 @@ def grouped_rows(program, part):
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_ranks_compute_and_hold_what_they_are_sent(law):
-    built = prepare(scenario({"expert": 4}, {}, law))
+    built = build_scenario(scenario({"expert": 4}, {}, law))
     program = built.program
     got = {
         (instance, micro_batch): (each.parts.tables[0].counts.sum(axis=0) * each.parts.tables[0].share)
@@ -185,16 +185,16 @@ def test_ranks_compute_and_hold_what_they_are_sent(law):
 def test_what_is_dropped_is_not_sent():
     """Of a favourite no more than its places; if these are padded, all of them whatever is chosen."""
     more = {"model": {"experts": MODEL["experts"] | {"capacity_factor": 1.0, "padded": False}}}
-    built = prepare(scenario({"expert": 4}, more, {"histogram": [100, 1, 1, 1, 1, 1, 1, 1]}))
+    built = build_scenario(scenario({"expert": 4}, more, {"histogram": [100, 1, 1, 1, 1, 1, 1, 1]}))
     (each,) = {
         each.num_bytes: each for *_, each in exchanges(built.program) if "dispatch.all_to_all" in each.name
     }.values()
-    wanted = counts(np.array([100, 1, 1, 1, 1, 1, 1, 1]) / 107, 64, 32, 8)
+    wanted = expert_counts(np.array([100, 1, 1, 1, 1, 1, 1, 1]) / 107, 64, 32, 8)
     assert wanted.max() == 8
     assert each.num_bytes == wanted.sum() * 64 * 2
     with pytest.raises((PlanError, ScenarioError), match="padded"):
         more = {"model": {"experts": MODEL["experts"] | {"capacity_factor": 1.0}}}
-        prepare(scenario({"expert": 4}, more, "zipf:1"))
+        build_scenario(scenario({"expert": 4}, more, "zipf:1"))
 
 
 def test_places_that_stay_empty_need_not_be_computed():
@@ -220,7 +220,7 @@ def test_the_most_loaded_rank_sets_the_pace():
     (note,) = [note for note in skewed.documents["plan"]["notes"] if "chosen by" in note]
     assert note.startswith("experts chosen by zipf:1.5, seed 0: of one layer a rank gets up to ")
     assert skewed.documents["summary"]["step_time_s"] > even.documents["summary"]["step_time_s"]
-    built = prepare(scenario(mesh, more, "zipf:1.5"))
+    built = build_scenario(scenario(mesh, more, "zipf:1.5"))
     device = built.cluster.device(0)
     spans = skewed.spans
     operators = [index for index, name in enumerate(spans.names["operator"]) if name.endswith(".experts.up")]
@@ -245,7 +245,7 @@ def test_the_most_loaded_rank_sets_the_pace():
 def test_a_law_that_nothing_follows_is_refused():
     dense = {"model": {"experts": None}}
     with pytest.raises((PlanError, ScenarioError), match="no expert gets as many tokens as come"):
-        prepare(scenario({"expert": 4}, dense, "zipf:1"))
+        build_scenario(scenario({"expert": 4}, dense, "zipf:1"))
 
 
 @pytest.mark.parametrize(
@@ -260,19 +260,21 @@ def test_a_law_that_nothing_follows_is_refused():
 )
 def test_wrong_laws_are_told(routing, said):
     with pytest.raises((PlanError, ScenarioError), match=said):
-        prepare(scenario({"expert": 4}, {}, routing))
+        build_scenario(scenario({"expert": 4}, {}, routing))
 
 
 def test_a_histogram_of_too_few_layers_is_told():
     rows = {"histogram": [[1] * 8, [2] * 8, [1] * 8]}
-    prepare(scenario({"expert": 4}, {}, rows))
+    build_scenario(scenario({"expert": 4}, {}, rows))
     with pytest.raises((PlanError, ScenarioError), match="2 rows, but more layers have experts"):
-        prepare(scenario({"expert": 4}, {"model": {"layers": 5}}, {"histogram": rows["histogram"][:2]}))
+        build_scenario(
+            scenario({"expert": 4}, {"model": {"layers": 5}}, {"histogram": rows["histogram"][:2]})
+        )
 
 
 def test_who_gathers_unequally_much_pads_to_the_most():
     mesh, more = PLANS["experts over tensor too"]
-    program = prepare(scenario(mesh, more, {"histogram": [4, 1, 2, 2, 1, 1, 1, 1]})).program
+    program = build_scenario(scenario(mesh, more, {"histogram": [4, 1, 2, 2, 1, 1, 1, 1]})).program
     gathers = {}
     for part in program.parts:
         for run in part.executions:
@@ -292,7 +294,7 @@ def test_who_gathers_unequally_much_pads_to_the_most():
 def test_unequal_shares_of_the_batch_are_refused():
     more = {"training": {"batch_shares": {"data": [3, 1]}}}
     with pytest.raises((PlanError, ScenarioError), match="unequal shares of the batch"):
-        prepare(scenario({"data": 2, "expert": 2}, more, "zipf:1"))
+        build_scenario(scenario({"data": 2, "expert": 2}, more, "zipf:1"))
 
 
 @given(
@@ -304,7 +306,7 @@ def test_counts_are_what_is_chosen(shares, once, part):
     """All choices, none of them twice; who is more popular gets no less."""
     by = np.array(shares) / sum(shares)
     rows = int(part * once * len(by))
-    found = counts(by, rows, once)
+    found = expert_counts(by, rows, once)
     assert found.sum() == rows
     assert found.min() >= 0
     assert found.max() <= once
@@ -357,7 +359,7 @@ NOBODY_CHOOSES = scenario(
 @given(lonely_experts())
 def test_a_rank_that_gets_nothing_takes_its_time(made):
     """It launches its kernels as all others do, in a time that a device of these could take."""
-    built = prepare(made)
+    built = build_scenario(made)
     codes = [[built.program.codes[run.code] for run in part.executions] for part in built.program.parts]
     launched = [
         [(each.name, len(each.works)) for code in found for each in code.instructions] for found in codes

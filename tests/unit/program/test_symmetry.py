@@ -7,9 +7,9 @@ import pytest
 
 from simcluster.engine import run
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import Loading, partition, pipeline_pairs
-from simcluster.simulation.compose.build import prepare
-from simcluster.simulation.views.run_documents import planned
+from simcluster.program import LinkLoading, partition_ranks, pipeline_pairs
+from simcluster.simulation.compose.build import build_scenario
+from simcluster.simulation.views.run_documents import planned_documents
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.scenarios import TINY, scenario
 from tests.unit.program.structures import rows
@@ -18,7 +18,7 @@ from tests.unit.program.structures import rows
 def test_sixteen_thousand_ranks_are_as_many_classes_as_stages():
     from simcluster.scenario import Scenario
 
-    built = prepare(Scenario.load("scenarios/llama3-405b-16384-h100.yaml"))
+    built = build_scenario(Scenario.load("scenarios/llama3-405b-16384-h100.yaml"))
     assert len(built.classes) == 16
     assert built.classes.sizes == (1024,) * 16
     assert built.classes.representatives == tuple(range(0, 16384, 1024))
@@ -27,7 +27,7 @@ def test_sixteen_thousand_ranks_are_as_many_classes_as_stages():
 def test_the_partition_is_equitable():
     """All ranks of a class meet the same classes in their groups and along the pipeline."""
     model = {**TINY, "heads": 6, "kv_heads": 3, "ffn": 96, "hidden": 48, "head_dim": 8}
-    built = prepare(scenario({"pipeline": 2, "data": 8, "tensor": 3}, devices=4, model=model))
+    built = build_scenario(scenario({"pipeline": 2, "data": 8, "tensor": 3}, devices=4, model=model))
     classes, mesh = built.classes, built.plan.mesh
     assert 2 < len(classes) < 48
     for axes in built.program.groups:
@@ -47,7 +47,7 @@ def test_the_partition_is_equitable():
 
 def test_unfolded_classes_are_the_ranks():
     program = burning_program([1, 1, 1], [1, 1, 1], OneFOneB().timetable(3, 3))
-    classes = partition(program, quiet_cluster(3), unfold=True)
+    classes = partition_ranks(program, quiet_cluster(3), unfold=True)
     assert np.array_equal(classes.of_rank, np.arange(3))
     assert classes.next_stage[0][0] == 1
     assert classes.prev_stage[2][0] == 1
@@ -79,7 +79,7 @@ def loading(built, slow=None):
     links = np.repeat([0, 1, 2], [hosts, hosts, devices])
     if slow is not None:
         links[slow] = 3
-    return Loading(
+    return LinkLoading(
         links,
         {axes: (rows(*map(group, mesh.groups(axes).tolist())),) for axes in built.program.groups},
         (rows(*(send(a, b) for a, b in pairs)), rows(*(send(b, a) for a, b in pairs))),
@@ -90,7 +90,7 @@ def loading(built, slow=None):
 @pytest.fixture(scope="module")
 def pods():
     """Two stages of three replicas of a tensor group of four, which is a host."""
-    return prepare(
+    return build_scenario(
         scenario(
             {"pipeline": 2, "data": 3, "tensor": 4}, devices=PER_HOST, recipe="megatron", micro_batches=2
         )
@@ -98,7 +98,7 @@ def pods():
 
 
 def test_links_that_are_as_their_family_split_nothing(pods):
-    classes = partition(pods.program, pods.cluster, loading=loading(pods))
+    classes = partition_ranks(pods.program, pods.cluster, loading=loading(pods))
     assert np.array_equal(classes.of_rank, pods.classes.of_rank)
     assert classes.groups.keys() == pods.classes.groups.keys()
     # Hosts of one stage send, those of the other receive: four kinds of card links, two of device links.
@@ -109,7 +109,7 @@ def test_links_that_are_as_their_family_split_nothing(pods):
     assert classes.flows.num_pairs == (12,)
     assert classes.flows.transfers[0].row(classes.flows.pairs[0]) == {0: 4, 3: 4}
     assert classes.flows.transfers[1].row(classes.flows.pairs[0]) == {1: 4, 2: 4}
-    without = partition(pods.program, pods.cluster)
+    without = partition_ranks(pods.program, pods.cluster)
     assert np.array_equal(without.of_rank, classes.of_rank)
     assert without.flows.groups["data",] == () and len(without.flows.links) == 0
 
@@ -117,23 +117,25 @@ def test_links_that_are_as_their_family_split_nothing(pods):
 def test_a_slow_card_splits_off_its_host_and_says_so(pods):
     """The card into host 4, of the second stage: who is there, who sends there, and all the others."""
     slow = loading(pods, slow=6 + 4)
-    classes = partition(pods.program, pods.cluster, loading=slow)
+    classes = partition_ranks(pods.program, pods.cluster, loading=slow)
     built = replace(pods, classes=classes)
-    found = {each["members"]: each for each in planned(built)["classes"]}
+    found = {each["members"]: each for each in planned_documents(built)["classes"]}
     assert {ranks: each.get("changed") for ranks, each in found.items()} == {
         "0..3, 8..11": "meets class 1 over data",
         "4..7": "its link link.10: bandwidth x 0.5",
         "12..15, 20..23": "its link link.10: bandwidth x 0.5",
         "16..19": "its link link.10: bandwidth x 0.5",
     }
-    unchanged = planned(replace(pods, classes=partition(pods.program, pods.cluster, loading=loading(pods))))
+    unchanged = planned_documents(
+        replace(pods, classes=partition_ranks(pods.program, pods.cluster, loading=loading(pods)))
+    )
     assert not any("changed" in each for each in unchanged["classes"])
 
 
 def test_what_links_split_takes_the_same_time(pods):
     """As long as the engine charges no links, more classes are the same classes, only more often."""
     folded = run(pods.program, pods.cluster, pods.classes)
-    split = partition(pods.program, pods.cluster, loading=loading(pods, slow=3))
+    split = partition_ranks(pods.program, pods.cluster, loading=loading(pods, slow=3))
     assert len(pods.classes) < len(split)
     finer = run(pods.program, pods.cluster, split)
     assert finer.end == folded.end
@@ -145,7 +147,7 @@ def test_what_links_split_takes_the_same_time(pods):
 
 def test_unfolded_links_and_groups_are_themselves(pods):
     given = loading(pods)
-    classes = partition(pods.program, pods.cluster, unfold=True, loading=given)
+    classes = partition_ranks(pods.program, pods.cluster, unfold=True, loading=given)
     assert len(classes) == 24
     assert len(classes.flows.links) == 6 + 6 + 24
     members = pods.program.mesh.groups(("data",))

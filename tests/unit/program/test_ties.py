@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.program.buckets.tied_gradients import crossing_ties
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import build_scenario, verify
 from tests.support.scenarios import TINY_GPT, scenario, under
 
 T5 = {"family": "t5", "encoder_layers": 1, "decoder_layers": 3, "hidden": 32, "heads": 4, "vocab": 64}
@@ -12,7 +12,7 @@ BUCKETS = {"reduction": {"bucket": "whole"}}
 
 def shared_collectives(which):
     """By stage, the bytes of what is reduced across stages, in order."""
-    program = prepare(which).program
+    program = build_scenario(which).program
     return [
         [
             each.num_bytes
@@ -35,6 +35,6 @@ def test_stages_reduce_what_they_share_in_one_order(switches):
 
 
 def test_only_ties_over_several_stages_cross():
-    assert crossing_ties(prepare(scenario({"data": 2}, model=TINY_GPT)).plan.graph) == {}
-    graph = prepare(scenario({"pipeline": 2}, model=TINY_GPT)).plan.graph
+    assert crossing_ties(build_scenario(scenario({"data": 2}, model=TINY_GPT)).plan.graph) == {}
+    graph = build_scenario(scenario({"pipeline": 2}, model=TINY_GPT)).plan.graph
     assert {instance for instance, _ in crossing_ties(graph)} == {"embedding", "head"}

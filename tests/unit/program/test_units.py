@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.program import Execution
-from simcluster.program.buckets.fsdp_executions import with_units
+from simcluster.program import BlockExecution
+from simcluster.program.buckets.fsdp_executions import add_unit_executions
 
 PHASES = ("gather", "forward", "regather", "backward", "scatter")
 
@@ -21,7 +21,7 @@ def scheduled(text, codes):
     for action in text.split():
         phase = "forward" if action[0] == "F" else "backward"
         for name in codes if phase == "forward" else reversed(codes):
-            yield Execution(codes[name][phase], name, int(action[1:]), action)
+            yield BlockExecution(codes[name][phase], name, int(action[1:]), action)
 
 
 def shown(executions, codes):
@@ -31,7 +31,7 @@ def shown(executions, codes):
 
 def test_gathers_stand_one_unit_ahead_and_scatters_right_behind():
     codes = codes_of("abc")
-    made = with_units(list(scheduled("F0 B0", codes)), codes, prefetch=1)
+    made = add_unit_executions(list(scheduled("F0 B0", codes)), codes, prefetch=1)
     assert shown(made, codes) == [
         "gather a0",
         "gather b0",
@@ -64,14 +64,14 @@ def test_units_gathered_together_stand_where_the_first_of_them_would():
     codes = codes_of("abcd")
     weights = {
         "gather": {
-            "a": [Execution(100, "one", -1, "")],
+            "a": [BlockExecution(100, "one", -1, "")],
             "b": (),
-            "c": [Execution(101, "two", -1, ""), Execution(102, "three", -1, "")],
+            "c": [BlockExecution(101, "two", -1, ""), BlockExecution(102, "three", -1, "")],
             "d": (),
         },
-        "regather": {"d": [Execution(103, "four", -1, "")], "c": (), "b": (), "a": ()},
+        "regather": {"d": [BlockExecution(103, "four", -1, "")], "c": (), "b": (), "a": ()},
     }
-    made = with_units(list(scheduled("F0 B0 F1", codes)), codes, prefetch=1, weights=weights)
+    made = add_unit_executions(list(scheduled("F0 B0 F1", codes)), codes, prefetch=1, weights=weights)
     names = {100: "one", 101: "two", 102: "three", 103: "four"}
     told = [names.get(each.code) or f"{each.action} {each.instance}" for each in made if each.code % 10 != 4]
     assert told == [
@@ -86,14 +86,14 @@ def test_units_gathered_together_stand_where_the_first_of_them_would():
 
 def test_without_prefetch_a_gather_waits_for_the_unit_before():
     codes = codes_of("ab")
-    made = with_units(list(scheduled("F0", codes)), codes, prefetch=0)
+    made = add_unit_executions(list(scheduled("F0", codes)), codes, prefetch=0)
     assert shown(made, codes) == ["gather a0", "forward a0", "gather b0", "forward b0"]
     assert [each.after for each in made] == [(), (), ((1, 0),), ()]
 
 
 def test_kept_weights_carry_the_micro_batch_they_were_gathered_for():
     codes = codes_of("a", ("gather", "forward", "backward"))
-    made = with_units(list(scheduled("F0 F1 B0 F2 B1 B2 F3 B3", codes)), codes, prefetch=0)
+    made = add_unit_executions(list(scheduled("F0 F1 B0 F2 B1 B2 F3 B3", codes)), codes, prefetch=0)
     assert [(name, each.gathered) for name, each in zip(shown(made, codes), made, strict=True)] == [
         ("gather a0", 0),
         ("forward a0", 0),
@@ -110,7 +110,7 @@ def test_kept_weights_carry_the_micro_batch_they_were_gathered_for():
 
 def test_weights_gathered_once_serve_the_whole_step():
     codes = codes_of("a", ("gather", "forward", "backward"))
-    made = with_units(list(scheduled("F0 B0 F1 B1", codes)), codes, prefetch=0, once=True)
+    made = add_unit_executions(list(scheduled("F0 B0 F1 B1", codes)), codes, prefetch=0, once=True)
     assert [(name, each.gathered) for name, each in zip(shown(made, codes), made, strict=True)] == [
         ("gather a0", 0),
         ("forward a0", 0),
@@ -123,7 +123,7 @@ def test_weights_gathered_once_serve_the_whole_step():
 def test_what_has_no_units_stays_as_it_is():
     codes = codes_of("ab", ("forward", "backward"))
     executions = list(scheduled("F0 B0 F1 B1", codes))
-    assert with_units(executions, codes, prefetch=1) == executions
+    assert add_unit_executions(executions, codes, prefetch=1) == executions
 
 
 @given(
@@ -135,7 +135,7 @@ def test_at_most_one_more_unit_than_the_prefetch_depth_can_be_gathered(units, pr
     """A copy exists from the end of what its gather waits for to the end of what reads it."""
     codes = codes_of([f"u{index}_" for index in range(units)])
     given_ = list(scheduled(text, codes))
-    made = with_units(given_, codes, prefetch)
+    made = add_unit_executions(given_, codes, prefetch)
     names = shown(made, codes)
     users = [index for index, name in enumerate(names) if name.startswith(("forward", "backward"))]
     assert [names[index] for index in users] == shown(given_, codes)

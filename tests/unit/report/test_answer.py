@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from simcluster import units
-from simcluster.analysis.metrics.inference_metrics import ANSWER_METRICS
-from simcluster.report import html, summary_text
+from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS
+from simcluster.report import result_html, summary_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from tests.unit.report.conftest import h100
@@ -55,7 +55,7 @@ def test_all_steps_and_none_are_told_so():
 
 
 def test_the_page_says_the_same(answer):
-    page, found = html(answer), answer.documents["summary"]
+    page, found = result_html(answer), answer.documents["summary"]
     for value in (units.seconds(found["ttft_s"]), units.seconds(found["tpot_s"])):
         assert f">{value}</div>" in page
     assert "KV cache" in page
@@ -63,5 +63,5 @@ def test_the_page_says_the_same(answer):
 
 
 def test_only_an_inference_has_the_figures_of_an_answer(answer, run):
-    assert set(ANSWER_METRICS) <= set(answer.documents["summary"])
-    assert not set(ANSWER_METRICS) & set(run.documents["summary"])
+    assert set(INFERENCE_METRICS) <= set(answer.documents["summary"])
+    assert not set(INFERENCE_METRICS) & set(run.documents["summary"])

@@ -6,7 +6,7 @@ from simcluster.report import tables as columns
 
 
 def test_times_are_seconds_and_names_text(any_run):
-    table, raw = columns.spans(any_run), any_run.spans
+    table, raw = columns.spans_table(any_run), any_run.spans
     assert len(table) == len(raw)
     assert np.array_equal(np.rint(table["start_s"] * 1e9), raw["start"])
     assert np.allclose(table["duration_s"], table["end_s"] - table["start_s"])
@@ -15,7 +15,7 @@ def test_times_are_seconds_and_names_text(any_run):
 
 
 def test_rows_say_whose_they_are(any_run):
-    for make in (columns.spans, columns.transfers, columns.memory, columns.waits):
+    for make in (columns.spans_table, columns.transfers_table, columns.memory_table, columns.waits_table):
         table = make(any_run)
         for each in any_run.documents["classes"]:
             mine = table.where(table["class"] == each["class"])
@@ -26,7 +26,7 @@ def test_rows_say_whose_they_are(any_run):
 
 def test_the_rows_of_ranks_are_those_of_their_classes(any_run):
     ranks = [0, len(any_run.ranks) - 1, 1]
-    for make in (columns.spans, columns.transfers, columns.memory, columns.waits):
+    for make in (columns.spans_table, columns.transfers_table, columns.memory_table, columns.waits_table):
         whole, some = make(any_run), make(any_run, ranks)
         assert list(some.columns) == list(whole.columns)
         assert set(some["rank"].tolist()) == (set(ranks) if len(whole) else set())
@@ -41,13 +41,13 @@ def test_the_rows_of_ranks_are_those_of_their_classes(any_run):
 
 
 def test_transfers_start_when_ready_or_later(any_run):
-    table = columns.transfers(any_run)
+    table = columns.transfers_table(any_run)
     assert np.all(table["ready_s"] <= table["start_s"])
     assert "compute" not in set(table.text("kind").tolist())
 
 
 def test_held_bytes_are_the_sum_so_far_of_each_class(any_run):
-    table = columns.memory(any_run)
+    table = columns.memory_table(any_run)
     for entry in any_run.documents["summary"]["peak_memory_bytes"]:
         mine = table.where(table["class"] == entry["class"])
         assert np.array_equal(mine["held_bytes"], np.cumsum(mine["bytes"]))
@@ -55,7 +55,7 @@ def test_held_bytes_are_the_sum_so_far_of_each_class(any_run):
 
 
 def test_waits_and_kernels_fill_the_run(any_run):
-    waits, spans = columns.waits(any_run), columns.spans(any_run)
+    waits, spans = columns.waits_table(any_run), columns.spans_table(any_run)
     for each in any_run.documents["classes"]:
         idle = waits["duration_s"][waits["class"] == each["class"]].sum()
         kernels = (spans["class"] == each["class"]) & (spans.text("kind") == "compute")

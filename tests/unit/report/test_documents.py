@@ -1,14 +1,14 @@
 """What reports read in the documents of a run, and nothing else writes."""
 
-from simcluster.simulation.views.run_documents import members
+from simcluster.simulation.views.run_documents import ranks_text
 
 
 def test_members_are_named_in_runs():
-    assert members([0]) == "0"
-    assert members(list(range(64))) == "0..63"
-    assert members([0, 1, 4, 5]) == "0..1, 4..5"
-    assert members([0, 2, 4]) == "0, 2, 4"
-    assert members([0, 2, 4, 6]) == "0, 2, 4, ..."
+    assert ranks_text([0]) == "0"
+    assert ranks_text(list(range(64))) == "0..63"
+    assert ranks_text([0, 1, 4, 5]) == "0..1, 4..5"
+    assert ranks_text([0, 2, 4]) == "0, 2, 4"
+    assert ranks_text([0, 2, 4, 6]) == "0, 2, 4, ..."
 
 
 def test_classes_say_who_is_in_them_and_who_comes_next(run, unfolded):

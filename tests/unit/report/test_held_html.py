@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
-from simcluster.report import html, summary_text
-from simcluster.report.content.statements import fullest_device, reserved
+from simcluster.report import result_html, summary_text
+from simcluster.report.content.statements import fullest_device, reserved_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from tests.unit.report.conftest import h100
@@ -27,17 +27,17 @@ def torch_run():
 
 
 def test_an_allocator_is_told_by_stage(torch_run):
-    text = Page(html(torch_run)).text
+    text = Page(result_html(torch_run)).text
     assert "Memory reserved" in text
     assert "by replay through the allocator torch" in text
     entry = fullest_device(torch_run.documents)
-    assert reserved(torch_run.documents) in " ".join(summary_text(torch_run, width=400).split())
-    assert f"stage {entry['stage']}" in reserved(torch_run.documents)
+    assert reserved_text(torch_run.documents) in " ".join(summary_text(torch_run, width=400).split())
+    assert f"stage {entry['stage']}" in reserved_text(torch_run.documents)
 
 
 def test_without_one_nothing_is_said_of_it(run):
-    assert reserved(run.documents) == ""
-    text = Page(html(run)).text
+    assert reserved_text(run.documents) == ""
+    text = Page(result_html(run)).text
     assert "Memory reserved" not in text
     assert "the line: reserved" not in text
 
@@ -45,7 +45,7 @@ def test_without_one_nothing_is_said_of_it(run):
 def test_stages_are_drawn_in_one_clock(run, deep):
     """Four stages, all of them; of sixteen six, the first, the last and the fullest among them."""
     for found, most in ((run, 4), (deep, 6)):
-        text = Page(html(found)).text
+        text = Page(result_html(found)).text
         stages = [each["stage"] for each in found.documents["memory"]]
         told = [stage for stage in stages if f"stage {stage}, rank" in text]
         assert len(told) == most
@@ -53,7 +53,7 @@ def test_stages_are_drawn_in_one_clock(run, deep):
 
 
 def test_what_is_alive_is_named(run):
-    text = Page(html(run)).text
+    text = Page(result_html(run)).text
     assert "Alive at the peak" in text
     for each in fullest_device(run.documents)["alive"]:
         assert each["buffer"] in text
@@ -62,16 +62,16 @@ def test_what_is_alive_is_named(run):
 def test_files_of_earlier_versions_say_less(run):
     documents = {name: found for name, found in run.documents.items() if name != "memory"}
     earlier = replace(run, documents=documents)
-    text = Page(html(earlier)).text
+    text = Page(result_html(earlier)).text
     assert "Memory at its peak" in text
     assert "Memory over time" in text
     assert "Alive at the peak" not in text
-    assert reserved(documents) == ""
+    assert reserved_text(documents) == ""
     assert summary_text(earlier, width=100)
 
 
 def test_what_fits_only_once_blocks_are_given_back_is_said(torch_run):
     (entry, *_) = torch_run.documents["memory"]
     tight = entry | {"capacity": entry["outside"] + (entry["allocated"] + entry["reserved"]) // 2}
-    assert "must be given back" in reserved({"memory": [tight]})
-    assert "must be given back" not in reserved({"memory": [entry]})
+    assert "must be given back" in reserved_text({"memory": [tight]})
+    assert "must be given back" not in reserved_text({"memory": [entry]})

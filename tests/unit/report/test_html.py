@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from simcluster import units
-from simcluster.report import html
+from simcluster.report import result_html
 from simcluster.trace import Recording, Run
 
 VOID = {"br", "meta"}
@@ -39,7 +39,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def page(any_run):
-    found = Page(html(any_run))
+    found = Page(result_html(any_run))
     assert not found.open
     return found
 
@@ -51,7 +51,7 @@ def test_one_element_with_nothing_from_outside(any_run, page):
     for _, attributes in page.seen:
         assert not any(name.startswith("on") or name in ("src", "href") for name in attributes)
         assert "url(" not in str(attributes.get("style"))
-    assert set(re.findall(r"https?://[^\"' ]+", html(any_run))) == {"http://www.w3.org/2000/svg"}
+    assert set(re.findall(r"https?://[^\"' ]+", result_html(any_run))) == {"http://www.w3.org/2000/svg"}
 
 
 def test_it_takes_the_colours_around_it(page):
@@ -72,12 +72,12 @@ def test_the_figures(any_run, page):
 
 
 def test_names_are_escaped(misfit):
-    assert "[red]<b>" in Page(html(misfit)).text
-    assert "<b>" not in html(misfit)
+    assert "[red]<b>" in Page(result_html(misfit)).text
+    assert "<b>" not in result_html(misfit)
 
 
 def test_a_misfit_is_said(misfit, run):
-    assert "DOES NOT FIT" in html(misfit) and "DOES NOT FIT" not in html(run)
+    assert "DOES NOT FIT" in result_html(misfit) and "DOES NOT FIT" not in result_html(run)
 
 
 def test_every_stage_has_a_row_in_the_timeline(any_run, page):
@@ -87,12 +87,12 @@ def test_every_stage_has_a_row_in_the_timeline(any_run, page):
 
 
 def test_it_stays_small(deep):
-    assert len(html(deep)) < 300_000
+    assert len(result_html(deep)) < 300_000
 
 
 def test_the_same_report_from_the_file(run, tmp_path):
     run.save(tmp_path / "run")
-    assert html(Run.load(tmp_path / "run")) == html(run)
+    assert result_html(Run.load(tmp_path / "run")) == result_html(run)
 
 
 def test_a_run_without_spans_is_drawn_without_timelines(run):
@@ -101,5 +101,5 @@ def test_a_run_without_spans_is_drawn_without_timelines(run):
     recording = Recording(**nothing, classes=tables["classes"])
     assert len(recording) == len(recording.table()) == 0
     empty = replace(run, recording=recording, memory=run.memory.where(run.memory["time"] < 0))
-    found = Page(html(empty))
+    found = Page(result_html(empty))
     assert not found.open and "Timeline" not in found.text

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from simcluster.report import layouts_text
-from simcluster.report.terminal.layouts import together
+from simcluster.report.terminal.layouts import name_ranges
 
 
 @pytest.fixture
@@ -64,9 +64,9 @@ def test_a_pattern_that_fits_nothing_says_so(document):
 
 
 def test_names_with_runs_of_numbers_are_ranges():
-    assert together(["embedding"]) == "embedding"
-    assert together(["a.0", "a.1", "a.2", "a.4", "b.5", "b.6"]) == "a.0 .. a.2, a.4, b.5 .. b.6"
-    assert together([]) == ""
+    assert name_ranges(["embedding"]) == "embedding"
+    assert name_ranges(["a.0", "a.1", "a.2", "a.4", "b.5", "b.6"]) == "a.0 .. a.2, a.4, b.5 .. b.6"
+    assert name_ranges([]) == ""
 
 
 def test_what_runs_or_travels_together_is_said(document):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster import units
-from simcluster.report.content.run_header import headline
+from simcluster.report.content.run_header import header_rows
 from simcluster.report.terminal.summary_screen import summary_text
 from simcluster.simulation import simulate
 from tests.unit.report.conftest import h100
@@ -32,7 +32,7 @@ from tests.unit.report.conftest import h100
 def test_the_formats_in_words(precision, optimizer, told):
     training = {"precision": precision, "optimizer": optimizer}
     found = simulate(h100({"data": 8}, layers=2, micro_batches=1, training=training))
-    assert dict(headline(found.documents))["numbers"] == told
+    assert dict(header_rows(found.documents))["numbers"] == told
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from simcluster.errors import TraceError
 from simcluster.report import write_perfetto
 from simcluster.report.perfetto import trace_file as perfetto
-from simcluster.report.perfetto.event_blocks import WAITS, levels
-from simcluster.report.perfetto.json_columns import microseconds
+from simcluster.report.perfetto.event_blocks import WAITS, level_changes
+from simcluster.report.perfetto.json_columns import json_microseconds
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.trace import Recording, Run, Table
@@ -295,7 +295,7 @@ def test_nothing_is_left_after_an_interruption(run, tmp_path, monkeypatch):
         yield run.documents["plan"]["name"].encode() * 2**20
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("simcluster.report.perfetto.trace_file.blocks", interrupted)
+    monkeypatch.setattr("simcluster.report.perfetto.trace_file.event_blocks_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_perfetto(run, tmp_path / "trace.json.gz")
     assert not list(tmp_path.iterdir())
@@ -308,16 +308,16 @@ def test_a_folder_that_is_not_there(run, tmp_path):
 
 @given(st.lists(st.integers(0, 10**15), min_size=1))
 def test_readers_get_the_exact_nanosecond(times):
-    texts = microseconds(np.array(times))
+    texts = json_microseconds(np.array(times))
     assert [nanoseconds(float(text)) for text in texts] == times
     assert [round(float(text) * 1000) for text in texts] == times
 
 
 def test_levels_have_one_value_per_time_and_none_that_repeats():
     times = np.array([0, 0, 1, 1, 2, 3, 3])
-    when, level = levels(times, np.array([5, 2, -3, 3, 4, -2, -2]))
+    when, level = level_changes(times, np.array([5, 2, -3, 3, 4, -2, -2]))
     assert when.tolist() == [0, 2, 3] and level.tolist() == [7, 11, 7]
-    when, level = levels(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    when, level = level_changes(np.zeros(0, np.int64), np.zeros(0, np.int64))
     assert not len(when) and not len(level)
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.report.content.stage_peaks import against, labels, scale, stage_memory
+from simcluster.report.content.stage_peaks import bar_scale, capacity_marks, row_labels, stage_memory
 
 
 def entry(stage, total, ranks=8, capacity=100, index=0, device="gpu"):
@@ -20,13 +20,13 @@ def entry(stage, total, ranks=8, capacity=100, index=0, device="gpu"):
 def test_classes_of_a_stage_are_one_row_with_the_fullest():
     (row,) = stage_memory([entry(0, 10), entry(0, 30, ranks=1, index=1)], 8)
     assert (row.ranks, row.worst["class"], row.label) == (9, 1, "stage 0")
-    assert labels([row]) == ["all ranks"]
+    assert row_labels([row]) == ["all ranks"]
 
 
 def test_fullest_is_by_capacity():
     (row,) = stage_memory([entry(0, 60, capacity=100), entry(0, 50, capacity=60, index=1)], 8)
     assert row.worst["class"] == 1
-    assert against([row]) == "against 60 B per device"
+    assert capacity_marks([row]) == "against 60 B per device"
 
 
 def test_few_stages_stay_apart_even_if_equal():
@@ -39,7 +39,7 @@ def test_many_equal_neighbours_become_one_row():
     rows = stage_memory([entry(0, 40), *(entry(s, 30) for s in range(1, 15)), entry(15, 20)], 8)
     assert [row.label for row in rows] == ["stage 0", "stage 1-14", "stage 15"]
     assert [row.ranks for row in rows] == [8, 112, 8]
-    assert "fullest" in against(rows)
+    assert "fullest" in capacity_marks(rows)
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=70), st.integers(1, 10))
@@ -62,9 +62,9 @@ def test_sixteen_different_stages_are_taken_together_in_order(most):
 def test_devices_of_a_stage_are_rows_of_their_own_each_against_its_own_memory():
     rows = stage_memory([entry(0, 73, device="large"), entry(0, 57, capacity=60, device="small")], 8)
     assert [row.label for row in rows] == ["stage 0, large", "stage 0, small"]
-    assert against(rows) == "each against its own device: 100 B of large, 60 B of small"
-    assert scale(rows) == 1.0
-    assert scale(stage_memory([entry(0, 90, capacity=60)], 8)) == 1.5
+    assert capacity_marks(rows) == "each against its own device: 100 B of large, 60 B of small"
+    assert bar_scale(rows) == 1.0
+    assert bar_scale(stage_memory([entry(0, 90, capacity=60)], 8)) == 1.5
 
 
 SIZES = {"large": 100, "small": 60}

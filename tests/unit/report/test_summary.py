@@ -5,8 +5,8 @@ import pytest
 
 from simcluster import units
 from simcluster.report import summary_text
-from simcluster.report.content.bar_parts import cut, memory
-from simcluster.report.content.run_header import headline
+from simcluster.report.content.bar_parts import memory, step_parts
+from simcluster.report.content.run_header import header_rows
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.trace import Run
@@ -64,7 +64,7 @@ def test_who_and_what_was_simulated(run):
 
 def test_layers_that_differ_by_stage_are_spelled_out(run):
     plan = {**run.documents["plan"], "layers_per_stage": [7, *[8] * 14, 7]}
-    rows = dict(headline({**run.documents, "plan": plan}))
+    rows = dict(header_rows({**run.documents, "plan": plan}))
     assert "1f1b, 7 + 14 x 8 + 7 layers; " in rows["plan"]
 
 
@@ -88,20 +88,20 @@ def test_layers_that_differ_by_stage_are_spelled_out(run):
 def test_what_is_recomputed(run, written, told):
     plan = {**run.documents["plan"], "recompute": written, "fusion": []}
     plain = {**plan, "recompute": {"layers": "none", "operators": []}}
-    found, without = (dict(headline({**run.documents, "plan": each}))["plan"] for each in (plan, plain))
+    found, without = (dict(header_rows({**run.documents, "plan": each}))["plan"] for each in (plan, plain))
     assert found == without + told
 
 
 def test_what_is_on_hosts(run):
     states = {"to": "disk", "match": ["layers.*"], "fraction": 0.5, "prefetch": 1, "pinned": True}
     plan = {**run.documents["plan"], "offload": {"optimizer_states": states}, "host": ["*.update", "head.*"]}
-    told = dict(headline({**run.documents, "plan": plan}))["plan"]
+    told = dict(header_rows({**run.documents, "plan": plan}))["plan"]
     assert told.endswith("; 50.0 % of optimizer states of layers.* to the disk; *.update, head.* on the host")
 
 
 def test_the_cut_sums_to_the_step(any_run):
     found = any_run.documents["summary"]
-    parts = cut(found)
+    parts = step_parts(found)
     assert sum(part.value for part, _ in parts) == pytest.approx(found["step_time_s"], rel=1e-9)
     assert all(part.value <= most * (1 + 1e-9) for part, most in parts)
     assert len({part.tone for part, _ in parts}) == len(parts)
@@ -192,7 +192,7 @@ def test_what_fits_says_nothing_of_fitting(run):
 def test_ideal_is_called_a_bound(run):
     assert "framework profile ideal (a bound, not an estimate)" in summary_text(run, width=120)
     plan = {**run.documents["plan"], "framework": "ddp"}
-    assert "bound" not in dict(headline({**run.documents, "plan": plan}))["model"]
+    assert "bound" not in dict(header_rows({**run.documents, "plan": plan}))["model"]
 
 
 def test_what_is_left_is_said(run):

@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.document import Document
 from simcluster.errors import ScenarioError
-from simcluster.scenario import Scenario, aliases, scenario_schema
+from simcluster.scenario import Scenario, other_tool_names, scenario_schema
 
 HEAD = """\
 simcluster: 1
@@ -101,7 +101,7 @@ def test_refused_where_it_is_written(tmp_path, line, where, told):
 
 def test_every_name_stands_in_the_schema():
     schema = scenario_schema()
-    for name, (tool, _) in aliases().names.items():
+    for name, (tool, _) in other_tool_names().names.items():
         place = schema
         for key in name.split("."):
             while "properties" not in place:

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simcluster.baseline import bounds
+from simcluster.baseline import bounds_of
 from simcluster.cli.commands.run.scenario_yaml import scenario_text
-from simcluster.cluster.spec.index_lists import listed, told
+from simcluster.cluster.spec.index_lists import format_index_list, parse_index_list
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 from simcluster.simulation.views.run_documents import plan_document
 
 OTHER = """\
@@ -58,7 +58,7 @@ def changed(path, old, new, file="mine.yaml"):
 
 def refused(path, error=ScenarioError):
     with pytest.raises(error) as caught:
-        prepare(Scenario.load(path))
+        build_scenario(Scenario.load(path))
     return caught.value.problems
 
 
@@ -72,7 +72,7 @@ def test_tenants_are_scenarios_on_parts_of_one_cluster(path):
     assert inside.cluster.hosts.tolist() == [7, 5]
     assert scenario.cluster.topology is other.cluster.topology is inside.cluster.topology
     assert inside.cluster.devices_of(np.array([0, 7, 8])).tolist() == [56, 63, 40]
-    assert [each.scenario.name for each in prepare(scenario).tenants] == ["the other", "inside"]
+    assert [each.scenario.name for each in build_scenario(scenario).tenants] == ["the other", "inside"]
 
 
 def test_what_a_tenants_file_says_of_its_hardware_is_not_used_silently(path):
@@ -83,7 +83,7 @@ def test_what_a_tenants_file_says_of_its_hardware_is_not_used_silently(path):
 
 
 def prepare_notes(path):
-    notes = plan_document(prepare(Scenario.load(path)))["notes"]
+    notes = plan_document(build_scenario(Scenario.load(path)))["notes"]
     return [note for note in notes if "tenant" in note]
 
 
@@ -145,9 +145,9 @@ def test_plans_that_do_not_fit_their_hosts_are_shown_where_they_stand(path):
 
 
 def test_without_tenants_nothing_is_slowed(path):
-    assert list(bounds(Scenario.load(path, [("expect", "{slowdown: {max: 1.5}}")]))) == ["slowdown"]
+    assert list(bounds_of(Scenario.load(path, [("expect", "{slowdown: {max: 1.5}}")]))) == ["slowdown"]
     with pytest.raises(ScenarioError, match="only a scenario with tenants has a slowdown"):
-        bounds(Scenario.load(path, [("tenants", "[]"), ("expect", "{slowdown: {max: 1.5}}")]))
+        bounds_of(Scenario.load(path, [("tenants", "[]"), ("expect", "{slowdown: {max: 1.5}}")]))
 
 
 def test_a_written_scenario_finds_its_tenants_from_anywhere(path, tmp_path):
@@ -160,7 +160,7 @@ def test_a_written_scenario_finds_its_tenants_from_anywhere(path, tmp_path):
 
 @pytest.mark.parametrize("text", ["0-3, 8", "5", "7, 3-4", "0"])
 def test_index_lists_are_read_as_they_are_told(text):
-    assert told(listed(text)) == text
+    assert format_index_list(parse_index_list(text)) == text
 
 
 def test_schema_knows_both_forms():
@@ -168,7 +168,7 @@ def test_schema_knows_both_forms():
     from simcluster.scenario.spec import ScenarioSpec
 
     tenant = json_schema(ScenarioSpec)["$defs"]["TenantSpec"]["properties"]
-    assert {"$ref": "#/$defs/GuestSpec"} in tenant["scenario"]["anyOf"]
+    assert {"$ref": "#/$defs/TenantWorkloadSpec"} in tenant["scenario"]["anyOf"]
     assert {each["type"] for each in tenant["hosts"]["anyOf"]} == {"integer", "string", "array"}
     assert Path("scenarios/tenants-576-h100.yaml").exists()
 

@@ -9,25 +9,25 @@ import pytest
 from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
-from simcluster.search import Start, first_fit
+from simcluster.search import SearchRequest, find_first_fit
 from simcluster.search.first_fit import TOKENS, _Search
 from simcluster.simulation import simulate
 from simcluster.work import DType
 
 
 def plans(start):
-    return [attempt.plan for attempt in first_fit(start).attempts]
+    return [attempt.plan for attempt in find_first_fit(start).attempts]
 
 
 def test_the_smallest_plan_that_fits_is_taken():
-    found = first_fit(Start("gpt3-125m", "dgx-a100", 1, global_batch=8))
+    found = find_first_fit(SearchRequest("gpt3-125m", "dgx-a100", 1, global_batch=8))
     assert len(found.attempts) == 1
     assert found.chosen.data["parallel"]["mesh"] == {"data": 8}
     assert found.chosen is found.nearest
 
 
 def test_tensor_grows_before_the_pipeline_and_recomputation_comes_last():
-    search = _Search(Start("llama3-8b", "dgx-h100", 2, global_batch=64))
+    search = _Search(SearchRequest("llama3-8b", "dgx-h100", 2, global_batch=64))
     seen = [(c["parallel"]["mesh"], c["parallel"]["recompute"]["layers"]) for c in search.candidates()]
     meshes = [mesh for mesh, layers in seen if layers == "none"]
     assert meshes[:4] == [
@@ -41,7 +41,7 @@ def test_tensor_grows_before_the_pipeline_and_recomputation_comes_last():
 
 
 def test_what_is_chosen_fits_and_what_came_before_does_not():
-    found = first_fit(Start("llama3-8b", "dgx-a100", 1, seq_len=2048, global_batch=8))
+    found = find_first_fit(SearchRequest("llama3-8b", "dgx-a100", 1, seq_len=2048, global_batch=8))
     *before, last = found.attempts
     assert last.fits
     assert found.chosen is last
@@ -53,7 +53,7 @@ def test_what_is_chosen_fits_and_what_came_before_does_not():
 
 
 def test_the_bound_is_below_what_simulation_finds():
-    search = _Search(Start("gpt3-1.3b", "dgx-a100", 1, seq_len=512, global_batch=8))
+    search = _Search(SearchRequest("gpt3-1.3b", "dgx-a100", 1, seq_len=512, global_batch=8))
     for data in search.candidates():
         mesh = data["parallel"]["mesh"]
         least = search.least(mesh.get("tensor", 1), mesh.get("pipeline", 1))
@@ -64,7 +64,7 @@ def test_the_bound_is_below_what_simulation_finds():
 def test_experts_lie_over_as_many_data_ranks_as_divide_them():
     """Of more ranks, as many, and of other numbers; the bound counts what a rank holds of them."""
     for hosts, tensor, expert, data in ((2, 1, 8, 2), (3, 8, 1, 3), (3, 2, 4, 3)):
-        search = _Search(Start("mixtral-8x7b", "dgx-h100", hosts))
+        search = _Search(SearchRequest("mixtral-8x7b", "dgx-h100", hosts))
         mesh = search.scenario(tensor, 1, 24, "none")["parallel"]["mesh"]
         assert (mesh.get("expert", 1), mesh["data"]) == (expert, data)
         ways = 8 * hosts // tensor
@@ -75,7 +75,7 @@ def test_experts_lie_over_as_many_data_ranks_as_divide_them():
 
 
 def test_the_usual_batch_has_about_four_million_tokens():
-    search = _Search(Start("llama3-8b", "dgx-h100", 2))
+    search = _Search(SearchRequest("llama3-8b", "dgx-h100", 2))
     for data in search.candidates():
         training, mesh = data["training"], data["parallel"]["mesh"]
         tokens = training["global_batch"] * training["seq_len"]
@@ -86,22 +86,22 @@ def test_the_usual_batch_has_about_four_million_tokens():
 
 def test_heads_and_devices_bound_the_tensor_axis():
     """GPT-3 XL has 24 heads: no five tensor ranks, whatever the host has."""
-    search = _Search(Start("gpt3-1.3b", "dgx-a100", 1, global_batch=8))
+    search = _Search(SearchRequest("gpt3-1.3b", "dgx-a100", 1, global_batch=8))
     assert {c["parallel"]["mesh"].get("tensor", 1) for c in search.candidates()} == {1, 2, 4, 8}
 
 
 def test_the_precision_is_one_that_the_device_has(monkeypatch):
-    search = _Search(Start("gpt3-125m", "dgx-a100", 1))
+    search = _Search(SearchRequest("gpt3-125m", "dgx-a100", 1))
     assert search.scenario(1, 1, 8, "none")["training"]["precision"] == "bf16"
     peak = {kind: rate for kind, rate in search.cluster.host.device.peak.items() if kind is not DType.BF16}
     host = replace(search.cluster.host, device=replace(search.cluster.host.device, peak=peak))
     monkeypatch.setattr(ClusterSpec, "build", lambda spec: Cluster.of(host, search.cluster.num_hosts))
-    older = _Search(Start("gpt3-125m", "dgx-a100", 1))
+    older = _Search(SearchRequest("gpt3-125m", "dgx-a100", 1))
     assert older.scenario(1, 1, 8, "none")["training"]["precision"] == "fp16"
 
 
 def test_nothing_fits():
-    found = first_fit(Start("gpt3-175b", "dgx-a100", 1, global_batch=8))
+    found = find_first_fit(SearchRequest("gpt3-175b", "dgx-a100", 1, global_batch=8))
     assert found.chosen is None
     assert found.nearest is not None
     assert found.nearest.use.lacking > 0
@@ -110,17 +110,17 @@ def test_nothing_fits():
 
 def test_a_batch_that_no_plan_divides():
     with pytest.raises(ScenarioError, match="--global-batch 7: no plan divides it"):
-        first_fit(Start("gpt3-125m", "dgx-a100", 13, global_batch=7))
+        find_first_fit(SearchRequest("gpt3-125m", "dgx-a100", 13, global_batch=7))
 
 
 def test_all_attempts_are_watched():
     seen = []
-    found = first_fit(Start("gpt3-125m", "dgx-a100", 1, global_batch=8), seen.append)
+    found = find_first_fit(SearchRequest("gpt3-125m", "dgx-a100", 1, global_batch=8), seen.append)
     assert tuple(seen) == found.attempts
 
 
 def test_pictures_are_trained_many_at_once_by_data_parallelism():
-    found = first_fit(Start("resnet-50", "dgx-a100", 1)).chosen
+    found = find_first_fit(SearchRequest("resnet-50", "dgx-a100", 1)).chosen
     assert found.data["parallel"]["mesh"] == {"data": 8}
     training = found.data["training"]
     assert (training["global_batch"], training["micro_batch"], training["seq_len"]) == (256, 32, 1)

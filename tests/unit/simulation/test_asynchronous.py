@@ -39,7 +39,7 @@ def backward(framework: str, recipe: str):
             }
         )
     )
-    table = columns.spans(run)
+    table = columns.spans_table(run)
     names, streams, actions = table.text("operator"), table.text("stream"), table.text("action")
     nanoseconds = [np.rint(table[name] * 1e9).astype(int) for name in ("start_s", "end_s")]
     return {

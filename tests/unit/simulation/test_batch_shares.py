@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from simcluster.engine import run
 from simcluster.errors import PlanError, SimulationError
 from simcluster.layout import Mesh
-from simcluster.plan.data.batch_shares import Batches, batches
+from simcluster.plan.data.batch_shares import MicroBatches, micro_batches_of
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import build, check, partition
+from simcluster.program import build, check_program, partition_ranks
 from simcluster.program.lowering.phases import REDUCE
-from simcluster.report.content.run_header import headline
+from simcluster.report.content.run_header import header_rows
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.verification.shrink_scenario import small_batches
 from tests.support.pipelines import burning_graph, quiet_cluster
 from tests.support.scenarios import TINY_GPT, scenario, shrunk
@@ -38,15 +38,15 @@ def shared(mesh, shares, *, each=2, training=None, **parallel) -> Scenario:
 
 
 def test_micro_batches_follow_the_shares():
-    plan = prepare(shared({"data": 4}, [3, 3, 1, 1])).plan
-    assert plan.batches == Batches("data", (6, 6, 2, 2))
+    plan = build_scenario(shared({"data": 4}, [3, 3, 1, 1])).plan
+    assert plan.batches == MicroBatches("data", (6, 6, 2, 2))
     assert (plan.batches.counts, plan.batches.variants) == ((6, 2), (0, 0, 1, 1))
     assert plan.num_micro_batches == 6
 
 
 def test_equal_shares_are_the_plan_without_shares():
-    built = prepare(shared({"data": 2, "pipeline": 2}, [2, 2], each=1))
-    plain = prepare(scenario({"data": 2, "pipeline": 2}, devices=1, micro_batches=2))
+    built = build_scenario(shared({"data": 2, "pipeline": 2}, [2, 2], each=1))
+    plain = build_scenario(scenario({"data": 2, "pipeline": 2}, devices=1, micro_batches=2))
     assert built.program == plain.program
     assert built.program.digest() == plain.program.digest()
 
@@ -71,7 +71,7 @@ def test_equal_shares_are_the_plan_without_shares():
 )
 def test_shares_that_do_not_fit(training, path, words):
     with pytest.raises(PlanError) as caught:
-        prepare(scenario({"data": 4}, training=training))
+        build_scenario(scenario({"data": 4}, training=training))
     (problem,) = caught.value.problems
     assert problem.path == path
     assert words in problem.message
@@ -80,7 +80,7 @@ def test_shares_that_do_not_fit(training, path, words):
 @pytest.mark.parametrize("sharding", ["fsdp", {"zero": 2}, {"zero": 3}])
 def test_ranks_that_meet_in_every_micro_batch_need_equal_numbers(sharding):
     with pytest.raises(PlanError) as caught:
-        prepare(shared({"data": 4}, [1, 1, 3, 1], optimizer_sharding=sharding))
+        build_scenario(shared({"data": 4}, [1, 1, 3, 1], optimizer_sharding=sharding))
     (problem,) = caught.value.problems
     assert problem.path == "training.batch_shares.data"
     assert "coordinate 2 of data has 6 of them and coordinate 0 has 2: 6 - 2 = 4 times" in problem.message
@@ -97,7 +97,7 @@ def test_rows_are_what_the_coordinates_train(shares, others, outer, size):
     """Every sample of a rank's share once, whether the shared axis is the outer or the inner one."""
     axes = ("data", "other") if outer else ("other", "data")
     mesh = Mesh.of({"other": others, "data": len(shares)})
-    found = batches(sum(shares) * size * others, size, {"data": shares}, axes, mesh)
+    found = micro_batches_of(sum(shares) * size * others, size, {"data": shares}, axes, mesh)
     trained = np.zeros((found.most, len(shares) * others * size), dtype=int)
     for number, runs in enumerate(found.rows(mesh, axes, size)):
         for first, behind in runs:
@@ -138,22 +138,22 @@ def test_gradients_are_those_of_one_device(mesh, shares, parallel):
 
 def test_equal_weights_of_unequal_shares_are_a_difference_that_verify_sees(monkeypatch):
     """Leaving out one sample of the larger share changes the loss: the oracle reads what the ranks read."""
-    before = Batches.rows
+    before = MicroBatches.rows
 
     def shorter(self, mesh, axes, size):
         rows = before(self, mesh, axes, size)
         return [*rows[:-1], [(first, behind - 1) for first, behind in rows[-1]]]
 
-    monkeypatch.setattr(Batches, "rows", shorter)
+    monkeypatch.setattr(MicroBatches, "rows", shorter)
     found = verify(shared({"data": 2}, [1, 2], training={"micro_batch": 2, "global_batch": 12}))
     assert not found.agrees
     assert found.first_difference.what == "loss"
 
 
 def test_the_small_form_keeps_shares_unequal():
-    small = small_batches(Batches("data", (48, 48, 16, 16)), Mesh.of({"data": 2}), 1)
+    small = small_batches(MicroBatches("data", (48, 48, 16, 16)), Mesh.of({"data": 2}), 1)
     assert small.by_coordinate == (2, 1)
-    small = small_batches(Batches("data", (7, 9, 7, 1, 9)), Mesh.of({"data": 4}), 4)
+    small = small_batches(MicroBatches("data", (7, 9, 7, 1, 9)), Mesh.of({"data": 4}), 4)
     assert small.by_coordinate == (4, 5, 4, 1)
     found = shrunk(shared({"data": 128}, [3] * 64 + [1] * 64)).scenario.spec.training
     assert found.batch_shares == {"data": (*(2,) * 63, 1)}
@@ -179,8 +179,8 @@ def test_every_data_rank_has_the_closed_form_of_its_own_micro_batches(schedule, 
     )
     assert (program.num_stages, program.num_variants) == (stages, ways)
     cluster = quiet_cluster(stages * ways)
-    classes = partition(program, cluster)
-    check(program, classes)
+    classes = partition_ranks(program, cluster)
+    check_program(program, classes)
     timing = run(program, cluster, classes)
     for coordinate, count in enumerate(counts):
         first = int(classes.of_rank[coordinate * stages])
@@ -206,7 +206,7 @@ def test_the_step_is_that_of_the_largest_share():
 
 
 def test_parts_that_reduce_in_different_orders_are_found():
-    built = prepare(shared({"data": 2}, [2, 1], micro_batches=2))
+    built = build_scenario(shared({"data": 2}, [2, 1], micro_batches=2))
     program = built.program
     part = program.parts[1]
     reduced = [i for i, e in enumerate(part.executions) if program.codes[e.code].phase == REDUCE]
@@ -217,12 +217,12 @@ def test_parts_that_reduce_in_different_orders_are_found():
     executions[one], executions[other] = executions[other], executions[one]
     broken = replace(program, parts=(program.parts[0], replace(part, executions=tuple(executions))))
     with pytest.raises(SimulationError, match="over data issue different collectives"):
-        check(broken, built.classes)
+        check_program(broken, built.classes)
 
 
 def test_the_headline_says_who_trains_how_much():
     documents = simulate(shared({"data": 4}, [3, 3, 1, 1])).documents
-    told = dict(headline(documents))["batch"]
+    told = dict(header_rows(documents))["batch"]
     assert "16 samples" in told
     assert "(2 x 6 + 2 x 2) micro-batches along data x 1" in told
     assert [each["micro_batches"] for each in documents["classes"]] == [6, 2]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.compose.engine_run import timed
+from simcluster.simulation import build_scenario, simulate, verify
+from simcluster.simulation.compose.engine_run import run_alone
 from simcluster.simulation.views.run_documents import plan_document
 from simcluster.tuning import bucket_search
 from tests.support.scenarios import TINY, TINY_GPT, scenario
@@ -186,14 +186,14 @@ def test_values_and_both_ways_of_timing_agree(sharded):
     )
     with climbing(2):
         found = verify(which)
-        folded, unfolded = prepare(which), prepare(which, unfold=True)
+        folded, unfolded = build_scenario(which), build_scenario(which, unfold=True)
     assert found.agrees, found.fault or found.first_difference
     assert folded.program.digest() == unfolded.program.digest()
-    assert timed(folded).end == timed(unfolded).end
+    assert run_alone(folded).end == run_alone(unfolded).end
 
 
 def test_the_plan_says_what_was_found_and_against_what():
-    document = plan_document(prepare(scenario({"data": 2}, model=WIDE, fusion={"all_reduce": SEARCH})))
+    document = plan_document(build_scenario(scenario({"data": 2}, model=WIDE, fusion={"all_reduce": SEARCH})))
     (note,) = document["notes"]
     assert note.startswith("search for buckets: ")
     assert "; a step would take longer with 64 MB " in note
@@ -209,7 +209,7 @@ def test_only_what_may_travel_together_is_cut_together():
     ids = [{"match": "embedding.*", "id": 0}]
     which = scenario({"data": 2}, model=WIDE, fusion={"all_reduce": SEARCH, "ids": ids})
     embedding = 4 * 2**14 * 128
-    program = prepare(which).program
+    program = build_scenario(which).program
     codes = [program.codes[run.code] for run in program.parts[0].executions]
     sizes = [
         each.num_bytes for code in codes if code.phase == "reduce" for each in code.instructions if each.group
@@ -219,5 +219,5 @@ def test_only_what_may_travel_together_is_cut_together():
 
 def test_without_gradients_to_reduce_nothing_is_searched():
     which = scenario({"tensor": 2}, fusion={"all_reduce": SEARCH})
-    assert not any("search for" in each for each in plan_document(prepare(which))["notes"])
-    assert any("fuses nothing" in each for each in plan_document(prepare(which))["notes"])
+    assert not any("search for" in each for each in plan_document(build_scenario(which))["notes"])
+    assert any("fuses nothing" in each for each in plan_document(build_scenario(which))["notes"])

@@ -9,7 +9,7 @@ from simcluster.errors import SimclusterError
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.plan.spec.parallel_spec import ParallelSpec
 from simcluster.program.communication.host_calls import HostCalls
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.views.run_documents import plan_document
 from tests.support.scenarios import TINY_GPT, scenario, under
 
@@ -55,12 +55,12 @@ def test_equal_gradients_of_layers_share_a_call():
     """By itself every gradient of a layer has one like it in each of the four layers."""
     plain = scenario({"data": 2}, fusion=CLOSED)
     count, each = calls(plain)
-    parameters = len(list(prepare(plain).plan.logical.parameters()))
+    parameters = len(list(build_scenario(plain).plan.logical.parameters()))
     assert count == each == parameters + 1
     reused = scenario({"data": 2}, fusion=CLOSED, comm_subgraph_reuse=LAYERS)
     assert calls(reused)[0] == count
     assert calls(reused)[1] < count - 3 * 5
-    (note,) = plan_document(prepare(reused))["notes"]
+    (note,) = plan_document(build_scenario(reused))["notes"]
     assert note.startswith(f"communication sub-graphs reused: {calls(reused)[1]:.0f} calls for {count:.0f}")
     assert "no time saved" in note
 
@@ -86,7 +86,7 @@ def test_calls_are_a_floor_under_collectives_and_reuse_lowers_it():
 
 
 def _notes(which):
-    return plan_document(prepare(which))["notes"]
+    return plan_document(build_scenario(which))["notes"]
 
 
 def test_a_short_call_hides_behind_the_network():

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simcluster.cluster import Speed
+from simcluster.cluster import DeviceSpeed
 from simcluster.engine import run
 from simcluster.errors import PlanError, TraceError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import partition
+from simcluster.program import partition_ranks
 from simcluster.report import tables as columns
 from simcluster.report import write_perfetto
-from simcluster.report.content.run_header import headline
+from simcluster.report.content.run_header import header_rows
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.scenarios import scenario
 
@@ -68,13 +68,13 @@ def test_a_slow_stage_is_a_stage_with_longer_kernels(stage):
     times = [100, 80, 90]
     stretched = [each * (3 if index == stage else 1) for index, each in enumerate(times)]
     nominal = quiet_cluster(3)
-    slow = replace(nominal, speeds={stage: Speed(1 / 3)})
+    slow = replace(nominal, speeds={stage: DeviceSpeed(1 / 3)})
     results = []
     for program, cluster in (
         (burning_program(times, times, table), slow),
         (burning_program(stretched, stretched, table), nominal),
     ):
-        results.append(run(program, cluster, partition(program, cluster)))
+        results.append(run(program, cluster, partition_ranks(program, cluster)))
     assert results[0].end == results[1].end
     for mine, theirs in zip(results[0].classes, results[1].classes, strict=True):
         for one, other in zip(mine.starts, theirs.starts, strict=True):
@@ -83,7 +83,7 @@ def test_a_slow_stage_is_a_stage_with_longer_kernels(stage):
 
 def test_only_what_the_slow_device_reaches_is_split_off():
     mesh = {"data": 4, "tensor": 4}
-    assert len(prepare(scenario(mesh, devices=4, recipe="megatron", model=LARGE)).classes) == 1
+    assert len(build_scenario(scenario(mesh, devices=4, recipe="megatron", model=LARGE)).classes) == 1
     which = scenario(mesh, devices=4, recipe="megatron", model=LARGE, changes=[{"device": 5, "compute": 0.9}])
     found = {each["representative"]: each for each in simulate(which).documents["classes"]}
     assert {rank: each["ranks"] for rank, each in found.items()} == {0: 9, 1: 3, 4: 3, 5: 1}
@@ -95,12 +95,12 @@ def test_only_what_the_slow_device_reaches_is_split_off():
 
 def test_equally_slow_devices_stay_folded():
     changes = [{"host": 1, "compute": 0.9}]
-    built = prepare(
+    built = build_scenario(
         scenario({"data": 4, "tensor": 4}, devices=4, recipe="megatron", model=LARGE, changes=changes)
     )
     assert built.classes.sizes == (12, 4)
     everywhere = [{"devices": "all", "compute": 0.9}]
-    assert len(prepare(scenario({"data": 4}, devices=4, changes=everywhere)).classes) == 1
+    assert len(build_scenario(scenario({"data": 4}, devices=4, changes=everywhere)).classes) == 1
 
 
 def test_a_slow_device_times_the_same_program_again():
@@ -141,7 +141,7 @@ def test_the_seed_draws_the_speeds():
 
 def test_the_cluster_line_says_it():
     def line(*changes):
-        return dict(headline(simulate(scenario({"data": 4}, changes=changes)).documents))["cluster"]
+        return dict(header_rows(simulate(scenario({"data": 4}, changes=changes)).documents))["cluster"]
 
     assert "changed" not in line()
     assert line(SLOW).endswith("; 1 device changed: compute x 0.5, memory bandwidth x 0.5")
@@ -162,10 +162,10 @@ def test_too_many_different_devices_are_refused_in_numbers(monkeypatch):
     for most in ("MOST_PASSES", "MOST_SWEPT"):
         monkeypatch.setattr(f"simcluster.plan.diagnostics.size_limits.{most}", 31)
     jitter = [{"devices": "all", "compute": {"normal": [1.0, 0.1]}}]
-    prepare(scenario({"data": 8}, micro_batches=1))
-    prepare(scenario({"data": 8}, micro_batches=1, changes=[SLOW]))
+    build_scenario(scenario({"data": 8}, micro_batches=1))
+    build_scenario(scenario({"data": 8}, micro_batches=1, changes=[SLOW]))
     with pytest.raises(PlanError, match="8 different ranks of each stage = 32 passes") as caught:
-        prepare(scenario({"data": 8}, micro_batches=1, changes=jitter))
+        build_scenario(scenario({"data": 8}, micro_batches=1, changes=jitter))
     assert caught.value.problems[0].path == "cluster.changes"
 
 
@@ -181,7 +181,7 @@ def test_of_very_many_different_ranks_those_are_recorded_that_somebody_looks_at(
             look()
     assert not found.storable
     assert whole.storable
-    for table in (columns.spans, columns.transfers, columns.memory, columns.waits):
+    for table in (columns.spans_table, columns.transfers_table, columns.memory_table, columns.waits_table):
         ours, theirs = (table(each, [13, 2]).structured() for each in (found, whole))
         assert np.array_equal(ours, theirs)
     for name, which in (("ours", found), ("theirs", whole)):

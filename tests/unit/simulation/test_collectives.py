@@ -9,8 +9,8 @@ import pytest
 from simcluster.collectives import Operation, collective_time
 from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate
-from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation import build_scenario, simulate
+from simcluster.simulation.views.operator_layouts import layouts_document
 from tests.unit.cli.texts import SMALL
 
 DATA = {
@@ -46,7 +46,7 @@ def priced(which: Scenario) -> dict[tuple[str, int, str], set[int]]:
 
 
 def closed_form(which: Scenario, kind: str, key: tuple[str, int, str]) -> int:
-    built = prepare(which)
+    built = build_scenario(which)
     axes = tuple(key[0].split("+"))
     span = built.cluster.placements(built.plan.mesh.groups(axes))[0][0]
     return collective_time(Operation.ALL_REDUCE, span, key[1], built.cluster, kind).duration_ns
@@ -71,15 +71,15 @@ def test_ring_and_tree_differ_here_and_auto_is_neither_slower():
 
 def test_absent_is_automatic():
     assert priced(scenario()) == priced(scenario(algorithm="auto"))
-    assert not [note for note in prepare(scenario()).plan.notes if "scenario says" in note]
+    assert not [note for note in build_scenario(scenario()).plan.notes if "scenario says" in note]
 
 
 def test_the_layouts_show_the_named_algorithms_cost():
     def seconds(**collectives: str) -> list[float]:
-        built = prepare(scenario(**collectives))
+        built = build_scenario(scenario(**collectives))
         return [
             node["seconds"]
-            for block in layouts(built)
+            for block in layouts_document(built)
             for node in block["nodes"]
             if "all_reduce" in node["kind"]
         ]
@@ -89,7 +89,7 @@ def test_the_layouts_show_the_named_algorithms_cost():
 
 
 def test_the_plan_says_what_was_named():
-    (note,) = (note for note in prepare(scenario(all_reduce="tree")).plan.notes if "scenario" in note)
+    (note,) = (note for note in build_scenario(scenario(all_reduce="tree")).plan.notes if "scenario" in note)
     assert note == "all_reduce by tree, as the scenario says; the rest by the fastest"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.errors import PlanError
 from simcluster.model import Phase
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.work import Kernel
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 from tests.unit.plan.graphs import told
@@ -21,7 +21,7 @@ BOTH = {
 
 
 def layer(mesh, devices, **options):
-    graph = prepare(scenario(mesh, devices=devices, **options)).plan.graph
+    graph = build_scenario(scenario(mesh, devices=devices, **options)).plan.graph
     return next(graph.block_of(each) for each in graph.instances if each.name.endswith("layers.0"))
 
 
@@ -45,7 +45,7 @@ def test_keys_and_values_go_around_with_their_gradients():
     block = layer({"context": 4}, 4, context="ring")
     assert told(block, Phase.FORWARD) == ["rotate context"] * 2 * 3
     assert told(block, Phase.BACKWARD) == ["rotate context"] * (2 * 3 + 2 * 4)
-    turns = [node.name for node in block.nodes if node.operator.__class__.__name__ == "AttentionTurn"]
+    turns = [node.name for node in block.nodes if node.operator.__class__.__name__ == "RingAttentionStep"]
     assert turns == [f"attention.core.turn{turn}" for turn in range(4)]
 
 
@@ -57,7 +57,7 @@ def test_in_a_ring_heads_are_exchanged_once():
 
 def test_a_slice_leaves_when_the_work_on_it_begins():
     """So of each of keys and values two slices are held at most, and a transfer goes beside a turn's work."""
-    program = prepare(scenario({"context": 4}, devices=4, context="ring")).program
+    program = build_scenario(scenario({"context": 4}, devices=4, context="ring")).program
     (code,) = {
         each.name: each
         for each in program.codes
@@ -121,7 +121,7 @@ def test_parts_of_a_causal_sequence_take_the_same_time(how):
         which = scenario({"context": ways}, devices=ways, training={"seq_len": 64}, context=how)
         return sum(
             work.flops
-            for code in prepare(which).program.codes
+            for code in build_scenario(which).program.codes
             for each in code.instructions
             for work in each.works
             if work.kernel is Kernel.ATTENTION
@@ -141,29 +141,29 @@ def test_activations_are_shared():
 
 def test_states_are_shared_by_ranks_with_other_parts_of_sequences_too():
     for form in ({"zero": 1}, "fsdp"):
-        found = prepare(scenario({"data": 2, "context": 2}, devices=4, optimizer_sharding=form)).plan
+        found = build_scenario(scenario({"data": 2, "context": 2}, devices=4, optimizer_sharding=form)).plan
         assert found.sharding.axes == ("data", "context")
 
 
 def test_a_sequence_needs_two_equal_chunks_for_every_rank():
     with pytest.raises(PlanError, match=r"16 chunks .* 8 ranks, .* 24 tokens: 24 / 16 = 1\.5") as error:
-        prepare(scenario({"context": 8}, devices=8, training={"seq_len": 24}))
+        build_scenario(scenario({"context": 8}, devices=8, training={"seq_len": 24}))
     assert error.value.problems[0].path == "parallel.mesh.context"
 
 
 @pytest.mark.parametrize("model", [{**TINY, "window": 4}])
 def test_attention_that_goes_in_no_ring(model):
     with pytest.raises(PlanError, match="goes in no ring") as error:
-        prepare(scenario({"context": 2}, devices=2, model=model, context="ring"))
+        build_scenario(scenario({"context": 2}, devices=2, model=model, context="ring"))
     assert error.value.problems[0].path == "parallel.context"
 
 
 def test_a_ring_needs_parts_and_turns():
     with pytest.raises(PlanError, match="no axis of the mesh splits sequences") as error:
-        prepare(scenario({"data": 2}, devices=2, context="ring"))
+        build_scenario(scenario({"data": 2}, devices=2, context="ring"))
     assert error.value.problems[0].path == "parallel.context"
     with pytest.raises(PlanError, match="nothing in this model takes turns"):
-        prepare(under(scenario({"context": 2}, devices=2, context="ring"), attention="unfused"))
+        build_scenario(under(scenario({"context": 2}, devices=2, context="ring"), attention="unfused"))
 
 
 def test_unfused_attention_in_parts():
@@ -174,4 +174,4 @@ def test_unfused_attention_in_parts():
 def test_positions_that_are_counted_as_tokens_lie_are_refused():
     t5 = {"family": "t5", "encoder_layers": 1, "decoder_layers": 1, "hidden": 32, "heads": 4, "vocab": 64}
     with pytest.raises(PlanError, match="stay in their order"):
-        prepare(scenario({"context": 2}, devices=2, model=t5))
+        build_scenario(scenario({"context": 2}, devices=2, model=t5))

@@ -13,8 +13,8 @@ from simcluster.engine.rank_classes import classes_on_links
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import prepare
-from simcluster.simulation.run_scenario import carry_out
+from simcluster.simulation.compose.build import build_scenario
+from simcluster.simulation.run_scenario import run_built
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
 SHARDINGS = [
@@ -48,15 +48,15 @@ COLUMNS = (
 def assert_folded_is_unfolded(which):
     """Every rank of the unfolded run, which is given back, did what the representative of its class did."""
     folded, unfolded = simulate(which), simulate(which, unfold=True)
-    assert_every_rank_is_its_class(prepare(which).classes, folded, unfolded)
+    assert_every_rank_is_its_class(build_scenario(which).classes, folded, unfolded)
     return unfolded
 
 
 def assert_built_so_folded_is_unfolded(built):
     """The same where a plan that was made stands for both: far shorter."""
     lone, fabric = classes_on_links(built.program, built.cluster, built.plan.algorithms, unfold=True)
-    unfolded = carry_out(replace(built, classes=lone, fabric=fabric), unfold=True)
-    assert_every_rank_is_its_class(built.classes, carry_out(built), unfolded)
+    unfolded = run_built(replace(built, classes=lone, fabric=fabric), unfold=True)
+    assert_every_rank_is_its_class(built.classes, run_built(built), unfolded)
     return unfolded
 
 
@@ -91,7 +91,7 @@ def assert_same_rows(folded, unfolded, of_rank, columns, table):
 @pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
 def test_a_homogeneous_plan_is_one_class_per_stage(recipe):
     which = scenario({"pipeline": 2, "data": 4, "tensor": 2}, devices=2, recipe=recipe)
-    assert len(prepare(which).classes) == 2
+    assert len(build_scenario(which).classes) == 2
     assert_folded_is_unfolded(which)
 
 
@@ -99,7 +99,7 @@ def test_groups_that_lie_differently_split_classes():
     """Tensor groups of 3 on hosts of 4: some lie on one host, some on two."""
     model = {**TINY, "heads": 6, "kv_heads": 3, "ffn": 96, "hidden": 48, "head_dim": 8}
     which = scenario({"data": 4, "tensor": 3}, devices=4, model=model, micro_batches=2)
-    assert len(prepare(which).classes) > 1
+    assert len(build_scenario(which).classes) > 1
     assert_folded_is_unfolded(which)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.plan.spec.framework import FrameworkSpec
-from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation import build_scenario, simulate, verify
+from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.simulation.views.run_documents import plan_document
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
@@ -44,11 +44,11 @@ def agrees(which):
 
 
 def notes(which):
-    return plan_document(prepare(which))["notes"]
+    return plan_document(build_scenario(which))["notes"]
 
 
 def buckets(which):
-    return plan_document(prepare(which))["gradient_buckets"]
+    return plan_document(build_scenario(which))["gradient_buckets"]
 
 
 # -- number and bytes -------------------------------------------------------------------------------------
@@ -61,11 +61,11 @@ def test_indices_count_gradients_from_the_last_layer_on():
     out, norm = 4 * HIDDEN**2, NORM
     first = HEAD + NORM + down
     layer_rest = up + gate + norm + out + 2 * (4 * HIDDEN**2 // 2) + 4 * HIDDEN**2
-    total = sum(4 * kind.num_elements for _, kind in prepare(which).plan.logical.parameters())
+    total = sum(4 * kind.num_elements for _, kind in build_scenario(which).plan.logical.parameters())
     assert collectives(which, "all_reduce") == [first, layer_rest, total - first - layer_rest]
     assert buckets(which) == {"all_reduce": {"gradients": [3, 10]}, "reduce_scatter": "layer"}
     short = scenario({"data": 2}, all_reduce_fusion_config=[3, 10])
-    assert prepare(short).program.digest() == prepare(which).program.digest()
+    assert build_scenario(short).program.digest() == build_scenario(which).program.digest()
 
 
 def test_indices_beyond_the_last_gradient_close_nothing():
@@ -95,7 +95,7 @@ def test_size_is_in_mb_of_two_to_the_twenty():
 def test_closed_every_gradient_is_a_collective():
     for switches in ({}, {"reduction": {"bucket": "whole", "limit": {"bytes": "5 kB"}, "copies": True}}):
         which = under(scenario({"data": 2}, fusion=CLOSED), **switches)
-        wanted = sorted(4 * kind.num_elements for _, kind in prepare(which).plan.logical.parameters())
+        wanted = sorted(4 * kind.num_elements for _, kind in build_scenario(which).plan.logical.parameters())
         assert sorted(collectives(which, "all_reduce")) == wanted
         assert set(buckets(which).values()) == {"nothing"}
         agrees(which)
@@ -103,7 +103,7 @@ def test_closed_every_gradient_is_a_collective():
 
 def test_closed_every_weight_is_gathered_by_itself():
     which = scenario({"data": 2}, optimizer_sharding={"zero": 1}, fusion=CLOSED)
-    count = len(list(prepare(which).plan.logical.parameters()))
+    count = len(list(build_scenario(which).plan.logical.parameters()))
     assert len(collectives(which, "all_gather")) == count
     assert len(collectives(which, "reduce_scatter")) == count
     agrees(which)
@@ -127,7 +127,7 @@ def test_closed_units_travel_in_parts(sharded):
 
 def test_scattered_gradients_have_buckets_of_their_own():
     which = scenario({"data": 2}, optimizer_sharding={"zero": 1}, fusion={"reduce_scatter": AUTO})
-    total = sum(4 * kind.num_elements for _, kind in prepare(which).plan.logical.parameters())
+    total = sum(4 * kind.num_elements for _, kind in build_scenario(which).plan.logical.parameters())
     assert collectives(which, "reduce_scatter") == [total]
 
 
@@ -156,12 +156,12 @@ def test_the_scenario_wins_over_the_profile():
     agrees(ddp)
     assert not any(
         "bucket of" in each or "buckets of" in each
-        for each in plan_document(prepare(ddp))["framework_changes"]
+        for each in plan_document(build_scenario(ddp))["framework_changes"]
     )
     beside = under(scenario({"data": 2}, fusion={"reduce_scatter": AUTO}), **_reduction("ddp"))
     alone = under(scenario({"data": 2}), **_reduction("ddp"))
-    assert prepare(beside).program.digest() == prepare(alone).program.digest()
-    assert any("buckets of" in each for each in plan_document(prepare(alone))["framework_changes"])
+    assert build_scenario(beside).program.digest() == build_scenario(alone).program.digest()
+    assert any("buckets of" in each for each in plan_document(build_scenario(alone))["framework_changes"])
 
 
 def _reduction(name):
@@ -185,7 +185,7 @@ def test_buffers_are_counted_in_what_travels():
 
 def test_the_plan_tells_what_is_fused():
     def told(**fusion):
-        return plan_document(prepare(scenario({"data": 2}, **fusion)))["fusion"]
+        return plan_document(build_scenario(scenario({"data": 2}, **fusion)))["fusion"]
 
     assert told() == told(fusion={"reduce_scatter": AUTO}) == []
     assert told(fusion=CLOSED) == ["no collectives fused"]
@@ -195,7 +195,9 @@ def test_the_plan_tells_what_is_fused():
 
 def test_layouts_list_what_the_trace_has():
     which = scenario({"data": 2}, fusion=INDEX)
-    (entry,) = [each for each in layouts(prepare(which)) if each["block"] == "gradient buckets"]
+    (entry,) = [
+        each for each in layouts_document(build_scenario(which)) if each["block"] == "gradient buckets"
+    ]
     sizes = [node["bytes"] for node in entry["nodes"] if node["bytes"] > 4]
     assert sizes == collectives(which, "all_reduce")
 
@@ -206,11 +208,11 @@ def test_layouts_list_what_the_trace_has():
 def test_only_equal_fusion_ids_travel_together():
     ids = [{"match": "layers.*.mlp.*", "id": 2}, {"match": "embedding.*", "id": 0}]
     which = scenario({"data": 2}, fusion={"all_reduce": AUTO, "ids": ids})
-    total = sum(4 * kind.num_elements for _, kind in prepare(which).plan.logical.parameters())
+    total = sum(4 * kind.num_elements for _, kind in build_scenario(which).plan.logical.parameters())
     mlp = LAYERS * (3 * 4 * HIDDEN * FFN + NORM)
     assert sorted(collectives(which, "all_reduce")) == sorted([mlp, HEAD, total - mlp - HEAD])
     agrees(which)
-    told = plan_document(prepare(which))
+    told = plan_document(build_scenario(which))
     assert told["fusion"][-1] == f"{4 * LAYERS + 1} parameters with fusion id 0, 2"
     assert told["gradient_buckets"]["ids"]["embedding.tokens.weight"] == 0
 
@@ -235,7 +237,7 @@ def test_tied_parameters_go_by_the_name_that_counts():
     sizes = collectives(found("embedding.tokens.*"), "all_reduce")
     assert len(sizes) == 2
     with pytest.raises((PlanError, ScenarioError), match="no parameter is called"):
-        prepare(found("head.logits.*"))
+        build_scenario(found("head.logits.*"))
 
 
 def test_ddp_has_a_first_bucket_and_scenarios_can_say_it():
@@ -252,7 +254,7 @@ def test_ddp_has_a_first_bucket_and_scenarios_can_say_it():
     assert sizes == collectives(profile, "all_reduce")
     assert sizes[0] == 2**20
     assert len(sizes) == 2
-    assert plan_document(prepare(ddp))["fusion"] == [
+    assert plan_document(build_scenario(ddp))["fusion"] == [
         "all-reduces of gradients fused to 25.0 MiB, the first to 1.00 MiB"
     ]
 
@@ -311,7 +313,7 @@ def test_any_fusion_carries_the_same_bytes():
 def test_a_rule_without_gradients_is_told_and_changes_nothing():
     plain = scenario({"data": 2}, optimizer_sharding={"zero": 1})
     idle = scenario({"data": 2}, optimizer_sharding={"zero": 1}, fusion={"all_reduce": AUTO})
-    assert prepare(plain).program.digest() == prepare(idle).program.digest()
+    assert build_scenario(plain).program.digest() == build_scenario(idle).program.digest()
     assert notes(idle) == ["fusion.all_reduce fuses nothing: no gradients are all-reduced once per step"]
     alone = scenario({"tensor": 2}, fusion=INDEX)
     assert any("fusion.all_reduce fuses nothing" in each for each in notes(alone))

@@ -92,7 +92,7 @@ def test_jumping_over_equal_micro_batches_changes_nothing(schedule, pipeline, mo
     jumped = run(**options).documents["memory"]
     rows = []
     through = RESERVE._Replay._rows
-    monkeypatch.setattr(RESERVE, "CALM", 10**9)
+    monkeypatch.setattr(RESERVE, "STEADY", 10**9)
     monkeypatch.setattr(
         RESERVE._Replay, "_rows", lambda self, *args: (rows.append(args[1:]), through(self, *args))[1]
     )

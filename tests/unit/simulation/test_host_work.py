@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from simcluster import units
 from simcluster.cluster import load_host
 from simcluster.errors import PlanError
-from simcluster.model import Place, TensorType
+from simcluster.model import MemoryPlace, TensorType
 from simcluster.model.operators.optimizer import AdamW
 from simcluster.report.terminal.layouts import layouts_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.verification.single_device_comparison import verify
-from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.work import DType
 from tests.support.hosts import THREADS, figure, host
 from tests.support.scenarios import TINY, TINY_GPT
@@ -114,9 +114,9 @@ def test_a_kernel_that_moves_more_than_a_byte_per_nanosecond_loads_the_memory_mo
 
 def test_tables_and_states_lie_on_the_host_and_rows_and_gradients_cross():
     which = lookups([LOOKUP, UPDATE], 2)
-    built = prepare(which)
+    built = build_scenario(which)
     residents = built.program.parts[0].residents
-    on_host = {each.name for each in residents if each.place is Place.HOST}
+    on_host = {each.name for each in residents if each.place is MemoryPlace.HOST}
     table = "embedding.deep.weight"
     assert on_host == {f"{table}{end}" for end in ("", ".moment1", ".moment2", ".grad", ".grad.ids")}
     summary = simulate(which).documents["summary"]
@@ -226,7 +226,7 @@ def test_what_the_host_reads_of_the_input_is_not_copied_to_the_device():
 
 
 def test_layouts_say_what_runs_on_the_host_and_what_is_copied():
-    text = layouts_text(layouts(prepare(lookups([LOOKUP], 2))))
+    text = layouts_text(layouts_document(build_scenario(lookups([LOOKUP], 2))))
     assert "deep.tokens  embedding  batch: data  (default)  on the host" in text
     rows = IDS * COLUMNS * 4
     assert f"deep.tokens.out on device copy  host to device  {units.volume(rows)} in" in text
@@ -256,7 +256,7 @@ def test_a_sweep_is_events(cores, memory, update, steps):
     patterns = [LOOKUP, UPDATE] if update else [LOOKUP]
     where = host(4, cores=cores, memory=memory)
     which = lookups(patterns, 4, where=where, run={"steps": steps})
-    assert_sweep_is_events(prepare(which, unfold=True))
+    assert_sweep_is_events(build_scenario(which, unfold=True))
 
 
 CLIPPED = {"training": {"optimizer": {"kind": "adamw", "clip": 0.1}}}
@@ -287,7 +287,7 @@ def test_what_lies_on_the_host_takes_no_way_over_the_device():
     offload = {"gradients": "host", "parameters": "host"}
     sharded = {"optimizer_sharding": {"zero": 3}}
     which = transformer(["*.update"], {"data": 2}, offload=offload, **sharded)
-    codes = [code for code in prepare(which).program.codes if code.phase == "update"]
+    codes = [code for code in build_scenario(which).program.codes if code.phase == "update"]
     assert codes
     assert {each.operation for code in codes for each in code.instructions} == {"work of the host"}
 
@@ -306,14 +306,14 @@ def test_a_profile_says_whether_updates_on_the_host_wait_for_the_whole_backward(
 
 def test_patterns_that_fit_nothing_are_refused_with_the_nearest_name():
     with pytest.raises(PlanError, match=r"'embedding\.deep\.token' matches no operator") as caught:
-        prepare(lookups(["embedding.deep.token"]))
+        build_scenario(lookups(["embedding.deep.token"]))
     (problem,) = caught.value.problems
     assert problem.path == "parallel.host.0" and "embedding.deep.tokens" in (problem.hint or "")
 
 
 def test_kernels_that_a_host_has_no_figures_for_are_refused():
     with pytest.raises(PlanError, match=r"no figures for a gemm \(processors\.kernels\)"):
-        prepare(transformer(["layers.0.mlp.*"], {"data": 2}))
+        build_scenario(transformer(["layers.0.mlp.*"], {"data": 2}))
 
 
 @pytest.mark.parametrize("name", ["dgx-1v", "dgx-2", "dgx-a100", "dgx-h100"])
@@ -332,4 +332,4 @@ def test_hosts_update_dense_parameters_as_fast_as_their_source_says(name):
 def test_devices_that_are_their_own_host_have_none_beside():
     where = {"use": "cpu-server", "devices": 2, "network": {"nics": 2}}
     with pytest.raises(PlanError, match="the host has none besides its devices"):
-        prepare(lookups([LOOKUP], 2, where=where, training={"precision": "fp32"}))
+        build_scenario(lookups([LOOKUP], 2, where=where, training={"precision": "fp32"}))

@@ -7,10 +7,10 @@ from copy import deepcopy
 import pytest
 
 from simcluster.errors import PlanError
-from simcluster.program import Action
-from simcluster.program.communication.collective_overrides import Wants
+from simcluster.program import InstructionKind
+from simcluster.program.communication.collective_overrides import CollectiveRequests
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate
+from simcluster.simulation import build_scenario, simulate
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 REDUCES = {"operations": ["all_reduce"], "formats": ["bf16", "fp32"]}
@@ -40,13 +40,15 @@ def gradients(built) -> list:
         each
         for code in built.program.codes
         for each in code.instructions
-        if each.action is Action.COLLECTIVE and each.group == ("data",) and each.operation == "all_reduce"
+        if each.action is InstructionKind.COLLECTIVE
+        and each.group == ("data",)
+        and each.operation == "all_reduce"
     ]
 
 
 def pattern() -> str:
     """What fits the all-reduces of gradients alone."""
-    names = {each.name for each in gradients(prepare(scenario()))}
+    names = {each.name for each in gradients(build_scenario(scenario()))}
     assert names
     return "*{" + ",".join(sorted(names)) + "}"
 
@@ -85,7 +87,7 @@ def test_it_is_refused_where_the_network_cannot():
 
 
 def test_instructions_say_what_they_add_up():
-    built = prepare(scenario())
-    wants = Wants(built.program, built.plan.algorithms)
+    built = build_scenario(scenario())
+    wants = CollectiveRequests(built.program, built.plan.algorithms)
     found = {wants.of(each).format for each in gradients(built)}
     assert found and found <= {"bf16", "fp32"}

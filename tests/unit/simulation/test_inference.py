@@ -12,9 +12,9 @@ from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite
 from simcluster.plan import make_plan
 from simcluster.program.plan_lowering import lowered
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.verification.single_device_comparison import proved
-from simcluster.simulation.views.predict_layout import predicted
+from simcluster.simulation import build_scenario, simulate, verify
+from simcluster.simulation.verification.single_device_comparison import compare_values
+from simcluster.simulation.views.predict_layout import predict_layouts
 from simcluster.work import DType
 from tests.support.scenarios import shrunk
 
@@ -104,10 +104,10 @@ def test_a_cache_that_is_off_by_one_is_seen(mutant):
     small = shrunk(inference({"tensor": 2}))
     spec = small.scenario.spec
     plan = make_plan(small.model, spec.task, spec.parallel, spec.framework, small.cluster)
-    right, fault = proved(plan, small.cluster, "float64", 0, model=small.model)
+    right, fault = compare_values(plan, small.cluster, "float64", 0, model=small.model)
     assert not fault
     assert all(each.agrees for each in right)
-    wrong, _ = proved(plan, small.cluster, "float64", 0, mutate(lowered(plan)), small.model)
+    wrong, _ = compare_values(plan, small.cluster, "float64", 0, mutate(lowered(plan)), small.model)
     assert not all(each.agrees for each in wrong)
     # The first token comes from the prefill, which reads no cache.
     assert wrong[0].name == "token 0 of micro-batch 0"
@@ -253,7 +253,7 @@ def test_too_long_a_cache_does_not_fit():
 def test_passes_are_planned_like_the_first():
     """The user's strategies speak of operators of the model; they hold in every pass."""
     own = [{"match": "layers.*.mlp.{up*,activation,down}", "split": {}}]
-    plan = prepare(inference({"tensor": 2}, parallel={"strategies": own})).plan
+    plan = build_scenario(inference({"tensor": 2}, parallel={"strategies": own})).plan
     for instance in plan.graph.instances:
         if "layers" in instance.name:
             chosen = plan.strategies.of(instance.name)
@@ -265,8 +265,8 @@ def test_passes_are_planned_like_the_first():
 
 def test_layouts_of_all_weights_are_told():
     scenario = inference({"pipeline": 2, "data": 2, "tensor": 2})
-    found = predicted(scenario)
-    plan = prepare(scenario).plan
+    found = predict_layouts(scenario)
+    plan = build_scenario(scenario).plan
     assert set(found) == {name for name, _ in plan.logical.parameters()}
     gate = found["layers.0.mlp.up.gate.weight"]
     assert gate == {
@@ -286,7 +286,7 @@ def test_layouts_of_all_weights_are_told():
 
 
 def test_tied_weights_are_told_once():
-    found = predicted(inference({"pipeline": 2, "tensor": 2}, model={"use": "gpt2"}))
+    found = predict_layouts(inference({"pipeline": 2, "tensor": 2}, model={"use": "gpt2"}))
     assert "head.logits.weight" not in found
     assert found["embedding.tokens.weight"]["stages"] == [0, 1]
 
@@ -304,7 +304,7 @@ def test_tied_weights_are_told_once():
 )
 def test_what_no_model_or_plan_can_do_is_refused(others, told):
     with pytest.raises(PlanError, match=told):
-        prepare(inference({"data": 1}, **others))
+        build_scenario(inference({"data": 1}, **others))
 
 
 @pytest.mark.parametrize(
@@ -332,4 +332,4 @@ def test_a_scenario_trains_or_infers():
         Scenario.of({name: each for name, each in data.items() if name != "inference"})
     with pytest.raises(ScenarioError, match="but this scenario trains"):
         trained = {name: each for name, each in data.items() if name != "inference"}
-        predicted(Scenario.of({**trained, "training": training}))
+        predict_layouts(Scenario.of({**trained, "training": training}))

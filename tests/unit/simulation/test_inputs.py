@@ -13,7 +13,7 @@ from simcluster.collectives import Operation, collective_time
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.verification.single_device_comparison import verify
 from tests.support.scenarios import TINY
 from tests.unit.engine.test_sweep import assert_sweep_is_events
@@ -140,7 +140,7 @@ def test_one_step_is_the_mean_of_many():
 def test_folded_is_unfolded_and_swept_is_by_events(mesh, host, changes, **data):
     which = fed(mesh, host=host, cluster={"changes": changes}, **data)
     assert_folded_is_unfolded(which)
-    assert_sweep_is_events(prepare(which, unfold=True))
+    assert_sweep_is_events(build_scenario(which, unfold=True))
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_cut_has_no_remainder():
 )
 def test_what_cannot_be(host, mesh, data, told):
     with pytest.raises(SimclusterError) as raised:
-        prepare(fed(mesh, host=host, **data))
+        build_scenario(fed(mesh, host=host, **data))
     assert told in str(raised.value)
     assert "data" in str(raised.value)
 
@@ -228,14 +228,14 @@ def test_inputs_in_numbers_are_inputs_by_axes(counted, named):
     same = json.loads(json.dumps(which))
     same["data"]["strategy"] = named
     one, other = Scenario.of(which), Scenario.of(same)
-    assert prepare(one).program.digest() == prepare(other).program.digest()
+    assert build_scenario(one).program.digest() == build_scenario(other).program.digest()
     assert verify(one).agrees
 
 
 def test_inputs_in_numbers_cut_the_mesh():
     """Two parts are over two neighbours, which cuts an axis of four."""
     which = fed({"data": 2, "tensor": 4}, micro_batch=2, strategy=[[2, 1], [2, 1]])
-    assert prepare(which).plan.mesh.names == ("data", "tensor.0", "tensor.1")
+    assert build_scenario(which).plan.mesh.names == ("data", "tensor.0", "tensor.1")
     assert verify(which).agrees
 
 
@@ -262,7 +262,7 @@ def test_a_broadcast_of_parameters_comes_before_the_steps():
     which = written({"data": 4, "tensor": 2})
     which["parallel"]["parameter_broadcast"] = True
     told = simulate(Scenario.of(which)).documents["plan"]["parameter_broadcast"]
-    built = prepare(Scenario.of(which))
+    built = build_scenario(Scenario.of(which))
     whole = [
         each.num_bytes
         for each in built.program.parts[0].residents
@@ -279,4 +279,4 @@ def test_processors_read_their_own_memory():
     which = written({"data": 2}, host="cpu-server")
     which["training"]["precision"] = "bf16"
     with pytest.raises(SimclusterError, match="'cpu-server' has no PCIe over which inputs would come"):
-        prepare(Scenario.of(which))
+        build_scenario(Scenario.of(which))

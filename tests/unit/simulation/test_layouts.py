@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from simcluster.report.terminal.layouts import layouts_text
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 from simcluster.simulation.run_scenario import simulate
-from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation.views.operator_layouts import layouts_document
 from tests.support.scenarios import TINY, scenario, under
 
 MESH = {"pipeline": 2, "data": 2}
@@ -14,7 +14,9 @@ MESH = {"pipeline": 2, "data": 2}
 
 def buckets_of(**switches):
     which = under(scenario(MESH, model=TINY, micro_batches=2), **switches)
-    return which, [each for each in layouts(prepare(which)) if each["block"] == "gradient buckets"]
+    return which, [
+        each for each in layouts_document(build_scenario(which)) if each["block"] == "gradient buckets"
+    ]
 
 
 def test_without_buckets_there_are_none():
@@ -33,5 +35,5 @@ def test_buckets_stand_behind_the_blocks_as_they_travel(limit):
     mine = np.array(["bucket." in name for name in names]) & (spans.text("kind") == "collective")
     assert listed
     assert listed == sorted(zip(names[mine].tolist(), spans["bytes"][mine].tolist(), strict=True))
-    text = layouts_text(layouts(prepare(which)))
+    text = layouts_text(layouts_document(build_scenario(which)))
     assert "gradients travel together, once per step" in text

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.cluster import Cluster, HostGroup, Speed
+from simcluster.cluster import Cluster, DeviceSpeed, HostGroup
 from simcluster.engine import run
 from simcluster.errors import PlanError
-from simcluster.plan.diagnostics.load_balance_hints import proportional
+from simcluster.plan.diagnostics.load_balance_hints import apportion
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.plan.spec.schedule_spec import schedule_kinds
-from simcluster.program import partition
-from simcluster.report.content.run_header import headline
-from simcluster.report.content.statements import waiting
+from simcluster.program import partition_ranks
+from simcluster.report.content.run_header import header_rows
+from simcluster.report.content.statements import waiting_text
 from simcluster.report.terminal.summary_screen import summary_text
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.work import DType
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.scenarios import TINY, shrunk
@@ -57,7 +57,7 @@ def test_stages_on_slower_hosts_are_stages_with_longer_kernels_in_every_schedule
     schedule = schedule_kinds()[kind]()
     table, chain = schedule.timetable(4, 8), schedule.chain(4)
     host = quiet_cluster(1).host
-    slow = replace(host, device=host.device.at(Speed(0.5)))
+    slow = replace(host, device=host.device.at(DeviceSpeed(0.5)))
     groups = tuple(HostGroup(slow if kind else host, 1, kind=kind) for kind in (0, 1, 1, 0))
     times = [60 + 20 * virtual for virtual in range(len(chain))]
     stretched = [each * (2 if chain.places[at][0] in (1, 2) else 1) for at, each in enumerate(times)]
@@ -65,8 +65,8 @@ def test_stages_on_slower_hosts_are_stages_with_longer_kernels_in_every_schedule
         burning_program(each, each, table, chain=chain, slices=schedule.num_slices)
         for each in (times, stretched)
     )
-    mixed_end = run(program, Cluster(groups), partition(program, Cluster(groups))).end
-    assert mixed_end == run(other, quiet_cluster(4), partition(other, quiet_cluster(4))).end
+    mixed_end = run(program, Cluster(groups), partition_ranks(program, Cluster(groups))).end
+    assert mixed_end == run(other, quiet_cluster(4), partition_ranks(other, quiet_cluster(4))).end
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_uneven_chunks_on_two_kinds_of_hosts_compute_what_one_device_computes(sc
         training={"global_batch": 16},
         schedule={**schedule, "stages": stages},
     )
-    plan = prepare(which).plan
+    plan = build_scenario(which).plan
     assert plan.chunks == tuple(map(tuple, stages))
     summary = simulate(which).documents["summary"]
     assert len(summary["groups"]) == 2
@@ -105,7 +105,7 @@ def test_unequal_micro_batches_go_through_interleaved_chunks():
         roles={"batch": ["island"]},
         schedule={"kind": "interleaved"},
     )
-    plan = prepare(which).plan
+    plan = build_scenario(which).plan
     assert plan.batches.by_coordinate == (4, 12)
     found = verify(which)
     assert found.agrees, found.fault or found.first_difference
@@ -115,11 +115,11 @@ def test_a_group_of_slower_hosts_is_a_stage_with_longer_kernels():
     """Half the rate and twice the work are the same pipeline, to the nanosecond."""
     table, times = OneFOneB().timetable(3, 5), [100, 80, 90]
     host = quiet_cluster(1).host
-    slow = replace(host, device=host.device.at(Speed(0.5)))
+    slow = replace(host, device=host.device.at(DeviceSpeed(0.5)))
     groups = tuple(HostGroup(slow if kind else host, 1, kind=kind) for kind in (0, 1, 0))
     stretched = [each * (2 if at == 1 else 1) for at, each in enumerate(times)]
     ends = [
-        run(program, cluster, partition(program, cluster)).end
+        run(program, cluster, partition_ranks(program, cluster)).end
         for program, cluster in (
             (burning_program(times, times, table), Cluster(groups)),
             (burning_program(stretched, stretched, table), quiet_cluster(3)),
@@ -202,10 +202,10 @@ def test_the_summary_says_what_each_group_does_and_who_waits():
         assert sum(each[name] for name in parts) == pytest.approx(summary["step_time_s"], abs=2e-9)
     assert summary["compute_s"] == pytest.approx((fast["compute_s"] + slow["compute_s"]) / 2)
     assert fast["wait_s"] + fast["exposed_communication_s"] > slow["wait_s"] + slow["exposed_communication_s"]
-    assert waiting(summary).startswith("dgx-h100 (group 0) stands still for ")
-    assert waiting(summary).endswith("atlas-800t-a2 (group 1) has the most to compute")
+    assert waiting_text(summary).startswith("dgx-h100 (group 0) stands still for ")
+    assert waiting_text(summary).endswith("atlas-800t-a2 (group 1) has the most to compute")
     assert "Groups of hosts" in summary_text(found, width=100)
-    assert "1 x dgx-h100 = 8 x h100-sxm" in dict(headline(documents))["cluster"]
+    assert "1 x dgx-h100 = 8 x h100-sxm" in dict(header_rows(documents))["cluster"]
     names = [each["name"] for each in summary["assumptions"]]
     assert names.count("collectives between kinds of hosts") == 1
 
@@ -219,7 +219,7 @@ def test_what_joins_two_groups_can_be_slow():
     plain = simulate(mixed(groups, mesh)).documents["summary"]
     assert wide["step_time_s"] == plain["step_time_s"]
     moved = 4 * 128 * 256 * 2  # a micro-batch of activations in bf16, four times from each of 8 ranks
-    trunk = 8 * prepare(mixed(groups, mesh)).cluster.groups[0].host.network.link.rate
+    trunk = 8 * build_scenario(mixed(groups, mesh)).cluster.groups[0].host.network.link.rate
     assert thin["step_time_s"] - plain["step_time_s"] > 8 * moved / (trunk * 0.01) / 4
     with pytest.raises(PlanError, match="no way around"):
         _ = mixed(groups, mesh, changes=[change | {"bandwidth": 0}]).cluster
@@ -227,7 +227,7 @@ def test_what_joins_two_groups_can_be_slow():
 
 def test_mfu_is_the_share_of_all_peaks_together():
     summary = simulate(mixed([(H100, 1), (ASCEND, 1)], {"data": 16})).documents["summary"]
-    cluster = prepare(mixed([(H100, 1), (ASCEND, 1)], {"data": 16})).cluster
+    cluster = build_scenario(mixed([(H100, 1), (ASCEND, 1)], {"data": 16})).cluster
     peaks = [group.host.device.peak[DType.BF16] for group in cluster.groups]
     useful = summary["model_flops_per_s_per_device"] * 16
     assert summary["mfu"] == pytest.approx(useful / (8 * peaks[0] + 8 * peaks[1]), rel=1e-12)
@@ -241,7 +241,7 @@ def test_every_group_is_held_to_the_memory_of_its_own_devices():
 
 def test_the_arithmetic_of_ranks_names_every_group():
     with pytest.raises(PlanError) as caught:
-        prepare(mixed([(H100, 2), (CPU, 3)], {"data": 16}))
+        build_scenario(mixed([(H100, 2), (CPU, 3)], {"data": 16}))
     (problem,) = caught.value.problems
     assert problem.message == "data 16 = 16, but the cluster has 22 devices"
     hint = "2 hosts x 8 devices + 3 hosts x 2 devices = 22; --set parallel.mesh.data=22 makes"
@@ -250,27 +250,27 @@ def test_the_arithmetic_of_ranks_names_every_group():
 
 def test_a_format_that_one_group_lacks():
     with pytest.raises(PlanError) as caught:
-        prepare(mixed([(H100, 1), (ASCEND, 1)], {"data": 16}, training={"precision": "fp8"}))
+        build_scenario(mixed([(H100, 1), (ASCEND, 1)], {"data": 16}, training={"precision": "fp8"}))
     (problem,) = caught.value.problems
     assert problem.message == "ascend-910b-313t has no matrix rate in fp8"
 
 
 def test_nothing_is_balanced_but_something_is_proposed():
-    plan = prepare(mixed([(H100, 1), (ASCEND, 1)], {"pipeline": 2, "data": 8})).plan
+    plan = build_scenario(mixed([(H100, 1), (ASCEND, 1)], {"pipeline": 2, "data": 8})).plan
     assert plan.layers == (2, 2)
     assert any("it would be schedule: {stages: [3, 1]}" in note for note in plan.notes)
-    plan = prepare(mixed([(H100, 1), (ASCEND, 1)], {"data": 2, "tensor": 8})).plan
+    plan = build_scenario(mixed([(H100, 1), (ASCEND, 1)], {"data": 2, "tensor": 8})).plan
     assert plan.batches.axis == ""
     assert any("it would be batch_shares: {data: [3, 1]}" in note for note in plan.notes)
     given = {"training": {"batch_shares": {"data": [3, 1]}, "global_batch": 16}}
-    plan = prepare(mixed([(H100, 1), (ASCEND, 1)], {"data": 2, "tensor": 8}, **given)).plan
+    plan = build_scenario(mixed([(H100, 1), (ASCEND, 1)], {"data": 2, "tensor": 8}, **given)).plan
     assert not any("batch_shares" in note for note in plan.notes)
 
 
 @given(st.lists(st.floats(0.01, 1e3), min_size=1, max_size=8), st.integers(0, 60))
 def test_proportional_parts_are_whole_and_add_up(rates, more):
     total = len(rates) + more
-    found = proportional(rates, total)
+    found = apportion(rates, total)
     assert sum(found) == total and min(found) >= 1
     order = np.argsort(rates, kind="stable")
     assert (np.diff(np.array(found)[order]) >= -1).all()

@@ -9,19 +9,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.analysis import instruction_times, memory
-from simcluster.cluster import Way
+from simcluster.analysis import build_allocation_table, instruction_times
+from simcluster.cluster import HostPath
 from simcluster.collectives import AUTOMATIC, copy_time
 from simcluster.errors import SimclusterError
-from simcluster.model import Place
+from simcluster.model import MemoryPlace
 from simcluster.plan import make_plan
-from simcluster.program import Action
+from simcluster.program import InstructionKind
 from simcluster.program.plan_lowering import lowered
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import prepare
-from simcluster.simulation.compose.engine_run import timed
-from simcluster.simulation.verification.single_device_comparison import proved, verify
+from simcluster.simulation.compose.build import build_scenario
+from simcluster.simulation.compose.engine_run import run_alone
+from simcluster.simulation.verification.single_device_comparison import compare_values, verify
 from tests.support.hosts import figure
 from tests.support.scenarios import shrunk
 from tests.unit.engine.test_sweep import assert_sweep_is_events
@@ -159,10 +159,10 @@ def test_gradients_on_disks_come_back_for_every_term_but_the_first(micro_batches
     run = simulate(found)
     hidden, spans = MODEL["hidden"], run.spans
     size = 4 * MODEL["layers"] * (12 * hidden**2 + 13 * hidden)
-    for way in (Way.FROM_DEVICE, Way.TO_DISKS, Way.FROM_DISKS):
+    for way in (HostPath.FROM_DEVICE, HostPath.TO_DISKS, HostPath.FROM_DISKS):
         stream = spans.index("stream", f"offload ({way})")
         assert spans["bytes"][spans["stream"] == stream].sum() == micro_batches * size
-    stream = spans.index("stream", f"offload ({Way.TO_DEVICE})")
+    stream = spans.index("stream", f"offload ({HostPath.TO_DEVICE})")
     assert spans["bytes"][spans["stream"] == stream].sum() == size
     host, disk = run.documents["summary"]["host_memory_bytes"]
     assert disk["breakdown"]["gradients"] == disk["total"] == size
@@ -201,8 +201,8 @@ def test_updates_on_the_host_have_at_hand_what_lies_there(offload, plan):
     found = scenario(offload, host_operators=["*.update"], **plan)
     verified = verify(found)
     assert verified.agrees, verified.fault or verified.first_difference
-    codes = [code for code in prepare(found).program.codes if code.phase in END]
-    crossed = [each for code in codes for each in code.instructions if each.operation == Way.TO_DEVICE]
+    codes = [code for code in build_scenario(found).program.codes if code.phase in END]
+    crossed = [each for code in codes for each in code.instructions if each.operation == HostPath.TO_DEVICE]
     assert bool(crossed) is ("optimizer" in plan)
 
 
@@ -219,9 +219,9 @@ def test_a_clipped_gradient_counts_where_only_a_copy_of_it_is_on_the_device():
     found = scenario({"gradients": "disk"}, host_operators=["*.update"], **PLANS["clipped"])
     clipped = [
         slot
-        for code in prepare(found).program.codes
+        for code in build_scenario(found).program.codes
         for slot in code.slots
-        if slot.name.endswith(".clipped") and slot.place is Place.DEVICE
+        if slot.name.endswith(".clipped") and slot.place is MemoryPlace.DEVICE
     ]
     assert clipped
     for slot in clipped:
@@ -253,7 +253,7 @@ def test_a_kernel_does_not_read_what_lies_on_the_host():
 
     def without_copies(program):
         def bare(each):
-            if each.action is not Action.COPY:
+            if each.action is not InstructionKind.COPY:
                 return each
             return replace(each, calls=tuple(replace(c, outputs=c.inputs) for c in each.calls))
 
@@ -262,8 +262,8 @@ def test_a_kernel_does_not_read_what_lies_on_the_host():
         )
         return replace(program, codes=codes)
 
-    assert proved(plan, small.cluster, "float64", 0)[1] == ""
-    _, fault = proved(plan, small.cluster, "float64", 0, without_copies(lowered(plan)))
+    assert compare_values(plan, small.cluster, "float64", 0)[1] == ""
+    _, fault = compare_values(plan, small.cluster, "float64", 0, without_copies(lowered(plan)))
     assert "lies on the host" in fault
 
 
@@ -272,9 +272,9 @@ def test_a_kernel_does_not_read_what_lies_on_the_host():
 
 def test_a_copy_takes_latency_and_bytes_over_its_slowest_link():
     found = scenario({"optimizer_states": "host"})
-    run, built = simulate(found), prepare(found)
+    run, built = simulate(found), build_scenario(found)
     states = 3 * 4 * built.plan.graph.num_parameters
-    for way in (Way.TO_DEVICE, Way.FROM_DEVICE):
+    for way in (HostPath.TO_DEVICE, HostPath.FROM_DEVICE):
         sizes = [
             each.num_bytes
             for execution in built.program.parts[0].executions
@@ -296,8 +296,8 @@ def test_devices_of_a_host_share_its_memory():
     def flowing(devices):
         """Nanoseconds in which bytes flow: without what copies wait for before."""
         found = scenario({"optimizer_states": "host"}, {"data": devices}, changed=slow)
-        latency = copy_time(Way.TO_DEVICE, 0, 0, prepare(found).cluster, math.inf).latency * 1e9
-        return sum(end - start - latency for start, end in copies(simulate(found), Way.TO_DEVICE))
+        latency = copy_time(HostPath.TO_DEVICE, 0, 0, build_scenario(found).cluster, math.inf).latency * 1e9
+        return sum(end - start - latency for start, end in copies(simulate(found), HostPath.TO_DEVICE))
 
     assert flowing(8) == pytest.approx(8 * flowing(1), rel=1e-3)
 
@@ -317,7 +317,7 @@ def test_folded_is_unfolded():
 
 
 def test_a_sweep_is_what_events_say():
-    assert_sweep_is_events(prepare(scenario(EVERYTHING, {"tensor": 4}), unfold=True))
+    assert_sweep_is_events(build_scenario(scenario(EVERYTHING, {"tensor": 4}), unfold=True))
 
 
 # -- memory -----------------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def test_what_left_the_device_is_on_the_host():
 def test_the_device_holds_the_states_of_few_updates(prefetch):
     """Of ``prefetch`` + 1 kernels, and as many of the block before, whatever the model's depth."""
     found = scenario({"optimizer_states": {"to": "host", "prefetch": prefetch}})
-    run, built = simulate(found), prepare(found)
+    run, built = simulate(found), build_scenario(found)
     rows = run.memory.where(run.memory["category"] == run.memory.index("category", "optimizer_states"))
     most = int(np.cumsum(rows["bytes"]).max())
     largest = max(
@@ -369,11 +369,11 @@ def test_activations_leave_the_device():
 
 
 def test_every_buffer_of_the_hosts_is_released_again():
-    built = prepare(scenario({"activations": "disk"}, {"pipeline": 2}, micro_batches=4))
-    timing = timed(built)
-    for place in (Place.HOST, Place.DISK):
+    built = build_scenario(scenario({"activations": "disk"}, {"pipeline": 2}, micro_batches=4))
+    timing = run_alone(built)
+    for place in (MemoryPlace.HOST, MemoryPlace.DISK):
         ranks = built.classes.representatives
-        table = memory(
+        table = build_allocation_table(
             built.program,
             [built.program.part_of(rank) for rank in ranks],
             [built.cluster.device(rank) for rank in ranks],
@@ -413,7 +413,7 @@ def test_a_host_that_is_too_small_is_told():
 )
 def test_what_cannot_be_is_refused(offload, more, told):
     with pytest.raises(SimclusterError, match=told):
-        prepare(scenario(offload, **more))
+        build_scenario(scenario(offload, **more))
 
 
 # -- the automatic mode -----------------------------------------------------------------------------------
@@ -430,11 +430,11 @@ def test_auto_offloads_what_is_idle_longest_until_it_fits():
     (host,) = summary["host_memory_bytes"]
     assert {name for name, size in host["breakdown"].items() if size} == {"optimizer_states"}
     assert host["total"] < states
-    assert any("offload auto: optimizer states" in note for note in prepare(found).plan.notes)
+    assert any("offload auto: optimizer states" in note for note in build_scenario(found).plan.notes)
     assert verify(found).agrees
 
 
 def test_auto_leaves_what_fits_alone():
-    plan = prepare(scenario("auto")).plan
+    plan = build_scenario(scenario("auto")).plan
     assert not plan.offload.rules
     assert any("everything fits" in note for note in plan.notes)

@@ -6,19 +6,19 @@ import math
 
 import pytest
 
-from simcluster.cluster import Way
+from simcluster.cluster import HostPath
 from simcluster.collectives import copy_time
-from simcluster.model import Place
+from simcluster.model import MemoryPlace
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from tests.unit.simulation.test_offload import copies, peak, scenario
 
 
 def test_what_is_not_pinned_is_copied_at_half_the_rate():
     def flowing(**how):
         found = scenario({"optimizer_states": "host", **how})
-        latency = copy_time(Way.TO_DEVICE, 0, 0, prepare(found).cluster, math.inf).latency * 1e9
-        return sum(end - start - latency for start, end in copies(simulate(found), Way.TO_DEVICE))
+        latency = copy_time(HostPath.TO_DEVICE, 0, 0, build_scenario(found).cluster, math.inf).latency * 1e9
+        return sum(end - start - latency for start, end in copies(simulate(found), HostPath.TO_DEVICE))
 
     assert flowing(enable_pinned_mem=False) == pytest.approx(2 * flowing(), rel=1e-3)
 
@@ -27,9 +27,9 @@ def test_disks_give_as_much_as_is_asked_for():
     """One request at a time: a block in the time of an access."""
     how = {"enable_aio": False, "aio_block_size": "1 MiB", "access": "1 ms"}
     found = scenario({"optimizer_states": "disk", **how})
-    states = 3 * 4 * prepare(found).plan.graph.num_parameters
-    latency = copy_time(Way.FROM_DISKS, 0, 0, prepare(found).cluster, math.inf).latency * 1e9
-    spent = sum(end - start - latency for start, end in copies(simulate(found), Way.FROM_DISKS))
+    states = 3 * 4 * build_scenario(found).plan.graph.num_parameters
+    latency = copy_time(HostPath.FROM_DISKS, 0, 0, build_scenario(found).cluster, math.inf).latency * 1e9
+    spent = sum(end - start - latency for start, end in copies(simulate(found), HostPath.FROM_DISKS))
     assert spent == pytest.approx(states / 2**20 * 1e6, rel=1e-3)
 
 
@@ -61,11 +61,11 @@ def test_every_name_of_mindspores_offload_config():
             "host_mem_block_size": "1 MiB",
         }
     )
-    plan = prepare(found).plan
+    plan = build_scenario(found).plan
     offload = plan.offload
     assert {name: (rule.place, rule.rates.pinned) for name, rule in offload.rules.items()} == {
-        "parameters": (Place.HOST, False),
-        "activations": (Place.DISK, False),
+        "parameters": (MemoryPlace.HOST, False),
+        "activations": (MemoryPlace.DISK, False),
     }
     assert (offload.host_limit, offload.disk_limit, offload.host_block) == (1 << 29, 2 << 30, 1 << 20)
     assert offload.rules["activations"].rates.disk == pytest.approx(4 * 2**19 / 100e-6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.errors import SimclusterError
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import build_scenario, verify
 from tests.support.scenarios import scenario
 
 
@@ -29,4 +29,4 @@ def test_a_part_of_it_is_the_same_part_for_all_slices(category, rule):
 def test_gradients_that_are_reduced_once_stay_for_all_slices():
     """Only the first slice reduces them; those of the others would have left, and be missing there."""
     with pytest.raises(SimclusterError, match="matches nothing of gradients that can be offloaded"):
-        prepare(sliced({"zero": 1}, {"gradients": "host"}))
+        build_scenario(sliced({"zero": 1}, {"gradients": "host"}))

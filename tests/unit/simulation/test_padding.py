@@ -14,10 +14,10 @@ from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.padding_mask import Mask
 from simcluster.plan.sharding import padding
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.run_scenario import simulate
-from simcluster.simulation.verification.single_device_comparison import proved, verify
-from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation.verification.single_device_comparison import compare_values, verify
+from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.work import DType
 from tests.support.random_graphs import UNEVEN, Network
 from tests.support.scenarios import TINY, TINY_GPT, scenario
@@ -41,8 +41,8 @@ def uneven(mesh=MESH, **options):
 
 def whole(which):
     """The comparisons of a scenario as it is, not shrunk."""
-    built = prepare(which)
-    comparisons, fault = proved(built.plan, built.cluster, "float64", seed=3)
+    built = build_scenario(which)
+    comparisons, fault = compare_values(built.plan, built.cluster, "float64", seed=3)
     assert not fault
     assert comparisons
     return comparisons
@@ -94,7 +94,7 @@ def test_propagation_follows_padded_neighbours():
 
 def test_unasked_it_is_refused_and_the_refusal_says_how_to_ask():
     with pytest.raises(PlanError) as caught:
-        prepare(uneven(uneven="refuse"))
+        build_scenario(uneven(uneven="refuse"))
     first = caught.value.problems[0]
     assert "heads 6 does not divide over tensor 4: 6 / 4 = 1.5" in first.message
     assert "parallel: {uneven: pad}" in first.hint
@@ -104,26 +104,31 @@ def test_windows_over_a_padded_dim_are_refused_in_words():
     model = {"family": "resnet", "blocks": [1, 1], "image": 64, "classes": 8, "width": 4}
     strategies = [{"match": "*stem.conv", "split": {"height": "tensor"}}]
     with pytest.raises(PlanError, match=r"height 64 .*: 64 / 3 = 21\.3.*; windows slide over height"):
-        prepare(uneven({"tensor": 3}, devices=1, model=model, strategies=strategies, training={"seq_len": 1}))
+        build_scenario(
+            uneven({"tensor": 3}, devices=1, model=model, strategies=strategies, training={"seq_len": 1})
+        )
 
 
 # -- told ------------------------------------------------------------------------------------------------
 
 
 def test_it_is_told_which_dims_are_padded_and_what_that_wastes():
-    built = prepare(uneven(recipe="megatron"))
+    built = build_scenario(uneven(recipe="megatron"))
     notes = "\n".join(built.plan.notes)
     assert "heads 6 padded to 8 over tensor (4) in 8 operators: 25% of that work is padding" in notes
     assert "ffn 42 padded to 44 over tensor (4) in 6 operators: 5% of that work is padding" in notes
     nodes = {
-        node["name"]: node for block in layouts(built) for node in block["nodes"] if block["block"] == "layer"
+        node["name"]: node
+        for block in layouts_document(built)
+        for node in block["nodes"]
+        if block["block"] == "layer"
     }
     assert nodes["attention.core"]["padding"] == "heads 6 padded to 8"
     assert "padding" not in nodes["attention.norm"]
 
 
 def test_nothing_is_told_where_everything_divides():
-    built = prepare(scenario({"tensor": 4}, recipe="megatron", uneven="pad"))
+    built = build_scenario(scenario({"tensor": 4}, recipe="megatron", uneven="pad"))
     assert not [note for note in built.plan.notes if "of that work is padding" in note]
 
 
@@ -133,14 +138,18 @@ def test_nothing_is_told_where_everything_divides():
 def test_an_alternative_that_divides_goes_before_padding():
     """4 key-value heads do not divide over 8 ranks, but the 8 queries of each do."""
     model = {**TINY, "heads": 32, "kv_heads": 4}
-    chosen = prepare(scenario({"tensor": 8}, model=model, recipe="megatron", uneven="pad")).plan.strategies
+    chosen = build_scenario(
+        scenario({"tensor": 8}, model=model, recipe="megatron", uneven="pad")
+    ).plan.strategies
     assert chosen.of("layers.0")["attention.core"].axes("group") == ("tensor",)
     assert chosen.of("layers.0")["attention.core"].axes("heads") == ()
 
 
 def test_where_none_divides_all_operators_pad_the_first():
     model = {**TINY, "heads": 6, "kv_heads": 6, "hidden": 30}
-    chosen = prepare(scenario({"tensor": 4}, model=model, recipe="megatron", uneven="pad")).plan.strategies
+    chosen = build_scenario(
+        scenario({"tensor": 4}, model=model, recipe="megatron", uneven="pad")
+    ).plan.strategies
     for name in ("attention.qkv", "attention.rotary", "attention.core", "attention.out"):
         assert chosen.of("layers.0")[name].axes("heads") == ("tensor",)
 
@@ -151,7 +160,7 @@ def test_where_none_divides_all_operators_pad_the_first():
 def test_what_divides_is_planned_as_without_leave_to_pad():
     for recipe in ("megatron", "megatron_sp"):
         asked, unasked = (
-            prepare(scenario(MESH, recipe=recipe, uneven=uneven)) for uneven in ("pad", "refuse")
+            build_scenario(scenario(MESH, recipe=recipe, uneven=uneven)) for uneven in ("pad", "refuse")
         )
         assert asked.program.digest() == unasked.program.digest()
         assert asked.plan.notes == unasked.plan.notes
@@ -160,7 +169,7 @@ def test_what_divides_is_planned_as_without_leave_to_pad():
 def test_kernels_and_memory_are_those_of_the_padded_size():
     """6 heads over 4 ranks cost what 8 do, but for what masks add."""
     six, eight = (
-        prepare(uneven(model={**SIX, "heads": heads, "kv_heads": heads, "ffn": 44}, recipe="megatron"))
+        build_scenario(uneven(model={**SIX, "heads": heads, "kv_heads": heads, "ffn": 44}, recipe="megatron"))
         for heads in (6, 8)
     )
     for name in ("layer.forward", "layer.backward"):
@@ -194,7 +203,7 @@ def test_kernels_and_memory_are_those_of_the_padded_size():
 
 def test_masks_stand_only_where_something_would_count():
     """Of the heads' gradients that are summed over; weights, products and attention keep zeros zero."""
-    built = prepare(uneven(recipe="megatron"))
+    built = build_scenario(uneven(recipe="megatron"))
     masked = {node.name for node in built.plan.graph.blocks["layer"].nodes if isinstance(node.operator, Mask)}
     assert masked == {
         "attention.rotary.grad.out.mask",
@@ -236,14 +245,14 @@ def test_without_masks_values_are_wrong(fill, monkeypatch):
     """Each kind of mask is needed: without it something differs from one device."""
     drawn = curved(*SPLITS[fill])
     assert_network_right(drawn, "sgd", None, 1, UNEVEN)
-    made = padding.needed
+    made = padding.needed_padding
 
     def changed(dims, padded, floating):
         found = made(dims, padded, floating)
         assert not isinstance(found, str)
         return tuple({dim: value for dim, value in each.items() if value != fill} for each in found)
 
-    monkeypatch.setattr(padding, "needed", changed)
+    monkeypatch.setattr(padding, "needed_padding", changed)
     with pytest.raises(AssertionError):
         assert_network_right(drawn, "sgd", None, 1, UNEVEN)
 

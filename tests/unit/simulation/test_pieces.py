@@ -12,11 +12,11 @@ import simcluster
 from simcluster import MindSporeLayout, PlanError, ScenarioError
 from simcluster.model import Phase
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
-from simcluster.program import Action
+from simcluster.program import InstructionKind
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
-from simcluster.simulation.compose.build import planned, prepare
-from simcluster.simulation.views.effective_strategies import strategies
+from simcluster.simulation.compose.build import build_scenario, plan_scenario
+from simcluster.simulation.views.effective_strategies import effective_strategies_of
 from tests.support.scenarios import TINY_GPT, scenario
 
 MLP = "layers.*.mlp"
@@ -48,12 +48,14 @@ def closed_form(which):
     Kernels of the tiny model are short, so that those of a code take as long as the host does for it, unless
     all are in one graph and take longer than its launch.
     """
-    built = prepare(which)
+    built = build_scenario(which)
     device = built.cluster.device(0)
     alone, inside, launches, spent = 0, 0, 0, 0
     for run in built.program.parts[0].executions:
         kernels = [
-            each for each in built.program.codes[run.code].instructions if each.action is Action.COMPUTE
+            each
+            for each in built.program.codes[run.code].instructions
+            if each.action is InstructionKind.COMPUTE
         ]
         working = [each for each in kernels if each.works]
         graphs = {each.piece for each in working if each.piece}
@@ -121,13 +123,13 @@ def test_inside_a_graph_collectives_wait_for_data_only():
     mesh, roles = {"data": 2, "tensor": 4}, {"batch": ["data", "tensor"]}
     piece = {"piece": MLP, "in": [["data", 1, 1]], "parameter_plan": COLUMNS}
     graph = pynative(mesh, shard=[piece], roles=roles, micro_batches=8)
-    effective = strategies(planned(graph))
+    effective = effective_strategies_of(plan_scenario(graph))
     apart = pynative(mesh, recipe="data", strategies=effective, roles=roles, micro_batches=8)
 
     def idle(which):
         """Sums of activations that wait for a kernel of which they read nothing."""
         found = []
-        for code in prepare(which).program.codes:
+        for code in build_scenario(which).program.codes:
             for each in code.instructions:
                 read = set(each.reads)
                 late = [at for at in each.after if read.isdisjoint(code.instructions[at].writes)]
@@ -188,7 +190,7 @@ def test_values_and_launches_with_everything_else(options):
         micro_batches=8,
         **{name: value for name, value in options.items() if name != "mesh"},
     )
-    built = prepare(which)
+    built = build_scenario(which)
     stages = built.plan.num_stages
     launches = 2 * 2 * LAYERS * built.plan.num_micro_batches / stages
     assert figures(which)["dispatch"]["launches"] == launches
@@ -255,19 +257,22 @@ def test_effective_strategies_give_the_same_layouts():
     border = {"in": [["data", 1, 1]], "out": [["data", 1, "tensor"]]}
     piece = {"piece": MLP, "parameter_plan": COLUMNS, **border}
     which = pynative({"data": 2, "tensor": 4}, shard=[piece], micro_batches=8)
-    built = prepare(which)
+    built = build_scenario(which)
     parallel = which.spec.parallel
     pasted = pynative(
-        {"data": 2, "tensor": 4}, micro_batches=8, recipe="data", strategies=strategies(built.plan)
+        {"data": 2, "tensor": 4},
+        micro_batches=8,
+        recipe="data",
+        strategies=effective_strategies_of(built.plan),
     )
-    assert prepare(pasted).plan.strategies.by_instance == built.plan.strategies.by_instance
+    assert build_scenario(pasted).plan.strategies.by_instance == built.plan.strategies.by_instance
     kept = pynative(
         {"data": 2, "tensor": 4},
         micro_batches=8,
-        strategies=strategies(built.plan),
+        strategies=effective_strategies_of(built.plan),
         shard=[each.model_dump(mode="json", exclude_unset=True) for each in parallel.shard],
     )
-    assert prepare(kept).program.digest() == built.program.digest()
+    assert build_scenario(kept).program.digest() == built.program.digest()
 
 
 def test_python_shards_a_function():
@@ -282,7 +287,7 @@ def test_python_shards_a_function():
         micro_batches=8,
         shard=[{"piece": MLP, "in": [["data", 1, 1]], "parameter_plan": {"up.gate.weight": [1, "tensor"]}}],
     )
-    assert prepare(sharded.scenario).program.digest() == prepare(written).program.digest()
+    assert build_scenario(sharded.scenario).program.digest() == build_scenario(written).program.digest()
     both = simcluster.shard(sharded.piece("layers.*.attention"), (("data", 1, 1),), level=2)
     assert [each.piece for each in both.scenario.spec.parallel.shard] == [MLP, "layers.*.attention"]
     assert which.spec.parallel.shard == ()

@@ -20,7 +20,7 @@ from simcluster.model.operators.reshape import Reshape
 from simcluster.plan import make_plan
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.plan.spec.parallel_spec import ParallelSpec, TrainingSpec
-from simcluster.simulation.verification.single_device_comparison import proved
+from simcluster.simulation.verification.single_device_comparison import compare_values
 from simcluster.work import DType
 from tests.support.random_graphs import BATCH, EVEN, MESH, UNEVEN, Network, networks
 
@@ -66,7 +66,7 @@ def plan_of(
 def assert_right(drawn, optimizer, sharding, micro_batches, sizes=EVEN, **others):
     network, strategies = drawn
     plan, cluster = plan_of(network, strategies, optimizer, sharding, micro_batches, sizes, **others)
-    comparisons, fault = proved(plan, cluster, "float64", seed=1)
+    comparisons, fault = compare_values(plan, cluster, "float64", seed=1)
     assert not fault
     wrong = [each for each in comparisons if not each.agrees]
     assert not wrong, wrong[0]

@@ -13,8 +13,8 @@ from simcluster.document import validate_data
 from simcluster.model import Phase
 from simcluster.plan.spec.recompute_spec import RecomputeSpec
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
-from simcluster.tuning.recompute_options import Rung, _hull, ladder
+from simcluster.simulation import build_scenario, simulate, verify
+from simcluster.tuning.recompute_options import RecomputeOption, _hull, recompute_options_of
 from simcluster.tuning.recompute_search import _Search, _Trial
 from tests.support.scenarios import TINY_GPT
 
@@ -51,7 +51,7 @@ def kept(mesh, **options):
 
 
 def test_what_fits_is_left_alone():
-    found = prepare(scenario(STAGES, "auto")).plan
+    found = build_scenario(scenario(STAGES, "auto")).plan
     assert found.recompute == RecomputeSpec()
     assert any("everything fits" in note for note in found.notes)
 
@@ -78,9 +78,9 @@ def test_it_fits_and_costs_no_more_than_it_must(mesh, options, share, auto):
 def test_what_was_chosen_can_be_written_and_is_the_same_plan(share):
     most, least = kept(STAGES)
     memory = round(most - share * (most - least))
-    chosen = prepare(scenario(STAGES, "auto", memory))
+    chosen = build_scenario(scenario(STAGES, "auto", memory))
     written = chosen.plan.recompute.model_dump(mode="json", exclude_defaults=True)
-    again = prepare(scenario(STAGES, written, memory))
+    again = build_scenario(scenario(STAGES, written, memory))
     assert again.program.digest() == chosen.program.digest()
     assert validate_data(written, RecomputeSpec) == chosen.plan.recompute
 
@@ -94,7 +94,7 @@ def test_it_is_no_slower_than_any_number_of_whole_layers_that_fits():
         levels.append(peaks(run)[0])
     assert levels == sorted(levels, reverse=True)
     for number in (2, 6):
-        found = prepare(scenario(mesh, "auto", levels[number])).plan
+        found = build_scenario(scenario(mesh, "auto", levels[number])).plan
         times = {
             recompute if isinstance(recompute, int) else "auto": simulate(
                 scenario(mesh, recompute, levels[number])
@@ -113,7 +113,7 @@ class Imagined(_Search):
         self.curves = curves
         self.asked = []
         self.stages = [[f"layers.{stage}.{index}" for index in range(4)] for stage in range(len(curves))]
-        rungs = [Rung(frozenset({str(number)}), 10 * number, number) for number in range(1, 4)]
+        rungs = [RecomputeOption(frozenset({str(number)}), 10 * number, number) for number in range(1, 4)]
         self.ladders = dict.fromkeys((name for names in self.stages for name in names), rungs)
         return self
 
@@ -159,7 +159,7 @@ def test_stages_climb_only_as_far_as_they_must():
     mesh = {"pipeline": 2}
     first, last = peaks(simulate(scenario(mesh, "none", model=model)))
     memory = (first + last) // 2
-    chosen = prepare(scenario(mesh, "auto", memory, model=model)).plan
+    chosen = build_scenario(scenario(mesh, "auto", memory, model=model)).plan
     changed = {
         instance.stage
         for instance in chosen.graph.instances
@@ -179,11 +179,11 @@ def test_values_of_what_was_chosen():
 
 
 def test_the_cheapest_goes_first_and_the_last_keeps_inputs_only():
-    graph = prepare(scenario({"data": 1}, "none")).plan
+    graph = build_scenario(scenario({"data": 1}, "none")).plan
     block = graph.graph.block_of(graph.graph.instances[1])
     spent = {node.name: 1 + 10 * ("norm" in node.name) for node in block.nodes}
-    rungs = ladder(block, spent, graph.mesh)
-    whole = prepare(scenario({"data": 1}, "all")).plan.graph
+    rungs = recompute_options_of(block, spent, graph.mesh)
+    whole = build_scenario(scenario({"data": 1}, "all")).plan.graph
     read = {value for node in block.phase(Phase.BACKWARD) for value in node.inputs}
     again = whole.block_of(whole.instances[1])
     assert rungs[-1].saved == sum(
@@ -194,7 +194,7 @@ def test_the_cheapest_goes_first_and_the_last_keeps_inputs_only():
     assert [rung.saved for rung in rungs] == sorted(rung.saved for rung in rungs)
     slopes = [
         (high.spent - low.spent) / (high.saved - low.saved)
-        for low, high in pairwise([Rung(frozenset(), 0, 0), *rungs])
+        for low, high in pairwise([RecomputeOption(frozenset(), 0, 0), *rungs])
     ]
     assert slopes == sorted(slopes)
     for low, high in pairwise(rungs):
@@ -203,7 +203,7 @@ def test_the_cheapest_goes_first_and_the_last_keeps_inputs_only():
 
 def test_what_a_mixture_beats_is_left_out():
     def rung(saved, spent):
-        return Rung(frozenset({f"{saved}"}), saved, spent)
+        return RecomputeOption(frozenset({f"{saved}"}), saved, spent)
 
     assert _hull([rung(10, 10), rung(20, 100), rung(30, 40)]) == [rung(10, 10), rung(30, 40)]
     assert _hull([rung(10, 10), rung(20, 20), rung(30, 60)]) == [rung(20, 20), rung(30, 60)]

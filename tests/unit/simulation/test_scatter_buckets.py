@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation import build_scenario, simulate, verify
+from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.simulation.views.run_documents import plan_document
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 from tests.support.traffic import carried
@@ -46,7 +46,7 @@ def step(which, **how):
 
 
 def total(which):
-    return sum(4 * kind.num_elements for _, kind in prepare(which).plan.logical.parameters())
+    return sum(4 * kind.num_elements for _, kind in build_scenario(which).plan.logical.parameters())
 
 
 MESHES = [{"data": 2}, {"pipeline": 2, "data": 2}, {"data": 4}]
@@ -250,9 +250,11 @@ def test_the_profiles_limit_fills_buckets_of_sharded_gradients(sharded):
         {"data": 2}, optimizer_sharding=EVERY[sharded], micro_batches=2, fusion={"reduce_scatter": size}
     )
     assert scatters(limited) == scatters(written) != scatters(base)
-    assert plan_document(prepare(limited))["gradient_buckets"]["reduce_scatter"] == {"bytes": 2**20}
+    assert plan_document(build_scenario(limited))["gradient_buckets"]["reduce_scatter"] == {"bytes": 2**20}
     (buffers,) = [
-        each for each in prepare(limited).program.parts[0].residents if each.name == "reduction buffers"
+        each
+        for each in build_scenario(limited).program.parts[0].residents
+        if each.name == "reduction buffers"
     ]
     assert buffers.num_bytes == 2 * 2**20
     assert verify(limited).agrees
@@ -264,7 +266,9 @@ def test_buffers_are_as_large_as_the_largest_that_travels():
     def held(**fusion):
         which = under(scenario({"data": 2}, optimizer_sharding={"zero": 2}, **fusion), **switches)
         (buffers,) = [
-            each for each in prepare(which).program.parts[0].residents if each.name == "reduction buffers"
+            each
+            for each in build_scenario(which).program.parts[0].residents
+            if each.name == "reduction buffers"
         ]
         return buffers.num_bytes
 
@@ -274,11 +278,13 @@ def test_buffers_are_as_large_as_the_largest_that_travels():
 
 def test_the_plan_and_the_layouts_tell_it():
     which = scenario({"data": 2}, optimizer_sharding={"zero": 2}, fusion={"reduce_scatter": AUTO})
-    document = plan_document(prepare(which))
+    document = plan_document(build_scenario(which))
     assert document["fusion"] == ["reduce-scatters of gradients fused to 64.0 MiB"]
     assert document["notes"] == []
     assert document["gradient_buckets"]["reduce_scatter"] == {"bytes": 64 * 2**20}
-    (entry,) = [each for each in layouts(prepare(which)) if each["block"] == "gradient buckets"]
+    (entry,) = [
+        each for each in layouts_document(build_scenario(which)) if each["block"] == "gradient buckets"
+    ]
     first = next(node for node in entry["nodes"] if node["phase"] == "scatter")
     assert first["why"] == "39 gradients travel together, for each micro-batch"
     assert first["bytes"] == total(which)

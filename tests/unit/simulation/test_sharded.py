@@ -6,7 +6,7 @@ import pytest
 
 import simcluster
 from simcluster import MindSporeLayout, PlanError, ScenarioError
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from tests.support.scenarios import scenario
 
 MESH = {"data": 2, "tensor": 4}
@@ -19,7 +19,7 @@ def graph(**options):
 
 def same(sharded, **entry):
     written = scenario(MESH, recipe="data", micro_batch=4, strategies=[{"match": UP, **entry}])
-    return prepare(sharded.scenario).program.digest() == prepare(written).program.digest()
+    return build_scenario(sharded.scenario).program.digest() == build_scenario(written).program.digest()
 
 
 def test_strategies_from_python_are_those_of_yaml():
@@ -56,7 +56,7 @@ def test_a_graph_is_never_changed_and_later_strategies_win():
     second = first.shard("layers.*.mlp.*", split={"seq": "tensor"})
     third = second.shard(UP, split={"ffn": "tensor"})
     assert first.scenario.spec.parallel.strategies == ()
-    chosen = prepare(third.scenario).plan.strategies.of("layers.0")
+    chosen = build_scenario(third.scenario).plan.strategies.of("layers.0")
     assert chosen["mlp.up"].axes("ffn") == ("tensor",)
     assert chosen["mlp.down"].axes("seq") == ("tensor",)
 

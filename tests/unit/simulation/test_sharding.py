@@ -7,13 +7,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from simcluster.analysis import instruction_times, memory, record
+from simcluster.analysis import build_allocation_table, instruction_times, record_run
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
 from simcluster.engine import run
-from simcluster.program import Category, build, check, partition
+from simcluster.program import Category, build, check_program, partition_ranks
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 KEPT = {"fsdp": {"reshard_after_forward": False}}
@@ -46,7 +46,7 @@ def paper(states, gradients):
     ],
 )
 def test_memory_per_parameter(form, gradients, bytes_per_parameter):
-    built = prepare(
+    built = build_scenario(
         scenario({"data": WAYS}, devices=4, optimizer_sharding=form, training=paper("fp32", gradients))
     )
     (stage,) = built.program.parts
@@ -66,7 +66,7 @@ def sent(form, micro_batches, **options):
     )
     moved = simulate(which).documents["summary"]["communication_bytes"]["data"]
     loss = 2 * (WAYS - 1) / WAYS * 4
-    whole = (WAYS - 1) / WAYS * 4 * prepare(which).plan.logical.num_parameters
+    whole = (WAYS - 1) / WAYS * 4 * build_scenario(which).plan.logical.num_parameters
     return (sum(moved.values()) - loss) / whole
 
 
@@ -125,19 +125,19 @@ def slow_network(which):
 
 
 def timed(which, prefetch, slow=False):
-    built = prepare(which)
+    built = build_scenario(which)
     plan = built.plan
     program = build(
         plan.graph, plan.timetables, plan.mesh, plan.stage_axis, overlapped=plan.overlapped, prefetch=prefetch
     )
     cluster = slow_network(which) if slow else built.cluster
-    classes = partition(program, cluster)
-    check(program, classes)
+    classes = partition_ranks(program, cluster)
+    check_program(program, classes)
     timing = run(program, cluster, classes)
     found = [instruction_times(each) for each in timing.classes]
     stages = [program.stage_of(rank) for rank in classes.representatives]
     devices = [cluster.device(rank) for rank in classes.representatives]
-    return record(program, stages, timing.classes).table(), memory(
+    return record_run(program, stages, timing.classes).table(), build_allocation_table(
         program, stages, devices, timing.classes, found
     )
 
@@ -181,7 +181,7 @@ def test_a_gather_starts_when_the_unit_before_the_prefetched_ones_has_ended():
 
 def gathers_per_step(which):
     """By stage, how often the weights of its first layer are gathered."""
-    program = prepare(which).program
+    program = build_scenario(which).program
     return [
         Counter(
             execution.instance
@@ -215,14 +215,14 @@ def test_kept_weights_are_shared_by_the_micro_batches_in_flight():
 
 def test_gathered_weights_are_booked_as_communication():
     which = scenario({"data": 4}, devices=4, optimizer_sharding="fsdp", model=TINY_GPT)
-    program = prepare(which).program
+    program = build_scenario(which).program
     slots = [slot for code in program.codes for slot in code.slots if slot.name.endswith("gathered")]
     assert slots
     assert {slot.category for slot in slots} == {Category.COMMUNICATION}
 
 
 def test_the_expanded_form_is_in_the_plan_document_and_in_the_summary():
-    from simcluster.report.content.run_header import headline
+    from simcluster.report.content.run_header import header_rows
 
     documents = simulate(scenario({"data": 4}, devices=4, optimizer_sharding="fsdp")).documents
     assert documents["plan"]["optimizer_sharding"] == {
@@ -238,5 +238,5 @@ def test_the_expanded_form_is_in_the_plan_document_and_in_the_summary():
         "shard_size": -1,
         "whole": [],
     }
-    numbers = dict(headline(documents))["numbers"]
+    numbers = dict(header_rows(documents))["numbers"]
     assert "weights, gradients and states sharded over data, gathered for forward and backward" in numbers

@@ -7,8 +7,8 @@ import pytest
 
 from simcluster.analysis import instruction_times
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import prepare
-from simcluster.simulation.run_scenario import timed
+from simcluster.simulation.compose.build import build_scenario
+from simcluster.simulation.run_scenario import run_alone
 from simcluster.simulation.verification.single_device_comparison import verify
 from tests.support.scenarios import scenario
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
@@ -44,8 +44,8 @@ def test_folded_is_unfolded(plan):
 @pytest.mark.parametrize("steps", [1, 2])
 def test_kernels_never_overlap_and_their_step_is_cut_without_remainder(plan, steps):
     which = on_gpus(**plan, run={"steps": steps})
-    built, result = prepare(which), simulate(which)
-    timing = timed(built)
+    built, result = build_scenario(which), simulate(which)
+    timing = run_alone(built)
     summary = result.documents["summary"]
     kernels = result.spans["kind"] == result.spans.index("kind", "compute")
     extra = []
@@ -72,14 +72,14 @@ def test_without_figures_nothing_is_slowed():
     which = on_gpus(**PLANS[0])
     bare = scenario(PLANS[0]["mesh"], host="cpu-server", devices=4, **FSDP)
     assert simulate(bare).documents["summary"]["slowed_s"] == 0
-    timings = timed(prepare(bare)).classes
+    timings = run_alone(build_scenario(bare)).classes
     assert all(not len(each.stretched) for each in timings)
-    assert any(len(each.stretched) for each in timed(prepare(which)).classes)
+    assert any(len(each.stretched) for each in run_alone(build_scenario(which)).classes)
 
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_kernel_is_slowed_exactly_if_communication_ran_beside_it(plan):
-    for each in timed(prepare(on_gpus(**plan))).classes:
+    for each in run_alone(build_scenario(on_gpus(**plan))).classes:
         names = [stream.name for stream in each.linked.streams]
         moves = [
             (starts[stream.meeting >= 0], ends[stream.meeting >= 0])
@@ -105,7 +105,7 @@ def test_a_kernel_is_slowed_exactly_if_communication_ran_beside_it(plan):
 
 
 def test_stretched_kernels_keep_their_order_and_fill_their_entry():
-    timing = timed(prepare(on_gpus(**PLANS[0]))).classes[0]
+    timing = run_alone(build_scenario(on_gpus(**PLANS[0]))).classes[0]
     table = timing.stretched
     assert len(table) > 100 and (np.diff(table["entry"]) >= 0).all()
     same = np.diff(table["entry"]) == 0
@@ -119,7 +119,7 @@ def test_values_do_not_care():
 
 @pytest.mark.parametrize("plan", [*PLANS, {"mesh": {"data": 1, "pipeline": 2}}])
 def test_the_first_kernel_beside_communication_is_the_first_that_is_slowed(plan):
-    for each in timed(prepare(on_gpus(**plan))).classes:
+    for each in run_alone(build_scenario(on_gpus(**plan))).classes:
         names = [stream.name for stream in each.linked.streams]
         kernels = names.index("compute")
         moves = [number for number in range(len(names)) if number != kernels]

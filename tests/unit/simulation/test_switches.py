@@ -10,7 +10,7 @@ import pytest
 from simcluster.cluster.device.price import nanoseconds
 from simcluster.collectives import Operation, collective_time
 from simcluster.document.pattern import matches
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.work import Kernel
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
@@ -47,7 +47,7 @@ def agrees(which):
 
 def seconds(which, axes, num_bytes, operation=Operation.ALL_REDUCE):
     """The closed form of a collective over some axes of the scenario's mesh."""
-    built = prepare(which)
+    built = build_scenario(which)
     (span,), _ = built.cluster.placements(built.plan.mesh.groups(axes))
     return nanoseconds(collective_time(operation, span, num_bytes, built.cluster).seconds) * 1e-9
 
@@ -56,7 +56,7 @@ def seconds(which, axes, num_bytes, operation=Operation.ALL_REDUCE):
 
 
 def gradient_bytes(which, itemsize=4):
-    return itemsize * prepare(which).plan.logical.num_parameters
+    return itemsize * build_scenario(which).plan.logical.num_parameters
 
 
 def test_late_reduction_is_one_exposed_all_reduce_of_every_gradient():
@@ -102,7 +102,7 @@ def test_reductions_of_layers_wait_for_the_backward_when_late():
 def test_buckets_of_a_size_cross_layers(model, limit, overlap):
     reduction = {"overlap": overlap, "bucket": "whole", "limit": {"bytes": limit}}
     which = under(scenario({"data": 2}, model=model), reduction=reduction)
-    built = prepare(which)
+    built = build_scenario(which)
     found = [row[3] for row in rows(simulate(which), "data (step)")][1:]
     assert sum(found) == gradient_bytes(which)
     cap = {"100 B": 100, "5 kB": 5000, "20 kB": 20_000, "1 MB": 1_000_000}[limit]
@@ -170,7 +170,7 @@ def test_copies_into_buckets_cost_kernels_and_memory():
     before, after = (run.documents["summary"]["peak_memory_bytes"][0] for run in (plain, copied))
     difference = after["breakdown"]["communication"] - before["breakdown"]["communication"]
     assert difference == size
-    count = sum(1 for _ in prepare(base).plan.logical.parameters())
+    count = sum(1 for _ in build_scenario(base).plan.logical.parameters())
     assert len(kernels(copied)) - len(kernels(plain)) == 2 * count
     assert copied.documents["summary"]["step_time_s"] > plain.documents["summary"]["step_time_s"]
     for zero in (0, 1):
@@ -240,7 +240,7 @@ def test_asynchronous_tensor_parallelism_hides_the_all_reduce_of_the_inputs_grad
 
 def test_transfers_are_the_frameworks_choice_unless_the_scenario_says():
     def overlapped(schedule, **switches):
-        return prepare(under(scenario({"pipeline": 2}, schedule=schedule), **switches)).plan.overlapped
+        return build_scenario(under(scenario({"pipeline": 2}, schedule=schedule), **switches)).plan.overlapped
 
     assert overlapped("1f1b")
     assert not overlapped("1f1b", p2p="blocking")
@@ -280,7 +280,7 @@ def test_scattered_transfers_carry_a_part_and_are_gathered(p2p):
 def test_activations_that_are_split_already_are_not_scattered():
     base = scenario({"pipeline": 2, "tensor": 2}, recipe="megatron_sp")
     which = under(base, p2p_scatter=True)
-    assert prepare(which).program.digest() == prepare(base).program.digest()
+    assert build_scenario(which).program.digest() == build_scenario(base).program.digest()
 
 
 def test_scattering_pays_where_the_network_is_slow():
@@ -296,7 +296,7 @@ def test_scattering_pays_where_the_network_is_slow():
 def test_gradients_are_added_by_kernels_of_their_own():
     base = scenario({"data": 2}, micro_batches=3)
     ideal, matmul, none = (simulate(under(base, accumulate=families)) for families in ("all", ["matmul"], []))
-    count = sum(1 for _ in prepare(base).plan.logical.parameters())
+    count = sum(1 for _ in build_scenario(base).plan.logical.parameters())
     norms = 4 * 2 + 1
     assert len(operators(ideal, "*.accumulate")) == 0
     assert len(operators(none, "*.accumulate")) == 3 * count
@@ -324,7 +324,7 @@ def test_an_added_gradient_is_read_in_the_compute_format_and_written_in_its_own(
 def test_updates_one_by_one():
     base = scenario({"data": 2}, host="dgx-h100")
     together, apart = (simulate(under(base, optimizer=how)) for how in ("together", "one_by_one"))
-    count = sum(1 for _ in prepare(base).plan.logical.parameters())
+    count = sum(1 for _ in build_scenario(base).plan.logical.parameters())
     assert len(operators(together, "*.update")) == 6
     assert len(operators(apart, "*.update")) == count
     assert apart.documents["summary"]["host_s"] > together.documents["summary"]["host_s"]
@@ -340,7 +340,9 @@ def test_fewer_fusions_are_more_kernels_and_more_dispatch():
 
 def test_an_earlier_release_of_the_attention_kernel_takes_longer():
     base = scenario({"data": 2}, host="dgx-h100")
-    first, second, best = (prepare(under(base, attention=kind)) for kind in ("flash_1", "flash_2", "flash"))
+    first, second, best = (
+        build_scenario(under(base, attention=kind)) for kind in ("flash_1", "flash_2", "flash")
+    )
     releases = [
         {
             dict(work.sizes).get("release")
@@ -364,7 +366,7 @@ def test_dispatch_scales_the_hosts_time():
 
 
 def residents(which, pattern):
-    (stage,) = prepare(which).program.parts
+    (stage,) = build_scenario(which).program.parts
     return sum(each.num_bytes for each in stage.residents if matches(pattern, each.name))
 
 
@@ -373,7 +375,7 @@ def test_main_gradients_are_copied_to_the_masters_format():
     which = under(base, main_gradients=True)
     assert residents(which, "*.main_grad") == gradient_bytes(base)
     assert residents(base, "*.main_grad") == 0
-    count = sum(1 for _ in prepare(base).plan.logical.parameters())
+    count = sum(1 for _ in build_scenario(base).plan.logical.parameters())
     run, plain = simulate(which), simulate(base)
     assert len(operators(run, "*.main_grad")) == count
     assert run.documents["summary"]["compute_s"] > plain.documents["summary"]["compute_s"]
@@ -387,7 +389,7 @@ def test_main_gradients_are_copied_to_the_masters_format():
 def test_gradients_in_the_masters_format_are_not_copied():
     base = scenario({"data": 2})
     which = under(base, main_gradients=True)
-    assert prepare(which).program.digest() == prepare(base).program.digest()
+    assert build_scenario(which).program.digest() == build_scenario(base).program.digest()
 
 
 @pytest.mark.parametrize("how", ["cast", "cast_twice"])
@@ -401,7 +403,7 @@ def test_cast_weights_are_fp32_and_have_no_master_copy(how, recompute, zero):
         optimizer_sharding={"zero": zero},
     )
     which = under(base, weights=how)
-    plan = prepare(which).plan
+    plan = build_scenario(which).plan
     assert plan.master is None
     layer = next(block for block in plan.graph.blocks.values() if "layer" in block.name)
     assert str(layer.values["mlp.up.weight"].type.dtype) == "fp32"
@@ -411,7 +413,7 @@ def test_cast_weights_are_fp32_and_have_no_master_copy(how, recompute, zero):
 
 def test_casts_are_kept_for_the_backward_or_made_again():
     base = scenario({"data": 2}, micro_batches=2)
-    count = sum(1 for _ in prepare(base).plan.logical.parameters())
+    count = sum(1 for _ in build_scenario(base).plan.logical.parameters())
     kept, again = (simulate(under(base, weights=how)) for how in ("cast", "cast_twice"))
     assert len(operators(kept, "*.cast")) == len(operators(again, "*.cast")) == 2 * count
     assert operators(kept, "*.cast.again") == []
@@ -432,14 +434,17 @@ def test_layers_that_recompute_cast_in_the_recomputation_and_not_once_more():
 
 def test_what_the_scenario_says_of_numbers_wins():
     master = scenario({"data": 2}, training={"precision": {"compute": "bf16", "master": "fp32"}})
-    assert str(prepare(under(master, weights="cast")).plan.master) == "fp32"
+    assert str(build_scenario(under(master, weights="cast")).plan.master) == "fp32"
     gradients = scenario({"data": 2}, training={"precision": {"compute": "bf16", "gradients": "fp32"}})
-    assert str(prepare(under(gradients, gradients="compute")).plan.gradients) == "fp32"
+    assert str(build_scenario(under(gradients, gradients="compute")).plan.gradients) == "fp32"
     single = scenario({"data": 2}, training={"precision": "fp32"})
-    assert prepare(under(single, weights="cast")).program.digest() == prepare(single).program.digest()
+    assert (
+        build_scenario(under(single, weights="cast")).program.digest()
+        == build_scenario(single).program.digest()
+    )
 
 
 def test_the_vocabulary_is_padded_as_the_framework_does():
     base = scenario({"tensor": 2}, recipe="megatron", model={**TINY, "vocab": 130})
-    assert prepare(under(base)).plan.vocab == 256
-    assert prepare(under(base, vocabulary_multiple=1)).plan.vocab == 130
+    assert build_scenario(under(base)).plan.vocab == 256
+    assert build_scenario(under(base, vocabulary_multiple=1)).plan.vocab == 130

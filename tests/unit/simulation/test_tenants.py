@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from simcluster.api import Result
 from simcluster.errors import PlanError
-from simcluster.program import Action
+from simcluster.program import InstructionKind
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.compose.engine_run import timed_together
-from simcluster.simulation.compose.tenants import together
+from simcluster.simulation import build_scenario, simulate, verify
+from simcluster.simulation.compose.engine_run import run_tenants
+from simcluster.simulation.compose.tenants import simulate_tenants
 
 MODEL = {"layers": 2, "hidden": 256, "heads": 8, "ffn": 512, "vocab": 1000}
 TRUNK_SHARE = 4
@@ -66,14 +66,14 @@ def test_two_equal_all_reduces_over_one_trunk_take_the_bytes_over_it_longer():
     mine = guest({"data": 16})
     run = simulate(shared(mine, [0, 2], [(mine, [1, 3])]))
     alone = simulate(shared(mine, [0, 2], []))
-    built = prepare(shared(mine, [0, 2], []))
+    built = build_scenario(shared(mine, [0, 2], []))
     card, nics = built.cluster.host.network.link.rate, built.cluster.host.network.nics
     trunk = 2 * nics * card / TRUNK_SHARE
     latency = {
         each.num_bytes: built.fabric.transfer(0, each).latency_ns
         for code in built.program.codes
         for each in code.instructions
-        if each.action is Action.COLLECTIVE
+        if each.action is InstructionKind.COLLECTIVE
     }
 
     def reductions(which):
@@ -112,8 +112,8 @@ def test_who_is_through_begins_again_until_all_are():
 
 
 def test_the_others_are_simulated_to_the_last_step_of_all():
-    built = prepare(shared(guest({"data": 16}), [0, 2], [(guest({"data": 16}, steps=5), [1, 3])]))
-    first, second = together(built)
+    built = build_scenario(shared(guest({"data": 16}), [0, 2], [(guest({"data": 16}, steps=5), [1, 3])]))
+    first, second = simulate_tenants(built)
     assert second.timing.end > 4 * first.timing.end
     assert first.timing.num_flows == second.timing.num_flows
     # As many rounds of the first as fit, all on the network that both have.
@@ -216,6 +216,6 @@ def test_every_report_says_how_much_slower_who_is():
 
 
 def test_programs_on_other_links_do_not_run_together():
-    one, other = (prepare(shared(guest({"data": 16}), "0-1", [])) for _ in range(2))
+    one, other = (build_scenario(shared(guest({"data": 16}), "0-1", [])) for _ in range(2))
     with pytest.raises(ValueError, match="common links"):
-        timed_together([one, other])
+        run_tenants([one, other])

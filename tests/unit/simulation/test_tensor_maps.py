@@ -5,9 +5,9 @@ from __future__ import annotations
 from simcluster.layout import Mesh, Strategy
 from simcluster.model.operators.matmul import Matmul
 from simcluster.report.terminal.layouts import layouts_text
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.views.mindspore_tensor_maps import tensor_maps
-from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation.views.operator_layouts import layouts_document
 from tests.support.scenarios import scenario
 
 MATMUL = Matmul(("rows", "inner"), (("inner", "columns"),), (("rows", "columns"),)).dims()
@@ -40,10 +40,10 @@ def test_where_dims_do_not_run_in_order_the_matrix_is_the_meshs():
 
 
 def test_layouts_print_them_on_request():
-    built = prepare(scenario({"data": 2, "tensor": 2}, recipe="megatron"))
-    text = layouts_text(layouts(built, maps=True), "layers.*.mlp.down", width=110)
+    built = build_scenario(scenario({"data": 2, "tensor": 2}, recipe="megatron"))
+    text = layouts_text(layouts_document(built, maps=True), "layers.*.mlp.down", width=110)
     assert "device matrix [2, 1, 2, 1]  tensor maps [3, 2, 1], [1, 0] -> [3, 2, 0]" in text
-    assert "device matrix" not in layouts_text(layouts(built), "layers.*.mlp.down")
+    assert "device matrix" not in layouts_text(layouts_document(built), "layers.*.mlp.down")
 
 
 def test_an_axis_of_which_all_pieces_travel_goes_by_its_own_name():
@@ -52,7 +52,7 @@ def test_an_axis_of_which_all_pieces_travel_goes_by_its_own_name():
         {"match": "layers.*.mlp.down", "in": "((2, 1, 4), (4, 1))"},
     ]
     which = scenario({"data": 2, "tensor": 4}, strategies=cut, recipe="data", micro_batch=2)
-    text = layouts_text(layouts(prepare(which)), "layers.*.mlp.*", width=200)
+    text = layouts_text(layouts_document(build_scenario(which)), "layers.*.mlp.*", width=200)
     assert "mlp.up  matmul  batch: data+tensor.0, ffn: tensor.1" in text
     assert "mlp.down  matmul  batch: data, ffn: tensor  (scenario)" in text
     assert "all_reduce over tensor  " in text

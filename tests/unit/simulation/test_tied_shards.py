@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from tests.support.scenarios import TINY_GPT, scenario, under
 from tests.support.traffic import carried
 
@@ -73,7 +73,7 @@ def test_a_copy_whose_block_has_nothing_else_agrees(mesh, form, fusion):
 def test_gradients_are_scattered_once_and_kept_weights_gathered_once(fusion):
     """N elements for every micro-batch, in fp32 and in bf16: no copy counts twice."""
     which = scenario({"data": 2}, model=TIED, optimizer_sharding=KEPT, fusion=fusion)
-    count = prepare(which).plan.logical.num_parameters
+    count = build_scenario(which).plan.logical.num_parameters
     assert total(which, "reduce_scatter") == MICRO * 4 * count
     assert total(which, "all_gather") == MICRO * 2 * count
     once = scenario({"data": 2}, model=TIED, optimizer_sharding=FORMS["level1"], fusion=fusion)
@@ -83,7 +83,7 @@ def test_gradients_are_scattered_once_and_kept_weights_gathered_once(fusion):
 def test_what_is_dropped_behind_each_use_is_gathered_for_each():
     """Embedding and head of the forward, head and embedding of the backward."""
     which = scenario({"data": 2}, model=TIED, optimizer_sharding="fsdp")
-    program = prepare(which)
+    program = build_scenario(which)
     count = program.plan.logical.num_parameters
     (matrix,) = [
         kind for name, kind in program.plan.logical.parameters() if name == "embedding.tokens.weight"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict, deciding
+from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict, deciding_verdict
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import planned
+from simcluster.simulation.compose.build import plan_scenario
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
@@ -111,7 +111,7 @@ def test_what_is_chosen_to_fit_fits_by_the_rule(needs, section):
     found = simulate(small(f"{held - (64 << 20)} B", parallel=parallel, run={"headroom": "16 MiB"}))
     assert found.documents["summary"]["verdict"] == FITS
     assert f"{section} auto" in " ".join(found.documents["plan"]["notes"])
-    kept = planned(small("60 GiB", parallel=parallel)).notes
+    kept = plan_scenario(small("60 GiB", parallel=parallel)).notes
     assert any("everything fits" in note for note in kept)
 
 
@@ -131,7 +131,7 @@ def test_of_a_mixed_cluster_every_sort_of_devices_is_told(mixed):
 
 def test_the_fullest_by_its_own_size_decides(mixed):
     largest = max(mixed["summary"]["peak_memory_bytes"], key=lambda each: each["total"])
-    use = deciding(mixed["summary"])
+    use = deciding_verdict(mixed["summary"])
     assert largest["device"] == "h100-sxm"
     assert (use.held, use.capacity) != (largest["total"], largest["capacity"])
     assert use.held / use.capacity > 0.9

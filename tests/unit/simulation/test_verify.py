@@ -8,9 +8,9 @@ import pytest
 from simcluster.errors import SimulationError
 from simcluster.plan import make_plan
 from simcluster.scenario import Scenario
-from simcluster.simulation import Verification, prepare, verify
+from simcluster.simulation import Verification, build_scenario, verify
 from simcluster.simulation.verification.shrink_scenario import small_mesh
-from simcluster.values import Comparison, Oracle, Source
+from simcluster.values import Oracle, SeededData, TensorComparison
 from tests.support.scenarios import TINY, TINY_GPT, scenario, shrunk
 
 LONG = (
@@ -47,7 +47,9 @@ def test_every_shipped_scenario_computes_what_one_device_computes(path):
     found = verify(which)
     assert found.agrees, found.first_difference or found.fault
     states = (
-        {"state"} if any(block.states for block in prepare(which).plan.logical.blocks.values()) else set()
+        {"state"}
+        if any(block.states for block in build_scenario(which).plan.logical.blocks.values())
+        else set()
     )
     compared = (
         {"loss", "gradient", "update"} | states if which.spec.inference is None else {"logits", "token"}
@@ -88,7 +90,7 @@ def test_grouped_heads_are_split_inside_their_groups():
     """More tensor ranks than key-value heads: keys and values replicated, their gradients summed."""
     model = {**TINY, "heads": 8, "kv_heads": 2}
     which = scenario({"tensor": 4}, devices=4, model=model, recipe="megatron")
-    built = prepare(which)
+    built = build_scenario(which)
     qkv = next(node for node in built.plan.graph.blocks["layer"].nodes if node.name == "attention.qkv")
     assert qkv.strategy.axes("group") == ("tensor",)
     small = shrunk(which)
@@ -116,7 +118,7 @@ def test_the_rule_for_axes(before, after):
 def test_axes_that_crossed_hosts_still_do():
     which = Scenario.load("scenarios/quickstart.yaml")
     small = shrunk(which)
-    mesh = prepare(which).plan.mesh
+    mesh = build_scenario(which).plan.mesh
     for axis in mesh.names:
         crossed = which.cluster.placement(mesh.groups((axis,))[0]).num_hosts > 1
         reduced = small.scenario.spec.parallel.mesh
@@ -186,7 +188,7 @@ def test_casts_to_fp8_change_values():
         small = shrunk(which)
         spec = small.scenario.spec
         plan = make_plan(small.model, spec.training, spec.parallel, which.framework, small.cluster)
-        source = Source(0, np.dtype("float64"))
+        source = SeededData(0, np.dtype("float64"))
         (step,) = Oracle(plan.logical, plan.update, source, plan.num_micro_batches).run(1)
         losses.append(step.loss)
     assert losses[0] != losses[1]
@@ -217,7 +219,7 @@ def test_gradients_are_added_or_averaged_as_mindspore_says(written, factor):
     """Added means of four ranks are four times the mean over the batch."""
     which = scenario({"data": 4, "tensor": 2}, training={"optimizer": {"kind": "sgd"}}, **written)
     assert verify(which).agrees
-    plan = prepare(which).plan
+    plan = build_scenario(which).plan
     losses = [
         node.operator.scale
         for _, node in plan.logical.nodes()
@@ -226,8 +228,8 @@ def test_gradients_are_added_or_averaged_as_mindspore_says(written, factor):
     assert losses == [pytest.approx(factor / (16 * 8))]
 
 
-AGREEING = Comparison(0, "loss", "loss", 0.0, ())
-DIFFERING = Comparison(1, "gradient", "head.weight", 0.25, (0, 3))
+AGREEING = TensorComparison(0, "loss", "loss", 0.0, ())
+DIFFERING = TensorComparison(1, "gradient", "head.weight", 0.25, (0, 3))
 
 
 @pytest.mark.parametrize(

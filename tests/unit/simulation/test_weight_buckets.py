@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation import build_scenario, simulate, verify
+from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.simulation.views.run_documents import plan_document
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 from tests.support.traffic import carried
@@ -48,7 +48,7 @@ def test_any_size_gathers_the_same_bytes_and_values(sharded, mesh):
 def test_auto_is_one_collective_for_each_use_of_a_small_model(sharded, uses):
     """Four micro-batches: once per step, for each forward, or for each forward and backward."""
     which = scenario({"data": 2}, optimizer_sharding=EVERY[sharded], fusion={"all_gather": AUTO})
-    total = 2 * sum(kind.num_elements for _, kind in prepare(which).plan.logical.parameters())
+    total = 2 * sum(kind.num_elements for _, kind in build_scenario(which).plan.logical.parameters())
     sizes = [size for _, size in gathers(which)]
     assert len(sizes) == uses
     assert set(sizes) == {total}
@@ -61,7 +61,7 @@ def test_a_bucket_is_closed_by_the_weight_that_fills_it():
     first, rest = [size for _, size in gathers(which)]
     assert first == 2**20
     assert rest > 2**20
-    assert plan_document(prepare(which))["gradient_buckets"]["all_gather"] == {"bytes": 2**20}
+    assert plan_document(build_scenario(which))["gradient_buckets"]["all_gather"] == {"bytes": 2**20}
 
 
 def test_the_backward_gathers_its_last_layers_last_weights_first():
@@ -79,7 +79,7 @@ def test_the_backward_gathers_its_last_layers_last_weights_first():
         )
         if batch == 0 and "all_gather" in name
     )
-    program = prepare(which).program
+    program = build_scenario(which).program
     slots = {
         run.instance: program.codes[run.code].slots[0].name.removesuffix(".weight")
         for run in program.parts[0].executions
@@ -115,7 +115,7 @@ def test_what_is_gathered_together_is_held_together():
         which = scenario({"data": 2}, optimizer_sharding=sharded, fusion={"all_gather": AUTO})
         return communication(which) - communication(plain)
 
-    kinds = list(prepare(scenario({"data": 2})).plan.logical.parameters())
+    kinds = list(build_scenario(scenario({"data": 2})).plan.logical.parameters())
     layer = 2 * sum(kind.num_elements for name, kind in kinds if name.startswith("layers.0."))
     # Where two units are gathered ahead, three others of equal size are not.
     assert more(FSDP) >= 2 * layer
@@ -134,16 +134,16 @@ def test_gradients_stay_as_the_profile_says():
 def test_without_gathers_it_is_told_and_changes_nothing():
     plain = scenario({"data": 2})
     which = scenario({"data": 2}, fusion={"all_gather": AUTO})
-    assert prepare(plain).program.digest() == prepare(which).program.digest()
-    assert plan_document(prepare(which))["notes"] == [
+    assert build_scenario(plain).program.digest() == build_scenario(which).program.digest()
+    assert plan_document(build_scenario(which))["notes"] == [
         "fusion.all_gather fuses nothing: no weights are gathered"
     ]
 
 
 def test_the_plan_and_the_layouts_tell_it():
     which = scenario({"data": 2}, optimizer_sharding=FSDP, fusion={"all_gather": AUTO})
-    assert plan_document(prepare(which))["fusion"] == ["all-gathers of weights fused to 64.0 MiB"]
-    (entry,) = [each for each in layouts(prepare(which)) if each["block"] == "weight buckets"]
+    assert plan_document(build_scenario(which))["fusion"] == ["all-gathers of weights fused to 64.0 MiB"]
+    (entry,) = [each for each in layouts_document(build_scenario(which)) if each["block"] == "weight buckets"]
     assert [node["phase"] for node in entry["nodes"]] == ["gather", "regather"]
     assert entry["nodes"][0]["bytes"] == gathers(which)[0][1]
     assert entry["nodes"][0]["why"] == "39 weights travel together, for each use"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.simulation.compose.build import planned, prepare
+from simcluster.simulation.compose.build import build_scenario, plan_scenario
 from simcluster.simulation.run_scenario import simulate
 from simcluster.simulation.verification.single_device_comparison import verify
-from simcluster.simulation.views.effective_strategies import strategies
-from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation.views.effective_strategies import effective_strategies_of
+from simcluster.simulation.views.operator_layouts import layouts_document
 from tests.support.scenarios import TINY_GPT, scenario, under
 from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
@@ -86,7 +86,12 @@ def test_redistributed_as_mindspore_infers_they_do_too(name, how):
 
 
 def every(which):
-    return [node["kind"] for block in layouts(prepare(which)) for node in block["nodes"] if "why" in node]
+    return [
+        node["kind"]
+        for block in layouts_document(build_scenario(which))
+        for node in block["nodes"]
+        if "why" in node
+    ]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -94,9 +99,9 @@ def test_pasted_they_give_the_same_times_and_bytes(name):
     """Numbers become layouts over the axes as they were cut."""
     before = written(name)
     spec = before.spec.model_dump(mode="json", exclude_unset=True)
-    spec["parallel"]["strategies"] = strategies(planned(before))
+    spec["parallel"]["strategies"] = effective_strategies_of(plan_scenario(before))
     pasted = type(before).of(spec)
-    assert prepare(pasted).program.digest() == prepare(before).program.digest()
+    assert build_scenario(pasted).program.digest() == build_scenario(before).program.digest()
 
 
 def test_numbers_with_a_pipeline_count_the_ranks_of_a_stage():
@@ -139,7 +144,7 @@ def test_results_are_reported_by_the_axes_of_the_scenario():
 def kinds(which, name):
     return [
         f"{node['kind']}"
-        for block in layouts(prepare(which))
+        for block in layouts_document(build_scenario(which))
         for node in block["nodes"]
         if "why" in node and node["phase"] == "forward" and node["inputs"][0][0].startswith(name)
     ]
@@ -225,15 +230,15 @@ def test_propagated_plans_compute_what_one_device_computes(configured, model):
 
 
 def test_propagation_pasted_gives_the_same_program():
-    before = prepare(scenario(MESH, strategies=THREE, propagate=True))
-    pasted = prepare(scenario(MESH, strategies=strategies(before.plan), recipe="data"))
+    before = build_scenario(scenario(MESH, strategies=THREE, propagate=True))
+    pasted = build_scenario(scenario(MESH, strategies=effective_strategies_of(before.plan), recipe="data"))
     assert pasted.program.digest() == before.program.digest()
 
 
 def test_propagation_from_three_operators_finds_megatrons_layers():
     """But for the embedding, whose table nothing asks to be split, and what follows from that."""
-    found = prepare(scenario(MESH, strategies=THREE, propagate=True)).plan
-    recipe = prepare(scenario(MESH, recipe="megatron")).plan
+    found = build_scenario(scenario(MESH, strategies=THREE, propagate=True)).plan
+    recipe = build_scenario(scenario(MESH, recipe="megatron")).plan
     for name in ("layers.0", "layers.3", "head"):
         assert found.strategies.of(name) == recipe.strategies.of(name)
     (note,) = [note for note in found.notes if note.startswith("sharding propagation")]

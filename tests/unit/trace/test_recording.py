@@ -3,10 +3,10 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from simcluster.analysis import instruction_times, record
+from simcluster.analysis import instruction_times, record_run
 from simcluster.errors import TraceError
-from simcluster.simulation import prepare, simulate
-from simcluster.simulation.compose.engine_run import timed
+from simcluster.simulation import build_scenario, simulate
+from simcluster.simulation.compose.engine_run import run_alone
 from simcluster.trace import Recording, recording
 from tests.support.scenarios import scenario
 
@@ -21,10 +21,10 @@ SHAPES = {
 def recorded(request):
     """What was built and its timing, and the recording of it."""
     which, unfold = SHAPES[request.param]
-    built = prepare(which, unfold=unfold)
-    timing = timed(built)
+    built = build_scenario(which, unfold=unfold)
+    timing = run_alone(built)
     stages = [built.program.stage_of(rank) for rank in built.classes.representatives]
-    return built.program, timing, record(built.program, stages, timing.classes)
+    return built.program, timing, record_run(built.program, stages, timing.classes)
 
 
 def test_every_instruction_of_every_execution_at_its_time(recorded):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simcluster.trace import Table, joined
+from simcluster.trace import Table, join_tables
 
 
 def test_a_deferred_table_is_made_once_and_only_when_it_is_looked_at():
@@ -28,6 +28,6 @@ def test_a_deferred_table_is_made_once_and_only_when_it_is_looked_at():
 def test_tables_are_joined_whatever_their_numbers_stand_for():
     first = Table({"kind": np.array([1, 0]), "size": np.array([5, 6])}, {"kind": ["a", "b"]})
     second = Table({"kind": np.array([0, 1]), "size": np.array([7, 8])}, {"kind": ["c", "b"]})
-    table = joined([first, second])
+    table = join_tables([first, second])
     assert table.text("kind").tolist() == ["b", "a", "c", "b"]
     assert table["size"].tolist() == [5, 6, 7, 8]

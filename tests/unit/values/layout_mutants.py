@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simcluster.layout import FLAT, Dims, Kind, Strategy, movement
+from simcluster.layout import FLAT, Dims, MovementKind, Strategy, movement
 from simcluster.layout import mindspore_redistribution as inference
 from simcluster.plan.redistribution import redistribution_planner as redistribute
 
@@ -71,7 +71,7 @@ def outer_for_inner(step, layout, reached):
 
 
 def cut_not_reduced(step, layout, reached):
-    return replace(step, kind=Kind.SLICE)
+    return replace(step, kind=MovementKind.SLICE)
 
 
 def as_maximum(step, layout, reached):
@@ -94,14 +94,14 @@ def already_reduced(original):
         for axis, _ in layout.partial:
             if axis not in target.axes:
                 left = tuple(item for item in layout.partial if item[0] != axis)
-                yield movement.Movement(Kind.COPY, ()), replace(layout, partial=left)
+                yield movement.Movement(MovementKind.COPY, ()), replace(layout, partial=left)
 
     return generator
 
 
 def gathered_as_sum(step, layout, reached):
     """An all-gather instead of an all-to-all's half: nothing is split."""
-    return replace(step, kind=Kind.ALL_GATHER)
+    return replace(step, kind=MovementKind.ALL_GATHER)
 
 
 def used_axes_too(original):
@@ -118,7 +118,7 @@ def corners_left(original):
 
     def generator(layout, target):
         for step, reached in original(layout, target):
-            if step.kind in (Kind.NEIGHBOR_EXCHANGE, Kind.SHIFT) and not layout.owes:
+            if step.kind in (MovementKind.NEIGHBOR_EXCHANGE, MovementKind.SHIFT) and not layout.owes:
                 others = [halo for halo in layout.halos if halo.dim != step.dim]
                 if others:
                     yield replace(step, halo=(0, 0), to_halo=(0, 0)), reached
@@ -131,23 +131,35 @@ def corners_left(original):
 MOVEMENTS = [
     Mutant(label, movement, name, change)
     for label, name, change in [
-        ("an all-reduce leaves an axis out", "_reductions", of_kind(Kind.ALL_REDUCE, fewer_axes)),
-        ("an all-reduce takes the maximum", "_reductions", of_kind(Kind.ALL_REDUCE, as_maximum)),
-        ("a reduce-scatter only cuts", "_reductions", of_kind(Kind.REDUCE_SCATTER, cut_not_reduced)),
-        ("a reduce-scatter takes the maximum", "_reductions", of_kind(Kind.REDUCE_SCATTER, as_maximum)),
-        ("a reduce-scatter scatters another dim", "_reductions", of_kind(Kind.REDUCE_SCATTER, other_dim)),
-        ("a reduce-scatter turns its axes", "_reductions", of_kind(Kind.REDUCE_SCATTER, reversed_axes)),
+        ("an all-reduce leaves an axis out", "_reductions", of_kind(MovementKind.ALL_REDUCE, fewer_axes)),
+        ("an all-reduce takes the maximum", "_reductions", of_kind(MovementKind.ALL_REDUCE, as_maximum)),
+        ("a reduce-scatter only cuts", "_reductions", of_kind(MovementKind.REDUCE_SCATTER, cut_not_reduced)),
+        (
+            "a reduce-scatter takes the maximum",
+            "_reductions",
+            of_kind(MovementKind.REDUCE_SCATTER, as_maximum),
+        ),
+        (
+            "a reduce-scatter scatters another dim",
+            "_reductions",
+            of_kind(MovementKind.REDUCE_SCATTER, other_dim),
+        ),
+        (
+            "a reduce-scatter turns its axes",
+            "_reductions",
+            of_kind(MovementKind.REDUCE_SCATTER, reversed_axes),
+        ),
         ("sums are taken as done", "_reductions", already_reduced),
-        ("a gather turns its axes", "_gathers", of_kind(Kind.ALL_GATHER, reversed_axes)),
-        ("a gather takes the outer axes", "_gathers", of_kind(Kind.ALL_GATHER, outer_for_inner)),
-        ("a gather joins another dim", "_gathers", of_kind(Kind.ALL_GATHER, other_dim)),
-        ("a gather leaves an axis out", "_gathers", of_kind(Kind.ALL_GATHER, fewer_axes)),
-        ("a slice turns its axes", "_slices", of_kind(Kind.SLICE, reversed_axes)),
-        ("a slice cuts another dim", "_slices", of_kind(Kind.SLICE, other_dim)),
+        ("a gather turns its axes", "_gathers", of_kind(MovementKind.ALL_GATHER, reversed_axes)),
+        ("a gather takes the outer axes", "_gathers", of_kind(MovementKind.ALL_GATHER, outer_for_inner)),
+        ("a gather joins another dim", "_gathers", of_kind(MovementKind.ALL_GATHER, other_dim)),
+        ("a gather leaves an axis out", "_gathers", of_kind(MovementKind.ALL_GATHER, fewer_axes)),
+        ("a slice turns its axes", "_slices", of_kind(MovementKind.SLICE, reversed_axes)),
+        ("a slice cuts another dim", "_slices", of_kind(MovementKind.SLICE, other_dim)),
         ("a slice cuts what is still partial", "_slices", used_axes_too),
-        ("an exchange turns its axes", "_exchanges", of_kind(Kind.ALL_TO_ALL, reversed_axes)),
-        ("an exchange turns its dims", "_exchanges", of_kind(Kind.ALL_TO_ALL, exchanged_dims)),
-        ("an exchange is a gather", "_exchanges", of_kind(Kind.ALL_TO_ALL, gathered_as_sum)),
+        ("an exchange turns its axes", "_exchanges", of_kind(MovementKind.ALL_TO_ALL, reversed_axes)),
+        ("an exchange turns its dims", "_exchanges", of_kind(MovementKind.ALL_TO_ALL, exchanged_dims)),
+        ("an exchange is a gather", "_exchanges", of_kind(MovementKind.ALL_TO_ALL, gathered_as_sum)),
         ("halos lie on the other side", "_halo_steps", steps(other_side)),
         ("corners do not travel", "_halo_steps", corners_left),
     ]
@@ -265,7 +277,7 @@ DIMS = [
 def sums_forgotten(original):
     def found(start, target, **options):
         made = original(start, target, **options)
-        return made and tuple(step for step in made if step[0].kind is not Kind.ALL_REDUCE)
+        return made and tuple(step for step in made if step[0].kind is not MovementKind.ALL_REDUCE)
 
     return found
 
@@ -297,27 +309,30 @@ def exchange_without_split(original):
             if unit is not None and holder is not None:
                 self.now[holder].pop()
                 self.now[dim].append(unit)
-                self._take(movement.Movement(Kind.ALL_GATHER, unit, holder))
+                self._take(movement.Movement(MovementKind.ALL_GATHER, unit, holder))
 
     return permute
 
 
 INFERENCE = [
-    Mutant("MindSpore forgets sums", redistribute, "inferred", sums_forgotten),
+    Mutant("MindSpore forgets sums", redistribute, "infer_mindspore_sequence", sums_forgotten),
     Mutant(
         "its exchanges turn their dims",
         redistribute,
         "inferred",
-        inferred_steps(only(Kind.ALL_TO_ALL, exchanged_dims)),
+        inferred_steps(only(MovementKind.ALL_TO_ALL, exchanged_dims)),
     ),
     Mutant(
         "its gathers join another dim",
         redistribute,
         "inferred",
-        inferred_steps(only(Kind.ALL_GATHER, other_dim)),
+        inferred_steps(only(MovementKind.ALL_GATHER, other_dim)),
     ),
     Mutant(
-        "its splits cut another dim", redistribute, "inferred", inferred_steps(only(Kind.SLICE, other_dim))
+        "its splits cut another dim",
+        redistribute,
+        "inferred",
+        inferred_steps(only(MovementKind.SLICE, other_dim)),
     ),
     Mutant("its device dims are turned", inference, "_units", units_turned),
     Mutant("its exchanges only gather", inference._Inference, "_permute", exchange_without_split),

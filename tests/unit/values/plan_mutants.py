@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simcluster.layout import Dims, Kind, movement
+from simcluster.layout import Dims, MovementKind, movement
 from simcluster.model.operators.pointwise import Add
 from simcluster.plan.autodiff import differentiation as differentiate
 from simcluster.plan.autodiff import gradient_accumulation as accumulate
@@ -119,8 +119,10 @@ SHARDER = [
     Mutant("joining members are not masked", sharder.BlockSharder, "_place", joined_unmasked),
     Mutant("sums pass through what is not linear", sharder.BlockSharder, "_passing", passing_anything),
     Mutant("shared gradients are partial over all axes", shard, "_partial_axes", partial_over_its_split),
-    Mutant("readers take what is there", versions.Workbench, "fetch", first_layout),
-    Mutant("results are not moved as their out strategy says", versions.Workbench, "settle", never_settled),
+    Mutant("readers take what is there", versions.ShardedValues, "fetch", first_layout),
+    Mutant(
+        "results are not moved as their out strategy says", versions.ShardedValues, "settle", never_settled
+    ),
 ]
 
 
@@ -194,9 +196,14 @@ GRADIENTS = [
     Mutant("readers in other blocks are not counted", differentiate, "_shared", one_reader),
     Mutant("gradients of tied copies are not summed", units._Unit, "tie", no_ties),
     Mutant("a kernel that adds is left out", accumulate, "_accumulating", one_not_added),
-    Mutant("paths lack their last step", redistribute.Router, "path", path_without("last")),
-    Mutant("paths lack their first step", redistribute.Router, "path", path_without("first")),
-    Mutant("paths are remembered by their start", redistribute.Router, "priced", remembered_by_start),
+    Mutant("paths lack their last step", redistribute.RedistributionPlanner, "path", path_without("last")),
+    Mutant("paths lack their first step", redistribute.RedistributionPlanner, "path", path_without("first")),
+    Mutant(
+        "paths are remembered by their start",
+        redistribute.RedistributionPlanner,
+        "priced",
+        remembered_by_start,
+    ),
     Mutant("reductions take the mean", exchange, "_reduced", mean_not_sum),
 ]
 
@@ -239,8 +246,8 @@ COSTLY = [
     Mutant("parts of shared gradients are reduced each", shard, "_partial_axes", never_partial),
     Mutant("results are sent on unreduced", sharder, "_with_homes_as_outputs", names_kept),
     Mutant("what was exchanged is exchanged again", sharder.BlockSharder, "_keep_exchanged", nothing_kept),
-    Mutant("sums are never scattered", movement, "_reductions", none_of(Kind.REDUCE_SCATTER)),
-    Mutant("nothing is exchanged", movement, "_exchanges", none_of(Kind.ALL_TO_ALL)),
+    Mutant("sums are never scattered", movement, "_reductions", none_of(MovementKind.REDUCE_SCATTER)),
+    Mutant("nothing is exchanged", movement, "_exchanges", none_of(MovementKind.ALL_TO_ALL)),
     Mutant("axes are reduced one by one", movement, "_reductions", no_runs("_reductions")),
     Mutant("axes are gathered one by one", movement, "_gathers", no_runs("_gathers")),
 ]

@@ -21,8 +21,8 @@ from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.pointwise import Add
 from simcluster.model.operators.reduction import SumTo
 from simcluster.plan import make_plan
-from simcluster.simulation.verification.single_device_comparison import proved
-from simcluster.values import Oracle, Source
+from simcluster.simulation.verification.single_device_comparison import compare_values
+from simcluster.values import Oracle, SeededData
 from simcluster.work import DType
 from tests.support.random_graphs import BATCH, CLASSES, EVEN, SEQ, WIDTH, Network
 from tests.support.scenarios import TINY, scenario, under
@@ -283,7 +283,7 @@ def fault_of(planned) -> str:
     try:
         with np.errstate(all="ignore"):
             plan, cluster = planned()
-            comparisons, fault = proved(plan, cluster, "float64", 0)
+            comparisons, fault = compare_values(plan, cluster, "float64", 0)
             wrong = [f"{each.what} of {each.name} differs" for each in comparisons if not each.agrees]
             return fault or next(iter(wrong), "") or slope_of(plan)
     except Exception as error:
@@ -297,7 +297,7 @@ def slope_of(plan) -> str:
         return ""
 
     def oracle(distance):
-        source = Source(0, np.dtype("float64"))
+        source = SeededData(0, np.dtype("float64"))
         for name, kind in plan.logical.parameters():
             source.parameter(name, kind)
         for name, direction in directions(source.parameters):

@@ -8,16 +8,16 @@ from functools import cache
 import numpy as np
 import pytest
 
-from simcluster.analysis import record
+from simcluster.analysis import record_run
 from simcluster.engine import run
-from simcluster.layout import Kind, Layout, Movement
+from simcluster.layout import Layout, Movement, MovementKind
 from simcluster.model import Operator
 from simcluster.plan import make_plan
-from simcluster.program import COMPUTE, Action, Call, Scope, partition
+from simcluster.program import COMPUTE, Call, InstructionKind, Scope, partition_ranks
 from simcluster.program.communication.host_calls import HostCalls
 from simcluster.program.plan_lowering import lowered
-from simcluster.simulation.verification.single_device_comparison import proved
-from simcluster.values.events import events
+from simcluster.simulation.verification.single_device_comparison import compare_values
+from simcluster.values.events import replay_events
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
@@ -78,7 +78,7 @@ def program_of(name):
 
 def is_caught(name, mutate):
     plan, cluster = planned(name)
-    comparisons, fault = proved(plan, cluster, "float64", 0, mutate(lowered(plan)))
+    comparisons, fault = compare_values(plan, cluster, "float64", 0, mutate(lowered(plan)))
     return bool(fault) or any(not each.agrees for each in comparisons)
 
 
@@ -124,7 +124,8 @@ def collectives(name, kinds=None):
         (code, index)
         for code, each in enumerate(program.codes)
         for index, instruction in enumerate(each.instructions)
-        if instruction.action is Action.COLLECTIVE and (kinds is None or instruction.operation in kinds)
+        if instruction.action is InstructionKind.COLLECTIVE
+        and (kinds is None or instruction.operation in kinds)
     ]
 
 
@@ -167,7 +168,13 @@ def test_a_collective_that_did_not_happen(name, code, index):
             for call in each.calls
         )
         gone = replace(
-            each, action=Action.COMPUTE, stream=COMPUTE, calls=calls, operation="", group=(), num_bytes=0
+            each,
+            action=InstructionKind.COMPUTE,
+            stream=COMPUTE,
+            calls=calls,
+            operation="",
+            group=(),
+            num_bytes=0,
         )
         return with_instruction(program, code, index, gone)
 
@@ -197,7 +204,7 @@ def test_micro_batches_that_change_places():
         stage = program.parts[1]
         swapped = {0: 1, 1: 0}
         kernels = [
-            any(each.action is Action.COMPUTE for each in program.codes[execution.code].instructions)
+            any(each.action is InstructionKind.COMPUTE for each in program.codes[execution.code].instructions)
             for execution in stage.executions
         ]
         executions = tuple(
@@ -317,12 +324,12 @@ def test_an_activation_that_is_released_before_its_backward():
 def started(name, program):
     """(rank, execution, instruction) -> when it started and ended, of every instruction of one step."""
     plan, cluster = planned(name)
-    classes = partition(program, cluster, unfold=True)
+    classes = partition_ranks(program, cluster, unfold=True)
     timing = run(
         program, cluster, classes, dispatch=plan.dispatch, algorithms=plan.algorithms, host=HostCalls.of(plan)
     )
     parts = [program.part_of(rank) for rank in classes.representatives]
-    happened = events(program, record(program, parts, timing.classes).table())
+    happened = replay_events(program, record_run(program, parts, timing.classes).table())
     return {(each.rank, each.number, id(each.instruction)): (each.start, each.end) for each in happened}
 
 
@@ -334,7 +341,7 @@ def too_early(name):
             for other in reader.after:
                 collective = each.instructions[other]
                 read = {*collective.writes} & {*reader.reads}
-                if collective.action is not Action.COLLECTIVE or not read:
+                if collective.action is not InstructionKind.COLLECTIVE or not read:
                     continue
                 rest = tuple(before for before in reader.after if before != other)
                 free = replace(reader, after=rest)
@@ -368,7 +375,7 @@ def test_a_partial_sum_that_is_added_twice():
 
     assert (
         program_of("megatron_sp zero").codes[code].instructions[index].calls[0].operator.kind
-        is Kind.REDUCE_SCATTER
+        is MovementKind.REDUCE_SCATTER
     )
     assert is_caught("megatron_sp zero", maximum)
 

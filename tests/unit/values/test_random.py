@@ -13,7 +13,7 @@ from simcluster.model.operators.dropout import Dropout
 from simcluster.model.operators.optimizer import Sgd
 from simcluster.plan.autodiff.differentiation import differentiate
 from simcluster.simulation import verify
-from simcluster.values import Oracle, Source
+from simcluster.values import Oracle, SeededData
 from simcluster.values.replay import Replay
 from simcluster.work import DType
 from tests.support.scenarios import TINY_GPT, scenario
@@ -85,7 +85,7 @@ def test_a_recomputed_forward_that_draws_anew_is_found_out(monkeypatch):
 
 def trained(model):
     graph = differentiate(model.graph(2, 8, DType.FP32, 32), DType.FP32)
-    source = Source(3, np.dtype("float64"))
+    source = SeededData(3, np.dtype("float64"))
     return Oracle(graph, Sgd(learning_rate=0.1), source, 2).run(2), graph
 
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from simcluster.program import Action
+from simcluster.program import InstructionKind
 from simcluster.program.plan_lowering import lowered
 from tests.unit.values.layout_mutants import DIMS, INFERENCE, MOVEMENTS
 from tests.unit.values.plan_mutants import COSTLY, GRADIENTS, SHARDER
@@ -69,7 +69,7 @@ def moved(planned) -> int:
         for part in program.parts
         for run in part.executions
         for each in program.codes[run.code].instructions
-        if each.action is Action.COLLECTIVE
+        if each.action is InstructionKind.COLLECTIVE
     )
 
 

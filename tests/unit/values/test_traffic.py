@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.collectives import Operation
-from simcluster.layout import FLAT, Kind, Movement
+from simcluster.layout import FLAT, Movement, MovementKind
 from simcluster.plan import make_plan
-from simcluster.program import Action
+from simcluster.program import InstructionKind
 from simcluster.program.plan_lowering import lowered
 from simcluster.scenario import Scenario
-from simcluster.simulation.verification.single_device_comparison import proved
-from simcluster.values.exchange import exchange
-from simcluster.values.traffic import crossed
+from simcluster.simulation.verification.single_device_comparison import compare_values
+from simcluster.values.exchange import exchange_arrays
+from simcluster.values.traffic import crossing_elements
 from tests.support.scenarios import TINY, scenario, under
 from tests.unit.values.test_mutants import with_instruction
 
@@ -38,14 +38,14 @@ def owned(count, shape):
 @given(count=st.integers(2, 5), rows=st.integers(1, 3), columns=st.integers(1, 4), flat=st.booleans())
 def test_what_is_gathered_or_exchanged_says_whose_it_was(count, rows, columns, flat):
     arrays = owned(count, (rows,) if flat else (rows, columns))
-    gather = Movement(Kind.ALL_GATHER, ("a",), FLAT if flat else 1)
+    gather = Movement(MovementKind.ALL_GATHER, ("a",), FLAT if flat else 1)
     shape = (count * rows,) if flat else (rows, count * columns)
-    results = exchange(gather, arrays, shape)
-    assert crossed(gather, arrays, results) == foreign(results)
-    swap = Movement(Kind.ALL_TO_ALL, ("a",), 0, 1)
+    results = exchange_arrays(gather, arrays, shape)
+    assert crossing_elements(gather, arrays, results) == foreign(results)
+    swap = Movement(MovementKind.ALL_TO_ALL, ("a",), 0, 1)
     arrays = owned(count, (rows, count * columns))
-    results = exchange(swap, arrays, (count * rows, columns))
-    assert crossed(swap, arrays, results) == foreign(results)
+    results = exchange_arrays(swap, arrays, (count * rows, columns))
+    assert crossing_elements(swap, arrays, results) == foreign(results)
 
 
 @given(
@@ -59,28 +59,28 @@ def test_halos_say_whose_they_were(count, rows, halo, more):
     if halo == to_halo:
         return
     start, full = ((before + rows + after, 3) for before, after in (halo, to_halo))
-    read = Movement(Kind.NEIGHBOR_EXCHANGE, ("a",), 0, halo=halo, to_halo=to_halo, fill=NOBODY)
+    read = Movement(MovementKind.NEIGHBOR_EXCHANGE, ("a",), 0, halo=halo, to_halo=to_halo, fill=NOBODY)
     arrays = owned(count, start)
-    results = exchange(read, arrays, full)
-    assert crossed(read, arrays, results) == foreign(results)
+    results = exchange_arrays(read, arrays, full)
+    assert crossing_elements(read, arrays, results) == foreign(results)
     # What is added back crosses the same borders; ones show how often something was added.
     back = replace(read, halo=to_halo, to_halo=halo)
     terms = [np.ones(full) for _ in range(count)]
-    sums = exchange(back, terms, start)
-    assert crossed(back, terms, sums) == int(sum(array.sum() - array.size for array in sums))
+    sums = exchange_arrays(back, terms, start)
+    assert crossing_elements(back, terms, sums) == int(sum(array.sum() - array.size for array in sums))
 
 
 @given(count=st.integers(2, 5), size=st.integers(1, 4))
 def test_every_term_of_a_sum_but_the_owners_crosses(count, size):
     arrays = [np.ones((count * size, 2)) for _ in range(count)]
-    scatter = Movement(Kind.REDUCE_SCATTER, ("a",), 0)
-    parts = exchange(scatter, arrays, (size, 2))
+    scatter = Movement(MovementKind.REDUCE_SCATTER, ("a",), 0)
+    parts = exchange_arrays(scatter, arrays, (size, 2))
     terms = int(sum(part.sum() - part.size for part in parts))
-    assert crossed(scatter, arrays, parts) == terms
-    gather = Movement(Kind.ALL_GATHER, ("a",), 0)
-    spread = crossed(gather, parts, exchange(gather, parts, (count * size, 2)))
-    both = Movement(Kind.ALL_REDUCE, ("a",))
-    assert crossed(both, arrays, exchange(both, arrays, (count * size, 2))) == terms + spread
+    assert crossing_elements(scatter, arrays, parts) == terms
+    gather = Movement(MovementKind.ALL_GATHER, ("a",), 0)
+    spread = crossing_elements(gather, parts, exchange_arrays(gather, parts, (count * size, 2)))
+    both = Movement(MovementKind.ALL_REDUCE, ("a",))
+    assert crossing_elements(both, arrays, exchange_arrays(both, arrays, (count * size, 2))) == terms + spread
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 8])
@@ -160,7 +160,7 @@ def places(name):
         (code, index, f"{each.action} {each.operation}")
         for code, lines in enumerate(program.codes)
         for index, each in enumerate(lines.instructions)
-        if each.action is not Action.COMPUTE and each.operation not in ("disk to memory", "decode")
+        if each.action is not InstructionKind.COMPUTE and each.operation not in ("disk to memory", "decode")
     ]
 
 
@@ -182,7 +182,7 @@ def test_all_kinds_of_movements_are_there():
 
 @pytest.mark.parametrize("name", PLANS)
 def test_every_count_is_what_crosses(name):
-    comparisons, fault = proved(*planned(name), "float64", 0)
+    comparisons, fault = compare_values(*planned(name), "float64", 0)
     assert not fault
     assert all(each.agrees for each in comparisons)
 
@@ -194,10 +194,10 @@ def test_every_wrong_count_is_a_fault_that_names_it(name):
         program = lowered(plan)
         each = program.codes[code].instructions[index]
         wrong = with_instruction(program, code, index, replace(each, num_bytes=each.num_bytes + 1))
-        comparisons, fault = proved(plan, cluster, "float64", 0, wrong)
+        comparisons, fault = compare_values(plan, cluster, "float64", 0, wrong)
         assert not comparisons
         assert f"{each.num_bytes + 1:,} bytes" in fault, kind
-        if each.action is not Action.COPY:
+        if each.action is not InstructionKind.COPY:
             assert re.search(rf"{re.escape(each.name)} .*but [\d,]+ do", fault), fault
 
 
@@ -209,6 +209,6 @@ def test_a_collective_that_is_timed_as_another_is_a_fault():
             continue
         each = program.codes[code].instructions[index]
         wrong = with_instruction(program, code, index, replace(each, operation="all_to_all"))
-        _, fault = proved(plan, cluster, "float64", 0, wrong)
+        _, fault = compare_values(plan, cluster, "float64", 0, wrong)
         assert "is timed as all_to_all over" in fault
         assert "but does all_gather over" in fault

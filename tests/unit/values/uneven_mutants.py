@@ -12,7 +12,7 @@ from typing import Any
 from simcluster.model import Role
 from simcluster.model.operators.padding_mask import Mask
 from simcluster.model.operators.pointwise import Add
-from simcluster.plan.data.batch_shares import Batches
+from simcluster.plan.data.batch_shares import MicroBatches
 from simcluster.plan.optimizer import fsdp_units as units
 from simcluster.plan.sharding import padding
 from simcluster.program.buckets import communication_buckets as travel
@@ -72,9 +72,9 @@ def fields_of(region):
 
 PADDING = [
     Mutant("padding is not masked", padding.Padding, "_filled", unfilled),
-    Mutant("every neutral element is zero", padding, "needed", zeros_everywhere),
-    Mutant("of what meets padding only one is masked", padding, "needed", one_operand),
-    Mutant("all padding counts as zero", padding, "zeros", taken_for_zero),
+    Mutant("every neutral element is zero", padding, "needed_padding", zeros_everywhere),
+    Mutant("of what meets padding only one is masked", padding, "needed_padding", one_operand),
+    Mutant("all padding counts as zero", padding, "zero_padding", taken_for_zero),
     Mutant("gradients keep what is in their padding", padding.Padding, "unknown", always(())),
     Mutant("masks begin one element late", Mask, "evaluate", one_too_many),
 ]
@@ -92,8 +92,8 @@ def all_alike(original):
 
 
 SHARES = [
-    Mutant("shares go to the wrong ranks", Batches, "variants", turned),
-    Mutant("all ranks train the first share", Batches, "variants", all_alike),
+    Mutant("shares go to the wrong ranks", MicroBatches, "variants", turned),
+    Mutant("all ranks train the first share", MicroBatches, "variants", all_alike),
 ]
 
 

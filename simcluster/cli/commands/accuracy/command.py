@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.arguments.options import completed
+from simcluster.cli.arguments.options import complete_names
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
@@ -36,7 +36,7 @@ def accuracy(
         typer.Option(
             metavar="NAME",
             help="Predict all rows on this host of the catalog, not on the one their words name.",
-            autocompletion=completed("hosts"),
+            autocompletion=complete_names("hosts"),
         ),
     ] = None,
     worst: Annotated[
@@ -58,22 +58,24 @@ def accuracy(
     from simcluster.accuracy import (
         accuracy_csv,
         accuracy_text,
+        column_titles,
         predict,
         predict_runs,
         read_rows,
         read_runs,
         runs_csv,
         runs_text,
-        titles,
     )
-    from simcluster.cli.commands.accuracy.row_filter import chosen
-    from simcluster.cli.output.terminal import has_colour, out
+    from simcluster.cli.commands.accuracy.row_filter import select_rows
+    from simcluster.cli.output.terminal import has_colour, print_result
 
-    if "metric" in titles(file):
-        runs = chosen(read_runs(file), hardware, op, id_)[::every]
+    if "metric" in column_titles(file):
+        runs = select_rows(read_runs(file), hardware, op, id_)[::every]
         found = predict_runs(runs, cluster, jobs=jobs)
-        out(runs_csv(found) if csv else runs_text(found, worst, colour=has_colour()), drawn=not csv)
+        print_result(runs_csv(found) if csv else runs_text(found, worst, colour=has_colour()), drawn=not csv)
         return ExitCode.DONE
-    rows = predict(chosen(read_rows(file), hardware, op, id_)[::every], cluster)
-    out(accuracy_csv(rows) if csv else accuracy_text(rows, worst, colour=has_colour()), drawn=not csv)
+    rows = predict(select_rows(read_rows(file), hardware, op, id_)[::every], cluster)
+    print_result(
+        accuracy_csv(rows) if csv else accuracy_text(rows, worst, colour=has_colour()), drawn=not csv
+    )
     return ExitCode.DONE

@@ -9,7 +9,7 @@ from simcluster.document import matches
 from simcluster.errors import Problem, ScenarioError, nearest
 
 
-class Measured(Protocol):
+class MeasurementRow(Protocol):
     """A row of such a file."""
 
     @property
@@ -28,10 +28,10 @@ class Measured(Protocol):
         ...
 
 
-Row = TypeVar("Row", bound=Measured)
+Row = TypeVar("Row", bound=MeasurementRow)
 
 
-def chosen(rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None) -> list[Row]:
+def select_rows(rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None) -> list[Row]:
     """The rows of this operation whose hardware and id match the patterns, whatever their case.
 
     Raises ScenarioError for an operation that no row has, and where nothing matches.

@@ -44,12 +44,12 @@ def catalog(
     vendor or assumed.
     """
     from simcluster.cli.commands.catalog.overview import titles, titles_text
-    from simcluster.cli.output.terminal import has_colour, out
+    from simcluster.cli.output.terminal import has_colour, print_result
 
     colour = has_colour()
     if name is None and (json or family is None) and family in (None, *FOLDERS):
         families = [family] if family else list(FOLDERS)
-        out(_json(titles(families)) if json else titles_text(colour=colour), drawn=not json)
+        print_result(_json(titles(families)) if json else titles_text(colour=colour), drawn=not json)
         return ExitCode.DONE
     from simcluster.cli.commands.catalog import entries
 
@@ -63,7 +63,7 @@ def catalog(
             if json
             else entries.entry_text(family, name, colour=colour)
         )
-    out(text, drawn=not json)
+    print_result(text, drawn=not json)
     return ExitCode.DONE
 
 

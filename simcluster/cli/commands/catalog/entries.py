@@ -10,10 +10,10 @@ from rich.text import Text
 from simcluster import units
 from simcluster.cluster import DeviceSpec, HostSpec
 from simcluster.document import CatalogSection
-from simcluster.draw import Cell, Column, shown, table
+from simcluster.draw import Cell, Column, render_text, text_table
 from simcluster.errors import ScenarioError, nearest
 from simcluster.model import ModelSpec
-from simcluster.plan import IDEAL, AllocatorSpec, FrameworkSpec, RecipeSpec, phrase
+from simcluster.plan import IDEAL, AllocatorSpec, FrameworkSpec, RecipeSpec, describe_switch
 
 FAMILIES: Mapping[str, type[CatalogSection]] = {
     "devices": DeviceSpec,
@@ -52,7 +52,7 @@ def listing_text(family: str, *, colour: bool = False) -> str:
     section = section_of(family)
     rows = [[name, *_line(section.entry(name), family)] for name in section.entries()]
     columns = [Column(), Column(wraps=True), Column(style="dim", wraps=True)]
-    return shown(Text(family, "bold"), table(columns, rows, indent=2), colour=colour)
+    return render_text(Text(family, "bold"), text_table(columns, rows, indent=2), colour=colour)
 
 
 def entry_text(family: str, name: str, *, colour: bool = False) -> str:
@@ -63,7 +63,9 @@ def entry_text(family: str, name: str, *, colour: bool = False) -> str:
     source = " ".join(str(data.pop("source", "")).split())
     if family == "frameworks":
         columns, rows = _against_ideal(name)
-        return shown(head, *_dim(source, *_remarks(section, name)), "", table(columns, rows), colour=colour)
+        return render_text(
+            head, *_dim(source, *_remarks(section, name)), "", text_table(columns, rows), colour=colour
+        )
     if section is HostSpec:
         data = _with_links(data, name)
     rows = list(
@@ -72,7 +74,9 @@ def entry_text(family: str, name: str, *, colour: bool = False) -> str:
     columns = [Column(title, wraps=title in ("value", "source")) for title in _TITLES]
     if not any(row[2] or row[3] for row in rows):
         columns, rows = [Column(), Column(wraps=True)], [row[:2] for row in rows]
-    return shown(head, *_dim(source, *_remarks(section, name)), "", table(columns, rows), colour=colour)
+    return render_text(
+        head, *_dim(source, *_remarks(section, name)), "", text_table(columns, rows), colour=colour
+    )
 
 
 def _dim(*texts: str) -> list[Text]:
@@ -88,7 +92,7 @@ def _against_ideal(name: str) -> tuple[list[Column], list[list[Cell]]]:
             key,
             _short(value),
             _short(usual[key]) if key in changes else "",
-            phrase(key, value) if key in changes else "",
+            describe_switch(key, value) if key in changes else "",
         ]
         for key, value in mine.settings().items()
     ]

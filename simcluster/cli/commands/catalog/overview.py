@@ -9,7 +9,7 @@ from rich.text import Text
 
 from simcluster.cli.arguments.catalog_folders import FOLDERS
 from simcluster.document import Document
-from simcluster.draw import Column, shown, table
+from simcluster.draw import Column, render_text, text_table
 from simcluster.registry import data_files
 
 
@@ -28,11 +28,11 @@ def titles_text(*, colour: bool = False) -> str:
     for family, entries in titles(list(FOLDERS)).items():
         parts += [
             Text(family, "bold"),
-            table([Column(), Column(wraps=True)], list(entries.items()), indent=2),
+            text_table([Column(), Column(wraps=True)], list(entries.items()), indent=2),
             "",
         ]
     more = "simcluster catalog FAMILY shows figures, simcluster catalog NAME all of them and their sources"
-    return shown(*parts, Text(more, "dim"), colour=colour)
+    return render_text(*parts, Text(more, "dim"), colour=colour)
 
 
 def _title(text: str, name: str) -> str:

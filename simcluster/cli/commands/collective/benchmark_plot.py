@@ -6,7 +6,7 @@ from html import escape
 from math import log2
 
 from simcluster import units
-from simcluster.cli.commands.collective.benchmark_table import Bench, bench_rows, group_told
+from simcluster.cli.commands.collective.benchmark_table import CollectiveBenchmark, bench_rows, describe_group
 from simcluster.draw import (
     BLUE,
     FONT,
@@ -30,11 +30,11 @@ LEFT, RIGHT, TOP, BOTTOM = 64.0, 16.0, 16.0, 44.0
 _TONES = (BLUE, ORANGE, GREEN, PURPLE, TEAL, RED, YELLOW, PINK)
 
 
-def bench_page(bench: Bench) -> str:
+def bench_page(bench: CollectiveBenchmark) -> str:
     """The page, whole."""
     tones = _tones(bench)
     columns, rows = bench_rows(bench)
-    title = group_told(bench)
+    title = describe_group(bench)
     style = f"max-width:{WIDTH:.0f}px;margin:24px auto;font-size:13px;line-height:1.45;{FONT}"
     legend = html_legend([(" ".join(way), tone) for way, tone in tones.items()])
     return (
@@ -45,15 +45,15 @@ def bench_page(bench: Bench) -> str:
     )
 
 
-def _tones(bench: Bench) -> dict[tuple[str, str], Tone]:
+def _tones(bench: CollectiveBenchmark) -> dict[tuple[str, str], Tone]:
     """A tone for each algorithm and protocol, in the order in which they appear."""
     ways = dict.fromkeys((row.choice.algorithm, row.choice.protocol) for row in bench.rows)
     return {way: _TONES[number % len(_TONES)] for number, way in enumerate(ways)}
 
 
-def _plot(bench: Bench, tones: dict[tuple[str, str], Tone]) -> str:
+def _plot(bench: CollectiveBenchmark, tones: dict[tuple[str, str], Tone]) -> str:
     """Busbw over the size, which doubles at equal steps; a bar per size in the tone of its way."""
-    canvas = Canvas(WIDTH, HEIGHT, f"busbw of {group_told(bench)} by size")
+    canvas = Canvas(WIDTH, HEIGHT, f"busbw of {describe_group(bench)} by size")
     top = max(row.busbw for row in bench.rows) * 1e-9
     marks = ticks(top, 6)
     highest = max(top, marks[-1])

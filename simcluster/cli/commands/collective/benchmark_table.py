@@ -13,10 +13,10 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.cli.arguments.rank_lists import rank_list
-from simcluster.cli.commands.collective.part_sizes import Told, read_parts
+from simcluster.cli.commands.collective.part_sizes import RequestedParts, read_parts
 from simcluster.cluster import Cluster, Ranks, load_cluster
-from simcluster.collectives import AUTO, Operation, Row, Wanted, benchmark, refused_name
-from simcluster.draw import Column, shown, table
+from simcluster.collectives import AUTO, BenchmarkRow, CollectiveRequest, Operation, benchmark, refused_name
+from simcluster.draw import Column, render_text, text_table
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 from simcluster.plan import MOST_BYTES, MOST_RANKS
 
@@ -44,15 +44,15 @@ _LAWS = "a law, such as --parts zipf:1.2, or a file with a line of whole numbers
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class CollectiveBenchmark:
     """What was asked and what was found: a row per size; ``parts`` if they are not equal."""
 
     operation: Operation
     name: str
     cluster: Cluster
     ranks: Ranks
-    rows: list[Row]
-    parts: Told | None = None
+    rows: list[BenchmarkRow]
+    parts: RequestedParts | None = None
 
     @classmethod
     def of(
@@ -66,13 +66,13 @@ class Bench:
         protocol: str = AUTO,
         parts: str | None = None,
         seed: int | None = None,
-    ) -> Bench:
+    ) -> CollectiveBenchmark:
         """Reads the words and prices every size; ``sizes`` of ``parts`` is the one that the file has.
 
         Raises ScenarioError with every wrong word, PlanError for a group that cannot do the operation.
         """
         problems: list[Problem] = []
-        told: Told | None = None
+        told: RequestedParts | None = None
         if parts is not None and operation != Operation.ALL_TO_ALL_V:
             problems.append(Problem(f"only {Operation.ALL_TO_ALL_V} has unequal parts", where="--parts"))
         if parts is None and seed is not None:
@@ -125,13 +125,13 @@ class Bench:
             built.placement(group),
             wanted,
             built,
-            Wanted(algorithm, protocol),
+            CollectiveRequest(algorithm, protocol),
             told.parts if told else None,
         )
         return cls(asked, cluster, built, group, rows, told)
 
 
-def bench_rows(bench: Bench) -> tuple[list[Column], list[list[str]]]:
+def bench_rows(bench: CollectiveBenchmark) -> tuple[list[Column], list[list[str]]]:
     """The columns of the table, and its rows as text."""
     columns = [
         Column("bytes", quantity=True),
@@ -158,10 +158,10 @@ def bench_rows(bench: Bench) -> tuple[list[Column], list[list[str]]]:
     return columns, rows
 
 
-def bench_text(bench: Bench, *, colour: bool = False) -> str:
+def bench_text(bench: CollectiveBenchmark, *, colour: bool = False) -> str:
     """The table to read, below a line about the group and above the assumed figures."""
     columns, rows = bench_rows(bench)
-    told: list[RenderableType] = [Text(group_told(bench), "bold"), "", table(columns, rows)]
+    told: list[RenderableType] = [Text(describe_group(bench), "bold"), "", text_table(columns, rows)]
     if bench.parts:
         told.insert(1, Text(str(bench.parts)))
     if assumed := _assumed(bench.cluster):
@@ -169,10 +169,10 @@ def bench_text(bench: Bench, *, colour: bool = False) -> str:
             f"Leans on assumed figures: {', '.join(assumed)}. Their reasons: simcluster catalog {bench.name}"
         )
         told += ["", Text(more, "dim")]
-    return shown(*told, colour=colour)
+    return render_text(*told, colour=colour)
 
 
-def bench_csv(bench: Bench) -> str:
+def bench_csv(bench: CollectiveBenchmark) -> str:
     """Comma-separated values, a row per size; times in microseconds, rates in 10^9 bytes/s."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -196,7 +196,7 @@ def bench_csv(bench: Bench) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def group_told(bench: Bench) -> str:
+def describe_group(bench: CollectiveBenchmark) -> str:
     """``all_reduce of 128 ranks on 16 x dgx-h100, 8 on each``."""
     counts = np.unique(bench.cluster.hosts_of(bench.ranks), return_counts=True)[1]
     most, fewest = counts.max(), counts.min()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.arguments.options import completed
+from simcluster.cli.arguments.options import complete_names
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
@@ -31,7 +31,7 @@ def collective(
     ],
     cluster: Annotated[
         str,
-        typer.Option(metavar="NAME", help="A host of the catalog.", autocompletion=completed("hosts")),
+        typer.Option(metavar="NAME", help="A host of the catalog.", autocompletion=complete_names("hosts")),
     ],
     hosts: Annotated[int, typer.Option(metavar="N", min=1, help="How many of them.")] = 1,
     sizes: Annotated[
@@ -76,15 +76,15 @@ def collective(
     in which proportions it is cut, and each link carries what really passes it.
     """
     from simcluster.cli.commands.collective.benchmark_plot import bench_page
-    from simcluster.cli.commands.collective.benchmark_table import Bench, bench_csv, bench_text
+    from simcluster.cli.commands.collective.benchmark_table import CollectiveBenchmark, bench_csv, bench_text
     from simcluster.cli.output.result_files import refused_file, write_bytes
-    from simcluster.cli.output.terminal import has_colour, out
+    from simcluster.cli.output.terminal import has_colour, print_result
     from simcluster.errors import ScenarioError
 
     if html and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)
-    found = Bench.of(operation, cluster, hosts, sizes, algorithm, ranks, protocol, parts, seed)
+    found = CollectiveBenchmark.of(operation, cluster, hosts, sizes, algorithm, ranks, protocol, parts, seed)
     if html:
         write_bytes(html, bench_page(found).encode())
-    out(bench_csv(found) if csv else bench_text(found, colour=has_colour()), drawn=not csv)
+    print_result(bench_csv(found) if csv else bench_text(found, colour=has_colour()), drawn=not csv)
     return ExitCode.DONE

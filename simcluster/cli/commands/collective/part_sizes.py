@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from simcluster.collectives import MOST_RANKS, Imbalance, Law, Parts
+from simcluster.collectives import MOST_RANKS, Imbalance, ImbalanceLaw, UnequalParts
 from simcluster.document import names_file, text_of
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RequestedParts:
     """Parts of an all-to-all-v as they were asked for; ``mean`` is S where they are bytes, of a file."""
 
     words: str
-    parts: Parts
+    parts: UnequalParts
     mean: float | None = None
 
     def __str__(self) -> str:
@@ -26,7 +26,7 @@ class Told:
         return f"parts: {self.words}; {told}, what it keeps included"
 
 
-def read_parts(words: str, seed: int | None, num_ranks: int) -> Told:
+def read_parts(words: str, seed: int | None, num_ranks: int) -> RequestedParts:
     """The parts for so many ranks: ``zipf:1.2``, or the file ``parts.csv``.
 
     ValueError says what is wrong, ScenarioError why the file cannot be read.
@@ -37,10 +37,10 @@ def read_parts(words: str, seed: int | None, num_ranks: int) -> Told:
     if num_ranks > MOST_RANKS:
         raise ValueError(f"{num_ranks:,} ranks; with unequal parts at most {MOST_RANKS:,}")
     path = Path(words)
-    if words.partition(":")[0] in list(Law) or not names_file(words):
+    if words.partition(":")[0] in list(ImbalanceLaw) or not names_file(words):
         law = Imbalance.parse(words, seed or 0)
-        drawn = "" if law.law is Law.UNIFORM else f" (seed {law.seed})"
-        return Told(f"{words}{drawn}", law.parts(num_ranks))
+        drawn = "" if law.law is ImbalanceLaw.UNIFORM else f" (seed {law.seed})"
+        return RequestedParts(f"{words}{drawn}", law.parts(num_ranks))
     if seed is not None:
         raise ValueError("a seed is for a law, not for a file; leave --seed out")
     lines = text_of(path, f"--parts {words}").splitlines()
@@ -53,10 +53,10 @@ def read_parts(words: str, seed: int | None, num_ranks: int) -> Told:
         raise ValueError(f"{path} has {len(rows)} lines of numbers; {num_ranks} ranks need one each")
     counts = np.array(rows, dtype=np.int64)
     try:
-        parts = Parts.of(counts)
+        parts = UnequalParts.of(counts)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    return Told(path.name, parts, 1 / parts.share)
+    return RequestedParts(path.name, parts, 1 / parts.share)
 
 
 def _row(line: str, where: str, num_ranks: int) -> list[int]:

@@ -34,9 +34,9 @@ def compare(
     """
     from simcluster.cli.commands.compare.compared_runs import side_by_side
     from simcluster.cli.output.result_files import refused_file, write_bytes
-    from simcluster.cli.output.terminal import has_colour, note, out, out_json
+    from simcluster.cli.output.terminal import has_colour, print_json, print_note, print_result
     from simcluster.errors import ScenarioError
-    from simcluster.report import comparison_page, comparison_text, verdict
+    from simcluster.report import comparison_page, comparison_text, verdict_text
 
     if html is not None and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)
@@ -44,11 +44,11 @@ def compare(
     if json:
         import orjson
 
-        out_json(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2) + b"\n")
+        print_json(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2) + b"\n")
     else:
-        out(comparison_text(found, colour=has_colour()), drawn=True)
+        print_result(comparison_text(found, colour=has_colour()), drawn=True)
     if html is not None:
         write_bytes(html, comparison_page(found).encode())
-        note(f"written: {html}")
-    over = any(verdict(side.summary) == "does not fit" for side in found.sides)
+        print_note(f"written: {html}")
+    over = any(verdict_text(side.summary) == "does not fit" for side in found.sides)
     return ExitCode.FAILED if over else ExitCode.DONE

@@ -9,7 +9,7 @@ from simcluster.cli.output.progress import progress_line
 from simcluster.errors import PlanError, Problem, ScenarioError
 from simcluster.report import Comparison
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate
+from simcluster.simulation import build_scenario, simulate
 from simcluster.trace import Run
 
 SAVED = ".simrun"
@@ -30,7 +30,7 @@ def side_by_side(paths: Sequence[str], settings: Sequence[tuple[str, str]]) -> C
             continue
         try:
             scenarios[index] = Scenario.load(path, settings)
-            prepare(scenarios[index], search=False)
+            build_scenario(scenarios[index], search=False)
         except (ScenarioError, PlanError) as error:
             problems += error.problems
     if not scenarios and settings:

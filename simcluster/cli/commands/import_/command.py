@@ -63,9 +63,9 @@ def import_(
     from simcluster.cli.output.scenario_target import Target
     from simcluster.document import real_path
     from simcluster.errors import ScenarioError
-    from simcluster.foreign import Given
+    from simcluster.foreign import UserAdditions
 
-    given = Given(cluster, hosts, model, tuple(changes(settings)), _variables(variables or ()))
+    given = UserAdditions(cluster, hosts, model, tuple(changes(settings)), _variables(variables or ()))
     target = Target(output, force)
     if output is not None and real_path(file) == real_path(output):
         raise ScenarioError(f"-o {output}: this would replace the file that is read")

@@ -6,33 +6,36 @@ from pathlib import Path
 
 from simcluster.cli.output.exit_code import ExitCode
 from simcluster.cli.output.scenario_target import Target
-from simcluster.cli.output.terminal import note
+from simcluster.cli.output.terminal import print_note
 from simcluster.document import text_of
 from simcluster.errors import SimclusterError
 from simcluster.foreign import (
-    Fate,
-    Given,
     Imported,
+    TranslationStatus,
+    UserAdditions,
+    describe_untranslated,
     importer,
-    told,
-    translate,
+    translate_file,
     translated_text,
 )
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 
-_COLOURS: dict[Fate | None, str] = {Fate.UNSUPPORTED: "1;33", Fate.UNKNOWN: "33"}
+_COLOURS: dict[TranslationStatus | None, str] = {
+    TranslationStatus.UNSUPPORTED: "1;33",
+    TranslationStatus.UNKNOWN: "33",
+}
 
 
-def import_file(kind: str, path: str, given: Given, target: Target) -> ExitCode:
+def import_file(kind: str, path: str, given: UserAdditions, target: Target) -> ExitCode:
     """Translates a file, plans the scenario to see that it is possible, and writes it.
 
     Raises ScenarioError and PlanError with places in the file.
     """
     found = importer(kind)
-    imported = translate(found, text_of(path), path, given)
+    imported = translate_file(found, text_of(path), path, given)
     try:
-        prepare(Scenario.of(imported.data), search=False)
+        build_scenario(Scenario.of(imported.data), search=False)
     except SimclusterError as error:
         _say(imported)
         raise imported.located(error) from None
@@ -43,7 +46,7 @@ def import_file(kind: str, path: str, given: Given, target: Target) -> ExitCode:
 
 def _say(imported: Imported) -> None:
     """What is not as the file says, the gravest first, and what was worked out."""
-    for fate, title, lines in told(imported):
-        note(title, _COLOURS.get(fate, ""))
+    for fate, title, lines in describe_untranslated(imported):
+        print_note(title, _COLOURS.get(fate, ""))
         for line in lines:
-            note(f"  {line}")
+            print_note(f"  {line}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.arguments.options import completed
+from simcluster.cli.arguments.options import complete_names
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
@@ -21,11 +21,11 @@ EXAMPLES = (
 def init(
     model: Annotated[
         str,
-        typer.Option(metavar="NAME", help="A model of the catalog.", autocompletion=completed("models")),
+        typer.Option(metavar="NAME", help="A model of the catalog.", autocompletion=complete_names("models")),
     ],
     cluster: Annotated[
         str,
-        typer.Option(metavar="NAME", help="A host of the catalog.", autocompletion=completed("hosts")),
+        typer.Option(metavar="NAME", help="A host of the catalog.", autocompletion=complete_names("hosts")),
     ],
     hosts: Annotated[int, typer.Option(metavar="N", min=1, help="How many of them.")],
     seq_len: Annotated[
@@ -41,7 +41,7 @@ def init(
         typer.Option(
             metavar="NAME",
             help="The framework profile that plans are tried with; ideal is a bound.",
-            autocompletion=completed("frameworks"),
+            autocompletion=complete_names("frameworks"),
         ),
     ] = "ideal",
     output: Annotated[
@@ -55,10 +55,10 @@ def init(
     recomputed; the rest is data parallelism with ZeRO-1. The first such plan that fits is written, not one
     that is tight: a plan to begin with, not the fastest. Exit code 1, with the nearest miss, if none fits.
     """
-    from simcluster.cli.commands.init.init_scenario import begin
+    from simcluster.cli.commands.init.init_scenario import write_init_scenario
     from simcluster.cli.output.scenario_target import Target
-    from simcluster.search import Start
+    from simcluster.search import SearchRequest
 
     target = Target(output, force)
     target.check()
-    return begin(Start(model, cluster, hosts, seq_len, global_batch, framework), target)
+    return write_init_scenario(SearchRequest(model, cluster, hosts, seq_len, global_batch, framework), target)

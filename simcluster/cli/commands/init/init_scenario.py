@@ -10,10 +10,10 @@ from simcluster.analysis import MemoryUse
 from simcluster.cli.output.exit_code import ExitCode
 from simcluster.cli.output.progress import progress_line
 from simcluster.cli.output.scenario_target import Target
-from simcluster.cli.output.terminal import note
+from simcluster.cli.output.terminal import print_note
 from simcluster.plan import IDEAL
-from simcluster.scenario import commented
-from simcluster.search import Attempt, FirstFit, Start, first_fit
+from simcluster.scenario import commented_yaml
+from simcluster.search import Attempt, FirstFit, SearchRequest, find_first_fit
 
 _ALWAYS = {
     "simcluster": "version of the scenario format",
@@ -53,23 +53,23 @@ _BY_VALUE = {
 }
 
 
-def begin(start: Start, target: Target) -> ExitCode:
+def write_init_scenario(start: SearchRequest, target: Target) -> ExitCode:
     """Finds a plan that fits and writes it; says what was tried.
 
     Exit code 1, and nothing written, if none fits. Raises ScenarioError for wrong names and sizes.
     """
     with progress_line(f"{start.model} on {start.hosts} x {start.cluster}", doing="planning"):
-        found = first_fit(start)
+        found = find_first_fit(start)
     for attempt in found.attempts:
-        note(f"tried {_told(attempt)}")
+        print_note(f"tried {_told(attempt)}")
     if found.chosen is None:
-        note(_miss(found))
+        print_note(_miss(found))
         return ExitCode.FAILED
-    target.write(begun_text(start, found, found.chosen))
+    target.write(init_scenario_text(start, found, found.chosen))
     return ExitCode.DONE
 
 
-def begun_text(start: Start, found: FirstFit, chosen: Attempt) -> str:
+def init_scenario_text(start: SearchRequest, found: FirstFit, chosen: Attempt) -> str:
     """The scenario with a remark on every line, and the candidates before it."""
     head = [
         f"The first plan that fits for {start.model} on {start.hosts} x {start.cluster}: "
@@ -79,10 +79,10 @@ def begun_text(start: Start, found: FirstFit, chosen: Attempt) -> str:
         "recomputed. A plan to begin with, not the fastest: change it and run it.",
     ]
     tail = ["Tried:", *(f"- {_told(attempt)}" for attempt in found.attempts)]
-    return commented(chosen.data, dict(_remarks(chosen.data, start)), head=head, tail=tail)
+    return commented_yaml(chosen.data, dict(_remarks(chosen.data, start)), head=head, tail=tail)
 
 
-def _remarks(data: Mapping[str, Any], start: Start) -> Iterator[tuple[str, str]]:
+def _remarks(data: Mapping[str, Any], start: SearchRequest) -> Iterator[tuple[str, str]]:
     """A remark for every key path of the scenario."""
     for path, value in _paths(data, ""):
         yield path, _BY_VALUE.get((path, str(value))) or _ALWAYS.get(path, "")

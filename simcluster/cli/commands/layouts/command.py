@@ -43,11 +43,11 @@ def layouts(
     settings: Settings = None,
 ) -> ExitCode:
     """Show how every operator is sharded, and why, and what that sends."""
-    from simcluster.cli.output.terminal import has_colour, out
+    from simcluster.cli.output.terminal import has_colour, print_result
     from simcluster.errors import ScenarioError
     from simcluster.report import layouts_text
     from simcluster.scenario import Scenario
-    from simcluster.simulation import layouts, prepare, strategies
+    from simcluster.simulation import build_scenario, effective_strategies_of, layouts_document
 
     if as_strategies and operator is not None:
         raise typer.BadParameter("the strategies are printed whole; leave out --operator")
@@ -58,23 +58,23 @@ def layouts(
     loaded = Scenario.load(scenario, changes(settings))
     if predict:
         from simcluster.report import weights_text
-        from simcluster.simulation import predicted
+        from simcluster.simulation import predict_layouts
 
-        out(weights_text(predicted(loaded), colour=has_colour()), drawn=True)
+        print_result(weights_text(predict_layouts(loaded), colour=has_colour()), drawn=True)
         return ExitCode.DONE
-    built = prepare(loaded)
+    built = build_scenario(loaded)
     if as_strategies:
         from simcluster.cli.commands.layouts.strategies_yaml import strategies_text
 
-        out(strategies_text(strategies(built.plan)))
+        print_result(strategies_text(effective_strategies_of(built.plan)))
     else:
-        document = layouts(built, maps=tensor_maps)
+        document = layouts_document(built, maps=tensor_maps)
         if operator is not None and not _occurs(operator, document):
             message = f"no operator is called '{operator}'"
             raise ScenarioError(message, hint="write for example 'layers.*.mlp.up', or 'head.*'")
         for note in built.plan.notes:
-            out(f"note  {note}")
-        out(layouts_text(document, operator, colour=has_colour()), drawn=True)
+            print_result(f"note  {note}")
+        print_result(layouts_text(document, operator, colour=has_colour()), drawn=True)
     return ExitCode.DONE
 
 

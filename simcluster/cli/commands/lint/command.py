@@ -26,22 +26,22 @@ def lint(
     'auto' and 'search' would find by simulation is left open. A scenario that needs an extra of simcluster
     which is not installed is skipped, with a word on it.
     """
-    from simcluster.cli.commands.lint.lint_result import Asked, linted
-    from simcluster.cli.output.terminal import complain, has_colour, note, out
-    from simcluster.workers import mapped
+    from simcluster.cli.commands.lint.lint_result import LintRequest, lint_scenario
+    from simcluster.cli.output.terminal import has_colour, print_note, print_problems, print_result
+    from simcluster.workers import parallel_map
 
     changed, worst = tuple(changes(settings)), ExitCode.DONE
-    asked = [Asked(path, changed, has_colour()) for path in scenarios]
-    for path, found in zip(scenarios, mapped(linted, asked, jobs), strict=True):
+    asked = [LintRequest(path, changed, has_colour()) for path in scenarios]
+    for path, found in zip(scenarios, parallel_map(lint_scenario, asked, jobs), strict=True):
         if found is None:
-            complain(f"{path}: the process that looked at it was killed, twice")
+            print_problems(f"{path}: the process that looked at it was killed, twice")
             worst = max(worst, ExitCode.FAILED)
             continue
         worst = max(worst, found.code)
         if found.is_skipped:
-            note(f"{path}: skipped")
+            print_note(f"{path}: skipped")
         if found.error is not None:
-            complain(found.error)
+            print_problems(found.error)
         else:
-            out(found.text, drawn=True)
+            print_result(found.text, drawn=True)
     return worst

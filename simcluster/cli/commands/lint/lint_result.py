@@ -12,7 +12,7 @@ from simcluster.errors import SimclusterError
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LintRequest:
     """A scenario file that is to be looked at, and the changes of the command line."""
 
     path: str
@@ -21,7 +21,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Linted:
+class LintResult:
     """What follows from a scenario, as text, or the error."""
 
     text: str = ""
@@ -40,7 +40,7 @@ class Linted:
         return ExitCode.of(self.error)
 
 
-def linted(asked: Asked) -> Linted:
+def lint_scenario(asked: LintRequest) -> LintResult:
     """A scenario read, planned and lowered; nothing is simulated."""
     from simcluster.engine import no_collection
 
@@ -49,16 +49,16 @@ def linted(asked: Asked) -> Linted:
         return _looked_at(asked)
 
 
-def _looked_at(asked: Asked) -> Linted:
-    from simcluster.baseline import bounds
+def _looked_at(asked: LintRequest) -> LintResult:
+    from simcluster.baseline import bounds_of
     from simcluster.cli.commands.lint.plan_summary import planned_text
     from simcluster.scenario import Scenario
-    from simcluster.simulation import prepare
+    from simcluster.simulation import build_scenario
 
     try:
         scenario = Scenario.load(asked.path, asked.changes)
-        bounds(scenario)
-        built = prepare(scenario, search=False)
+        bounds_of(scenario)
+        built = build_scenario(scenario, search=False)
     except SimclusterError as error:
-        return Linted(error=error)
-    return Linted(planned_text(asked.path, built, colour=asked.colour))
+        return LintResult(error=error)
+    return LintResult(planned_text(asked.path, built, colour=asked.colour))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from simcluster.draw import Column, shown, table
-from simcluster.report import headline
-from simcluster.simulation import Built, planned
+from simcluster.draw import Column, render_text, text_table
+from simcluster.report import header_rows
+from simcluster.simulation import BuiltScenario, planned_documents
 
 
-def planned_text(path: str, built: Built, *, colour: bool = False) -> str:
+def planned_text(path: str, built: BuiltScenario, *, colour: bool = False) -> str:
     """``path: ok``, and below it the derived figures of the plan and what the user should know of it."""
-    documents = planned(built)
+    documents = planned_documents(built)
     plan = documents["plan"]
     layers = " + ".join(map(str, plan["layers_per_stage"]))
     if len(plan["layers_per_stage"]) > 1:
@@ -20,10 +20,12 @@ def planned_text(path: str, built: Built, *, colour: bool = False) -> str:
     noun = "class" if num_classes == 1 else "classes"
     rows = [
         ("name", plan["name"]),
-        *headline(documents),
+        *header_rows(documents),
         ("layers", layers),
         ("ranks", f"{ranks:,} in {num_classes:,} {noun} of equal ranks"),
         *(("note", note) for note in plan["notes"]),
     ]
     head = Text.assemble((path, "bold"), ": ", ("ok", "bold green"))
-    return shown(head, table([Column(style="dim"), Column(wraps=True)], rows, indent=2), colour=colour)
+    return render_text(
+        head, text_table([Column(style="dim"), Column(wraps=True)], rows, indent=2), colour=colour
+    )

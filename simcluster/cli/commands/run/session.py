@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from simcluster import units
-from simcluster.baseline import Bound, bounds, judged
+from simcluster.baseline import Bound, bounds_of, check_bounds
 from simcluster.cli.commands.run.scenario_yaml import scenario_text
 from simcluster.cli.output import terminal
 from simcluster.cli.output.exit_code import ExitCode
 from simcluster.cli.output.progress import progress_line
 from simcluster.cli.output.result_files import Outputs, write_bytes
 from simcluster.errors import PlanError, Problem, ScenarioError
-from simcluster.report import overfull, result_json, summary_text, tight, verdict
+from simcluster.report import overfull_hosts, result_json, summary_text, tight_text, verdict_text
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate
+from simcluster.simulation import build_scenario, simulate
 from simcluster.trace import Run
 
 
@@ -38,10 +38,10 @@ class Session:
         for path in outputs.scenarios:
             try:
                 scenario = Scenario.load(path, changes)
-                bounds(scenario)
+                bounds_of(scenario)
                 outputs.chosen(scenario.spec.num_ranks)
                 if len(outputs.scenarios) > 1:  # one alone is planned when it is simulated
-                    prepare(scenario, unfold=unfold, search=False)
+                    build_scenario(scenario, unfold=unfold, search=False)
                 found.append(scenario)
             except (ScenarioError, PlanError) as error:
                 problems += error.problems
@@ -58,14 +58,16 @@ class Session:
                 text = scenario_text(scenario, self.changes)
                 written = self.outputs.write(index, run, text)
             results.append(result_json(run))
-            broken = [bound for bound in judged(scenario, run) if not bound.holds]
+            broken = [bound for bound in check_bounds(scenario, run) if not bound.holds]
             self._say(index, run, broken)
-            said = verdict(run.documents["summary"])
+            said = verdict_text(run.documents["summary"])
             if said != "fits":
-                terminal.note(f"what would make it fit: simcluster explain {self.outputs.scenarios[index]}")
+                terminal.print_note(
+                    f"what would make it fit: simcluster explain {self.outputs.scenarios[index]}"
+                )
             if not self.quiet:
                 for path in written:
-                    terminal.note(f"written: {path}")
+                    terminal.print_note(f"written: {path}")
             if broken or said == "does not fit":
                 worst = ExitCode.FAILED
         self._write_json(results)
@@ -76,13 +78,13 @@ class Session:
         name = run.documents["plan"]["name"]
         if self.quiet or self.outputs.json_to_screen:
             if told := shortage(run):
-                terminal.note(f"{name}: {told}")
+                terminal.print_note(f"{name}: {told}")
         else:
             if index:
-                terminal.out("")
-            terminal.out(summary_text(run, colour=terminal.has_colour()), drawn=True)
+                terminal.print_result("")
+            terminal.print_result(summary_text(run, colour=terminal.has_colour()), drawn=True)
         for bound in broken:
-            terminal.note(f"{name}: expect: {bound}")
+            terminal.print_note(f"{name}: expect: {bound}")
 
     def _write_json(self, results: Sequence[bytes]) -> None:
         """One object for one scenario, a list of them for several."""
@@ -91,23 +93,23 @@ class Session:
         )
         content = content.rstrip() + b"\n"
         if self.outputs.json_to_screen:
-            terminal.out_json(content)
+            terminal.print_json(content)
         elif self.outputs.json_file is not None:
             write_bytes(self.outputs.json_file, content)
             if not self.quiet:
-                terminal.note(f"written: {self.outputs.json_file}")
+                terminal.print_note(f"written: {self.outputs.json_file}")
 
 
 def shortage(run: Run) -> str:
     """One line about the device, or the hosts, that lack memory; nothing if the plan fits."""
     summary = run.documents["summary"]
-    if close := tight(summary):
+    if close := tight_text(summary):
         return "; ".join(close[:2])
-    if verdict(summary) == "fits":
+    if verdict_text(summary) == "fits":
         return ""
-    over = [each for each in summary["peak_memory_bytes"] if verdict(each) == "does not fit"]
+    over = [each for each in summary["peak_memory_bytes"] if verdict_text(each) == "does not fit"]
     if not over:
-        return f"does not fit: {overfull(summary)}"
+        return f"does not fit: {overfull_hosts(summary)}"
     worst = max(over, key=lambda each: each["excess"])
     return (
         f"does not fit: stage {worst['stage']} needs {units.size(worst['total'])} of "

@@ -64,14 +64,14 @@ def schedule(
     """
     from simcluster.cli.commands.schedule.schedule_drawing import DrawnSchedule, schedule_page, schedule_text
     from simcluster.cli.output.result_files import refused_file, write_bytes
-    from simcluster.cli.output.terminal import has_colour, note, out
+    from simcluster.cli.output.terminal import has_colour, print_note, print_result
     from simcluster.errors import ScenarioError
 
     if html is not None and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)
     drawn = DrawnSchedule.of(name, stages, micro_batches, chunks, placement, times, slices)
-    out(drawn.text if text else schedule_text(drawn, colour=has_colour()), drawn=not text)
+    print_result(drawn.text if text else schedule_text(drawn, colour=has_colour()), drawn=not text)
     if html is not None:
         write_bytes(html, schedule_page(drawn).encode())
-        note(f"written: {html}")
+        print_note(f"written: {html}")
     return ExitCode.DONE

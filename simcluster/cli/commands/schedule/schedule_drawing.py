@@ -16,23 +16,31 @@ from simcluster.draw import (
     GREY,
     PURPLE,
     TONES,
-    Block,
     Column,
     Markup,
-    Slot,
+    ScheduleSlot,
+    TimelineBlock,
     Tone,
     html_legend,
     html_table,
+    render_text,
     schedule_grid,
+    schedule_layout,
     screen_width,
     section,
-    shown,
-    slots,
-    table,
-    timeline,
+    text_table,
+    timeline_svg,
 )
 from simcluster.errors import PlanError, Problem, ScenarioError
-from simcluster.plan import Chain, ScheduleSpec, Timetable, parse, peaks, render, schedule_kinds
+from simcluster.plan import (
+    ScheduleSpec,
+    Timetable,
+    VirtualStages,
+    activation_peaks,
+    parse,
+    render,
+    schedule_kinds,
+)
 
 _TIMES = re.compile(r"([FIW])=([1-9]\d{0,3})")
 _KINDS = (("F", "forward"), ("B", "backward"), ("W", "weight gradients"))
@@ -50,7 +58,7 @@ class DrawnSchedule:
 
     name: str
     timetable: Timetable
-    chain: Chain
+    chain: VirtualStages
     lengths: Mapping[str, int]
     num_micro_batches: int
     num_slices: int = 1
@@ -102,9 +110,9 @@ class DrawnSchedule:
         return render(self.timetable)
 
     @cached_property
-    def rows(self) -> list[list[Slot]]:
+    def rows(self) -> list[list[ScheduleSlot]]:
         """What each stage does when."""
-        return slots(self.text, self.lengths, self.chain.places)
+        return schedule_layout(self.text, self.lengths, self.chain.places)
 
     @property
     def end(self) -> int:
@@ -120,7 +128,7 @@ class DrawnSchedule:
         """A row per stage: its work, what it waits, and the most activations that it holds."""
         parts = self.chain.num_chunks * self.num_slices
         rows = []
-        for stage, (work, most) in enumerate(zip(self.work, peaks(self.timetable), strict=True)):
+        for stage, (work, most) in enumerate(zip(self.work, activation_peaks(self.timetable), strict=True)):
             whole = [f"{most / parts:g}"] if parts > 1 else []
             rows.append([f"stage {stage}", f"{work:,}", f"{self.end - work:,}", f"{most:,}", *whole])
         return rows
@@ -147,8 +155,8 @@ class DrawnSchedule:
 def schedule_text(drawn: DrawnSchedule, *, colour: bool = False) -> str:
     """The grid, the figures and the bubble."""
     grid = schedule_grid(drawn.text, screen_width(), lengths=drawn.lengths, places=drawn.chain.places)
-    figures = table(drawn.columns(), drawn.figures())
-    return shown(Text(drawn.title, "bold"), "", grid, "", figures, "", drawn.bubble(), colour=colour)
+    figures = text_table(drawn.columns(), drawn.figures())
+    return render_text(Text(drawn.title, "bold"), "", grid, "", figures, "", drawn.bubble(), colour=colour)
 
 
 def schedule_page(drawn: DrawnSchedule) -> str:
@@ -156,12 +164,12 @@ def schedule_page(drawn: DrawnSchedule) -> str:
     rows = [
         (
             f"stage {stage}",
-            [Block(slot.start, slot.end, slot.label, _look(slot)[1]) for slot in row],
+            [TimelineBlock(slot.start, slot.end, slot.label, _look(slot)[1]) for slot in row],
         )
         for stage, row in enumerate(drawn.rows)
     ]
     looks = dict(_look(slot) for row in drawn.rows for slot in row)
-    picture = Markup(timeline(rows, end=drawn.end, told=lambda time: f"{time:g}"))
+    picture = Markup(timeline_svg(rows, end=drawn.end, told=lambda time: f"{time:g}"))
     sections = (
         section("Timeline", "units of time", html_legend(looks.items()), picture),
         section("Stages", drawn.bubble(), html_table(drawn.columns(), drawn.figures())),
@@ -180,7 +188,7 @@ def schedule_page(drawn: DrawnSchedule) -> str:
     )
 
 
-def _look(slot: Slot) -> tuple[str, Tone]:
+def _look(slot: ScheduleSlot) -> tuple[str, Tone]:
     """What an action is called in the legend, and its tone."""
     if len(slot.kind) > 1:
         return _PAIR

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.arguments.options import completed
+from simcluster.cli.arguments.options import complete_names
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
@@ -23,7 +23,7 @@ def topology(
         typer.Argument(
             metavar="NAME|SCENARIO",
             help="A host of the catalog, or a scenario file.",
-            autocompletion=completed("hosts"),
+            autocompletion=complete_names("hosts"),
             show_default=False,
         ),
     ],
@@ -43,18 +43,18 @@ def topology(
     Names of links are those that changes of a cluster may use, with * for any number. The bisection bandwidth
     is what half of the devices can send to the other half at once.
     """
-    from simcluster.cli.commands.topology.topology_tables import Drawn, topology_text
+    from simcluster.cli.commands.topology.topology_tables import TopologyView, topology_text
     from simcluster.cli.output.result_files import refused_file, write_bytes
-    from simcluster.cli.output.terminal import has_colour, note, out
+    from simcluster.cli.output.terminal import has_colour, print_note, print_result
     from simcluster.errors import ScenarioError
 
     if html is not None and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)
-    drawn = Drawn.of(name, hosts, path)
-    out(topology_text(drawn, colour=has_colour()), drawn=True)
+    drawn = TopologyView.of(name, hosts, path)
+    print_result(topology_text(drawn, colour=has_colour()), drawn=True)
     if html is not None:
         from simcluster.cli.commands.topology.topology_drawing import topology_page
 
         write_bytes(html, topology_page(drawn).encode())
-        note(f"written: {html}")
+        print_note(f"written: {html}")
     return ExitCode.DONE

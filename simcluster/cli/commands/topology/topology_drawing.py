@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from simcluster import units
-from simcluster.cli.commands.topology.topology_tables import Drawn, bisection_line, link_rows
+from simcluster.cli.commands.topology.topology_tables import TopologyView, bisection_line, link_rows
 from simcluster.cluster import Numbers, Topology
 from simcluster.draw import (
     BLUE,
@@ -19,14 +19,14 @@ from simcluster.draw import (
     PURPLE,
     RED,
     Box,
+    BoxRow,
     Column,
-    Line,
+    Connection,
     Markup,
-    Row,
     Tone,
     html_table,
-    layers,
     section,
+    tier_diagram_svg,
 )
 
 _TIERS: tuple[tuple[str, tuple[str, ...], Tone], ...] = (
@@ -40,7 +40,7 @@ _MOST = 12
 """Boxes in a row."""
 
 
-def topology_page(drawn: Drawn) -> str:
+def topology_page(drawn: TopologyView) -> str:
     """A whole HTML page."""
     body = "".join(_sections(drawn))
     style = "max-width:980px;margin:24px auto;font:13px system-ui,sans-serif;line-height:1.45"
@@ -51,7 +51,7 @@ def topology_page(drawn: Drawn) -> str:
     )
 
 
-def _sections(drawn: Drawn) -> Iterator[Markup]:
+def _sections(drawn: TopologyView) -> Iterator[Markup]:
     topology = drawn.cluster.topology
     path = np.zeros(0, dtype=np.int64)
     if drawn.path:
@@ -92,20 +92,20 @@ def _inside(topology: Topology, host: int, path: Numbers) -> Markup:
             if name.startswith(mine) and name.removeprefix(mine).partition(".")[0] in kinds
         ]
         if boxes:
-            rows.append(Row(title, boxes))
+            rows.append(BoxRow(title, boxes))
     others = [_outer(topology, node) for node, name in names.items() if not name.startswith(mine)]
     pods = [box for box in others if box.label.startswith("pod.")]
     if pods:
-        rows.append(Row("pod", pods))
+        rows.append(BoxRow("pod", pods))
     outside = [box for box in others if box not in pods]
     if outside:  # beside the sockets, so that no line to a card runs behind one
-        row = Row("outside", outside[:_MOST], _more(len(outside)))
+        row = BoxRow("outside", outside[:_MOST], _more(len(outside)))
         at = next((at for at, each in enumerate(rows) if each.name == "sockets"), None)
         if at is None:
             rows.insert(0, row)
         else:
-            rows[at] = Row("sockets, outside", _mixed(rows[at].boxes, row.boxes), row.more)
-    return layers(rows, _lines(topology, links, {}, path), f"the inside of host {host}")
+            rows[at] = BoxRow("sockets, outside", _mixed(rows[at].boxes, row.boxes), row.more)
+    return tier_diagram_svg(rows, _lines(topology, links, {}, path), f"the inside of host {host}")
 
 
 def _network(topology: Topology, path: Numbers, ranks: tuple[int, int] | None) -> Markup:
@@ -137,10 +137,10 @@ def _network(topology: Topology, path: Numbers, ranks: tuple[int, int] | None) -
         shown = fresh[: 2 * _MOST]
         boxes = [_outer(topology, node) for node in shown.tolist()]
         kind = re.sub(r"\b\d+\b", "*", boxes[0].label)
-        rows.insert(0, Row(kind if "*" in kind else "switches", boxes, _more(fresh.size, 2 * _MOST)))
+        rows.insert(0, BoxRow(kind if "*" in kind else "switches", boxes, _more(fresh.size, 2 * _MOST)))
         seen, tier = np.union1d(seen, fresh), shown
     kept = np.isin(tails, seen) & np.isin(heads, seen)
-    return layers(rows, _lines(topology, links[kept], boxed, path), "the network over hosts")
+    return tier_diagram_svg(rows, _lines(topology, links[kept], boxed, path), "the network over hosts")
 
 
 def _mixed(few: Sequence[Box], many: Sequence[Box]) -> list[Box]:
@@ -155,15 +155,15 @@ def _outer(topology: Topology, node: int) -> Box:
     return Box(node, name, RED, name, ".".join(re.findall(r"\d+", name)))
 
 
-def _host_row(topology: Topology, wanted: Numbers) -> Row:
+def _host_row(topology: Topology, wanted: Numbers) -> BoxRow:
     tone = _TIERS[3][2]
     boxes = [Box(("host", host), f"host.{host}", tone) for host in wanted.tolist()]
-    return Row("hosts", boxes, f"{len(boxes)} of {topology.num_hosts:,}")
+    return BoxRow("hosts", boxes, f"{len(boxes)} of {topology.num_hosts:,}")
 
 
 def _lines(
     topology: Topology, links: Numbers, boxed: dict[int, tuple[str, int]], path: Numbers
-) -> list[Line]:
+) -> list[Connection]:
     """A line for all links between two boxes; wider with their rate."""
     tails, heads = topology.ends(links)
     rates, on_path = topology.rates(links), np.isin(links, path)
@@ -180,7 +180,7 @@ def _lines(
         weight = 0.8 + 2.2 * float(rates[members].sum() / most) ** 0.5
         strong = bool(on_path[members].any())
         title = "\n".join([*texts, *([_more(len(members), 6)] if len(members) > 6 else [])])
-        lines.append(Line(one, other, title, weight + strong, strong))
+        lines.append(Connection(one, other, title, weight + strong, strong))
     return sorted(lines, key=lambda line: line.strong)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from rich.text import Text
 
 from simcluster import units
-from simcluster.cluster import TRUNK, Cluster, ClusterSpec, HostSpec, Topology, bisection
+from simcluster.cluster import TRUNK, Cluster, ClusterSpec, HostSpec, Topology, bisection_rate
 from simcluster.document import Section, names_file, validate_data
-from simcluster.draw import Cell, Column, shown, table
+from simcluster.draw import Cell, Column, render_text, text_table
 from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.plan import MOST_RANKS
 from simcluster.scenario import Scenario
@@ -22,7 +22,7 @@ _TRUST = {"measured": "green", "assumed": "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class TopologyView:
     """What is shown: a cluster, what it is called, and where its figures come from."""
 
     name: str
@@ -31,7 +31,7 @@ class Drawn:
     path: tuple[int, int] | None
 
     @classmethod
-    def of(cls, name: str, hosts: int | None, path: str | None) -> Drawn:
+    def of(cls, name: str, hosts: int | None, path: str | None) -> TopologyView:
         """A host of the catalog, or the cluster of a scenario; ScenarioError for wrong words."""
         if names_file(name):
             changes = [] if hosts is None else [("cluster.hosts", str(hosts))]
@@ -60,7 +60,7 @@ class Drawn:
         return f"{hosts}, {self.cluster.num_devices:,} devices, network: {network.kind}{reduces}"
 
 
-def topology_text(drawn: Drawn, *, colour: bool = False) -> str:
+def topology_text(drawn: TopologyView, *, colour: bool = False) -> str:
     """Nodes, links, bisection bandwidth and, if one is asked for, a path."""
     topology = drawn.cluster.topology
     parts: list[Any] = [Text(drawn.title, "bold"), "", _nodes(topology), "", _links(drawn), ""]
@@ -68,22 +68,22 @@ def topology_text(drawn: Drawn, *, colour: bool = False) -> str:
         parts.append(line)
     if drawn.path:
         parts += ["", *_path(topology, *drawn.path)]
-    return shown(*parts, colour=colour)
+    return render_text(*parts, colour=colour)
 
 
 def bisection_line(topology: Topology) -> str:
     """The bisection bandwidth in words; nothing for one device."""
-    rate = bisection(topology)
+    rate = bisection_rate(topology)
     told = "one way, from the first half of the devices to the second (maximum flow)"
     return f"bisection bandwidth: {units.bandwidth(rate)} {told}" if rate else ""
 
 
 def _nodes(topology: Topology) -> Any:
     rows = [[pattern, f"{count:,}"] for pattern, count in topology.node_kinds()]
-    return table(["nodes", Column("count", quantity=True)], rows)
+    return text_table(["nodes", Column("count", quantity=True)], rows)
 
 
-def link_rows(drawn: Drawn) -> list[list[str]]:
+def link_rows(drawn: TopologyView) -> list[list[str]]:
     """A row per kind of links: name, count, rate, latency, how far to trust it, source; both ways as one."""
     rows: dict[tuple[str, ...], dict[str, int]] = {}
     for family in drawn.cluster.topology.families:
@@ -100,12 +100,12 @@ def link_rows(drawn: Drawn) -> list[list[str]]:
     ]
 
 
-def _links(drawn: Drawn) -> Any:
+def _links(drawn: TopologyView) -> Any:
     rows: list[list[Cell]] = [
         [*row[:4], Text(row[4], _TRUST.get(row[4], "")), row[5]] for row in link_rows(drawn)
     ]
     quantities = [Column(title, quantity=True) for title in ("count", "rate", "latency")]
-    return table([Column("links"), *quantities, Column(), Column("source", wraps=True)], rows)
+    return text_table([Column("links"), *quantities, Column(), Column("source", wraps=True)], rows)
 
 
 def _path(topology: Topology, src: int, dst: int) -> Iterator[Any]:
@@ -117,7 +117,7 @@ def _path(topology: Topology, src: int, dst: int) -> Iterator[Any]:
         for link, rate, latency in zip(links.tolist(), rates.tolist(), latencies.tolist(), strict=True)
     ]
     columns = [Column(f"{src} to {dst}"), Column("rate", quantity=True), Column("latency", quantity=True)]
-    yield table(columns, rows)
+    yield text_table(columns, rows)
     yield f"{units.bandwidth(float(rates.min()))}, {units.seconds(float(found.latency[0]))}"
 
 

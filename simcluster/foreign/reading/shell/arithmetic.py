@@ -13,7 +13,7 @@ LONGEST = 200
 """Characters of an expression."""
 
 
-def with_names(text: str) -> str:
+def arithmetic_words(text: str) -> str:
     """An expression with the signs for and, or, not and a choice (``a ? b : c``) as words."""
     text = text.strip().replace("&&", " and ").replace("||", " or ")
     text = text.replace("!", " not ").replace(" not =", "!=")
@@ -21,7 +21,7 @@ def with_names(text: str) -> str:
     return f"({choice[2]}) if ({choice[1]}) else ({choice[3]})" if choice else text
 
 
-def evaluated(text: str, value: Callable[[str], str]) -> int | None:
+def evaluate_arithmetic(text: str, value: Callable[[str], str]) -> int | None:
     """The value of an expression, its names looked up with ``value``; None if it is none of integers."""
     try:
         return _evaluated(ast.parse(text.strip(), mode="eval").body, value)

@@ -15,7 +15,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _LONGEST = 100
 _MOST_STARS = 3
 
-Holds = bool | None
+Truth = bool | None
 """Whether a condition holds; None where the text of the script does not tell."""
 
 
@@ -28,24 +28,24 @@ class Operand:
     open: tuple[str, ...] = ()
 
 
-def opposite(condition: Holds) -> Holds:
+def negated(condition: Truth) -> Truth:
     """Whether the negation holds."""
     return None if condition is None else not condition
 
 
-def both(first: Holds, second: Holds) -> Holds:
+def conjunction(first: Truth, second: Truth) -> Truth:
     """Whether two conditions hold together."""
     if first is False or second is False:
         return False
     return None if first is None or second is None else True
 
 
-def either(first: Holds, second: Holds) -> Holds:
+def disjunction(first: Truth, second: Truth) -> Truth:
     """Whether one of two conditions holds."""
-    return opposite(both(opposite(first), opposite(second)))
+    return negated(conjunction(negated(first), negated(second)))
 
 
-def equal(left: Operand, right: Operand) -> Holds:
+def words_equal(left: Operand, right: Operand) -> Truth:
     """Whether two words are the same text."""
     if left.open or right.open:
         return None
@@ -54,11 +54,11 @@ def equal(left: Operand, right: Operand) -> Holds:
     return None if left.unset or right.unset else False
 
 
-def matches(word: Operand, pattern: Operand) -> Holds:
+def matches_case(word: Operand, pattern: Operand) -> Truth:
     """Whether a word matches a pattern of a case, or one behind ``==`` between double brackets."""
     signs = pattern.text
     if pattern.open or not any(sign in signs for sign in "*?["):
-        return equal(word, pattern)
+        return words_equal(word, pattern)
     if signs == "*":
         return True
     if word.open or word.unset or pattern.unset:
@@ -68,7 +68,7 @@ def matches(word: Operand, pattern: Operand) -> Holds:
     return fnmatchcase(word.text, signs)
 
 
-def holds(words: Sequence[Operand], *, patterns: bool) -> Holds:
+def test_holds(words: Sequence[Operand], *, patterns: bool) -> Truth:
     """Whether the test made of these words holds; ``patterns`` between double brackets."""
     if len(words) > _LONGEST:
         return None
@@ -89,50 +89,50 @@ class _Test:
         self.at += found
         return found
 
-    def any_of(self) -> Holds:
+    def any_of(self) -> Truth:
         found = self.all_of()
         while self.next("||", "-o"):
-            found = either(found, self.all_of())
+            found = disjunction(found, self.all_of())
         return found
 
-    def all_of(self) -> Holds:
+    def all_of(self) -> Truth:
         found = self.single()
         while self.next("&&", "-a"):
-            found = both(found, self.single())
+            found = conjunction(found, self.single())
         return found
 
-    def single(self) -> Holds:
+    def single(self) -> Truth:
         left = self.words[self.at :]
         if len(left) > 2 and (compare := _COMPARED.get(left[1].text)) is not None:
             self.at += 3
             if self.patterns and left[1].text in ("=", "==", "!="):
-                found = matches(left[0], left[2])
-                return opposite(found) if left[1].text == "!=" else found
+                found = matches_case(left[0], left[2])
+                return negated(found) if left[1].text == "!=" else found
             return compare(left[0], left[2])
         if self.next("!"):
-            return opposite(self.single())
+            return negated(self.single())
         if self.next("("):
             found = self.any_of()
             return found if self.next(")") else None
         if len(left) > 1 and left[0].text in ("-z", "-n"):
             self.at += 2
             empty = _empty(left[1])
-            return empty if left[0].text == "-z" else opposite(empty)
+            return empty if left[0].text == "-z" else negated(empty)
         if len(left) > 1 and left[0].text.startswith("-") and not left[0].unset:
             self.at += 2
             return None  # files, and what else only a run would tell
         if not left:
             return False
         self.at += 1
-        return opposite(_empty(left[0]))
+        return negated(_empty(left[0]))
 
 
-def _empty(word: Operand) -> Holds:
+def _empty(word: Operand) -> Truth:
     return None if word.open else not word.text
 
 
-def _numbers(compare: Callable[[int, int], bool]) -> Callable[[Operand, Operand], Holds]:
-    def compared(left: Operand, right: Operand) -> Holds:
+def _numbers(compare: Callable[[int, int], bool]) -> Callable[[Operand, Operand], Truth]:
+    def compared(left: Operand, right: Operand) -> Truth:
         both_known = not (left.open or right.open or left.unset or right.unset)
         if both_known and _INTEGER.fullmatch(left.text) and _INTEGER.fullmatch(right.text):
             return compare(int(left.text), int(right.text))
@@ -141,10 +141,10 @@ def _numbers(compare: Callable[[int, int], bool]) -> Callable[[Operand, Operand]
     return compared
 
 
-_COMPARED: Mapping[str, Callable[[Operand, Operand], Holds]] = {
-    "=": equal,
-    "==": equal,
-    "!=": lambda left, right: opposite(equal(left, right)),
+_COMPARED: Mapping[str, Callable[[Operand, Operand], Truth]] = {
+    "=": words_equal,
+    "==": words_equal,
+    "!=": lambda left, right: negated(words_equal(left, right)),
     "-eq": _numbers(lambda left, right: left == right),
     "-ne": _numbers(lambda left, right: left != right),
     "-lt": _numbers(lambda left, right: left < right),

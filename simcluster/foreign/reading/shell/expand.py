@@ -7,23 +7,38 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.errors import Problem, ScenarioError, nearest
-from simcluster.foreign.reading.shell.arithmetic import LONGEST, evaluated, with_names
-from simcluster.foreign.reading.shell.conditions import Holds, Operand, either, holds, matches, opposite
-from simcluster.foreign.reading.shell.field import Command, Field, Here, Piece, Script, common, flags_in
-from simcluster.foreign.reading.shell.flow import Flow
-from simcluster.foreign.reading.shell.reader import statements
+from simcluster.foreign.reading.shell.arithmetic import LONGEST, arithmetic_words, evaluate_arithmetic
+from simcluster.foreign.reading.shell.conditions import (
+    Operand,
+    Truth,
+    disjunction,
+    matches_case,
+    negated,
+    test_holds,
+)
+from simcluster.foreign.reading.shell.field import (
+    Command,
+    Field,
+    Here,
+    Script,
+    TextPiece,
+    flags_in,
+    merge_values,
+)
+from simcluster.foreign.reading.shell.flow import ControlFlow
+from simcluster.foreign.reading.shell.reader import read_statements
 from simcluster.foreign.reading.shell.syntax import (
+    ArithmeticExpansion,
     Assignment,
-    Document,
+    HereDocument,
     Keyword,
     Literal,
-    Opaque,
-    Part,
     Statement,
-    Sum,
+    Unexpanded,
     Variable,
     Word,
-    broken,
+    WordPart,
+    syntax_problem,
 )
 from simcluster.foreign.reading.shell.words import WordReader
 
@@ -32,7 +47,7 @@ _MOST = 2**20
 
 _ARGUMENTS = {"@", "*"}
 _TESTS = {"[": "]", "[[": "]]", "test": ""}
-_RESULTS: Mapping[str, Holds] = {"true": True, ":": True, "false": False}
+_RESULTS: Mapping[str, Truth] = {"true": True, ":": True, "false": False}
 _SETTING = ("let", "read", "readarray", "mapfile", "getopts", "unset")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _USED = re.compile(r"\$\{?[#!]?([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*])")
@@ -52,7 +67,7 @@ def read_script(text: str, name: str, given: Mapping[str, str]) -> Script:
     _check_given(given, text)
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     expander = _Expander(name, given)
-    for statement in statements(text, name):
+    for statement in read_statements(text, name):
         expander.take(statement)
     return expander.script
 
@@ -61,7 +76,7 @@ class _Expander:
     def __init__(self, name: str, given: Mapping[str, str]) -> None:
         self.given = given
         self.script = Script(name)
-        self.flow = Flow()
+        self.flow = ControlFlow()
         self.branched: dict[str, str] = {}
         self.cases: list[Operand] = []
         self.outside: list[dict[str, list[Field]]] = []
@@ -86,12 +101,12 @@ class _Expander:
         if statement.words:
             self.command(statement, condition)
         result, asked = self.result(statement)
-        self.flow.ended(opposite(result) if statement.negated else result, statement.joined, asked)
+        self.flow.ended(negated(result) if statement.negated else result, statement.joined, asked)
 
     def keyword(self, keyword: Keyword) -> None:
         """Opens and closes blocks; a case compares its word with the patterns of every branch."""
         if len(self.flow.blocks) > _DEEPEST:
-            raise broken(self.script.name, keyword.line, f"blocks nested more than {_DEEPEST} deep")
+            raise syntax_problem(self.script.name, keyword.line, f"blocks nested more than {_DEEPEST} deep")
         match keyword.name:
             case "case":
                 self.cases.append(self.operand(keyword.words[0]) if keyword.words else Operand(""))
@@ -105,11 +120,11 @@ class _Expander:
         if keyword.name != "pattern":
             self.flow.keyword(keyword.name, keyword.joined)
         elif self.cases:
-            found: Holds = False
+            found: Truth = False
             asked = [*self.cases[-1].unset, *self.cases[-1].open]
             for word in keyword.words:
                 pattern = self.operand(word)
-                found = either(found, matches(self.cases[-1], pattern))
+                found = disjunction(found, matches_case(self.cases[-1], pattern))
                 asked += [*pattern.unset, *pattern.open]
             self.flow.branch(found, tuple(asked[:_MOST_ASKED]))
 
@@ -153,13 +168,13 @@ class _Expander:
             shell = shell or text.rpartition("/")[2] in _SHELLS
             before = text
 
-    def result(self, statement: Statement) -> tuple[Holds, tuple[str, ...]]:
+    def result(self, statement: Statement) -> tuple[Truth, tuple[str, ...]]:
         """Whether a command succeeds, as far as the text tells, and the names that it depends on."""
         words = statement.words
         if not words:
             return True, ()
         name = words[0].literal
-        if name == "((" and len(words) == 2 and isinstance(words[1].parts[0], Sum):
+        if name == "((" and len(words) == 2 and isinstance(words[1].parts[0], ArithmeticExpansion):
             value = self.computed(words[1].parts[0].text)
             return (None if value is None else bool(value)), ()
         if name not in _TESTS:
@@ -168,7 +183,7 @@ class _Expander:
         if operands and operands[-1].text == _TESTS[name]:
             operands.pop()
         asked = [each for operand in operands for each in (*operand.unset, *operand.open)]
-        found = holds(operands, patterns=name == "[[")
+        found = test_holds(operands, patterns=name == "[[")
         if found is not None:
             self.assumed(operands, statement.line)
         return found, tuple(asked[:_MOST_ASKED])
@@ -185,7 +200,7 @@ class _Expander:
         open_ = [*found.missing, *(["a condition"] if found.condition else [])]
         return Operand(found.text, tuple(unset), tuple(each.strip("${}") for each in open_))
 
-    def is_unset(self, part: Part) -> bool:
+    def is_unset(self, part: WordPart) -> bool:
         """Whether a part is a variable that neither the script nor anybody else sets."""
         if not isinstance(part, Variable) or part.default is not None or not _nameable(part.name):
             return False
@@ -218,11 +233,13 @@ class _Expander:
             self.branched.pop(name, None)
         elif [each.text for each in before] != [each.text for each in fields]:
             if flags_in(before, fields) and name not in self.branched:
-                values[name] = common(before, fields, condition, whole=isinstance(assignment.value, Word))
+                values[name] = merge_values(
+                    before, fields, condition, whole=isinstance(assignment.value, Word)
+                )
             else:
                 self.branched[name] = condition
 
-    def document(self, document: Document, condition: str) -> None:
+    def document(self, document: HereDocument, condition: str) -> None:
         """Remembers a here-document under the name of its file; it is read when somebody asks for it."""
         if document.target is None:
             return
@@ -262,26 +279,26 @@ class _Expander:
 
     def joined(self, word: Word) -> Field:
         """A word as one field."""
-        pieces: list[Piece] = []
+        pieces: list[TextPiece] = []
         missing: list[str] = []
         for part in word.parts:
             found = self.part(part)
             pieces += found.pieces
             missing += found.missing
         self.grow(sum(len(piece.text) for piece in pieces), word.line)
-        return Field(tuple(pieces) or (Piece("", word.line),), tuple(dict.fromkeys(missing)))
+        return Field(tuple(pieces) or (TextPiece("", word.line),), tuple(dict.fromkeys(missing)))
 
-    def part(self, part: Part) -> Field:
+    def part(self, part: WordPart) -> Field:
         match part:
             case Literal(text, line):
-                return Field((Piece(text, line),))
-            case Opaque(text, line):
-                return Field((Piece(text, line),), (text,))
-            case Sum(text, line):
+                return Field((TextPiece(text, line),))
+            case Unexpanded(text, line):
+                return Field((TextPiece(text, line),), (text,))
+            case ArithmeticExpansion(text, line):
                 found = self.computed(text)
                 shown = f"$(({text}))"
                 missing = (shown,) if found is None else ()
-                return Field((Piece(shown if found is None else str(found), line),), missing)
+                return Field((TextPiece(shown if found is None else str(found), line),), missing)
         return self.variable(part)
 
     def variable(self, part: Variable) -> Field:
@@ -289,7 +306,7 @@ class _Expander:
         known, line = self.value(part), part.line
         if part.operator in (":+", "+") and part.default is not None and part.name not in self.branched:
             filled = known is not None and (bool(known.text) or part.operator == "+")
-            return self.joined(part.default) if filled else Field((Piece("", line),))
+            return self.joined(part.default) if filled else Field((TextPiece("", line),))
         if known is not None and (known.text or not part.operator.startswith(":")):
             return known
         if part.default is not None and part.name not in self.branched:
@@ -303,13 +320,13 @@ class _Expander:
         shown = f"${{{part.name}{index}}}"
         if part.name in self.branched:
             self.script.reasons[shown] = self.branched[part.name]
-        return Field((Piece(shown, line),), (shown,))
+        return Field((TextPiece(shown, line),), (shown,))
 
     def value(self, part: Variable) -> Field | None:
         """What is given or set for a variable; None if nothing is known of it."""
         name, line = part.name, part.line
         if name in self.given:
-            return Field((Piece(self.given[name], line),))
+            return Field((TextPiece(self.given[name], line),))
         if not self.known(name):
             return None
         items = self.script.values[name]
@@ -321,13 +338,13 @@ class _Expander:
             items = items[:1]
         if not items:
             return None
-        pieces = [piece for item in items for piece in (Piece(" ", line), *item.pieces)][1:]
+        pieces = [piece for item in items for piece in (TextPiece(" ", line), *item.pieces)][1:]
         return Field(tuple(pieces), tuple(m for item in items for m in item.missing))
 
     def arguments(self, part: Variable) -> Field:
         """What the script is called with: nothing that its text could tell."""
         self.remark(part.line, f"what the script is called with (${part.name}) is not known")
-        return Field((Piece("", part.line),))
+        return Field((TextPiece("", part.line),))
 
     def known(self, name: str) -> bool:
         """Whether the script says what a variable is, without a condition."""
@@ -340,13 +357,15 @@ class _Expander:
         filled = self.joined(Word(tuple(_dollars(text)), 0))
         if filled.missing or filled.condition:
             return None
-        return evaluated(with_names(filled.text), lambda name: self.variable(Variable(name, 0, True)).text)
+        return evaluate_arithmetic(
+            arithmetic_words(filled.text), lambda name: self.variable(Variable(name, 0, True)).text
+        )
 
     def grow(self, amount: int, line: int) -> None:
         """Counts what is filled in; a script that doubles its variables again and again is refused."""
         self.size += amount
         if self.size > _MOST:
-            raise broken(
+            raise syntax_problem(
                 self.script.name, line, f"the variables of this script hold more than {_MOST:,} characters"
             )
 
@@ -357,7 +376,7 @@ class _Expander:
             self.script.remarks.append(said)
 
 
-def _dollars(text: str) -> Iterator[Part]:
+def _dollars(text: str) -> Iterator[WordPart]:
     """The parts of the inside of ``$((...))``."""
     if '"' not in text and "\\" not in text:
         yield from WordReader(text, "", depth=1).quoted("\0")

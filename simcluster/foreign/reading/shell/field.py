@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """Characters of one line; ``condition`` says why they may not be there."""
 
     text: str
@@ -19,7 +19,7 @@ class Piece(NamedTuple):
 class Field:
     """A word after expansion: its pieces, and what could not be filled in."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
     missing: tuple[str, ...] = ()
 
     @property
@@ -40,14 +40,14 @@ class Field:
     def split(self) -> list[Field]:
         """The words in it, blanks between them dropped."""
         found: list[Field] = []
-        current: list[Piece] = []
+        current: list[TextPiece] = []
         for text, line, condition in self.pieces:
             for index, part in enumerate(_at_blanks(text)):
                 if index and current:
                     found.append(Field(tuple(current), self.missing))
                     current = []
                 if part:
-                    current.append(Piece(part, line, condition))
+                    current.append(TextPiece(part, line, condition))
         if current:
             found.append(Field(tuple(current), self.missing))
         return [Field(each.pieces, tuple(m for m in self.missing if m in each.text)) for each in found]
@@ -105,7 +105,9 @@ def flags_in(before: Sequence[Field], after: Sequence[Field]) -> bool:
     )
 
 
-def common(before: Sequence[Field], after: Sequence[Field], condition: str, *, whole: bool) -> list[Field]:
+def merge_values(
+    before: Sequence[Field], after: Sequence[Field], condition: str, *, whole: bool
+) -> list[Field]:
     """What two values begin with alike, then what either has besides, under a condition.
 
     ``whole``: both are one text; lists otherwise.
@@ -116,15 +118,15 @@ def common(before: Sequence[Field], after: Sequence[Field], condition: str, *, w
         return [*before[:kept], *(Field(_under(condition, each.pieces), each.missing) for each in rest)]
     old, new = before[0], after[0]
     kept = _alike(old.pieces, new.pieces)
-    blank = (Piece(" ", new.line),) if len(old.pieces) > kept else ()
+    blank = (TextPiece(" ", new.line),) if len(old.pieces) > kept else ()
     rest_of_old, rest_of_new = old.pieces[kept:], new.pieces[kept:]
     pieces = (*_under(condition, rest_of_old), *blank, *_under(condition, rest_of_new))
     return [Field((*old.pieces[:kept], *pieces), tuple(dict.fromkeys(old.missing + new.missing)))]
 
 
-def _under(condition: str, pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+def _under(condition: str, pieces: Sequence[TextPiece]) -> tuple[TextPiece, ...]:
     """Pieces under a condition, if they are not under one already."""
-    return tuple(Piece(text, line, said or condition) for text, line, said in pieces)
+    return tuple(TextPiece(text, line, said or condition) for text, line, said in pieces)
 
 
 def _alike(before: Sequence[object], after: Sequence[object]) -> int:

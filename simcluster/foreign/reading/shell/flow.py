@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.foreign.reading.shell.conditions import Holds, both, either, opposite
+from simcluster.foreign.reading.shell.conditions import Truth, conjunction, disjunction, negated
 
 
 @dataclass
@@ -12,13 +12,13 @@ class _Block:
     """An open block: whether it is come to, whether what stands here runs, and whether a branch has run."""
 
     kind: str
-    reached: Holds = True
-    runs: Holds = True
-    done: Holds = False
+    reached: Truth = True
+    runs: Truth = True
+    done: Truth = False
     on: tuple[str, ...] = ()
 
 
-class Flow:
+class ControlFlow:
     """Follows keywords and the results of commands.
 
     ``status`` is whether the last command succeeded. A block whose condition is open has ``on``, the names
@@ -27,32 +27,32 @@ class Flow:
 
     def __init__(self) -> None:
         self.blocks: list[_Block] = []
-        self.status: Holds = None
+        self.status: Truth = None
         self.asked: tuple[str, ...] = ()
 
-    def runs(self, joined: str) -> Holds:
+    def runs(self, joined: str) -> Truth:
         """Whether a command runs that stands behind ``joined`` (``&&``, ``||``, or anything else)."""
-        found: Holds = True
+        found: Truth = True
         for block in self.blocks:
-            found = both(found, both(block.reached, block.runs))
+            found = conjunction(found, conjunction(block.reached, block.runs))
         if joined == "&&":
-            found = both(found, self.status)
+            found = conjunction(found, self.status)
         elif joined == "||":
-            found = both(found, opposite(self.status))
+            found = conjunction(found, negated(self.status))
         return found
 
     def on(self, joined: str) -> tuple[str, ...]:
         """What the open conditions around a command ask for that stands behind ``joined``."""
-        open_ = [block for block in self.blocks if both(block.reached, block.runs) is None]
+        open_ = [block for block in self.blocks if conjunction(block.reached, block.runs) is None]
         names = [name for block in open_ for name in block.on]
         return tuple(dict.fromkeys([*names, *(self.asked if joined else ())]))
 
-    def ended(self, result: Holds, joined: str, asked: tuple[str, ...]) -> None:
+    def ended(self, result: Truth, joined: str, asked: tuple[str, ...]) -> None:
         """Takes note of a command's result; ``asked`` are names that it depends on."""
         if joined == "&&":
-            result = both(self.status, result)
+            result = conjunction(self.status, result)
         elif joined == "||":
-            result = either(self.status, result)
+            result = disjunction(self.status, result)
         joins = joined in ("&&", "||")
         self.asked = tuple(dict.fromkeys([*(self.asked if joins else ()), *asked])) if result is None else ()
         self.status = result
@@ -61,7 +61,7 @@ class Flow:
         """Opens, closes or changes a block."""
         top = self.blocks[-1] if self.blocks else None
         if name in _CLOSED.values():
-            reached = {"&&": self.status, "||": opposite(self.status)}.get(joined, True)
+            reached = {"&&": self.status, "||": negated(self.status)}.get(joined, True)
             runs = None if name == "loop" else True
             self.blocks.append(_Block(name, reached, runs, on=self.asked if joined else ()))
         elif top is not None and _CLOSED.get(name) == top.kind:
@@ -69,17 +69,17 @@ class Flow:
         elif top is not None and top.kind == "if" and name == "then":
             self.branch(self.status, self.asked)
         elif top is not None and top.kind == "if" and name in ("elif", "else"):
-            top.runs = opposite(top.done)
+            top.runs = negated(top.done)
         if name not in ("}", ")"):
             self.asked = ()
 
-    def branch(self, holds: Holds, asked: tuple[str, ...]) -> None:
+    def branch(self, holds: Truth, asked: tuple[str, ...]) -> None:
         """Enters a branch of the innermost block whose condition holds, if none before it did."""
         if not self.blocks:
             return
         block = self.blocks[-1]
-        block.runs = both(opposite(block.done), holds)
-        block.done = either(block.done, holds)
+        block.runs = conjunction(negated(block.done), holds)
+        block.done = disjunction(block.done, holds)
         block.on = tuple(dict.fromkeys([*block.on, *asked]))
 
 

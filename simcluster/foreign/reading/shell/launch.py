@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from simcluster.errors import Problem, ScenarioError
-from simcluster.foreign.reading.flag import Flag, plain
-from simcluster.foreign.reading.shell.field import Command, Field, Piece, Script
+from simcluster.foreign.reading.flag import Flag, one_line
+from simcluster.foreign.reading.shell.field import Command, Field, Script, TextPiece
 
 _NUMBER = re.compile(r"-[0-9.]")
 _TELLING = ("echo", "printf", "cat")
@@ -56,7 +56,7 @@ def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> 
                 else "say with --var what decides which one runs, or keep one in a copy of the script",
             )
         )
-    batch = flags(_batch_lines(text), script)
+    batch = flags_of_fields(_batch_lines(text), script)
     if distinct:
         command = next(iter(distinct.values()))
         _strays(script, commands, command)
@@ -80,15 +80,15 @@ def _launch(parts: Iterable[Sequence[Field]], batch: list[Flag], script: Script)
     for fields in parts:
         at = next((i for i, each in enumerate(fields) if _PROGRAM.search(each.text)), -1)
         if at >= 0:
-            launcher = [*launcher, *flags(fields[:at], script)]
+            launcher = [*launcher, *flags_of_fields(fields[:at], script)]
             text = fields[at].text
             where = f"{script.name}:{fields[at].line}"
-            program = program or Flag(plain(text.rpartition("/")[2]), text, plain(text), where)
+            program = program or Flag(one_line(text.rpartition("/")[2]), text, one_line(text), where)
         arguments += fields[at + 1 :]
-    return Launch(tuple(launcher), tuple(flags(arguments, script)), program)
+    return Launch(tuple(launcher), tuple(flags_of_fields(arguments, script)), program)
 
 
-def flags(fields: Iterable[Field], script: Script) -> list[Flag]:
+def flags_of_fields(fields: Iterable[Field], script: Script) -> list[Flag]:
     """Fields as flags with their values: true for a flag alone, a list of texts for what follows one.
 
     A word that is not known, and is no value of the flag before it, is a setting of its own.
@@ -106,7 +106,7 @@ def flags(fields: Iterable[Field], script: Script) -> list[Flag]:
             text = " ".join([head, *texts])
             condition = next((each.condition for each in parts if each.condition), "")
             where = f"{script.name}:{current.line}"
-            found.append(Flag(head, texts or True, text, where, plain(said, 200), condition))
+            found.append(Flag(head, texts or True, text, where, one_line(said, 200), condition))
 
     for each in fields:
         text = each.text
@@ -115,12 +115,12 @@ def flags(fields: Iterable[Field], script: Script) -> list[Flag]:
             current, values = each, []
             head, equals, value = text.partition("=")
             if equals:
-                values = [Field((Piece(value, each.line),))]
+                values = [Field((TextPiece(value, each.line),))]
         elif each.missing == (text,) and (values or current is None or _LIST.search(text)):
             close()
             current, values, head = None, [], ""
             where = f"{script.name}:{each.line}"
-            found.append(Flag(text, None, text, where, plain(_unset(text, script), 200)))
+            found.append(Flag(text, None, text, where, one_line(_unset(text, script), 200)))
         elif current is not None:
             values.append(each)
     close()
@@ -161,7 +161,7 @@ def _opened(fields: Sequence[Field]) -> Iterable[Field]:
         if " --" in text or "\n--" in text or (text.startswith("--") and " " in text):
             for piece in each.split():
                 stripped = piece.text.strip("'\"")
-                yield Field((Piece(stripped, piece.line, piece.condition),), piece.missing)
+                yield Field((TextPiece(stripped, piece.line, piece.condition),), piece.missing)
         else:
             yield each
 
@@ -173,7 +173,7 @@ def _batch_lines(text: str) -> list[Field]:
         match = _BATCH.match(line.strip())
         if match:
             words = match[1].partition(" #")[0].split()
-            found += [Field((Piece(word, number),)) for word in words]
+            found += [Field((TextPiece(word, number),)) for word in words]
     return found
 
 
@@ -183,6 +183,6 @@ def _strays(script: Script, commands: Sequence[Command], launch: Command) -> Non
         first = command.fields[0] if command.fields else None
         if command is not launch and first is not None and first.text.startswith("--"):
             script.remarks.append(
-                f"{script.name}:{command.line}: '{plain(first.text)}' begins a command of its own and is not "
-                "passed on; is a '\\' missing at the end of the line above?"
+                f"{script.name}:{command.line}: '{one_line(first.text)}' begins a command of its own and is "
+                "not passed on; is a '\\' missing at the end of the line above?"
             )

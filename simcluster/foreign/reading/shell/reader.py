@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 from simcluster.foreign.reading.shell.syntax import (
+    ArithmeticExpansion,
     Assignment,
-    Document,
+    HereDocument,
     Keyword,
     Literal,
-    Opaque,
     Statement,
-    Sum,
+    Unexpanded,
     Word,
 )
-from simcluster.foreign.reading.shell.words import ENDS, WordReader, as_word
+from simcluster.foreign.reading.shell.words import ENDS, WordReader, assignment_word
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SET = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*([-+*/%]?)=(?!=)([^,=]*)", re.S)
@@ -29,7 +29,7 @@ _JOINING = ("&&", "||", "|")
 _ARITHMETIC = "(("
 
 
-def statements(text: str, name: str, line: int = 1, depth: int = 0) -> Iterator[Statement | Keyword]:
+def read_statements(text: str, name: str, line: int = 1, depth: int = 0) -> Iterator[Statement | Keyword]:
     """The commands and keywords of a script in order; ScenarioError, with the line, for what stays open."""
     return _Reader(text, name, line, depth).statements()
 
@@ -41,7 +41,7 @@ class _Reader(WordReader):
         self.in_pattern = False
         self.target: Word | None = None
         self.waiting: list[tuple[Word, bool]] = []
-        self.documents: list[Document] = []
+        self.documents: list[HereDocument] = []
 
     def statements(self) -> Iterator[Statement | Keyword]:
         """Statements and keywords up to the end of the text."""
@@ -127,12 +127,12 @@ class _Reader(WordReader):
         set_, counted = _SET.fullmatch(text), _COUNTED.fullmatch(text)
         if set_ is not None or counted is not None:
             name, value = _changed(set_, counted)
-            assignment = Assignment(name, False, Word((Sum(value, line),), line), line)
+            assignment = Assignment(name, False, Word((ArithmeticExpansion(value, line),), line), line)
             return Statement((assignment,), (), line, joined)
         if _CHANGED.search(text):
             names = [Word((Literal(name, line),), line) for name in _NAME.findall(text)]
             return Statement((), (Word((Literal("let", line),), line), *names), line, joined)
-        words = (Word((Literal(_ARITHMETIC, line),), line), Word((Sum(text, line),), line))
+        words = (Word((Literal(_ARITHMETIC, line),), line), Word((ArithmeticExpansion(text, line),), line))
         return Statement((), words, line, joined)
 
     def understood(self, words: list[Word | Assignment], joined: str) -> Iterator[Statement | Keyword]:
@@ -168,7 +168,7 @@ class _Reader(WordReader):
         """``for NAME in ...`` sets NAME to what only a run would tell."""
         if words and isinstance(words[0], Word) and _NAME.fullmatch(words[0].literal):
             line = words[0].line
-            value = Word((Opaque(f"${words[0].literal}", line),), line)
+            value = Word((Unexpanded(f"${words[0].literal}", line),), line)
             yield Statement((Assignment(words[0].literal, False, value, line),), (), line)
 
     def pattern(self) -> Keyword | None:
@@ -188,7 +188,7 @@ class _Reader(WordReader):
             else:
                 start, line = self.at, self.line
                 word = self.word()
-                found.append(word if isinstance(word, Word) else as_word(word))
+                found.append(word if isinstance(word, Word) else assignment_word(word))
                 if len(found) == 1 and found[0].literal == "esac":
                     self.at, self.line = start, line
                     return None
@@ -229,12 +229,12 @@ class _Reader(WordReader):
                 if row == "".join(part.text for part in mark.parts if isinstance(part, Literal)):
                     break
                 rows.append(row)
-            self.documents.append(Document(self.target, "\n".join(rows), line, mark.quoted))
+            self.documents.append(HereDocument(self.target, "\n".join(rows), line, mark.quoted))
         self.waiting.clear()
 
 
 def _statement(
-    words: Sequence[Word | Assignment], joined: str, negated: bool, documents: tuple[Document, ...]
+    words: Sequence[Word | Assignment], joined: str, negated: bool, documents: tuple[HereDocument, ...]
 ) -> Statement:
     """Assignments in front, or behind ``export`` and its kin, and the words of the command."""
     first = words[0]
@@ -245,7 +245,7 @@ def _statement(
         if isinstance(word, Assignment) and (declared or not rest):
             assignments.append(word)
         elif isinstance(word, Assignment):
-            rest.append(as_word(word))
+            rest.append(assignment_word(word))
         elif not declared:
             rest.append(word)
     return Statement(tuple(assignments), tuple(rest), first.line, joined, negated, documents)
@@ -274,4 +274,4 @@ def _opens_patterns(words: Sequence[Word | Assignment]) -> bool:
 
 
 def _words(words: Sequence[Word | Assignment]) -> tuple[Word, ...]:
-    return tuple(word if isinstance(word, Word) else as_word(word) for word in words)
+    return tuple(word if isinstance(word, Word) else assignment_word(word) for word in words)

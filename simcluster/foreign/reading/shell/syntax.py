@@ -32,7 +32,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class ArithmeticExpansion:
     """``$((...))``: arithmetic over variables."""
 
     text: str
@@ -40,21 +40,21 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class Opaque:
+class Unexpanded:
     """What only a shell could tell: ``$(...)``, backticks, ``${NAME%suffix}``; kept as it is written."""
 
     text: str
     line: int
 
 
-Part = Literal | Variable | Sum | Opaque
+WordPart = Literal | Variable | ArithmeticExpansion | Unexpanded
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
     """Parts without blanks between them; ``quoted`` if any of it was in quotes."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[WordPart, ...]
     line: int
     quoted: bool = False
 
@@ -76,7 +76,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class HereDocument:
     """A here-document: ``cat <<END > target``; in a ``quoted`` one variables are not filled in."""
 
     target: Word | None
@@ -98,7 +98,7 @@ class Statement:
     line: int
     joined: str = ""
     negated: bool = False
-    documents: tuple[Document, ...] = ()
+    documents: tuple[HereDocument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,6 @@ class Keyword:
     words: tuple[Word, ...] = ()
 
 
-def broken(name: str, line: int, message: str) -> ScenarioError:
+def syntax_problem(name: str, line: int, message: str) -> ScenarioError:
     """A script that cannot be read, at a line."""
     return ScenarioError(Problem(message, where=f"{name}:{line}"))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from simcluster.foreign.reading.shell.syntax import (
+    ArithmeticExpansion,
     Assignment,
     Literal,
-    Opaque,
-    Part,
-    Sum,
+    Unexpanded,
     Variable,
     Word,
-    broken,
+    WordPart,
+    syntax_problem,
 )
 
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
@@ -34,7 +34,7 @@ class WordReader:
         self.line = line
         self.depth = depth
         if depth > _DEEPEST:
-            raise broken(name, line, f"substitutions nested more than {_DEEPEST} deep")
+            raise syntax_problem(name, line, f"substitutions nested more than {_DEEPEST} deep")
 
     def here(self) -> str:
         """The next character; nothing at the end."""
@@ -76,7 +76,7 @@ class WordReader:
             self.blanks()
             here = self.here()
             if not here:
-                raise broken(self.name, opened, "the list opened with '(' is never closed")
+                raise syntax_problem(self.name, opened, "the list opened with '(' is never closed")
             if here == ")":
                 self.at += 1
                 return tuple(words)
@@ -87,11 +87,11 @@ class WordReader:
                 self.at += 1
             else:
                 word = self.word()
-                words.append(word if isinstance(word, Word) else as_word(word))
+                words.append(word if isinstance(word, Word) else assignment_word(word))
 
-    def parts(self, ends: str) -> tuple[tuple[Part, ...], bool]:
+    def parts(self, ends: str) -> tuple[tuple[WordPart, ...], bool]:
         """The parts up to an unquoted character of ``ends``, and whether any of it was quoted."""
-        found: list[Part] = []
+        found: list[WordPart] = []
         quoted = False
         while self.at < len(self.text) and (here := self.here()) not in ends:
             if here == "\\":
@@ -122,25 +122,25 @@ class WordReader:
         """Between single quotes: every character stands for itself."""
         line, end = self.line, self.text.find("'", self.at + 1)
         if end < 0:
-            raise broken(self.name, line, "the quote ' opened here is never closed")
+            raise syntax_problem(self.name, line, "the quote ' opened here is never closed")
         text = self.text[self.at + 1 : end]
         self.at = end + 1
         self.line += text.count("\n")
         return Literal(text, line)
 
-    def double(self) -> list[Part]:
+    def double(self) -> list[WordPart]:
         """Between double quotes: variables count, blanks do not split; one literal for each line."""
         opened = self.line
         self.at += 1
         found = self.quoted('"')
         if not self.here():
-            raise broken(self.name, opened, 'the quote " opened here is never closed')
+            raise syntax_problem(self.name, opened, 'the quote " opened here is never closed')
         self.at += 1
         return found or [Literal("", opened)]
 
-    def quoted(self, end: str) -> list[Part]:
+    def quoted(self, end: str) -> list[WordPart]:
         """The parts up to the character ``end``, or to the end of the text."""
-        found, run = list[Part](), ""
+        found, run = list[WordPart](), ""
         while True:
             here = self.here()
             if (not here or here in f"{end}$`\n\\") and run:
@@ -167,18 +167,18 @@ class WordReader:
 
     # -- what begins with a dollar ----------------------------------------------------------------------
 
-    def dollar(self, *, quoted: bool) -> Part:
+    def dollar(self, *, quoted: bool) -> WordPart:
         """A variable, arithmetic, or what only a shell could tell."""
         line = self.line
         if self.here() == "`":
-            return Opaque(f"`{self.closed('`', '`')}`", line)
+            return Unexpanded(f"`{self.closed('`', '`')}`", line)
         self.at += 1
         if self.text.startswith("((", self.at):
             start = self.at
             self.skip_arithmetic()
-            return Sum(self.text[start + 2 : self.at - 2], line)
+            return ArithmeticExpansion(self.text[start + 2 : self.at - 2], line)
         if self.here() == "(":
-            return Opaque(f"$({self.closed('(', ')')})", line)
+            return Unexpanded(f"$({self.closed('(', ')')})", line)
         if self.here() == "{":
             return self.parameter(self.closed("{", "}"), line, quoted)
         named = _NAME.match(self.text, self.at)
@@ -190,11 +190,11 @@ class WordReader:
             return Variable(self.text[self.at - 1], line, quoted)
         return Literal("$", line)
 
-    def parameter(self, text: str, line: int, quoted: bool) -> Part:
+    def parameter(self, text: str, line: int, quoted: bool) -> WordPart:
         """What stands in ``${...}``."""
         found = _PARAMETER.fullmatch(text)
         if found is None:
-            return Opaque(f"${{{text}}}", line)
+            return Unexpanded(f"${{{text}}}", line)
         default = None
         if found[3]:
             inner = WordReader(found[4], self.name, line, self.depth + 1)
@@ -209,7 +209,7 @@ class WordReader:
         while level:
             here = self.here()
             if not here:
-                raise broken(self.name, line, f"the '{opening}' opened here is never closed")
+                raise syntax_problem(self.name, line, f"the '{opening}' opened here is never closed")
             if here == "\\":
                 self.line += self.text[self.at : self.at + 2].count("\n")
                 self.at += 2
@@ -231,7 +231,7 @@ class WordReader:
         while True:
             here = self.here()
             if not here:
-                raise broken(self.name, line, "the '((' opened here is never closed")
+                raise syntax_problem(self.name, line, "the '((' opened here is never closed")
             level += (here == "(") - (here == ")")
             self.line += here == "\n"
             self.at += 1
@@ -239,10 +239,10 @@ class WordReader:
                 return
 
 
-def as_word(assignment: Assignment) -> Word:
+def assignment_word(assignment: Assignment) -> Word:
     """``NAME=value`` that stands where an argument does: ``--env NAME=value``."""
     sign = "+=" if assignment.append else "="
     head = Literal(f"{assignment.name}{sign}", assignment.line)
     if isinstance(assignment.value, tuple):
-        return Word((head, Opaque("(...)", assignment.line)), assignment.line)
+        return Word((head, Unexpanded("(...)", assignment.line)), assignment.line)
     return Word((head, *assignment.value.parts), assignment.line, assignment.value.quoted)

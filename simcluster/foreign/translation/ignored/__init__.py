@@ -10,7 +10,7 @@ from simcluster.registry import data_files
 
 
 @cache
-def inert(kind: str) -> MappingProxyType[str, frozenset[str]]:
+def ignored_settings(kind: str) -> MappingProxyType[str, frozenset[str]]:
     """The lists of a format: ``effectless``, ``profile`` and those of its sections."""
     text = data_files(__name__)[kind].read_text(encoding="utf-8")
     return MappingProxyType({key: frozenset(names) for key, names in Document.parse(text, kind).data.items()})

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from simcluster.document import Refused
-from simcluster.model.onnx import load
+from simcluster.model.onnx import load_onnx
 from simcluster.work import DType
 from tests.unit.model.onnx.networks import FLOAT, File, mixture, mlp, onnx, pictures, transformer
 
@@ -44,7 +44,7 @@ def test_a_file_with_flipped_bytes_is_read_or_refused(sound, tmp_path, which, fl
     path = tmp_path / "network.onnx"
     path.write_bytes(content[: int(end * len(content))])
     try:
-        model = load(path)
+        model = load_onnx(path)
     except Refused as error:
         assert str(error)
     else:
@@ -58,7 +58,7 @@ def refused(tmp_path, change, write=mlp):
     change(model.graph)
     path.write_bytes(model.SerializeToString())
     with pytest.raises(Refused) as caught:
-        load(path)
+        load_onnx(path)
     return str(caught.value)
 
 
@@ -66,7 +66,7 @@ def test_text_that_is_not_utf_8(tmp_path):
     path = mlp(tmp_path / "network.onnx")
     path.write_bytes(path.read_bytes().replace(b"/fc0/Gemm", b"/fc\xed/Gemm"))
     with pytest.raises(Refused, match=r"is damaged: its onnx.NodeProto.name b'/fc\\xed/Gemm' is not UTF-8"):
-        load(path)
+        load_onnx(path)
 
 
 def test_types_of_elements_that_no_standard_has(tmp_path):
@@ -120,7 +120,7 @@ def test_huge_arrays_are_not_made(tmp_path, op):
     }[op]()
     x = file.add("Add", x, file.add("ReduceMax", huge, keepdims=0))
     with pytest.raises(Refused, match=r"makes an array of 1,099,511,627,776 elements; at most 67,108,864"):
-        load(file.save(tmp_path / "huge.onnx", x))
+        load_onnx(file.save(tmp_path / "huge.onnx", x))
 
 
 def test_an_output_that_nothing_makes(tmp_path):

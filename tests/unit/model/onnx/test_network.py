@@ -17,7 +17,7 @@ from simcluster.model.graph.graph import Phase
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
-from simcluster.simulation.compose.build import prepare
+from simcluster.simulation.compose.build import build_scenario
 from simcluster.work import DType
 from tests.unit.model.onnx.networks import INT, File, helper, mixture, mlp, pictures, renamed, transformer
 
@@ -118,7 +118,7 @@ def test_shapes_are_computed_beforehand(tmp_path):
 def test_the_samples_keep_their_name_through_every_operator(tmp_path):
     """Otherwise data parallelism would gather them."""
     for name, (write, seq) in NETWORKS.items():
-        plan = prepare(scenario(write(tmp_path / f"{name}.onnx"), {"data": 4}, seq_len=seq)).plan
+        plan = build_scenario(scenario(write(tmp_path / f"{name}.onnx"), {"data": 4}, seq_len=seq)).plan
         nodes = plan.graph.blocks["network"].phase(Phase.FORWARD, Phase.BACKWARD)
         assert [node.name for node in nodes if isinstance(node.operator, Movement)] == [], name
 
@@ -371,4 +371,4 @@ def test_a_file_leaves_no_dimension_to_the_scenario(tmp_path):
 def test_another_length_than_the_loss_has_is_refused(tmp_path):
     which = scenario(transformer(tmp_path / "lm.onnx"), {"data": 2})
     with pytest.raises(PlanError, match=r"adds up 8 terms for a sample .*: write seq_len: 8, not 1"):
-        prepare(which)
+        build_scenario(which)

@@ -7,7 +7,7 @@ import pytest
 
 from simcluster.model import Region
 from simcluster.model.graph.graph import Phase
-from simcluster.model.onnx import load
+from simcluster.model.onnx import load_onnx
 from simcluster.model.onnx.constant_folding import FOLDS
 from simcluster.model.onnx.elementwise_operators import POINTWISE
 from simcluster.model.onnx.image_operators import PICTURES
@@ -38,7 +38,7 @@ def feeds(model, rng):
 
 def computed(path):
     """The logits by the block's operators, and by the reference."""
-    model = load(path)
+    model = load_onnx(path)
     block, given = feeds(model, np.random.default_rng(3))
     file = onnx.load(path)
     values = {each.name: numpy_helper.to_array(each) for each in file.graph.initializer}

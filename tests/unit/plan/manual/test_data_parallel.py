@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from tests.support.manual import data_parallel, written
 
 
@@ -64,6 +64,6 @@ def test_micro_batches_add_up():
 
 
 def test_ranks_that_do_the_same_are_simulated_once():
-    built = prepare(written({"data": 8}, data_parallel(8)))
+    built = build_scenario(written({"data": 8}, data_parallel(8)))
     assert len(built.classes) == 1
     assert len(built.program.parts) == 1

@@ -9,7 +9,7 @@ from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, collective_time
 from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from tests.support.manual import BATCH, CLASSES, HIDDEN, IN, act, arrays, data_parallel, loss, up, written
 
 
@@ -44,7 +44,7 @@ def test_a_pipeline_of_two(micro_batches, schedule):
 
 
 def test_what_a_transfer_carries():
-    built = prepare(written({"stage": 2}, pipeline()))
+    built = build_scenario(written({"stage": 2}, pipeline()))
     moved = [each for code in built.program.codes for each in code.instructions if each.group]
     assert {each.operation for each in moved} == {"send_receive"}
     assert {each.num_bytes for each in moved} == {BATCH * HIDDEN * 4}
@@ -73,7 +73,7 @@ def test_two_pipelines_side_by_side():
     which = side_by_side(2)
     found = verify(which)
     assert found.agrees, found.first_difference or found.fault
-    built = prepare(which)
+    built = build_scenario(which)
     assert len(built.program.parts) == 2
     assert len(built.classes) == 2
     assert simulate(which).documents["summary"]["num_ranks"] == 4
@@ -85,8 +85,8 @@ def test_buckets_are_not_searched_for_several_programs():
     which = side_by_side(2).spec.model_dump(mode="json", exclude_unset=True)
     which["parallel"]["fusion"] = search
     with pytest.raises(PlanError, match="ranks run 2 programs"):
-        prepare(Scenario.of(which))
-    assert prepare(written({"data": 2}, data_parallel(2), fusion=search)).plan.conduct.buckets is None
+        build_scenario(Scenario.of(which))
+    assert build_scenario(written({"data": 2}, data_parallel(2), fusion=search)).plan.conduct.buckets is None
 
 
 def test_pipelines_take_as_long_simulated_once_or_each():
@@ -176,7 +176,7 @@ def test_neighbor_exchange():
 
 def alone(which, name: str) -> tuple[list[int], int]:
     """How long an exchange takes in a run, on each class, and what it costs alone (ns)."""
-    built = prepare(which)
+    built = build_scenario(which)
     found = next(each for code in built.program.codes for each in code.instructions if each.name == name)
     operation = Operation(found.operation)
     (where,) = placements_of(built.cluster, built.plan.mesh, found.group)[0]

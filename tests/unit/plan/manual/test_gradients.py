@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.errors import PlanError
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import build_scenario, verify
 from tests.support.manual import BATCH, CLASSES, HIDDEN, IN, act, loss, times, up, written
 
 FEEDS = {"x": {"shape": ["batch", IN]}, "labels": {"shape": ["batch"], "below": CLASSES}}
@@ -172,7 +172,7 @@ def test_a_product_has_no_gradient():
     program = megatron()
     program["operators"][6] = over("all_reduce", "g", "fc2", reduction="prod")
     with pytest.raises(PlanError, match="no gradient is registered for all_reduce \\(prod\\)"):
-        prepare(written({"tensor": TP}, program, graph=DEEP))
+        build_scenario(written({"tensor": TP}, program, graph=DEEP))
 
 
 def test_a_loss_that_is_divided():
@@ -195,7 +195,7 @@ def test_a_loss_behind_which_something_else_stands():
         {"op": "gelu", "name": "loss", "inputs": ["a"], "labels": []},
     ]
     with pytest.raises(PlanError, match="cannot stand behind the loss"):
-        prepare(written({"tensor": TP}, program, graph=DEEP))
+        build_scenario(written({"tensor": TP}, program, graph=DEEP))
 
 
 def test_rows_of_a_table_by_hand():

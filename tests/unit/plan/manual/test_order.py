@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
-from simcluster.simulation import prepare, verify
+from simcluster.simulation import build_scenario, verify
 from tests.support.manual import BATCH, loss, up, written
 
 GRAPH = {
@@ -39,7 +39,7 @@ def scenario(*entries, ranks: int = 4, **told):
 
 def refused(which) -> str:
     with pytest.raises(PlanError) as error:
-        prepare(which)
+        build_scenario(which)
     (problem,) = error.value.problems
     assert problem.path.startswith("parallel.program.")
     return str(problem)
@@ -135,7 +135,7 @@ def test_a_send_that_is_not_received(change, wanted):
     send = {"op": "send", "name": "a", "inputs": ["t"], "to": 1, "ranks": 0, **change}
     receive = {"op": "receive", "name": "b", "from": 0, "shape": [8, 4], "ranks": 1}
     with pytest.raises(PlanError, match=wanted):
-        prepare(scenario(send, receive))
+        build_scenario(scenario(send, receive))
 
 
 def test_an_exchange_that_is_not_answered():
@@ -167,7 +167,7 @@ def programs(draw):
 
 def is_planned(which) -> bool:
     try:
-        prepare(which)
+        build_scenario(which)
     except PlanError:
         return False
     return True
@@ -223,5 +223,5 @@ def test_a_rank_that_differs_is_caught(drawn, how):
             assert verify(build(found)).agrees
             return
     with pytest.raises(PlanError) as error:
-        prepare(build(found))
+        build_scenario(build(found))
     assert re.search(r"rank \d", str(error.value))

@@ -9,8 +9,8 @@ import pytest
 
 from simcluster.cluster import placements_of
 from simcluster.collectives import Operation, collective_time
-from simcluster.program.communication.collective_overrides import Wants
-from simcluster.simulation import prepare, simulate
+from simcluster.program.communication.collective_overrides import CollectiveRequests
+from simcluster.simulation import build_scenario, simulate
 from tests.support.manual import CLASSES, IN, arrays, loss, up, written
 
 LOSS: dict[str, Any] = {
@@ -120,7 +120,7 @@ def test_explicit_groups():
 )
 def test_a_collective_alone_costs_what_it_costs_alone(entry, operation):
     which = golden(8, [512, 256], 0, {"name": "out", "inputs": ["t"], **entry})
-    built = prepare(which)
+    built = build_scenario(which)
     (found,) = (each for code in built.program.codes for each in code.instructions if each.name == "out")
     assert found.operation == operation
     local = 512 * 256 // 8 * 4
@@ -128,6 +128,6 @@ def test_a_collective_alone_costs_what_it_costs_alone(entry, operation):
     spans = simulate(which).spans
     here = spans.where(spans["operator"] == spans.index("operator", "program.out"))
     (where,) = placements_of(built.cluster, built.plan.mesh, ("ranks",))[0]
-    wanted = Wants(built.program, built.plan.algorithms).of(found)
+    wanted = CollectiveRequests(built.program, built.plan.algorithms).of(found)
     alone = collective_time(operation, where, found.num_bytes, built.cluster, wanted)
     assert (here["end"] - here["start"]).tolist() == [alone.duration_ns]

@@ -9,15 +9,15 @@ import pytest
 
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
-from simcluster.simulation import prepare, simulate, verify
-from simcluster.simulation.views.effective_strategies import strategies
-from simcluster.simulation.views.operator_layouts import layouts
+from simcluster.simulation import build_scenario, simulate, verify
+from simcluster.simulation.views.effective_strategies import effective_strategies_of
+from simcluster.simulation.views.operator_layouts import layouts_document
 from tests.support.manual import data_parallel, written
 
 
 def refused(program, message, mesh=None, **told):
     with pytest.raises((PlanError, ScenarioError), match=message) as error:
-        prepare(written(mesh or {"data": 4}, program, **told))
+        build_scenario(written(mesh or {"data": 4}, program, **told))
     assert all(each.path for each in error.value.problems)
 
 
@@ -108,7 +108,7 @@ def test_it_comes_back_from_json():
     """JSON has no numbers as keys."""
     which = written({"data": 4}, data_parallel(4))
     again = Scenario.of(which.spec.model_dump(mode="json", exclude_unset=True))
-    assert prepare(again).program.digest() == prepare(which).program.digest()
+    assert build_scenario(again).program.digest() == build_scenario(which).program.digest()
 
 
 def test_errors_point_into_the_file(tmp_path):
@@ -118,7 +118,7 @@ def test_errors_point_into_the_file(tmp_path):
         text.replace("group: world}\n      - {op: elementwise", "group: wrld}\n      - {op: elementwise")
     )
     with pytest.raises(PlanError, match=r"manual.yaml:\d+:\d+: there is no group 'wrld'"):
-        prepare(Scenario.load(path))
+        build_scenario(Scenario.load(path))
 
 
 def test_a_barrier_holds_everybody_back():
@@ -135,17 +135,17 @@ def test_a_barrier_holds_everybody_back():
 
 
 def test_layouts_show_what_a_rank_has():
-    built = prepare(written({"data": 4}, data_parallel(4)))
-    nodes = {node["name"]: node for block in layouts(built) for node in block["nodes"]}
+    built = build_scenario(written({"data": 4}, data_parallel(4)))
+    nodes = {node["name"]: node for block in layouts_document(built) for node in block["nodes"]}
     assert nodes["fc1"]["inputs"] == [["x", "(data, -)"], ["w1", "fp32[12, 8]"]]
     assert nodes["fc1"]["outputs"] == [["fc1.out", "fp32[4, 8]"]]
     assert nodes["fc1"]["strategy"] == ""
     assert nodes["total"]["bytes"] == 4
     assert nodes["total"]["seconds"] > 0
     with pytest.raises(PlanError, match="has no strategies"):
-        strategies(built.plan)
+        effective_strategies_of(built.plan)
     with pytest.raises(PlanError, match="has no tensor maps"):
-        layouts(built, maps=True)
+        layouts_document(built, maps=True)
 
 
 def test_values_of_too_many_ranks():
