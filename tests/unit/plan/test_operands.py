@@ -12,7 +12,7 @@ from simcluster.model.operators.pointwise import Add, Bias
 from simcluster.plan.cut_axes import cut_axes
 from simcluster.plan.operands import Unfit, wish_of
 from simcluster.plan.rule import Roles, Rule
-from simcluster.plan.strategies import assign
+from simcluster.plan.strategies import _scattered, assign
 from tests.unit.plan.graphs import Writer, chain
 
 PATH = "parallel.strategies.0"
@@ -266,3 +266,9 @@ def test_slices_of_the_references_examples(operator, shapes, inputs, local):
         for layout, names in zip(layouts, (*dims.inputs, *dims.outputs), strict=True)
     ]
     assert found == local
+
+
+def test_only_sums_are_scattered_none_beside_a_maximum():
+    assert _scattered(Layout((("data",), ()), (("tensor", "sum"),))) == Layout((("data", "tensor"), ()))
+    with pytest.raises(Unfit, match="is no sum that could be scattered"):
+        _scattered(Layout(((), ()), (("data", "sum"), ("tensor", "max"))))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Layout
 from simcluster.model import Phase
-from simcluster.plan.piece import general
+from simcluster.plan.piece import EVERYTHING, _stem, general
 from simcluster.plan.propagate import PROPAGATED
 from simcluster.plan.strategies import DEFAULT
 from tests.unit.plan.planned import GPT, LLAMA, plan
@@ -282,3 +282,17 @@ def test_no_kernel_reaches_over_a_border():
     assert kernel(uncut, "mlp.activation") == kernel(uncut, "mlp.up") == "mlp.up"
     assert kernel(cut, "mlp.up.bias") == "mlp.up"
     assert kernel(cut, "mlp.activation") == "mlp.activation"
+
+
+@pytest.mark.parametrize(
+    ("names", "stem"),
+    [
+        (["mlp.up"], "mlp.up"),
+        (["mlp.up.gate", "mlp.up.act"], "mlp.up"),
+        (["mlp.up", "mlp.down", "mlp.act"], "mlp"),
+        (["mlp.up", "norm.up"], EVERYTHING),
+        (["mlp", "mlp.up"], "mlp"),
+    ],
+)
+def test_what_the_names_of_a_piece_begin_with(names, stem):
+    assert _stem(names) == stem
