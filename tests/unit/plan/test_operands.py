@@ -10,7 +10,7 @@ from simcluster.model.operators.activation import Gelu
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.pointwise import Add, Bias
 from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule
-from simcluster.plan.strategies.assignment import assign_strategies
+from simcluster.plan.strategies.assignment import _scattered, assign_strategies
 from simcluster.plan.strategies.mesh_subaxes import split_mesh_axes
 from simcluster.plan.strategies.operand_splits import StrategyMismatch, operand_candidate
 from tests.unit.plan.graphs import Writer, chain
@@ -266,3 +266,9 @@ def test_slices_of_the_references_examples(operator, shapes, inputs, local):
         for layout, names in zip(layouts, (*dims.inputs, *dims.outputs), strict=True)
     ]
     assert found == local
+
+
+def test_only_sums_are_scattered_none_beside_a_maximum():
+    assert _scattered(Layout((("data",), ()), (("tensor", "sum"),))) == Layout((("data", "tensor"), ()))
+    with pytest.raises(StrategyMismatch, match="is no sum that could be scattered"):
+        _scattered(Layout(((), ()), (("data", "sum"), ("tensor", "max"))))

@@ -11,7 +11,7 @@ from simcluster.layout import Layout
 from simcluster.model import Phase
 from simcluster.plan.sharding.propagation import PROPAGATED
 from simcluster.plan.strategies.assignment import DEFAULT
-from simcluster.plan.subgraphs.subgraph import generalised_name
+from simcluster.plan.subgraphs.subgraph import EVERYTHING, _stem, generalised_name
 from tests.unit.plan.planned import GPT, LLAMA, plan
 
 MESH = {"data": 2, "tensor": 4}
@@ -283,3 +283,17 @@ def test_no_kernel_reaches_over_a_border():
     assert kernel(uncut, "mlp.activation") == kernel(uncut, "mlp.up") == "mlp.up"
     assert kernel(cut, "mlp.up.bias") == "mlp.up"
     assert kernel(cut, "mlp.activation") == "mlp.activation"
+
+
+@pytest.mark.parametrize(
+    ("names", "stem"),
+    [
+        (["mlp.up"], "mlp.up"),
+        (["mlp.up.gate", "mlp.up.act"], "mlp.up"),
+        (["mlp.up", "mlp.down", "mlp.act"], "mlp"),
+        (["mlp.up", "norm.up"], EVERYTHING),
+        (["mlp", "mlp.up"], "mlp"),
+    ],
+)
+def test_what_the_names_of_a_piece_begin_with(names, stem):
+    assert _stem(names) == stem

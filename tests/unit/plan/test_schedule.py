@@ -9,6 +9,7 @@ from simcluster.plan.pipeline.schedule import Action, activation_peaks, parse, r
 from simcluster.plan.pipeline.virtual_stages import VirtualStages
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
+from simcluster.plan.schedules.text import FOLDED, TextSchedule
 
 small = st.integers(0, 300)
 single = st.builds(Action, st.sampled_from("FBIWR"), small, small, small)
@@ -234,3 +235,11 @@ def test_schedules_are_checked_when_they_are_made(schedule, monkeypatch):
     monkeypatch.setattr(type(schedule), "stage", lambda *_: (Action("B", 0), Action("F", 0)))
     with pytest.raises(PlanError, match="cannot run to its end"):
         schedule.timetable(1, 1)
+
+
+def test_a_written_schedule_is_folded_with_two_chunks_and_no_other_number():
+    assert TextSchedule(CHUNKS, FOLDED).chain(2) == VirtualStages.folded(2)
+    assert TextSchedule(CHUNKS).chain(2) == VirtualStages.wrapped(2, 2)
+    for others, count in (("F0 B0", 1), ("F0 F0c1 F0c2 B0c2 B0c1 B0", 3)):
+        with pytest.raises(PlanError, match=f"has 2 chunks on every stage, but the schedule names {count}"):
+            TextSchedule(others, FOLDED).chain(2)
