@@ -319,19 +319,19 @@ INFERENCE = [
     Mutant(
         "its exchanges turn their dims",
         redistribute,
-        "inferred",
+        "infer_mindspore_sequence",
         inferred_steps(only(MovementKind.ALL_TO_ALL, exchanged_dims)),
     ),
     Mutant(
         "its gathers join another dim",
         redistribute,
-        "inferred",
+        "infer_mindspore_sequence",
         inferred_steps(only(MovementKind.ALL_GATHER, other_dim)),
     ),
     Mutant(
         "its splits cut another dim",
         redistribute,
-        "inferred",
+        "infer_mindspore_sequence",
         inferred_steps(only(MovementKind.SLICE, other_dim)),
     ),
     Mutant("its device dims are turned", inference, "_units", units_turned),
