@@ -31,6 +31,7 @@ from simcluster.model.graph import (
     TensorType,
     Value,
     Zigzag,
+    graph_digests,
     relocations_between,
 )
 from simcluster.model.layers import Generation
@@ -129,6 +130,7 @@ __all__ = [
     "check_scalar_loss",
     "clip_factor",
     "entries",
+    "graph_digests",
     "numbered",
     "operator_kinds",
     "relocations_between",

@@ -21,6 +21,7 @@ from simcluster.plan.execution import (
 )
 from simcluster.plan.modes import make_plan
 from simcluster.plan.optimizer import gathered_name, whole_name
+from simcluster.plan.pass_list import PASSES, Pass, PassList
 from simcluster.plan.pipeline import (
     BACKWARD,
     FORWARD,
@@ -110,6 +111,7 @@ __all__ = [
     "MB",
     "MOST_BYTES",
     "MOST_RANKS",
+    "PASSES",
     "RECOMPUTE",
     "ROUTING_PATH",
     "SINGLE_BUCKET",
@@ -139,6 +141,8 @@ __all__ = [
     "OptimizerShardingSpec",
     "OptimizerSpec",
     "ParallelSpec",
+    "Pass",
+    "PassList",
     "Plan",
     "PoolSpec",
     "ReadyTimes",

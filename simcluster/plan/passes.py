@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from simcluster.layout import Layout, Mesh
-from simcluster.model import Graph
+from simcluster.model import Graph, Rules
 from simcluster.plan.autodiff import ALL, accumulate, differentiate, split_backward
 from simcluster.plan.execution import fuse
 from simcluster.plan.offload import offload, place_offloaded_state, place_on_hosts
-from simcluster.plan.optimizer import OptimizerPlan, clip, decompose_updates, optimize
+from simcluster.plan.optimizer import OptimizerPlan, clip, decompose_updates, optimize, use_sparse_gradients
 from simcluster.plan.overlap import chunk_collectives
+from simcluster.plan.pass_list import Pass
+from simcluster.plan.pipeline import Timetable, VirtualStages, has_split_backward, place
 from simcluster.plan.precision import (
     Formats,
     cast_once_per_step,
@@ -26,19 +29,57 @@ from simcluster.plan.recompute import (
     recompute,
     recompute_operators,
     recomputed_layers,
+    separate_recompute_phase,
 )
 from simcluster.plan.redistribution import RedistributionPlanner
-from simcluster.plan.rules import OffloadPlan
-from simcluster.plan.sharding import shard
+from simcluster.plan.rules import OffloadPlan, ShardRequest
+from simcluster.plan.sequence import balance_causal_order, slice_sequence, to_ring_attention
+from simcluster.plan.sharding import group_batch_statistics, shard
 from simcluster.plan.spec import FrameworkSpec, OverlapSpec, RecomputeSpec, ShardingChoice
 from simcluster.plan.strategies import Strategies
-from simcluster.plan.subgraphs import assign_backward_to_subgraphs
+from simcluster.plan.subgraphs import assign_backward_to_subgraphs, assign_subgraphs
 
 
-def differentiated_graph(placed: Graph, formats: Formats) -> Graph:
+def sequence_passes(ways: int, slices: int, axis: str, *, ring: bool) -> Iterator[Pass]:
+    """What samples and tokens see of each other: ``ways`` ranks have the batch, ``slices`` the sequences."""
+    yield Pass("group_batch_statistics", partial(group_batch_statistics, ways=ways))
+    yield Pass(
+        "balance_causal_order", partial(balance_causal_order, slices=slices, path=f"parallel.mesh.{axis}")
+    )
+    if ring:
+        yield Pass("ring_attention", partial(to_ring_attention, slices=slices, path="parallel.context"))
+
+
+def placement(layers: Sequence[int], chain: VirtualStages) -> Pass:
+    """The pass that gives virtual stages their layers."""
+    return Pass("place", partial(place, layers=layers, chain=chain))
+
+
+def subgraph_assignment(shards: Sequence[ShardRequest]) -> Pass:
+    """The pass that tells operators which function of theirs runs as a graph."""
+    return Pass("assign_subgraphs", partial(_assign_subgraphs, shards=shards))
+
+
+def _assign_subgraphs(graph: Graph, shards: Sequence[ShardRequest]) -> Graph:
+    """The graph in which operators know their piece."""
+    return assign_subgraphs(graph, shards)[0]
+
+
+def sequence_slicing(slices: int) -> Pass:
+    """The pass that makes an instance for every slice of sequences."""
+    return Pass("slice_sequence", partial(slice_sequence, slices=slices))
+
+
+def derivative_passes(formats: Formats) -> Iterator[Pass]:
     """What one device would compute: forward and backward, products on fp8 copies where that is asked for."""
-    graph = differentiate(placed, formats.gradients)
-    return graph if formats.fp8 is None else quantise(graph, formats.fp8)
+    yield Pass("differentiate", partial(differentiate, gradient_dtype=formats.gradients))
+    if formats.fp8 is not None:
+        yield Pass("quantise", partial(quantise, plan=formats.fp8))
+
+
+def sparse_gradients(rules: Rules, num_terms: int) -> Pass:
+    """The pass that keeps gradients of tables as ids and rows, ``num_terms`` of them to be added up."""
+    return Pass("sparse_gradients", partial(use_sparse_gradients, rules=rules, num_terms=num_terms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +88,14 @@ class Passes:
 
     ``sharder`` moves activations and their gradients, ``router`` what belongs to parameters. ``feeds`` are
     the layouts of inputs that come in one of their own. ``alike`` are the axes along which ranks may keep
-    parts of what is the same on all of them. ``apart``: every collective travels by itself; ``split``:
-    backwards are done in two halves. ``overlap`` says by axis which collectives go in chunks with matmuls.
+    parts of what is the same on all of them. ``apart``: every collective travels by itself.
+    ``overlap`` says by axis which collectives go in chunks with matmuls.
     Without an ``optimizer`` nothing is trained. ``host`` are patterns of operators that run there.
     """
 
     mesh: Mesh
     stage_axis: str
+    timetables: Sequence[Timetable]
     strategies: Strategies
     sharder: RedistributionPlanner
     router: RedistributionPlanner
@@ -65,58 +107,100 @@ class Passes:
     feeds: Mapping[str, Layout]
     alike: tuple[str, ...] = ()
     apart: bool = False
-    split: bool = False
     offload: OffloadPlan = OffloadPlan()
     host: tuple[str, ...] = ()
     overlap: Mapping[str, OverlapSpec] = field(default_factory=dict)
 
-    def run(self, graph: Graph) -> Graph:
-        """Shards, recomputes, optimises and fuses a differentiated graph, or one that stays forward."""
+    def sharding(self) -> Pass:
+        """The pass that gives every value a layout."""
         passes = self.framework.passes
-        return self.behind(shard(graph, self.strategies, self.mesh, self.sharder, self.feeds, passes))
+        return Pass(
+            "shard",
+            partial(
+                shard,
+                strategies=self.strategies,
+                mesh=self.mesh,
+                router=self.sharder,
+                feeds=self.feeds,
+                passes=passes,
+            ),
+        )
 
-    def behind(self, graph: Graph) -> Graph:
-        """The passes behind sharding: recomputes, optimises and fuses a graph in which all have layouts."""
+    def after_sharding(self) -> Iterator[Pass]:
+        """The passes behind sharding: they recompute, optimise and fuse a graph in which all have layouts."""
         if self.optimizer is not None:
-            graph = self._trained(graph, self.optimizer)
-        together = self.framework.optimizer == "together"
-        graph = assign_backward_to_subgraphs(graph)
-        inside = self.framework.graphs.fuse
-        graph = fuse(graph, self.framework.fuse, together=together, apart=self.apart, inside=inside)
-        graph = chunk_collectives(graph, self.overlap, self.mesh)
-        graph = place_on_hosts(place_offloaded_state(graph, self.offload, self.mesh), self.host)
-        return offload(graph, self.offload, self.mesh)
+            yield from self._training(self.optimizer)
+        yield Pass("assign_backward_to_subgraphs", partial(assign_backward_to_subgraphs))
+        framework = self.framework
+        yield Pass(
+            "fuse",
+            partial(
+                fuse,
+                pairs=framework.fuse,
+                together=framework.optimizer == "together",
+                apart=self.apart,
+                inside=framework.graphs.fuse,
+            ),
+        )
+        if self.overlap:
+            yield Pass("collective_matmul", partial(chunk_collectives, chosen=self.overlap, mesh=self.mesh))
+        yield Pass("place_offloaded_state", partial(place_offloaded_state, plan=self.offload, mesh=self.mesh))
+        if self.host:
+            yield Pass("place_on_hosts", partial(place_on_hosts, patterns=self.host))
+        yield Pass("offload", partial(offload, plan=self.offload, mesh=self.mesh))
+        yield Pass("separate_recompute_phase", partial(separate_recompute_phase, timetables=self.timetables))
 
-    def _trained(self, graph: Graph, optimizer: OptimizerPlan) -> Graph:
+    def _training(self, optimizer: OptimizerPlan) -> Iterator[Pass]:
         """The passes of training."""
-        graph = self._weights(graph, optimizer.sharding)
+        yield from self._weights(optimizer.sharding)
         # What is computed again reads weights as the backward does, which gathering them has to know.
-        graph = self._again(graph, optimizer.sharding)
-        graph = optimize(graph, optimizer, self.mesh, self.router, self.stage_axis)
+        yield from self._again(optimizer.sharding)
+        mesh, router, stage_axis = self.mesh, self.router, self.stage_axis
+        yield Pass(
+            "optimize", partial(optimize, plan=optimizer, mesh=mesh, router=router, stage_axis=stage_axis)
+        )
         if self.limit is not None:
-            graph = clip(graph, self.limit, self.mesh, self.router, self.stage_axis)
-        graph = decompose_updates(graph, self.router)
-        return split_backward(graph) if self.split else graph
+            yield Pass(
+                "clip_gradients",
+                partial(clip, limit=self.limit, mesh=mesh, router=router, stage_axis=stage_axis),
+            )
+        yield Pass("decompose_updates", partial(decompose_updates, router=router))
+        if any(map(has_split_backward, self.timetables)):
+            yield Pass("split_backward", partial(split_backward))
 
-    def _weights(self, graph: Graph, sharding: ShardingChoice) -> Graph:
+    def _weights(self, sharding: ShardingChoice) -> Iterator[Pass]:
         """In which formats weights are read, how often they are cast, and who adds up their gradients."""
-        graph = repeat_casts(graph)
-        if not sharding.weights:
-            graph = cast_once_per_step(graph)
+        if self.formats.fp8 is not None:
+            yield Pass("repeat_fp8_casts", partial(repeat_casts))
+            if not sharding.weights:
+                yield Pass("cast_fp8_once_per_step", partial(cast_once_per_step))
         # A gradient that is scattered first is added to its buffer by the scatter.
         families = ALL if sharding.gradients else self.framework.accumulate
-        graph = accumulate(graph, families, self.formats.compute)
-        return cast_weights(graph) if self.formats.cast else graph
+        yield Pass("accumulate", partial(accumulate, families=families, compute=self.formats.compute))
+        if self.formats.cast:
+            yield Pass("cast_weights", partial(cast_weights))
 
-    def _again(self, graph: Graph, sharding: ShardingChoice) -> Graph:
+    def _again(self, sharding: ShardingChoice) -> Iterator[Pass]:
         """What is computed or cast once more for the backward."""
         spec = self.recompute
-        layers = recomputed_layers(graph, spec.layers)
         needed = self.framework.recompute == "needed"
-        graph = recompute(graph, layers, needed=needed, collectives=spec.collectives)
-        graph = recompute_operators(graph, spec.operators, collectives=spec.collectives)
+        yield Pass("recompute_layers", partial(_recompute_layers, spec=spec, needed=needed))
+        patterns, collectives = spec.operators, spec.collectives
+        yield Pass(
+            "recompute_operators", partial(recompute_operators, patterns=patterns, collectives=collectives)
+        )
         if spec.slice:
-            graph = distribute_saved_inputs(graph, self.mesh, self.alike, self.sharder)
+            yield Pass(
+                "distribute_saved_activations",
+                partial(distribute_saved_inputs, mesh=self.mesh, axes=self.alike, router=self.sharder),
+            )
         if self.formats.cast and self.framework.weights == "cast_twice":
-            graph = recast_in_backward(graph)
-        return cast_per_use(graph) if sharding.weights else graph
+            yield Pass("cast_weights_again", partial(recast_in_backward))
+        if sharding.weights and self.formats.fp8 is not None:
+            yield Pass("cast_fp8_per_use", partial(cast_per_use))
+
+
+def _recompute_layers(graph: Graph, spec: RecomputeSpec, *, needed: bool) -> Graph:
+    """The graph whose chosen layers keep their inputs only, and compute their forward again."""
+    layers = recomputed_layers(graph, spec.layers)
+    return recompute(graph, layers, needed=needed, collectives=spec.collectives)

@@ -11,6 +11,7 @@ from simcluster.layout import Mesh
 from simcluster.model import Generation, Graph, Rules
 from simcluster.plan.data import InputPipeline, MicroBatches
 from simcluster.plan.execution import ExecutionPolicy
+from simcluster.plan.pass_list import PassList
 from simcluster.plan.pipeline import Timetable, VirtualStages
 from simcluster.plan.rules import BALANCED_ROUTING, ExpertRouting, OffloadPlan
 from simcluster.plan.spec import RecomputeSpec, ShardingChoice
@@ -23,20 +24,20 @@ from simcluster.work import DType
 class Plan:
     """Everything a Program is made of.
 
-    ``logical`` is the differentiated graph before sharding: what one device would compute. ``compute`` is the
-    format of activations, ``matmul`` the one in which matrix units multiply. ``chunks`` are the layers of
-    each chunk and stage, ``chain`` the order of these, ``timetables`` what the stages do, for each number of
-    micro-batches that ``batches`` counts: each of the ``copies`` that go abreast is one of its own. ``vocab``
-    is the padded vocabulary, ``notes`` what the user should be told, ``algorithms`` those of collectives that
-    the scenario names; ``call`` is the host's seconds for each call of collectives, of which ``reuse`` that
-    are alike are one; ``recompute`` says what is computed again, ``inputs`` how ranks get their parts of the
-    batch, if that takes anything.
-    ``pieces`` of blocks are graphs, which run as ``graphs`` says. ``assigned`` is the part of a hand-written
-    program that each rank runs, ``routing`` how many tokens experts get. With a ``generation`` the graph is
-    that of its passes, every one a chunk of the ``chain``, and nothing is trained: no ``update``.
+    ``passes`` made its ``graph``; ``logical`` is the differentiated graph before sharding: what one device
+    would compute. ``compute`` is the format of activations, ``matmul`` the one in which matrix units
+    multiply. ``chunks`` are the layers of each chunk and stage, ``chain`` the order of these, ``timetables``
+    what the stages do, for each number of micro-batches that ``batches`` counts: each of the ``copies`` that
+    go abreast is one of its own. ``vocab`` is the padded vocabulary, ``notes`` what the user should be told,
+    ``algorithms`` those of collectives that the scenario names; ``call`` is the host's seconds for each call
+    of collectives, of which ``reuse`` that are alike are one; ``recompute`` says what is computed again,
+    ``inputs`` how ranks get their parts of the batch, if that takes anything. ``pieces`` of blocks are
+    graphs, which run as ``graphs`` says. ``assigned`` is the part of a hand-written program that each rank
+    runs, ``routing`` how many tokens experts get. With a ``generation`` the graph is that of its passes,
+    every one a chunk of the ``chain``, and nothing is trained: no ``update``.
     """
 
-    graph: Graph
+    passes: PassList
     logical: Graph
     mesh: Mesh
     stage_axis: str
@@ -74,6 +75,11 @@ class Plan:
     offload: OffloadPlan = OffloadPlan()
     generation: Generation | None = None
     routing: ExpertRouting = BALANCED_ROUTING
+
+    @property
+    def graph(self) -> Graph:
+        """The graph behind the last pass: what a Program is lowered from."""
+        return self.passes.graph
 
     @property
     def timetable(self) -> Timetable:

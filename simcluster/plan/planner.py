@@ -22,31 +22,27 @@ from simcluster.plan.diagnostics import (
 )
 from simcluster.plan.execution import ExecutionPolicy
 from simcluster.plan.offload import check_hosts, report_not_offloaded
-from simcluster.plan.optimizer import (
-    OptimizerPlan,
-    report_dense_updates,
-    sparse_parameters,
-    use_sparse_gradients,
-)
+from simcluster.plan.optimizer import OptimizerPlan, report_dense_updates, sparse_parameters
 from simcluster.plan.overlap import (
     describe_chunked_collectives,
     describe_interleaving,
     interleave_micro_batches,
     interleaved_samples,
 )
-from simcluster.plan.passes import Passes, differentiated_graph
-from simcluster.plan.pipeline import (
-    VirtualStages,
-    default_layers,
-    forward_only,
-    has_split_backward,
-    place,
-    written_layers,
+from simcluster.plan.pass_list import PassList
+from simcluster.plan.passes import (
+    Passes,
+    derivative_passes,
+    placement,
+    sequence_passes,
+    sequence_slicing,
+    sparse_gradients,
+    subgraph_assignment,
 )
+from simcluster.plan.pipeline import VirtualStages, default_layers, forward_only, written_layers
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner_base import Planner
 from simcluster.plan.precision import Formats, groups_of, states_of, update_of
-from simcluster.plan.recompute import separate_recompute_phase
 from simcluster.plan.redistribution import RedistributionPlanner, kernel_cost, movement_cost
 from simcluster.plan.rules import (
     BATCH,
@@ -57,15 +53,8 @@ from simcluster.plan.rules import (
     sequence_slices,
     stage_devices,
 )
-from simcluster.plan.sequence import (
-    balance_causal_order,
-    check_slices,
-    check_slicing_axes,
-    slice_length,
-    slice_sequence,
-    to_ring_attention,
-)
-from simcluster.plan.sharding import group_batch_statistics, propagate
+from simcluster.plan.sequence import check_slices, check_slicing_axes, slice_length
+from simcluster.plan.sharding import propagate
 from simcluster.plan.spec import (
     InferenceSpec,
     RecipeSpec,
@@ -108,24 +97,27 @@ class StrategyPlanner(Planner):
         self.roles = AxisRoles(roles_of(self.parallel))
         self._check()
         self._step()
-        placed = self._placed()
+        forward = self._placed()
+        placed = forward.graph
         self._strategies_of(placed)
         check_slices(self.slices, placed, self.sharding, pieces=bool(self.pieces))
         optimizer = self._optimizer()
-        sliced = self._differentiated(slice_sequence(placed, self.slices), optimizer)
-        logical = sliced
+        sliced = forward.then(sequence_slicing(self.slices)) if self.slices > 1 else forward
+        sliced = self._differentiated(sliced, optimizer)
+        logical = sliced.graph
         if self.slices > 1:
             # What one device computes knows of no slices.
-            whole = self._forward(self.padded, self.task.seq_len)
-            logical = self._differentiated(place(whole, self.layers, self.chain), optimizer)
+            whole = self._forward(self.padded, self.task.seq_len).then(placement(self.layers, self.chain))
+            logical = self._differentiated(whole, optimizer).graph
         fusion = self.parallel.fused
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
-        passes = self._passes(sliced, optimizer)
-        graph = separate_recompute_phase(passes.run(sliced), self.timetables)
+        passes = self._passes(logical, optimizer)
+        done = sliced.then(passes.sharding(), *passes.after_sharding())
+        graph = done.graph
         check_hosts(graph, self.cluster)
         check_unequal_batches(graph, self.batches, gathered_once=self.sharding.gather_once)
         return Plan(
-            graph=graph,
+            passes=done,
             logical=logical,
             mesh=self.mesh,
             stage_axis=self.stage_axis,
@@ -218,7 +210,7 @@ class StrategyPlanner(Planner):
         check_inputs(self.inputs, self.cluster)
         self.offload = self.parallel.offload.build().on(self.cluster)
 
-    def _placed(self) -> Graph:
+    def _placed(self) -> PassList:
         """The forward graph of a micro-batch of all ranks on its stages; the mesh is cut as it needs it."""
         rules = self._rules()
         self.padded = self.model.padded(self._vocabulary_multiple(rules)).computed(
@@ -228,8 +220,11 @@ class StrategyPlanner(Planner):
         slices = sequence_slices(rules, self.roles, self.mesh)
         self.padded = self.padded.in_slices(slices) if slices > 1 else self.padded
         passes = len(self.chain) // len(self.once)
-        placed = place(self._forward(self.padded, self.length), self.layers * passes, self.chain)
-        placed, self.pieces = assign_subgraphs(placed, self.shards)
+        forward = self._forward(self.padded, self.length).then(placement(self.layers * passes, self.chain))
+        self.pieces = assign_subgraphs(forward.graph, self.shards)[1]
+        if self.shards:
+            forward = forward.then(subgraph_assignment(self.shards))
+        placed = forward.graph
         others = list(boundary_sub_axes(placed, self.pieces, self.mesh, self.roles))
         if self.inputs is not None:
             others += self.inputs.digits(placed, stage_devices(self.mesh, self.roles))
@@ -238,9 +233,9 @@ class StrategyPlanner(Planner):
         self.batch_axes = self.roles.resolve((BATCH,), self.mesh)
         check_shares(self.batches, self.mesh)
         self.sharding = self._sharding()
-        return placed
+        return forward
 
-    def _forward(self, model: Model, length: int) -> Graph:
+    def _forward(self, model: Model, length: int) -> PassList:
         """What one device computes forward on sequences of this length, in the order and the turns that they
         are split in.
         """
@@ -249,21 +244,19 @@ class StrategyPlanner(Planner):
         if self.generation:
             found = model.generating(batch, self.formats.compute, self.generation, self.model.vocabulary)
             check_tensors(found)
-            return found
+            return PassList.of(found)
         counted = self.parallel.tokens_counted(self.task.global_batch * self.task.seq_len, ways)
         forward = model.graph(batch, length, self.formats.compute, counted)
-        forward = group_batch_statistics(forward, ways)
         slices = self.roles.resolve((SEQUENCE,), self.mesh)
-        forward = balance_causal_order(
-            forward, self.mesh.product(slices), f"parallel.mesh.{slices[0] if slices else ''}"
-        )
-        if self.parallel.context == "ring" and not slices:
+        ring = self.parallel.context == "ring"
+        if ring and not slices:
             hint = f"name an axis {CONTEXT}, or say parallel.roles.{SEQUENCE}"
             raise PlanError("no axis of the mesh splits sequences", path="parallel.context", hint=hint)
-        if self.parallel.context == "ring":
-            forward = to_ring_attention(forward, self.mesh.product(slices), "parallel.context")
-        check_tensors(forward)
-        return forward
+        axis = slices[0] if slices else ""
+        whole = sequence_passes(ways, self.mesh.product(slices), axis, ring=ring)
+        made = PassList.of(forward).then(*whole)
+        check_tensors(made.graph)
+        return made
 
     def _strategies_of(self, placed: Graph) -> None:
         """How operators are split, and who moves what lies otherwise than it is wanted."""
@@ -282,14 +275,14 @@ class StrategyPlanner(Planner):
             found = propagate(placed, found, self.mesh, self.roles, self.sharder, price, fixed)
         self.strategies = found
 
-    def _differentiated(self, graph: Graph, optimizer: OptimizerPlan | None) -> Graph:
+    def _differentiated(self, forward: PassList, optimizer: OptimizerPlan | None) -> PassList:
         """The graph with its backward pass, if it is trained; PlanError if its gradients cannot be used."""
         if optimizer is None:
-            return graph
+            return forward
         terms = self.batches.most * self.slices
-        logical = use_sparse_gradients(differentiated_graph(graph, self.formats), optimizer.rules, terms)
+        logical = forward.then(*derivative_passes(self.formats), sparse_gradients(optimizer.rules, terms))
         clipped = not isinstance(self.task, InferenceSpec) and self.task.optimizer.clip is not None
-        if clipped and (rows := sparse_parameters(logical)):
+        if clipped and (rows := sparse_parameters(logical.graph)):
             raise PlanError(
                 f"the gradient of '{rows[0]}' is ids and rows, of which no norm is taken",
                 path="training.optimizer.clip",
@@ -305,6 +298,7 @@ class StrategyPlanner(Planner):
         return Passes(
             mesh=self.mesh,
             stage_axis=self.stage_axis,
+            timetables=self.timetables,
             strategies=self.strategies,
             sharder=self.sharder,
             router=self.router,
@@ -316,7 +310,6 @@ class StrategyPlanner(Planner):
             feeds=feeds,
             alike=tuple(a for a in self.mesh.names if a not in (*self.batch_axes, self.stage_axis)),
             apart=self.parallel.fused.closed,
-            split=any(map(has_split_backward, self.timetables)),
             offload=self.offload,
             host=self.parallel.host,
             overlap=self.parallel.overlap,

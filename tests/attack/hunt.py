@@ -26,7 +26,6 @@ import pytest
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
 from simcluster.simulation.run_scenario import run_built
-from simcluster.trace import Run
 from tests.attack.mutants import PACKAGES, in_order, named, plant
 from tests.attack.properties import check_run
 from tests.attack.text import data_of
@@ -155,17 +154,17 @@ def fault_of(catcher: str) -> str:
     if kind == "test":
         return _of_test(name)
     if kind == "golden":
-        return _drift(goldens.FOLDER / f"{name}.json", simulate(Scenario.load(SHIPPED / f"{name}.yaml")))
+        return _drift(goldens.FOLDER / f"{name}.json", goldens.figures(SHIPPED / f"{name}.yaml"))
     if kind == "figures":
-        return _drift(TRIALS / f"{name}.json", simulate(trial(name)))
+        return _drift(TRIALS / f"{name}.json", goldens.figures_of(simulate(trial(name))))
     built = build_scenario(trial(name))
     check_run(built, run_built(built))
     return ""
 
 
-def _drift(recorded: Path, run: Run) -> str:
+def _drift(recorded: Path, found: Mapping[str, Any]) -> str:
     """Which figures are not as they are recorded."""
-    drift = goldens.differences(json.loads(recorded.read_text()), goldens.figures_of(run))
+    drift = goldens.differences(json.loads(recorded.read_text()), found)
     return "; ".join([*drift][:3])
 
 

@@ -2,6 +2,7 @@
 
 ``--update-baselines`` rewrites them, and the commit says why. Times are integer nanoseconds inside, so the
 figures are the same on every machine; the tolerance is for the last bit of the prices behind them.
+``passes`` are digests of the graph behind every pass: a plan changes in the first pass whose digest does.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ import pytest
 from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS
 from simcluster.analysis.metrics.summary import METRICS
 from simcluster.scenario import Scenario
-from simcluster.simulation import simulate
+from simcluster.simulation import build_scenario
+from simcluster.simulation.run_scenario import run_built
 
 FOLDER = Path(__file__).parent
 SHIPPED = sorted(Path("scenarios").glob("*.yaml"))
 
 
 def figures(path):
-    return figures_of(simulate(Scenario.load(path)))
+    built = build_scenario(Scenario.load(path))
+    return {"passes": dict(built.plan.passes.digests()), **figures_of(run_built(built))}
 
 
 def figures_of(run):

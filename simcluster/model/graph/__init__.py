@@ -2,6 +2,7 @@
 
 from simcluster.model.graph.block_builder import BlockBuilder
 from simcluster.model.graph.graph import LAYERS, Block, Graph, Instance, Node, Phase, Role, TensorSlice, Value
+from simcluster.model.graph.graph_digest import graph_digests
 from simcluster.model.graph.memory_place import ANY_TIME, MemoryPlace, Relocation, relocations_between
 from simcluster.model.graph.operand_check import operand_problem
 from simcluster.model.graph.operator import (
@@ -45,6 +46,7 @@ __all__ = [
     "TensorType",
     "Value",
     "Zigzag",
+    "graph_digests",
     "memory_bound",
     "operand_problem",
     "relocations_between",

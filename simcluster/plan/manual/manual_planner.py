@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from simcluster.errors import PlanError, Problem, SimclusterError
 from simcluster.layout import Mesh
-from simcluster.model import Graph
 from simcluster.plan.data import check_inputs, micro_batches_of
 from simcluster.plan.diagnostics import check_rates, check_tensors, size_problems
 from simcluster.plan.execution import ExecutionPolicy
@@ -17,14 +16,14 @@ from simcluster.plan.manual.groups import Groups
 from simcluster.plan.manual.rank_graphs import RankGraphs
 from simcluster.plan.manual.tensor_parts import ReferenceParts
 from simcluster.plan.optimizer import OptimizerPlan
-from simcluster.plan.passes import Passes, differentiated_graph
-from simcluster.plan.pipeline import Timetable, VirtualStages, has_split_backward, place
+from simcluster.plan.pass_list import PassList
+from simcluster.plan.passes import Passes, derivative_passes, placement, sequence_passes
+from simcluster.plan.pipeline import Timetable, VirtualStages, has_split_backward
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner_base import Planner
 from simcluster.plan.precision import Formats, states_of, update_of
 from simcluster.plan.redistribution import RedistributionPlanner, movement_cost
 from simcluster.plan.rules import BATCH, AxisRoles
-from simcluster.plan.sharding import group_batch_statistics
 from simcluster.plan.spec import (
     InferenceSpec,
     RecomputeSpec,
@@ -69,7 +68,7 @@ class ManualPlanner(Planner):
         check_rates(self.cluster, formats.compute, formats.matmul)
         check_inputs(self.inputs, self.cluster)
         reference = self._reference(mesh.product(batch_axes), formats.compute)
-        logical = differentiated_graph(reference, formats)
+        logical = reference.then(*derivative_passes(formats)).graph
         update = update_of(self.training.optimizer)
         if update.lazy or self.training.optimizer.groups:
             what = "groups" if self.training.optimizer.groups else "kind"
@@ -81,7 +80,7 @@ class ManualPlanner(Planner):
         states = states_of(update, self.training.optimizer)
         try:
             groups = Groups.of(mesh, program.groups, "groups")
-            holdings = ReferenceParts.of(program, reference, groups)
+            holdings = ReferenceParts.of(program, reference.graph, groups)
             reductions = written_reductions(program.gradients, list(program.parameters), groups)
             programs = RankGraphs.of(program, holdings, groups, formats)
         except PlanError as error:
@@ -98,9 +97,11 @@ class ManualPlanner(Planner):
         )
         router = RedistributionPlanner(mesh, movement_cost(self.cluster, mesh, self.algorithms))
         fusion = self.parallel.fused
+        timetable = self._timetable(found.most) * programs.num_parts
         passes = Passes(
             mesh=mesh,
             stage_axis=STAGE_AXIS,
+            timetables=(timetable,),
             strategies=Strategies({}, {}),
             sharder=router,
             router=router,
@@ -112,7 +113,8 @@ class ManualPlanner(Planner):
             feeds={},
             apart=fusion.closed,
         )
-        graph = passes.behind(programs.graph)
+        done = PassList.of(programs.graph).then(*passes.after_sharding())
+        graph = done.graph
         try:
             check_order(graph, programs.part_of_rank, mesh, programs.paths)
         except PlanError as error:
@@ -133,9 +135,8 @@ class ManualPlanner(Planner):
                 path="parallel.fusion",
                 hint="say how large buckets are: {mode: size, config: 25}",
             )
-        timetable = self._timetable(found.most) * programs.num_parts
         return Plan(
-            graph=graph,
+            passes=done,
             logical=logical,
             mesh=mesh,
             stage_axis=STAGE_AXIS,
@@ -170,7 +171,7 @@ class ManualPlanner(Planner):
             assigned=programs.part_of_rank,
         )
 
-    def _reference(self, ways: int, compute: DType) -> Graph:
+    def _reference(self, ways: int, compute: DType) -> PassList:
         """What one device computes of a micro-batch of all ranks."""
         model = self.model.computed(
             flash=self.framework.attention != "unfused",
@@ -178,9 +179,9 @@ class ManualPlanner(Planner):
         )
         tokens = self.training.global_batch * self.training.seq_len
         forward = model.graph(self.training.micro_batch * ways, self.training.seq_len, compute, tokens)
-        forward = group_batch_statistics(forward, ways)
-        check_tensors(forward)
-        return place(forward, (self.model.num_layers,))
+        made = PassList.of(forward).then(*sequence_passes(ways, 1, "", ring=False))
+        check_tensors(made.graph)
+        return made.then(placement((self.model.num_layers,), VirtualStages.wrapped(1)))
 
     def _timetable(self, num_micro_batches: int) -> Timetable:
         """What every rank does with the micro-batches; PlanError for what a program by hand does not have."""

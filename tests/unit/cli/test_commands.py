@@ -76,6 +76,29 @@ def test_layouts(simcluster, small):
     assert "attention" not in some
 
 
+def test_layouts_after_a_pass(simcluster, small):
+    code, out, err = simcluster("layouts", small, "--after", "differentiate", "--operator", "layers.*.mlp.up")
+    assert (code, err) == (0, "")
+    assert "[" in out and "data" not in out
+    sharded = simcluster("layouts", small, "--after", "shard", "--tensor-maps").out
+    assert "device matrix" in sharded and "weight.all_gather" not in sharded
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--after", "fsue"), "did you mean 'fuse'? this plan runs: group_batch_statistics, "),
+        (("--after", "place", "--tensor-maps"), "before pass 'shard' nothing has a tensor map"),
+        (("--after", "place", "--predict"), "leave out --after"),
+        (("--after", "place", "--as-strategies"), "leave out --after"),
+        (("--after", "place", "--operator", "*.up.dgrad"), "no operator is called '*.up.dgrad'"),
+    ],
+)
+def test_layouts_after_what_cannot_be_shown(simcluster, small, words, message):
+    code, _, err = simcluster("layouts", small, *words)
+    assert code == 2 and message in " ".join(err.split())
+
+
 def test_layouts_of_no_operator(simcluster, small):
     code, out, err = simcluster("layouts", small, "--operator", "mlp.up")
     assert (code, out) == (2, "")

@@ -10,11 +10,46 @@ import typer
 from simcluster.cli.arguments.options import OneScenario, Settings, changes
 from simcluster.cli.output.exit_code import ExitCode
 
+PASS_NAMES = (
+    "group_batch_statistics",
+    "balance_causal_order",
+    "ring_attention",
+    "place",
+    "assign_subgraphs",
+    "slice_sequence",
+    "differentiate",
+    "quantise",
+    "sparse_gradients",
+    "shard",
+    "repeat_fp8_casts",
+    "cast_fp8_once_per_step",
+    "accumulate",
+    "cast_weights",
+    "recompute_layers",
+    "recompute_operators",
+    "distribute_saved_activations",
+    "cast_weights_again",
+    "cast_fp8_per_use",
+    "optimize",
+    "clip_gradients",
+    "decompose_updates",
+    "split_backward",
+    "assign_backward_to_subgraphs",
+    "fuse",
+    "collective_matmul",
+    "place_offloaded_state",
+    "place_on_hosts",
+    "offload",
+    "separate_recompute_phase",
+)
+"""``plan.PASSES``, which help shows without loading the planner."""
+
 EXAMPLES = (
     "simcluster layouts scenarios/quickstart.yaml",
     "simcluster layouts plan.yaml --operator 'layers.*.attention.*'",
     "simcluster layouts plan.yaml --operator 'layers.0.*' --tensor-maps    as MindSpore writes them",
     "simcluster layouts inference.yaml --predict    how all weights lie (infer_predict_layout)",
+    "simcluster layouts plan.yaml --after differentiate --operator 'layers.0.*'    before sharding",
     "simcluster layouts plan.yaml --as-strategies    to paste under parallel: strategies:",
 )
 
@@ -40,6 +75,15 @@ def layouts(
             "--predict", help="Print how all weights of an inference lie, as infer_predict_layout does."
         ),
     ] = False,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            "--after",
+            metavar="PASS",
+            help="Show the graph behind a pass of the planner, not the last one. In their order: "
+            f"{', '.join(PASS_NAMES)}.",
+        ),
+    ] = None,
     settings: Settings = None,
 ) -> ExitCode:
     """Show how every operator is sharded, and why, and what that sends."""
@@ -47,7 +91,7 @@ def layouts(
     from simcluster.errors import ScenarioError
     from simcluster.report import layouts_text
     from simcluster.scenario import Scenario
-    from simcluster.simulation import build_scenario, effective_strategies_of, layouts_document
+    from simcluster.simulation import build_scenario, effective_strategies_of, layouts_after, layouts_document
 
     if as_strategies and operator is not None:
         raise typer.BadParameter("the strategies are printed whole; leave out --operator")
@@ -55,6 +99,8 @@ def layouts(
         raise typer.BadParameter("strategies have no tensor maps; leave out --tensor-maps")
     if predict and (as_strategies or tensor_maps or operator is not None):
         raise typer.BadParameter("weights are told whole, by themselves; leave the other options out")
+    if after is not None and (as_strategies or predict):
+        raise typer.BadParameter("strategies and weights are those of the whole plan; leave out --after")
     loaded = Scenario.load(scenario, changes(settings))
     if predict:
         from simcluster.report import weights_text
@@ -62,17 +108,21 @@ def layouts(
 
         print_result(weights_text(predict_layouts(loaded), colour=has_colour()), drawn=True)
         return ExitCode.DONE
-    built = build_scenario(loaded)
+    notes: Sequence[str] = ()
     if as_strategies:
         from simcluster.cli.commands.layouts.strategies_yaml import strategies_text
 
-        print_result(strategies_text(effective_strategies_of(built.plan)))
+        print_result(strategies_text(effective_strategies_of(build_scenario(loaded).plan)))
     else:
-        document = layouts_document(built, maps=tensor_maps)
+        if after is not None:
+            document = layouts_after(loaded, after, maps=tensor_maps)
+        else:
+            built = build_scenario(loaded)
+            document, notes = layouts_document(built, maps=tensor_maps), built.plan.notes
         if operator is not None and not _occurs(operator, document):
             message = f"no operator is called '{operator}'"
             raise ScenarioError(message, hint="write for example 'layers.*.mlp.up', or 'head.*'")
-        for note in built.plan.notes:
+        for note in notes:
             print_result(f"note  {note}")
         print_result(layouts_text(document, operator, colour=has_colour()), drawn=True)
     return ExitCode.DONE
