@@ -29,10 +29,11 @@ from simcluster.simulation.run_scenario import run_built
 from tests.attack.mutants import PACKAGES, in_order, named, plant
 from tests.attack.properties import check_run
 from tests.attack.text import data_of
-from tests.golden import test_goldens as goldens
+from tests.support.figures import differences, figures, figures_of
 
 FOLDER = Path(__file__).parent
 SHIPPED = FOLDER.parents[1] / "scenarios"
+GOLDEN = FOLDER.parent / "golden"
 TRIALS = FOLDER / "trials"
 """Small scenarios, of which every one computes, times and stores something in another way, and figures."""
 RECORD = FOLDER / "mutants.json"
@@ -154,9 +155,9 @@ def fault_of(catcher: str) -> str:
     if kind == "test":
         return _of_test(name)
     if kind == "golden":
-        return _drift(goldens.FOLDER / f"{name}.json", goldens.figures(SHIPPED / f"{name}.yaml"))
+        return _drift(GOLDEN / f"{name}.json", figures(SHIPPED / f"{name}.yaml"))
     if kind == "figures":
-        return _drift(TRIALS / f"{name}.json", goldens.figures_of(simulate(trial(name))))
+        return _drift(TRIALS / f"{name}.json", figures_of(simulate(trial(name))))
     built = build_scenario(trial(name))
     check_run(built, run_built(built))
     return ""
@@ -164,7 +165,7 @@ def fault_of(catcher: str) -> str:
 
 def _drift(recorded: Path, found: Mapping[str, Any]) -> str:
     """Which figures are not as they are recorded."""
-    drift = goldens.differences(json.loads(recorded.read_text()), found)
+    drift = differences(json.loads(recorded.read_text()), found)
     return "; ".join([*drift][:3])
 
 

@@ -16,7 +16,7 @@ from simcluster.simulation.compose.build import BuiltScenario
 from simcluster.simulation.run_scenario import run_built
 from simcluster.simulation.verification.single_device_comparison import verify_plan
 from simcluster.trace import Run
-from tests.unit.simulation.test_folding import assert_every_rank_is_its_class
+from tests.support.folding import assert_every_rank_is_its_class
 
 _WHOLE = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
 MOST_UNFOLDED = 16

@@ -9,7 +9,7 @@ import pytest
 from simcluster.simulation import simulate
 from tests.attack.hunt import EQUIVALENT, TRIALS, catchers, fault_of, hunted, recorded, trial, trials
 from tests.attack.mutants import named
-from tests.golden.test_goldens import figures_of
+from tests.support.figures import figures_of
 
 FEW, AT_ONCE = 10, 10
 MOST_EQUIVALENT = 0.25

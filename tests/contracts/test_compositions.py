@@ -25,8 +25,8 @@ from simcluster.simulation.compose.build import plan_scenario
 from simcluster.simulation.verification.single_device_comparison import compare_values, verify_plan
 from tests.support.compositions import COMMON, DETAILS, MAIN, ONCE_WRONG, USUAL, profiles_of, scenario
 from tests.support.covering import covering
+from tests.support.folding import assert_built_so_folded_is_unfolded
 from tests.support.refusals import REFUSALS, legal
-from tests.unit.simulation.test_folding import assert_built_so_folded_is_unfolded
 
 FACTORS = {**MAIN, **DETAILS}
 TURNED = ("schedule", "axes", "sharding", "recompute")

@@ -22,8 +22,8 @@ from simcluster.cluster import (
 )
 from simcluster.cluster.spec.device_spec import FloatType, Streaming
 from simcluster.collectives import Operation, all_algorithms, collective_time
-from simcluster.document import Figure, Section
 from simcluster.work import DType, Kernel, Work
+from tests.support.catalog_figures import figures
 
 SIZES = (1, 3, 64, 100, 1000, 4096, 20_000)
 STREAMING = [Kernel(name) for name in get_args(Streaming)]
@@ -44,17 +44,6 @@ def attention(dtype: DType, b: int, h: int, s: int, d: int, causal: bool, backwa
 
 def streaming(kernel: Kernel, num_bytes: int, flops: int = 0) -> Work:
     return Work(kernel, DType.FP32, flops, num_bytes, num_bytes)
-
-
-def figures(part, path=""):
-    if isinstance(part, Figure):
-        yield path, part
-    elif isinstance(part, Section):
-        for field in type(part).model_fields:
-            yield from figures(getattr(part, field), f"{path}.{field}")
-    elif isinstance(part, (dict, tuple)):
-        for key, inner in part.items() if isinstance(part, dict) else enumerate(part):
-            yield from figures(inner, f"{path}.{key}")
 
 
 @pytest.fixture(params=device_names())

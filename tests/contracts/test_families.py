@@ -17,9 +17,9 @@ from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
 from simcluster.simulation.compose.build import build_scenario
-from tests.contracts.test_pipelines import p2p_of
-from tests.contracts.test_recipes import SINGLE
 from tests.support.covering import covering
+from tests.support.pipeline_scenarios import p2p_of
+from tests.support.recipe_choices import SINGLE
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.compose.build import plan_scenario
 from simcluster.simulation.verification.single_device_comparison import verify_plan
-from tests.contracts.test_recipes import label
 from tests.support.covering import covering
+from tests.support.recipe_choices import label
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
 PROFILES = sorted(FrameworkSpec.entries())

@@ -22,7 +22,7 @@ from simcluster.cluster import (
 )
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
-from tests.contracts.test_devices import figures
+from tests.support.catalog_figures import figures
 
 ENTRIES = [(DeviceSpec, name) for name in device_names()] + [(HostSpec, name) for name in host_names()]
 each_entry = pytest.mark.parametrize(("section", "name"), ENTRIES, ids=[name for _, name in ENTRIES])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.model.spec.model_spec import ModelSpec
-from tests.contracts.test_huggingface import config_of, load
-from tests.contracts.test_models import built
+from tests.support.catalog_models import built
+from tests.support.huggingface_configs import config_of, load
 
 
 def bert_config(model):

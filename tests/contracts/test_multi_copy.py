@@ -8,8 +8,8 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, verify
-from tests.contracts.test_pipelines import KINDS, OPTIONS, label, possible, scenario
 from tests.support.covering import covering
+from tests.support.pipeline_scenarios import KINDS, OPTIONS, label, possible, scenario
 
 FEW = {
     **OPTIONS,

@@ -10,18 +10,17 @@ import itertools
 import math
 import random
 from collections import Counter
-from dataclasses import fields
 
 import pytest
 
 from simcluster.layout import Movement
 from simcluster.model import Phase
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
-from simcluster.plan.spec.schedule_spec import schedule_kinds
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, verify
-from tests.contracts.test_pipelines import p2p_of
 from tests.support.covering import covering
+from tests.support.pipeline_scenarios import p2p_of
+from tests.support.recipe_choices import SINGLE, label
 
 RECIPES = sorted(RecipeSpec.entries())
 
@@ -159,8 +158,6 @@ OPTIONS = {
     "sharding": sorted(SHARDINGS),
     "recompute": sorted(RECOMPUTE),
 }
-SINGLE = [kind for kind, each in schedule_kinds().items() if not fields(each) and len(each().chain(2)) == 2]
-"""Schedules of one chunk per stage; those of several have a file of their own: test_pipelines.py."""
 DETAILS = {
     "schedule": sorted(SINGLE),
     "p2p": ["blocking", "overlapped"],
@@ -258,12 +255,6 @@ RICHEST = [
 ]
 """Every recipe on its mesh with the most axes: what a variant of a model changes shows there."""
 VARIED = covering({"place": RICHEST, **OPTIONS, **DETAILS, "model": sorted(VARIANTS)})
-
-
-def label(row) -> str:
-    recipe, mesh = row["place"]
-    shape = "x".join(f"{axis}{size}" for axis, size in mesh.items())
-    return "-".join([recipe, shape, *(str(value) for name, value in row.items() if name != "place")])
 
 
 def test_every_two_choices_meet():

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from simcluster.accuracy.runs import COLUMNS
-from tests.unit.accuracy.test_runs import ROW
+from tests.support.published_runs import ROW
 from tests.unit.cli.texts import SMALL
 
 COMMAND = [sys.executable, "-m", "simcluster.cli"]

@@ -4,7 +4,7 @@ import pytest
 
 from simcluster.cluster import load_cluster
 from simcluster.cluster.topology.bisection_bandwidth import bisection_rate
-from tests.unit.cluster.test_networks import EXAMPLES, cluster
+from tests.support.networks import EXAMPLES, cluster
 
 CARD = 48.5e9
 

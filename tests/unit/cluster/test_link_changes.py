@@ -9,8 +9,8 @@ from simcluster.cluster import Cluster
 from simcluster.cluster.topology.link_changes import LinkChangeSpec
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
+from tests.support.networks import SQUARE, cluster
 from tests.unit.cluster.routed import connected
-from tests.unit.cluster.test_networks import SQUARE, cluster
 
 
 def changed(*changes: dict, network: dict | None = None) -> Cluster:

@@ -8,34 +8,10 @@ import rustworkx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.cluster.spec.network_choice import network_kinds
-from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
+from tests.support.networks import EXAMPLES, SQUARE, cluster
 from tests.unit.cluster.routed import connected, names
-
-SQUARE = {
-    "kind": "custom",
-    "switches": ["a", "b", "c", "d"],
-    "attach": [{"hosts": [0, 1], "switch": "a"}, {"hosts": [2, 3], "switch": "d"}],
-    "links": [
-        {"between": ["a", "b"], "bandwidth": "100 GB/s", "latency": "1 us"},
-        {"between": ["a", "c"], "bandwidth": "100 GB/s", "latency": "1 us"},
-        {"between": ["b", "d"], "bandwidth": "100 GB/s", "latency": "1 us", "count": 2},
-        {"between": ["c", "d"], "bandwidth": "100 GB/s", "latency": "1 us"},
-    ],
-}
-EXAMPLES = {
-    "switch": {"kind": "switch"},
-    "leaf_spine": {"kind": "leaf_spine", "hosts_per_leaf": 2, "oversubscription": 2},
-    "fat_tree": {"kind": "fat_tree", "hosts_per_leaf": 1, "leaves_per_block": 2, "oversubscription": [1, 2]},
-    "rail_optimised": {"kind": "rail_optimised", "hosts_per_unit": 2, "units_per_block": 1},
-    "custom": SQUARE,
-}
-
-
-def cluster(network: dict, hosts: int = 4, host: str = "dgx-h100") -> Cluster:
-    return validate_data({"use": host, "hosts": hosts, "network": network}, ClusterSpec).build()
 
 
 def test_every_kind_has_an_example_here():

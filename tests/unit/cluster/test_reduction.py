@@ -12,11 +12,9 @@ from simcluster.cluster.interconnect.in_network_reduction import Format
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.work import DType
+from tests.support.networks import EXAMPLES, REDUCES, SQUARE, TREES, cluster
 from tests.unit.cluster.routed import connected, names
-from tests.unit.cluster.test_networks import EXAMPLES, SQUARE, cluster
 
-REDUCES = {"operations": ["all_reduce"], "formats": ["bf16", "fp32"]}
-TREES = ("switch", "leaf_spine", "fat_tree", "rail_optimised")
 BUILT = {kind: cluster(EXAMPLES[kind], 8).topology for kind in TREES}
 
 

@@ -13,7 +13,7 @@ from simcluster.collectives import CollectiveRequest, Operation, collective_time
 from simcluster.collectives.patterns.rings_and_chains import disjoint_cycles
 from simcluster.errors import PlanError
 from tests.contracts.collective_cases import CUBE_MESH
-from tests.unit.collectives.test_cost import (
+from tests.support.collective_costs import (
     BASE,
     HOST_HOP,
     HOST_RATE,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simcluster.cluster import host_names, load_cluster
 from simcluster.collectives import Operation, all_algorithms, collective_time
-from tests.unit.collectives.test_cost import (
+from tests.support.collective_costs import (
     BASE,
     BIG,
     HOST_HOP,

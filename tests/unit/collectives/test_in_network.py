@@ -25,9 +25,8 @@ from simcluster.collectives import (
 )
 from simcluster.collectives.traffic.link_loads import phases
 from simcluster.errors import PlanError
-from tests.unit.cluster.test_networks import EXAMPLES, cluster
-from tests.unit.cluster.test_reduction import REDUCES, TREES
-from tests.unit.collectives.test_cost import BASE, HOST_HOP, HOST_RATE, NETWORK_HOP, NETWORK_RATE, even, plain
+from tests.support.collective_costs import BASE, HOST_HOP, HOST_RATE, NETWORK_HOP, NETWORK_RATE, even, plain
+from tests.support.networks import EXAMPLES, REDUCES, TREES, cluster
 
 REDUCE = Operation.ALL_REDUCE
 OWN = (Protocol("only", BASE, (HOST_HOP, NETWORK_HOP), (1.0, 1.0)),)

@@ -21,7 +21,7 @@ from simcluster.collectives import (
 )
 from simcluster.collectives.traffic.imbalance import Imbalance
 from simcluster.collectives.traffic.link_loads import phases
-from tests.unit.collectives.test_cost import BASE, HOST_HOP, HOST_RATE, NETWORK_HOP, NETWORK_RATE, PLAIN, even
+from tests.support.collective_costs import BASE, HOST_HOP, HOST_RATE, NETWORK_HOP, NETWORK_RATE, PLAIN, even
 
 V = Operation.ALL_TO_ALL_V
 KINDS = ("pairwise", "direct", "hierarchical")

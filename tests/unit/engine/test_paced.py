@@ -16,11 +16,11 @@ from simcluster.engine.lodger import Workload
 from simcluster.engine.stage import Stage
 from simcluster.program import InstructionKind
 from simcluster.simulation.compose.build import build_scenario
+from tests.support.event_equality import assert_equal, crowded
+from tests.support.input_scenarios import fed
 from tests.support.scenarios import TINY, TINY_GPT, scenario
-from tests.unit.engine.test_pace import ran, segment
-from tests.unit.engine.test_rest import assert_equal, crowded
-from tests.unit.engine.test_sweep import assert_sweep_is_events, timed
-from tests.unit.simulation.test_inputs import fed
+from tests.support.slowed_kernels import ran, segment
+from tests.support.sweep import assert_sweep_is_events, timed
 
 JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.2]}, "memory_bandwidth": {"normal": [1.0, 0.1]}}
 FSDP = {"fsdp": {"reshard_after_forward": True}}

@@ -12,9 +12,9 @@ from simcluster.plan.pipeline.schedule import activation_peaks, has_split_backwa
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition_ranks
-from tests.contracts.test_schedules import SCHEDULES, equal
-from tests.contracts.test_schedules import run as worked
 from tests.support.pipelines import burning_program, quiet_cluster
+from tests.support.schedule_runs import SCHEDULES, equal
+from tests.support.schedule_runs import run as worked
 
 F, B = 1_000_000, 2_000_000
 

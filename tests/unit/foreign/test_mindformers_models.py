@@ -8,7 +8,7 @@ from simcluster.errors import ScenarioError
 from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
-from tests.unit.foreign.test_mindformers import listed, read
+from tests.support.mindformers_files import listed, read
 
 GLM3 = """\
 run_mode: 'finetune'

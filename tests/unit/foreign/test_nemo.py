@@ -7,18 +7,9 @@ import re
 import pytest
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
+from simcluster.foreign import TranslationStatus
+from tests.support.nemo_files import changed, read
 from tests.unit.foreign.samples import text_of
-
-
-def read(text, *, settings=(), model=None):
-    return translate_file(importer("nemo"), text, "n.yaml", UserAdditions("dgx-h100", 16, model, settings))
-
-
-def changed(old, new, name="gpt_nemo1.yaml"):
-    text = text_of(name)
-    assert text.count(old) == 1
-    return text.replace(old, new)
 
 
 def test_references_are_followed():

@@ -7,7 +7,7 @@ import pytest
 from simcluster.foreign import TranslationStatus
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
-from tests.unit.foreign.test_nemo import read
+from tests.support.nemo_files import read
 
 BERT = """\
 name: megatron_bert

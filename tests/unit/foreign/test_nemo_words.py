@@ -6,8 +6,8 @@ import pytest
 
 from simcluster.errors import ScenarioError
 from simcluster.foreign import TranslationStatus
+from tests.support.nemo_files import changed, read
 from tests.unit.foreign.samples import text_of
-from tests.unit.foreign.test_nemo import changed, read
 
 
 def fates(found):

@@ -8,7 +8,7 @@ from simcluster.foreign import TranslationStatus, UserAdditions, importer, trans
 from simcluster.model import MemoryPlace
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
-from tests.unit.foreign.test_mindformers import read as mindformers
+from tests.support.mindformers_files import read as mindformers
 
 BASE = (
     "torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --num-layers 4 --hidden-size 512 "

@@ -21,8 +21,8 @@ from simcluster.simulation import simulate, verify
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.verification.single_device_comparison import compare_values
 from simcluster.work import DType
+from tests.support.folding import assert_folded_is_unfolded
 from tests.support.scenarios import scenario
-from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 SMALL = {"family": "resnet", "blocks": [1, 1], "image": 64, "classes": 8, "width": 4}
 TRAINING = {"seq_len": 1, "optimizer": "momentum", "precision": "fp32"}

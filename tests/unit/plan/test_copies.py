@@ -11,8 +11,8 @@ from simcluster.model.operators.fp8 import Fp8Cast
 from simcluster.plan.precision.fp8_casts import cast_once_per_step, repeat_casts
 from simcluster.simulation import verify
 from simcluster.work import DType
+from tests.support.fp8_plans import FP8, casts, plan
 from tests.support.scenarios import scenario
-from tests.unit.plan.test_quantise import FP8, casts, plan
 
 GATHERED = ["mlp.norm.out", "attention.norm.out"]
 """What sequence parallelism gathers in forward."""

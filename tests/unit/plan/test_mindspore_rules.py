@@ -16,9 +16,9 @@ from simcluster.model.operators.reshape import Reshape
 from simcluster.plan.spec.parallel_spec import ParallelSpec
 from simcluster.plan.spec.redistribution_spec import RedistributionSpec
 from simcluster.work import DType
+from tests.support.mindspore_nets import groups, local, net, planned, rule
 from tests.unit.plan.graphs import Writer, movements_of, told
 from tests.unit.plan.planned import plan
-from tests.unit.plan.test_mindspore_examples import groups, local, net, planned, rule
 
 FORWARD, BACKWARD = Phase.FORWARD, Phase.BACKWARD
 FOUR = [[0, 1, 2, 3], [4, 5, 6, 7]]

@@ -9,7 +9,7 @@ from simcluster.errors import PlanError
 from simcluster.model import MemoryPlace
 from simcluster.program import Category
 from simcluster.simulation import build_scenario
-from tests.unit.simulation.test_offload import scenario
+from tests.support.offload_scenarios import scenario
 
 LOSS = 4
 """Bytes of the sum of the loss, which is no gradient of a parameter."""

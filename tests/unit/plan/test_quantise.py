@@ -13,19 +13,8 @@ from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.plan import make_plan
 from simcluster.work import DType
+from tests.support.fp8_plans import FP8, casts, plan
 from tests.support.scenarios import TINY, TINY_GPT, scenario
-
-FP8 = {"compute": "bf16", "matmul": "fp8"}
-
-
-def plan(mesh=None, *, framework=None, precision="fp8", **more):
-    found = scenario(mesh or {"data": 2}, host="dgx-h100", training={"precision": precision}, **more)
-    profile = found.framework.model_copy(update=framework or {})
-    return make_plan(found.model, found.spec.training, found.spec.parallel, profile, found.cluster)
-
-
-def casts(block):
-    return [node for node in block.nodes if isinstance(node.operator, Fp8Cast)]
 
 
 def products(block):

@@ -9,7 +9,7 @@ from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS
 from simcluster.report import result_html, summary_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from tests.unit.report.conftest import h100
+from tests.support.h100_scenarios import h100
 
 
 def answering(tokens, **others):

@@ -11,8 +11,8 @@ from simcluster.errors import TraceError
 from simcluster.report import Comparison, comparison_html, comparison_page, comparison_text
 from simcluster.report.comparison.comparison import signed
 from simcluster.simulation import simulate
-from tests.unit.report.conftest import h100
-from tests.unit.report.test_html import Page
+from tests.support.h100_scenarios import h100
+from tests.support.html_page import Page
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
 

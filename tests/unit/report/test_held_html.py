@@ -9,8 +9,8 @@ from simcluster.report import result_html, summary_text
 from simcluster.report.content.statements import fullest_device, reserved_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from tests.unit.report.conftest import h100
-from tests.unit.report.test_html import Page
+from tests.support.h100_scenarios import h100
+from tests.support.html_page import Page
 
 
 @pytest.fixture(scope="module")

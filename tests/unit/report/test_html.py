@@ -1,40 +1,12 @@
 import re
 from dataclasses import fields, replace
-from html.parser import HTMLParser
 
 import pytest
 
 from simcluster import units
 from simcluster.report import result_html
 from simcluster.trace import Recording, Run
-
-VOID = {"br", "meta"}
-
-
-class Page(HTMLParser):
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.open, self.seen, self.words = [], [], []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        self.seen.append((tag, dict(attributes)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.seen.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-    @property
-    def text(self):
-        return " ".join(self.words)
+from tests.support.html_page import Page
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from simcluster import units
 from simcluster.report.content.run_header import header_rows
 from simcluster.report.terminal.summary_screen import summary_text
 from simcluster.simulation import simulate
-from tests.unit.report.conftest import h100
+from tests.support.h100_scenarios import h100
 
 
 @pytest.mark.parametrize(

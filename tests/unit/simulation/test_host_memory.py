@@ -7,8 +7,8 @@ from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.analysis.memory_usage.host_memory_report import SPANS, HostMemory
 from simcluster.report import result_html
 from simcluster.simulation import simulate
-from tests.unit.report.test_html import Page
-from tests.unit.simulation.test_offload import EVERYTHING, scenario
+from tests.support.html_page import Page
+from tests.support.offload_scenarios import EVERYTHING, scenario
 
 
 @pytest.fixture(scope="module")

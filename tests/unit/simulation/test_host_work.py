@@ -19,10 +19,10 @@ from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.verification.single_device_comparison import verify
 from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.work import DType
+from tests.support.folding import assert_folded_is_unfolded
 from tests.support.hosts import THREADS, figure, host
 from tests.support.scenarios import TINY, TINY_GPT
-from tests.unit.engine.test_sweep import assert_sweep_is_events
-from tests.unit.simulation.test_folding import assert_folded_is_unfolded
+from tests.support.sweep import assert_sweep_is_events
 
 ROW, RATE = 100e-9, 1e9
 UPDATE_ROW, UPDATE_RATE = 1e-6, 0.5e9

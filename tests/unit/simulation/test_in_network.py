@@ -11,7 +11,7 @@ from simcluster.program import InstructionKind
 from simcluster.program.communication.collective_overrides import CollectiveRequests
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
-from tests.unit.simulation.test_folding import assert_folded_is_unfolded
+from tests.support.folding import assert_folded_is_unfolded
 
 REDUCES = {"operations": ["all_reduce"], "formats": ["bf16", "fp32"]}
 LEAVES = {"kind": "leaf_spine", "hosts_per_leaf": 2, "oversubscription": 2, "reduces": REDUCES}

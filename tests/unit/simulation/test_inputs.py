@@ -15,39 +15,12 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.verification.single_device_comparison import verify
-from tests.support.scenarios import TINY
-from tests.unit.engine.test_sweep import assert_sweep_is_events
-from tests.unit.simulation.test_folding import assert_folded_is_unfolded
+from tests.support.folding import assert_folded_is_unfolded
+from tests.support.input_scenarios import fed, written
+from tests.support.sweep import assert_sweep_is_events
 
 GB = 1e9
 PIPELINED = {"pipeline": 2, "data": 2, "tensor": 2}
-
-
-def written(
-    mesh=None, *, host="dgx-h100", hosts=1, micro_batches=4, steps=1, micro_batch=1, cluster=None, **data
-):
-    """A tiny model whose samples come through the hosts."""
-    mesh = mesh or {"data": 8}
-    ways = mesh.get("data", 1)
-    return {
-        "simcluster": 1,
-        "name": "fed",
-        "cluster": {"use": host, "hosts": hosts, **(cluster or {})},
-        "model": TINY,
-        "training": {
-            "global_batch": micro_batches * micro_batch * ways,
-            "micro_batch": micro_batch,
-            "seq_len": 8,
-            "precision": "fp16",
-        },
-        "data": data,
-        "parallel": {"mesh": mesh},
-        "run": {"steps": steps},
-    }
-
-
-def fed(mesh=None, **more):
-    return Scenario.of(written(mesh, **more))
 
 
 def bare():

@@ -22,9 +22,9 @@ from simcluster.report.terminal.summary_screen import summary_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.work import DType
+from tests.support.folding import assert_folded_is_unfolded
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.scenarios import TINY, shrunk
-from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 MODEL = {"layers": 4, "hidden": 256, "heads": 8, "ffn": 512, "vocab": 512}
 H100, ASCEND, CPU = "dgx-h100", "atlas-800t-a2", "cpu-server"

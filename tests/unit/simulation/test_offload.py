@@ -17,82 +17,15 @@ from simcluster.model import MemoryPlace
 from simcluster.plan import make_plan
 from simcluster.program import InstructionKind
 from simcluster.program.plan_lowering import lowered
-from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.compose.engine_run import run_alone
 from simcluster.simulation.verification.single_device_comparison import compare_values, verify
+from tests.support.folding import assert_folded_is_unfolded
 from tests.support.hosts import figure
+from tests.support.offload_scenarios import CATEGORIES, EVERYTHING, MODEL, copies, peak, scenario
 from tests.support.scenarios import shrunk
-from tests.unit.engine.test_sweep import assert_sweep_is_events
-from tests.unit.simulation.test_folding import assert_folded_is_unfolded
-
-MODEL = {
-    "family": "gpt",
-    "layers": 4,
-    "hidden": 256,
-    "heads": 4,
-    "vocab": 1024,
-    "max_positions": 64,
-    "dropout": 0.1,
-}
-CATEGORIES = ("parameters", "gradients", "optimizer_states", "activations")
-EVERYTHING = dict.fromkeys(CATEGORIES, "host")
-
-
-def written(
-    offload=None,
-    mesh=None,
-    *,
-    host="dgx-a100",
-    changed=None,
-    micro_batches=2,
-    optimizer="adamw",
-    framework="ideal",
-    precision="bf16",
-    host_operators=(),
-    **parallel,
-):
-    """A small model on one host, with something offloaded."""
-    mesh = mesh or {"data": 1}
-    ways = mesh.get("data", 1)
-    return {
-        "simcluster": 1,
-        "name": "offloaded",
-        "cluster": {
-            "host": {"use": host, "devices": figure(math.prod(mesh.values())), **(changed or {})},
-            "hosts": 1,
-        },
-        "model": MODEL,
-        "training": {
-            "global_batch": micro_batches * ways,
-            "micro_batch": 1,
-            "seq_len": 64,
-            "precision": precision,
-            "optimizer": optimizer,
-        },
-        "framework": framework,
-        "parallel": {
-            "mesh": mesh,
-            **parallel,
-            **({"offload": offload} if offload else {}),
-            **({"host": list(host_operators)} if host_operators else {}),
-        },
-    }
-
-
-def scenario(offload=None, mesh=None, **more):
-    """The same, read."""
-    return Scenario.of(written(offload, mesh, **more))
-
-
-def copies(run, way):
-    """(start, end) of every copy over a way, in order."""
-    spans = run.spans
-    names = list(spans.names["stream"])
-    mine = spans["stream"] == names.index(f"offload ({way})")
-    return list(zip(spans["start"][mine].tolist(), spans["end"][mine].tolist(), strict=True))
-
+from tests.support.sweep import assert_sweep_is_events
 
 # -- values -----------------------------------------------------------------------------------------------
 
@@ -321,10 +254,6 @@ def test_a_sweep_is_what_events_say():
 
 
 # -- memory -----------------------------------------------------------------------------------------------
-
-
-def peak(found, **more):
-    return simulate(found, **more).documents["summary"]
 
 
 def test_what_left_the_device_is_on_the_host():

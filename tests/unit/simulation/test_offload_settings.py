@@ -11,7 +11,7 @@ from simcluster.collectives import copy_time
 from simcluster.model import MemoryPlace
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
-from tests.unit.simulation.test_offload import copies, peak, scenario
+from tests.support.offload_scenarios import copies, peak, scenario
 
 
 def test_what_is_not_pinned_is_copied_at_half_the_rate():

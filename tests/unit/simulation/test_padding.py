@@ -20,8 +20,8 @@ from simcluster.simulation.verification.single_device_comparison import compare_
 from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.work import DType
 from tests.support.random_graphs import UNEVEN, Network
+from tests.support.random_plans import assert_right as assert_network_right
 from tests.support.scenarios import TINY, TINY_GPT, scenario
-from tests.unit.simulation.test_random_graphs import assert_right as assert_network_right
 
 SIX = {"layers": 2, "hidden": 30, "heads": 6, "kv_heads": 6, "ffn": 42, "vocab": 64, "head_dim": 4}
 MESH = {"data": 2, "tensor": 4}

@@ -12,8 +12,8 @@ from simcluster.program.isa.instruction import InstructionKind
 from simcluster.simulation import simulate
 from simcluster.simulation.compose import build
 from simcluster.simulation.compose.build import build_scenario
+from tests.support.folding import assert_folded_is_unfolded
 from tests.support.scenarios import TINY, scenario
-from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 GROUPS, RANKS, SIZE = 4, 4, 2**20
 

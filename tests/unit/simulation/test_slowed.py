@@ -10,8 +10,8 @@ from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.run_scenario import run_alone
 from simcluster.simulation.verification.single_device_comparison import verify
+from tests.support.folding import assert_folded_is_unfolded
 from tests.support.scenarios import scenario
-from tests.unit.simulation.test_folding import assert_folded_is_unfolded
 
 GPU = "dgx-h100"
 FSDP = {"optimizer_sharding": {"fsdp": {"reshard_after_forward": True}}}

@@ -25,9 +25,9 @@ from simcluster.simulation.verification.single_device_comparison import compare_
 from simcluster.values import Oracle, SeededData
 from simcluster.work import DType
 from tests.support.random_graphs import BATCH, CLASSES, EVEN, SEQ, WIDTH, Network
+from tests.support.random_plans import CASES, plan_of
 from tests.support.scenarios import TINY, scenario, under
-from tests.unit.simulation.test_random_graphs import CASES, plan_of
-from tests.unit.simulation.test_written_strategies import FORMS
+from tests.support.written_strategies import FORMS
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
 SMALL = {"layers": 2, "hidden": 16, "heads": 4, "kv_heads": 2, "ffn": 16, "vocab": 32}

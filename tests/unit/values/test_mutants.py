@@ -18,6 +18,7 @@ from simcluster.program.communication.host_calls import HostCalls
 from simcluster.program.plan_lowering import lowered
 from simcluster.simulation.verification.single_device_comparison import compare_values
 from simcluster.values.events import replay_events
+from tests.support.changed_programs import with_code, with_instruction
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
@@ -80,19 +81,6 @@ def is_caught(name, mutate):
     plan, cluster = planned(name)
     comparisons, fault = compare_values(plan, cluster, "float64", 0, mutate(lowered(plan)))
     return bool(fault) or any(not each.agrees for each in comparisons)
-
-
-def with_instruction(program, code, index, changed):
-    """The Program with one instruction changed."""
-    instructions = list(program.codes[code].instructions)
-    instructions[index] = changed
-    return with_code(program, code, replace(program.codes[code], instructions=tuple(instructions)))
-
-
-def with_code(program, code, changed):
-    codes = list(program.codes)
-    codes[code] = changed
-    return replace(program, codes=tuple(codes))
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from simcluster.scenario import Scenario
 from simcluster.simulation.verification.single_device_comparison import compare_values
 from simcluster.values.exchange import exchange_arrays
 from simcluster.values.traffic import crossing_elements
+from tests.support.changed_programs import with_instruction
 from tests.support.scenarios import TINY, scenario, under
-from tests.unit.values.test_mutants import with_instruction
 
 NOBODY = -1
 

@@ -1,0 +1,52 @@
+"""Kernels that run slower while others run."""
+
+from __future__ import annotations
+
+import numpy as np
+import simpy
+
+from simcluster.engine.fabric import NO_LINKS
+from simcluster.engine.flows import Network
+from simcluster.engine.pace import PARTS, Pace, Segment, stretched_times
+from simcluster.engine.streams import (
+    Communications,
+    Kernels,
+    Stream,
+    run_beside,
+    run_transfers,
+)
+
+
+def segment(*kernels):
+    return Segment(np.array(kernels, dtype=np.int64).reshape(-1, PARTS))
+
+
+def ran(segments, communications):
+    """Starts and ends of all kernels of segments that run one after another.
+
+    ``communications`` are (begin, duration, taken), each on a stream of its own.
+    """
+    env = simpy.Environment()
+    pace = Pace(env)
+    network = Network(env, NO_LINKS)
+    compute = Stream("compute", env, len(segments))
+    durations = [sum(each.work) for each in segments]
+    none = [None] * len(segments)
+    env.process(run_beside(compute, Kernels(none, [0] * len(segments), durations), segments, pace))
+    for begin, duration, taken in communications:
+        stream = Stream("data", env, 2)
+        entries = Communications([None] * 2, [0] * 2, [begin, duration], [None] * 2, [None, taken])
+        env.process(run_transfers(stream, entries, network, pace))
+    env.run()
+    starts = np.array(compute.starts, dtype=np.int64)
+    table = stretched_times(pace, starts)
+    found = []
+    for entry, each in enumerate(segments):
+        mine = table["entry"] == entry
+        if mine.any():
+            found += list(zip(table["start"][mine].tolist(), table["end"][mine].tolist(), strict=True))
+        else:
+            lengths = np.array(each.work).reshape(-1, PARTS).sum(axis=1)
+            edges = np.cumsum([0, *lengths]) + starts[entry]
+            found += list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    return found
