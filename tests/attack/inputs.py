@@ -16,8 +16,8 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from tests.attack.damage import HOSTILE, TAG, of_bytes, of_data, of_text
 from tests.attack.text import data_of, yaml_of
-from tests.unit.cli.texts import SMALL, but
-from tests.unit.foreign.samples import SAMPLES, text_of
+from tests.support.foreign_samples import SAMPLES, text_of
+from tests.support.scenario_texts import SMALL, but
 
 ROOT = Path(__file__).parents[2]
 MODEL = "{layers: 4, hidden: 64, heads: 8, kv_heads: 4, ffn: 128, vocab: 256}"
@@ -151,7 +151,7 @@ def config(rng: random.Random) -> Case:
 def network_file() -> bytes:
     """A small network as ONNX, or nothing where that is not installed."""
     try:
-        from tests.unit.model.onnx.networks import mlp
+        from tests.support.onnx_networks import mlp
     except BaseException:  # pytest's way to skip is no Exception
         return b""
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simcluster.document import Document
 from simcluster.errors import ScenarioError
 from simcluster.foreign import UserAdditions, importer, importers, translate_file, translated_text
-from tests.unit.foreign.samples import SAMPLES, text_of
+from tests.support.foreign_samples import SAMPLES, text_of
 
 GIVEN = UserAdditions(
     "dgx-a100", 2, "gpt3-125m", (("training.seq_len", "128"), ("training.global_batch", "16"))

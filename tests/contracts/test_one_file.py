@@ -10,7 +10,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.unit.cli.texts import SMALL
+from tests.support.scenario_texts import SMALL
 
 
 @pytest.fixture

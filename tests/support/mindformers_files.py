@@ -5,7 +5,7 @@ from __future__ import annotations
 from ruamel.yaml import YAML
 
 from simcluster.foreign import UserAdditions, importer, translate_file
-from tests.unit.foreign.samples import text_of
+from tests.support.foreign_samples import text_of
 
 NAME = "llama3_8b_mindformers.yaml"
 

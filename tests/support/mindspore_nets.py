@@ -11,7 +11,7 @@ from simcluster.plan.sharding.graph_sharding import shard
 from simcluster.plan.strategies.assignment import assign_strategies
 from simcluster.plan.strategies.mesh_subaxes import split_mesh_axes
 from simcluster.work import DType
-from tests.unit.plan.graphs import Writer, chain, check_values, router
+from tests.support.plan_graphs import Writer, chain, check_values, router
 
 
 def rule(match, *inputs, **options):

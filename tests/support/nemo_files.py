@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcluster.foreign import UserAdditions, importer, translate_file
-from tests.unit.foreign.samples import text_of
+from tests.support.foreign_samples import text_of
 
 
 def read(text, *, settings=(), model=None):

@@ -5,7 +5,7 @@ import pytest
 from simcluster.cli.commands.run.scenario_yaml import scenario_text
 from simcluster.document import Document
 from simcluster.scenario import Scenario
-from tests.unit.cli.texts import SMALL
+from tests.support.scenario_texts import SMALL
 
 FLOWING = SMALL + "  strategies:\n    - {match: 'layers.*.mlp.up', split: {ffn: tensor}}  # kept\n"
 ALIASED = SMALL.replace("hidden: 64", "hidden: &size 64").replace("seq_len: 16", "seq_len: *size")

@@ -8,8 +8,8 @@ import pytest
 
 from simcluster.errors import ScenarioError
 from simcluster.foreign import TranslationStatus
+from tests.support.foreign_samples import text_of
 from tests.support.nemo_files import changed, read
-from tests.unit.foreign.samples import text_of
 
 
 def test_references_are_followed():

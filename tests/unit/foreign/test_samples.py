@@ -11,7 +11,7 @@ from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
-from tests.unit.foreign.samples import SAMPLES, text_of
+from tests.support.foreign_samples import SAMPLES, text_of
 
 LLAMA3_8B = {
     "layers": 32,

@@ -15,7 +15,7 @@ from simcluster.model import TensorType
 from simcluster.plan.redistribution.redistribution_planner import RedistributionPlanner, local_bytes
 from simcluster.values.exchange import exchange_arrays, slice_array
 from simcluster.work import DType
-from tests.unit.layout.arrays import position
+from tests.support.layout_arrays import position
 
 SPLITS = [
     ((), ("a",)),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from simcluster.layout import Layout, Mesh, MovementKind, infer_mindspore_sequence
-from tests.unit.layout.arrays import check, moved, spread, tensors
+from tests.support.layout_arrays import check, moved, spread, tensors
 
 A2A, AG, SPLIT = MovementKind.ALL_TO_ALL, MovementKind.ALL_GATHER, MovementKind.SLICE
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from simcluster.layout import Dims, Layout, Mesh, Movement, MovementKind, Strategy
 from simcluster.values.exchange import local_part
-from tests.unit.layout.arrays import part, tensors
+from tests.support.layout_arrays import part, tensors
 
 MESH = Mesh.of({"a": 2, "b": 3})
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.layout import Mesh, base_axis, restricted_axis, rooted_groups, without_root
-from tests.unit.layout.arrays import mates, meshes, position, where
+from tests.support.layout_arrays import mates, meshes, position, where
 
 MESH = Mesh.of({"pipeline": 2, "data": 3, "tensor": 4})
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from simcluster.layout import FLAT, Layout, Movement, MovementKind, movements
-from tests.unit.layout.arrays import check, divides, moved, spread, tensors
+from tests.support.layout_arrays import check, divides, moved, spread, tensors
 
 
 def steps(start: Layout, target: Layout):

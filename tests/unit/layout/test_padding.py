@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.layout import Dims, Layout, Mesh, Window, needed_padding, padding_refusal, zero_padding
-from tests.unit.layout.arrays import meshes
+from tests.support.layout_arrays import meshes
 
 ROWS = ("batch", "seq", "in")
 PRODUCT = Dims((ROWS, ("in", "out")), (("batch", "seq", "out"),), linear=(frozenset({0}), frozenset({1})))

@@ -13,7 +13,7 @@ from simcluster.plan.autodiff.differentiation import differentiate, gradient_nam
 from simcluster.plan.pipeline.placement import place
 from simcluster.values import Oracle, SeededData
 from simcluster.work import DType
-from tests.unit.plan.graphs import GPT, LLAMA, Writer, chain, draw, on_one_device
+from tests.support.plan_graphs import GPT, LLAMA, Writer, chain, draw, on_one_device
 
 LABELS = ("batch", "hidden")
 

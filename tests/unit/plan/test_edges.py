@@ -5,7 +5,7 @@ from dataclasses import replace
 from simcluster.model.operators.activation import Relu
 from simcluster.plan.sharding.propagation_edges import edges_of
 from simcluster.work import DType
-from tests.unit.plan.graphs import Writer, chain
+from tests.support.plan_graphs import Writer, chain
 
 
 def edges(dtype):

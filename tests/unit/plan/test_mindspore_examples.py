@@ -12,7 +12,7 @@ from simcluster.model.operators.activation import Relu
 from simcluster.model.operators.pointwise import Bias
 from simcluster.work import DType
 from tests.support.mindspore_nets import groups, local, net, planned, rule
-from tests.unit.plan.graphs import Writer, movements_of
+from tests.support.plan_graphs import Writer, movements_of
 from tests.unit.plan.planned import plan
 
 FORWARD, BACKWARD = Phase.FORWARD, Phase.BACKWARD

@@ -10,8 +10,8 @@ from simcluster.layout import Movement
 from simcluster.model import Phase
 from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec
 from simcluster.simulation import build_scenario, verify
+from tests.support.plan_graphs import told
 from tests.support.scenarios import TINY, TINY_GPT, scenario
-from tests.unit.plan.graphs import told
 from tests.unit.plan.planned import LLAMA, plan
 
 ALL = {"min_bytes": "0 B"}

@@ -17,7 +17,7 @@ from simcluster.plan.spec.parallel_spec import ParallelSpec
 from simcluster.plan.spec.redistribution_spec import RedistributionSpec
 from simcluster.work import DType
 from tests.support.mindspore_nets import groups, local, net, planned, rule
-from tests.unit.plan.graphs import Writer, movements_of, told
+from tests.support.plan_graphs import Writer, movements_of, told
 from tests.unit.plan.planned import plan
 
 FORWARD, BACKWARD = Phase.FORWARD, Phase.BACKWARD

@@ -13,7 +13,7 @@ from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule
 from simcluster.plan.strategies.assignment import _scattered, assign_strategies
 from simcluster.plan.strategies.mesh_subaxes import split_mesh_axes
 from simcluster.plan.strategies.operand_splits import StrategyMismatch, operand_candidate
-from tests.unit.plan.graphs import Writer, chain
+from tests.support.plan_graphs import Writer, chain
 
 PATH = "parallel.strategies.0"
 MATMUL = Matmul(("rows", "inner"), (("inner", "columns"),), (("rows", "columns"),))

@@ -16,7 +16,7 @@ from simcluster.plan.autodiff.differentiation import differentiate
 from simcluster.plan.execution.kernel_fusion import fuse
 from simcluster.plan.pipeline.placement import place
 from simcluster.work import DType
-from tests.unit.plan.graphs import LLAMA
+from tests.support.plan_graphs import LLAMA
 
 NO_PAIRS = frozenset()
 

@@ -18,7 +18,7 @@ from simcluster.plan.sharding.propagation import PROPAGATED, propagate
 from simcluster.plan.strategies.assignment import DEFAULT, Strategies, assign_strategies
 from simcluster.plan.strategies.mesh_subaxes import split_mesh_axes
 from simcluster.work import DType
-from tests.unit.plan.graphs import GPT, LLAMA, Writer, chain, router
+from tests.support.plan_graphs import GPT, LLAMA, Writer, chain, router
 
 MESH = Mesh.of({"data": 2, "tensor": 4})
 ROLES = AxisRoles({"batch": ("data",)})

@@ -18,7 +18,7 @@ from simcluster.plan.redistribution.redistribution_planner import (
     part_type,
 )
 from simcluster.work import DType
-from tests.unit.layout.arrays import check, divides, moved, part, spread, tensors
+from tests.support.layout_arrays import check, divides, moved, part, spread, tensors
 
 SHARE = {
     MovementKind.SLICE: 0,

@@ -9,8 +9,8 @@ from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import Phase
 from simcluster.plan.spec.parallel_spec import RecomputeSpec
 from simcluster.simulation import simulate, verify
+from tests.support.plan_graphs import told
 from tests.support.scenarios import TINY, TINY_GPT, scenario
-from tests.unit.plan.graphs import told
 from tests.unit.plan.planned import plan
 
 MESH = {"data": 2, "tensor": 2}

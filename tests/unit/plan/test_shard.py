@@ -14,7 +14,7 @@ from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule
 from simcluster.plan.spec.parallel_spec import RecipeSpec
 from simcluster.plan.strategies.assignment import Strategies, assign_strategies
 from simcluster.work import DType
-from tests.unit.plan.graphs import (
+from tests.support.plan_graphs import (
     GPT,
     LLAMA,
     MESH,

@@ -12,7 +12,7 @@ from simcluster.model.operators.norm import RmsNorm
 from simcluster.model.operators.pointwise import Add, Bias
 from simcluster.model.operators.reshape import Reshape
 from simcluster.work import DType
-from tests.unit.plan.graphs import (
+from tests.support.plan_graphs import (
     TENSOR,
     Writer,
     chain,

@@ -9,7 +9,7 @@ from simcluster.model.operators.reshape import Reshape
 from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule
 from simcluster.plan.strategies.assignment import DEFAULT, assign_strategies
 from simcluster.work import DType
-from tests.unit.plan.graphs import Writer, chain
+from tests.support.plan_graphs import Writer, chain
 
 MESH = Mesh.of({"data": 2, "tensor": 4})
 ROLES = AxisRoles({"batch": ("data",), "experts": ("expert",), "wide": ("tensor",)})

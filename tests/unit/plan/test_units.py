@@ -13,7 +13,7 @@ from simcluster.plan.optimizer.fsdp_units import add_unit_gathers
 from simcluster.plan.redistribution.redistribution_planner import RedistributionPlanner
 from simcluster.plan.spec.optimizer_sharding import ShardingChoice
 from simcluster.work import DType
-from tests.unit.plan.graphs import MESH
+from tests.support.plan_graphs import MESH
 from tests.unit.plan.planned import GPT, plan
 
 FORMS = {

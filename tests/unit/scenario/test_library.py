@@ -11,7 +11,7 @@ from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.scenario.library import DEFAULT
-from tests.unit.cli.texts import SMALL, but
+from tests.support.scenario_texts import SMALL, but
 
 SLOW = "{slow: {base: 1 ms, host_hop: 1 us, network_hop: 5 us, host_share: 0.5, network_share: 0.5}}"
 

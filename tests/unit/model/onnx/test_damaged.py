@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simcluster.document import Refused
 from simcluster.model.onnx import load_onnx
 from simcluster.work import DType
-from tests.unit.model.onnx.networks import FLOAT, File, mixture, mlp, onnx, pictures, transformer
+from tests.support.onnx_networks import FLOAT, File, mixture, mlp, onnx, pictures, transformer
 
 NETWORKS = (mlp, transformer, mixture, pictures)
 

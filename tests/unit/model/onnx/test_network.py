@@ -19,7 +19,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.work import DType
-from tests.unit.model.onnx.networks import INT, File, helper, mixture, mlp, pictures, renamed, transformer
+from tests.support.onnx_networks import INT, File, helper, mixture, mlp, pictures, renamed, transformer
 
 NETWORKS = {
     "mlp": (mlp, 1),

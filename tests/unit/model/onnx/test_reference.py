@@ -14,7 +14,7 @@ from simcluster.model.onnx.image_operators import PICTURES
 from simcluster.model.onnx.matmul_and_reductions import PRODUCTS
 from simcluster.model.onnx.shape_operators import ARRANGEMENT
 from simcluster.work import DType
-from tests.unit.model.onnx.networks import INT, File, mixture, mlp, pictures, transformer
+from tests.support.onnx_networks import INT, File, mixture, mlp, pictures, transformer
 
 onnx = pytest.importorskip("onnx")
 from onnx import numpy_helper  # noqa: E402

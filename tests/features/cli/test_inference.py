@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
-from tests.unit.cli.texts import SMALL, but
+from tests.support.scenario_texts import SMALL, but
 
 ANSWERING = but(
     "training: {global_batch: 8, micro_batch: 1, seq_len: 16, precision: fp32}",

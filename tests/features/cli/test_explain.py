@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.cli.texts import CRAMPED
+from tests.support.scenario_texts import CRAMPED
 
 
 def test_a_plan_that_fits(simcluster, small):

@@ -14,7 +14,7 @@ import pytest
 
 from simcluster.accuracy.runs import COLUMNS
 from tests.support.published_runs import ROW
-from tests.unit.cli.texts import SMALL
+from tests.support.scenario_texts import SMALL
 
 COMMAND = [sys.executable, "-m", "simcluster.cli"]
 FULL = Path("/dev/full")

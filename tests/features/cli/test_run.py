@@ -11,7 +11,7 @@ from simcluster.cli.commands.run import session
 from simcluster.document import Document
 from simcluster.errors import SimulationError
 from simcluster.trace import Run
-from tests.unit.cli.texts import CRAMPED, SMALL, but
+from tests.support.scenario_texts import CRAMPED, SMALL, but
 
 
 def test_the_summary_is_printed(simcluster, small):
@@ -133,7 +133,7 @@ def test_a_config_file_is_still_found_from_the_written_scenario(simcluster, here
 
 def test_an_onnx_file_names_the_model_and_is_still_found_from_the_written_scenario(simcluster, here):
     pytest.importorskip("onnx")
-    from tests.unit.model.onnx.networks import mlp
+    from tests.support.onnx_networks import mlp
 
     mlp(here / "network.onnx")
     model = "{layers: 4, hidden: 64, heads: 8, kv_heads: 4, ffn: 128, vocab: 256}"

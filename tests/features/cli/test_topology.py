@@ -7,7 +7,7 @@ import re
 import pytest
 
 from simcluster.cluster import host_names
-from tests.unit.cli.texts import SMALL, but
+from tests.support.scenario_texts import SMALL, but
 
 
 def test_the_table_and_a_path(simcluster):

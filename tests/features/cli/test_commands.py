@@ -12,7 +12,7 @@ from simcluster.cli.commands.catalog.entries import FAMILIES
 from simcluster.cli.commands.catalog.overview import titles
 from simcluster.scenario import Scenario, scenario_schema
 from simcluster.simulation import Verification, build_scenario
-from tests.unit.cli.texts import CRAMPED, SMALL, but
+from tests.support.scenario_texts import CRAMPED, SMALL, but
 
 NAMES = (
     "run",

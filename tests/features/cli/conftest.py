@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from simcluster.cli.app import command_line
-from tests.unit.cli.texts import SMALL
+from tests.support.scenario_texts import SMALL
 
 
 class Said(NamedTuple):

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.unit.cli.texts import SMALL, but
+from tests.support.scenario_texts import SMALL, but
 
 EVIL = "a\x1b[31;5mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf"
 WRITTEN = r'"a\e[31;5mb\e]0;title\ac\x9b2Jd\u202ee\rf"'

@@ -28,7 +28,7 @@ from simcluster.plan.sharding.block_sharder import BlockSharder
 from simcluster.plan.sharding.graph_sharding import shard
 from simcluster.plan.strategies.assignment import Strategies
 from simcluster.work import DType
-from tests.unit.layout.arrays import Tensor, check, moved, part, position
+from tests.support.layout_arrays import Tensor, check, moved, part, position
 
 WHOLE = Region({})
 MESH = Mesh.of({"data": 2, "tensor": 2})

@@ -11,7 +11,7 @@ import pytest
 
 from simcluster.cli import commands
 from simcluster.tuning.trial_run import TrialRun
-from tests.unit.cli.texts import SMALL, but
+from tests.support.scenario_texts import SMALL, but
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted(str(path) for path in (ROOT / "scenarios").glob("*.yaml"))

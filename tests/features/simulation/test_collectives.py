@@ -11,7 +11,7 @@ from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
 from simcluster.simulation.views.operator_layouts import layouts_document
-from tests.unit.cli.texts import SMALL
+from tests.support.scenario_texts import SMALL
 
 DATA = {
     "simcluster": 1,

@@ -7,7 +7,7 @@ import pytest
 from simcluster.cli.commands.import_.command import FORMATS
 from simcluster.document import Document
 from simcluster.foreign import importers
-from tests.unit.foreign.samples import text_of
+from tests.support.foreign_samples import text_of
 
 LAUNCH = (
     "torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --num-layers 4 --hidden-size 64 --wonder 3 \\\n"

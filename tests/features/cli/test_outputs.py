@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from simcluster.cli.commands.run import session
-from tests.unit.cli.texts import SMALL
+from tests.support.scenario_texts import SMALL
 
 UNWRITABLE = Path("/proc/self")
 

@@ -17,7 +17,7 @@ from simcluster.plan.sharding import block_sharder as sharder
 from simcluster.plan.sharding import graph_sharding as shard
 from simcluster.plan.sharding import sharded_values as versions
 from simcluster.values import exchange
-from tests.unit.values.layout_mutants import Mutant, nothing_passes
+from tests.features.values.layout_mutants import Mutant, nothing_passes
 
 # -- the sharder ----------------------------------------------------------------------------------------
 

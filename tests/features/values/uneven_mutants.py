@@ -16,7 +16,7 @@ from simcluster.plan.data.batch_shares import MicroBatches
 from simcluster.plan.optimizer import fsdp_units as units
 from simcluster.plan.sharding import padding
 from simcluster.program.buckets import communication_buckets as travel
-from tests.unit.values.layout_mutants import Mutant
+from tests.features.values.layout_mutants import Mutant
 
 
 def always(value: Any) -> Callable[[Any], Any]:

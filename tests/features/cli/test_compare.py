@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.cli.texts import CRAMPED, SMALL
+from tests.support.scenario_texts import CRAMPED, SMALL
 
 
 def other(here):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from simcluster.foreign import UserAdditions
 
-FOLDER = Path(__file__).parent / "files"
+FOLDER = Path(__file__).parents[1] / "unit" / "foreign" / "files"
 
 SAMPLES = {
     "gpt3_175b_sc21.sh": ("megatron", UserAdditions("dgx-a100")),

@@ -8,8 +8,8 @@ from simcluster.errors import PlanError
 from simcluster.model import Phase
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.work import Kernel
+from tests.support.plan_graphs import told
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
-from tests.unit.plan.graphs import told
 
 BERT = {"family": "bert", "layers": 2, "hidden": 32, "heads": 4, "vocab": 100, "max_positions": 8}
 MHA = {**TINY, "kv_heads": 8}

@@ -8,10 +8,10 @@ import pytest
 
 from simcluster.program import InstructionKind
 from simcluster.program.plan_lowering import lowered
-from tests.unit.values.layout_mutants import DIMS, INFERENCE, MOVEMENTS
-from tests.unit.values.plan_mutants import COSTLY, GRADIENTS, SHARDER
-from tests.unit.values.rule_networks import fault_of, plans
-from tests.unit.values.uneven_mutants import PADDING, SHARES, TIES, WRITERS
+from tests.features.values.layout_mutants import DIMS, INFERENCE, MOVEMENTS
+from tests.features.values.plan_mutants import COSTLY, GRADIENTS, SHARDER
+from tests.features.values.rule_networks import fault_of, plans
+from tests.features.values.uneven_mutants import PADDING, SHARES, TIES, WRITERS
 
 WRONG = [*MOVEMENTS, *DIMS, *INFERENCE, *SHARDER, *GRADIENTS, *PADDING, *SHARES, *TIES, *WRITERS]
 
