@@ -32,8 +32,8 @@ from simcluster.engine.streams import (
     Moves,
     SimEvents,
     Stream,
-    run_beside,
     run_kernels,
+    run_slowed_kernels,
     run_transfers,
 )
 from simcluster.engine.swept import Method, swept
@@ -228,7 +228,7 @@ class _Engine:
                 if each.name == COMPUTE:
                     kernels = Kernels(*waits, lowered.durations)
                     if pace:
-                        process = run_beside(stream, kernels, lowered.segments, pace)
+                        process = run_slowed_kernels(stream, kernels, lowered.segments, pace)
                     else:
                         process = run_kernels(stream, kernels)
                 else:

@@ -28,8 +28,8 @@ from simcluster.engine.streams import (
     Moves,
     SimEvents,
     Stream,
-    run_beside,
     run_kernels,
+    run_slowed_kernels,
     run_transfers,
 )
 from simcluster.engine.sweep import Swept
@@ -266,7 +266,7 @@ class _Ahead:
         else:
             first = self.first + skipped
             segments = taken_up.segments(column, first)
-            yield from run_beside(me, entries, segments, taken_up.paces[column], first)
+            yield from run_slowed_kernels(me, entries, segments, taken_up.paces[column], first)
 
     # -- transfers --------------------------------------------------------------------------------------
 

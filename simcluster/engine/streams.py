@@ -160,7 +160,7 @@ def run_kernels(me: Stream, entries: Kernels) -> SimEvents:
             me.wake()
 
 
-def run_beside(
+def run_slowed_kernels(
     me: Stream, entries: Kernels, segments: Iterable[Segment | None], pace: Pace, first: int = 0
 ) -> SimEvents:
     """The process of a compute stream whose kernels give way to communication, from entry ``first`` on."""

@@ -12,7 +12,7 @@ from simcluster.engine.streams import (
     Communications,
     Kernels,
     Stream,
-    run_beside,
+    run_slowed_kernels,
     run_transfers,
 )
 
@@ -32,7 +32,7 @@ def ran(segments, communications):
     compute = Stream("compute", env, len(segments))
     durations = [sum(each.work) for each in segments]
     none = [None] * len(segments)
-    env.process(run_beside(compute, Kernels(none, [0] * len(segments), durations), segments, pace))
+    env.process(run_slowed_kernels(compute, Kernels(none, [0] * len(segments), durations), segments, pace))
     for begin, duration, taken in communications:
         stream = Stream("data", env, 2)
         entries = Communications([None] * 2, [0] * 2, [begin, duration], [None] * 2, [None, taken])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from simcluster.cluster.host.host import Host
 from simcluster.cluster.interconnect import HostFabric, Link, Storage, Wiring
 
-CLOSE, OUTER, CARD, TREE, TRUNK, SOCKET, MEMORY, AWAY = 1, 3, 1, 2, 4, 1, 1, 100
+CLOSE, OUTER, CARD, TREE, TRUNK, SOCKET, MEMORY, OUTSIDE_HOST = 1, 3, 1, 2, 4, 1, 1, 100
 """What a step over a wire costs when the way is chosen: device links before the PCIe tree, no way through a
 network card and back."""
 
@@ -242,9 +242,9 @@ def _storage(found: HostGraph, host: Host, storage: Storage) -> None:
     """The way to shared storage, from the first socket or, without one, the first device."""
     at = "socket.0" if host.pcie else device_place(0)
     card = Link(storage.host, 1.0, storage.latency)
-    found.both_ways("storage", "", at, SHARED[0], card, AWAY, "storage")
-    into = Wire("storage.in", "", *SHARED, storage.write, 0.0, AWAY, "storage")
-    out = Wire("storage.out", "", *SHARED[::-1], storage.read, 0.0, AWAY, "storage")
+    found.both_ways("storage", "", at, SHARED[0], card, OUTSIDE_HOST, "storage")
+    into = Wire("storage.in", "", *SHARED, storage.write, 0.0, OUTSIDE_HOST, "storage")
+    out = Wire("storage.out", "", *SHARED[::-1], storage.read, 0.0, OUTSIDE_HOST, "storage")
     found.join(*SHARED, into, out)
 
 
@@ -267,5 +267,5 @@ def _cards(found: HostGraph, host: Host) -> None:
                 found.both_ways(
                     "device.{}.io", str(member), device_place(member), at, lane, CARD, "host.network"
                 )
-        found.both_ways("nic.{}", str(nic), at, place, card, AWAY, "host.network")
+        found.both_ways("nic.{}", str(nic), at, place, card, OUTSIDE_HOST, "host.network")
         found.cards.append(place)

@@ -15,7 +15,7 @@ from simcluster.plan.manual.groups import Groups
 from simcluster.plan.spec import WORLD, GroupName
 
 Reduction = Literal["sum", "max", "min", "prod"]
-Told = TypeVar("Told", bound=Section)
+CallSection = TypeVar("CallSection", bound=Section)
 
 
 class CollectiveCall(Section):
@@ -145,7 +145,7 @@ CALLS: Mapping[str, type[CollectiveCall]] = {
 """Those in which all members of a group do the same, by name."""
 
 
-def read_call(entry: Entry, section: type[Told]) -> Told:
+def read_call(entry: Entry, section: type[CallSection]) -> CallSection:
     """What an entry tells; PlanError, with the places, for what it may not."""
     try:
         return validate_data(entry.attributes, section)

@@ -33,7 +33,7 @@ PROPAGATED = "propagation"
 MOST_ROUNDS = 8
 """How often all operators are gone over again."""
 
-LEAST_MOVED, LEAST_HELD, LEAST_TIME = range(3)
+LEAST_MOVED, LEAST_KEPT, LEAST_TIME = range(3)
 """What is looked for: least communication and then the fastest kernels, as MindSpore chooses and its level 0
 says; the fewest bytes on a rank (level 1); the least time of both together (level 2)."""
 
@@ -318,7 +318,7 @@ class _Propagation:
         computing = count * self._computing(vertex, strategy)
         if level == LEAST_MOVED:
             return _Rank((moving, computing), moving, str(strategy))
-        if level == LEAST_HELD:
+        if level == LEAST_KEPT:
             return _Rank((self._held(vertex, strategy), moving + computing), moving, str(strategy))
         return _Rank((moving + computing,), moving, str(strategy))
 

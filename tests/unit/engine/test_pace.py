@@ -19,7 +19,7 @@ from simcluster.engine.streams import (
     Kernels,
     Meeting,
     Stream,
-    run_beside,
+    run_slowed_kernels,
     run_transfers,
 )
 from tests.support.slowed_kernels import ran, segment
@@ -74,7 +74,9 @@ def test_members_of_a_meeting_are_slowed_from_its_start_not_from_their_arrival()
     for late in (0, 3 * MS):
         pace = Pace(env)
         compute, stream = Stream("compute", env, 1), Stream("data", env, 2)
-        env.process(run_beside(compute, Kernels([None], [0], [10 * MS]), [segment((10 * MS, 0, 0))], pace))
+        env.process(
+            run_slowed_kernels(compute, Kernels([None], [0], [10 * MS]), [segment((10 * MS, 0, 0))], pace)
+        )
         entries = Communications([None] * 2, [0] * 2, [late, 4 * MS], [None, meeting], [None, FIFTH])
         env.process(run_transfers(stream, entries, network, pace))
         streams.append((compute, stream, pace))
