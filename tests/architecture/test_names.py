@@ -1,0 +1,114 @@
+"""Names that a test can hold: one meaning each, in the words of the field; fields documented one by one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import simcluster
+
+ROOT = Path(simcluster.__file__).parent
+FILES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
+REPLACED = re.compile(
+    "engine/(beside|check|flights|lanes|meetings|overload|pace|paced|replayed|rest|stage|sweep|swept|taken_up).py"
+)
+"""Ways of timing that the compiled engine replaces."""
+COMMANDS = "cli/commands/"
+"""A command is a function with the name that users type, in a module of that name."""
+PRIVATE_WORDS = re.compile(
+    "told|away|beside|rest|mine|begun|held|lodger|conduct|wish|due|travel|acted|house|room|door|guest"
+)
+"""Words that say nothing to someone who knows the field, but not this code."""
+MANY_FIELDS = 8
+ONE_PARAGRAPH = frozenset(
+    """
+    Attention AttentionGrad Block BlockExecution BlockSharder Device Dimensions Dims Encoder
+    EncoderDecoder Event ExecutionPolicy Experts Flow GemmModel GroupPlacement GroupSite Host Instance
+    Instruction Layers LocalGraphWriter Lowering MeasuredRow Movement Node OptimizerPlan Passes Plan
+    Program Replay ResidualNetwork Result Route Script Sends ShardingChoice Slot StrategyRule Stream
+    TimedCode VisionTransformer Wire Workload
+    """.split()  # noqa: SIM905 - one word a line would be a page
+)
+"""Classes that still explain their fields in one paragraph."""
+
+
+def public(tree):
+    """(kind of node, name) of all that a module defines for others."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+        else:
+            continue
+        yield from ((node, name) for name in names if not name.startswith("_"))
+
+
+NAMES = [
+    (path, node, name)
+    for path, tree in sorted(FILES.items())
+    if not REPLACED.fullmatch(path)
+    for node, name in public(tree)
+]
+
+
+def words(name):
+    """``LATE_WEIGHT`` and ``LateWeight`` as their words."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def fields(node):
+    """Field -> whether it has a text of its own, of the public fields of a class."""
+    following = [*node.body[1:], ast.Pass()]
+    return {
+        field.target.id: isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        for field, after in zip(node.body, following, strict=True)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and not field.target.id.startswith("_")
+        and "ClassVar" not in ast.unparse(field.annotation)
+    }
+
+
+def test_no_two_public_classes_have_one_name():
+    places = defaultdict(list)
+    for path, node, name in NAMES:
+        if isinstance(node, ast.ClassDef):
+            places[name].append(path)
+    assert not {name: paths for name, paths in places.items() if len(paths) > 1}
+
+
+def test_nothing_has_the_name_of_its_module():
+    """It would hide the module where the package exports it."""
+    assert not [
+        path
+        for path, node, name in NAMES
+        if name == Path(path).stem and not path.startswith(COMMANDS) and not isinstance(node, ast.Assign)
+    ]
+
+
+def test_public_names_are_words_of_the_field():
+    assert not [
+        f"{path}: {name}"
+        for path, _, name in NAMES
+        if any(PRIVATE_WORDS.fullmatch(word) for word in words(name))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "node"),
+    [
+        pytest.param(path, node, id=name)
+        for path, node, name in NAMES
+        if isinstance(node, ast.ClassDef) and len(fields(node)) >= MANY_FIELDS
+    ],
+)
+def test_many_fields_are_documented_one_by_one(path, node):
+    """An editor shows what stands below a field, and nothing of a paragraph about all of them."""
+    without = [name for name, documented in fields(node).items() if not documented]
+    assert bool(without) == (node.name in ONE_PARAGRAPH), f"{path}: {node.name} has {without or 'all'}"
