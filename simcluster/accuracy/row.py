@@ -31,24 +31,35 @@ SUSTAINED_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRow:
-    """One measurement, in SI units; ``line`` is where the file has it.
+    """One published measurement, in SI units.
 
-    ``num_bytes`` counts as nccl-tests does and is absent where only a sustained rate was published. At least
-    one of ``seconds``, ``algbw`` and ``busbw`` (bytes/s) is there.
+    At least one of ``seconds``, ``algbw`` and ``busbw`` is there.
     """
 
     line: int
+    """Where the file has it."""
     name: str
+    """Its id in the file."""
     source: str
+    """Who published it, and where."""
     operation: str
+    """The collective, as the publisher calls it."""
     hardware: str
+    """The hardware, as the publisher calls it."""
     num_devices: int
+    """Ranks that took part."""
     num_hosts: int
+    """Hosts that they were on."""
     num_bytes: int | None
+    """Bytes as nccl-tests counts them; None where only a sustained rate was published."""
     seconds: float | None
+    """The time of one collective."""
     algbw: float | None
+    """Bytes by time, in bytes/s."""
     busbw: float | None
+    """The bus bandwidth of nccl-tests, in bytes/s."""
     notes: str
+    """What else the publisher says."""
 
     @property
     def size(self) -> int:

@@ -15,34 +15,38 @@ from simcluster.collectives.step import Ints
 class GroupSite:
     """A group in units: its hosts, or pods where it lies on several of them.
 
-    Ranks are numbered unit by unit, in each unit as they stand in the group: ``order[i]`` is the place in the
-    group of rank i here, and rank 0 is the group's first. ``units``: ranks of each unit. ``rail_of`` [n]:
-    the rail beside each rank, counted in its unit from 0; ``rails``: how many every unit has.
-
-    ``host_of`` and ``pod_of`` [n] number its hosts and pods; a host of no pod is one by itself. ``inside``
-    and ``between`` say how far ranks lie apart in a unit and from unit to unit; a unit lies on
-    ``hosts_inside`` hosts.
-
-    ``mesh`` [n]: which ranks of a unit have links of their own to each other, all pairs of equal numbers;
-    ``widths`` [p, p]: how many links there are between the ranks of every unit where only some pairs have
-    any. Both are absent where ranks are joined through a switch. ``switched``: whether each unit has a switch
-    that reduces: id ``num_ranks + unit``. ``aggregated``: whether the network reduces: what the ranks at one
-    place of all units have meets at a switch of it, id ``num_ranks + num_units + place``.
+    Ranks are numbered unit by unit, in each unit as they stand in the group; rank 0 is the group's first.
     """
 
     order: Ints
+    """``order[i]`` is the place in the group of rank i here."""
     units: tuple[int, ...]
+    """Ranks of each unit."""
     rail_of: Ints
+    """The rail of each rank [n], counted in its unit from 0."""
     rails: int
+    """How many rails every unit has."""
     host_of: Ints
+    """The host of each rank [n]."""
     pod_of: Ints
+    """The pod of each rank [n]; a host of no pod is one by itself."""
     inside: Reach = Reach.HOST
+    """How far ranks lie apart in a unit."""
     between: Reach = Reach.NETWORK
+    """How far ranks lie apart from unit to unit."""
     hosts_inside: int = 1
+    """Hosts that a unit lies on."""
     mesh: Ints | None = None
+    """Which ranks of a unit have links of their own to each other [n]: all pairs of equal numbers. None where
+    ranks are joined through a switch."""
     widths: Ints | None = None
+    """How many links there are between the ranks of every unit [p, p], where only some pairs have any; None
+    otherwise."""
     switched: bool = False
+    """Whether each unit has a switch that reduces: id ``num_ranks + unit``."""
     aggregated: bool = False
+    """Whether the network reduces: what the ranks at one place of all units have meets at a switch of it, id
+    ``num_ranks + num_units + place``."""
 
     @classmethod
     def of_units(

@@ -81,23 +81,33 @@ class AlgorithmStep:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Sends(AlgorithmStep):
-    """Sends from ``src`` to ``dst`` [k] of runs of chunks that move on from round to round.
+    """Sends of runs of chunks that move on from round to round.
 
-    In round t a send carries the chunks ``base + ((first + advance t + stride j) % modulus) width + w`` for
-    j below ``count`` and w below ``width``. ``turns`` [k]: sends of a later turn pass on what those of
-    earlier turns of the round brought, while all their bytes flow; absent where all go at once.
+    In round t a send carries the chunks ``base + ((first + advance t + stride j) % modulus) width + w`` for j
+    below ``count`` and w below ``width``.
     """
 
     src: Ints
+    """Who sends [k]."""
     dst: Ints
+    """Who receives [k]."""
     base: Ints | int = 0
+    """The number of the first chunk that a send's run is counted from."""
     first: Ints | int = 0
+    """Where in the run round 0 begins."""
     modulus: int
+    """Runs that ``first`` moves around in."""
     advance: int = 0
+    """By how many runs a send moves on from round to round."""
     count: int = 1
+    """Runs of a send."""
     stride: int = 1
+    """From one run of a send to the next."""
     width: int = 1
+    """Chunks of a run."""
     turns: Ints | None = None
+    """Sends of a later turn [k] pass on what those of earlier turns of the round brought, while all their
+    bytes flow; None: all go at once."""
 
     def sends(self) -> tuple[Ints, Ints]:
         """See ``AlgorithmStep.sends``."""

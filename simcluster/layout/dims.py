@@ -36,32 +36,36 @@ class Window:
 class Dims:
     """The iteration dims of an operator, einsum-like.
 
-    ``inputs`` and ``outputs`` name the dims of every operand; where an operator merges or divides dims, the
-    outermost keeps its name with another size, and a split must divide both. A split dim that an output does
-    not have, but what it is made of has, is *reduced*: that output is partial over the dim's axes, by
-    ``reduction``.
-    ``whole`` dims may not be split, with the reason. ``linear`` are the sets of inputs in which the operator
-    is jointly linear. ``terms`` gives for every output the terms that add up to it, each as the set of its
-    inputs; if empty, every output is one term of all inputs. ``windows`` are the operands that do not have
-    one element for every element of a dim, or need some of their neighbours. ``neutral`` are inputs with the
-    value at which what stands in a reduced dim adds nothing, whatever the other inputs have there; without
-    it, zeros in all inputs do so where the operator is linear (or the least or largest number, by the
-    reduction). ``poles`` are inputs at whose zeros the results may be no numbers, whatever is linear.
-    ``vanishing`` are outputs with inputs in whose zeros they are zero though not linear. ``even`` are dims
-    that may not be padded, with the reason.
+    Where an operator merges or divides dims, the outermost keeps its name with another size, and a split must
+    divide both. A split dim that an output does not have, but what it is made of has, is *reduced*: that
+    output is partial over the dim's axes, by ``reduction``.
     """
 
     inputs: tuple[tuple[str, ...], ...]
+    """The dims of every input."""
     outputs: tuple[tuple[str, ...], ...]
+    """The dims of every output."""
     whole: tuple[tuple[str, str], ...] = ()
+    """Dims that may not be split, with the reason."""
     linear: tuple[frozenset[int], ...] = ()
+    """The sets of inputs in which the operator is jointly linear."""
     reduction: str = "sum"
+    """How partial outputs are put together: sum, max or min."""
     terms: tuple[tuple[frozenset[int], ...], ...] = ()
+    """For every output the terms that add up to it, each as the set of its inputs; empty: every output is one
+    term of all inputs."""
     windows: tuple[Window, ...] = ()
+    """Operands that do not have one element for every element of a dim, or need some of their neighbours."""
     neutral: tuple[tuple[int, float], ...] = ()
+    """Inputs with the value at which what stands in a reduced dim adds nothing, whatever the other inputs
+    have there. Without it zeros in all inputs do so where the operator is linear, or the least or largest
+    number, by the reduction."""
     poles: frozenset[int] = frozenset()
+    """Inputs at whose zeros the results may be no numbers, whatever is linear."""
     vanishing: tuple[tuple[int, frozenset[int]], ...] = ()
+    """Outputs with inputs in whose zeros they are zero though not linear."""
     even: tuple[tuple[str, str], ...] = ()
+    """Dims that may not be padded, with the reason."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -66,28 +66,33 @@ class RoutedTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """One step over a group of axes.
+    """One step between two layouts, over a group of axes.
 
-    ``dim`` is the tensor dim that is gathered, sliced or scattered (``FLAT`` for the flat buffer); an
-    all-to-all gathers ``dim`` and splits ``to_dim``. An exchange with neighbours takes the elements before
-    and after a rank's own from ``halo`` to ``to_halo``: it reads more of them, ``fill`` beyond the ends of
-    the tensor, or adds some to their owners'. A ``shift`` does so in one direction only. A ``rotate`` gives
-    every rank the array of the one before it, and the first that of the last. A ``copy`` puts
-    halos and what they border into one array, or takes them out of it.
-
-    The root of a broadcast or reduce is the first of its group. Sends, and exchanges of parts of different
-    sizes, bring whole tensors along their ``routes``.
+    An exchange with neighbours takes the elements before and after a rank's own from ``halo`` to ``to_halo``:
+    it reads more of them, or adds some to their owners'. A ``shift`` does so in one direction only. A
+    ``rotate`` gives every rank the array of the one before it, and the first that of the last. A ``copy``
+    puts halos and what they border into one array, or takes them out of it. The root of a broadcast or reduce
+    is the first of its group.
     """
 
     kind: MovementKind
+    """What it does."""
     axes: tuple[str, ...]
+    """The axes of its group, outermost first."""
     dim: int = 0
+    """The tensor dim that is gathered, sliced or scattered; ``FLAT`` for the flat buffer."""
     to_dim: int = 0
+    """The dim that an all-to-all splits."""
     reduction: str = "sum"
+    """How partial values are put together."""
     halo: tuple[int, int] = (0, 0)
+    """Elements before and after a rank's own that it has."""
     to_halo: tuple[int, int] = (0, 0)
+    """Elements before and after a rank's own that it gets."""
     fill: float = 0.0
+    """What stands beyond the ends of the tensor."""
     routes: tuple[RoutedTransfer, ...] = ()
+    """Of sends, and of exchanges of parts of different sizes: whole tensors, by sender and receiver."""
 
     @property
     def is_collective(self) -> bool:

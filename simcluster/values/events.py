@@ -41,23 +41,30 @@ class BufferWrite:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One instruction of one execution on one rank, from ``start`` to ``end`` in nanoseconds.
-
-    ``keys`` are those of the buffers that the execution has used so far, by slot, for all its instructions.
-    ``made`` is what the instruction has made and nobody else sees before its end.
-    """
+    """One instruction of one execution on one rank."""
 
     rank: int
+    """Who runs it."""
     part: StageProgram
+    """What the ranks of its stage run."""
     code: InstructionBlock
+    """The block that it is in."""
     execution: BlockExecution
+    """The execution of that block."""
     number: int
+    """The number of the execution on its rank."""
     step: int
+    """The step that the execution is in."""
     instruction: Instruction
+    """What is run."""
     keys: dict[int, Key]
+    """The buffers that the execution has used so far, by slot, for all its instructions."""
     start: int
+    """When it begins, in nanoseconds."""
     end: int
+    """When it ends, in nanoseconds."""
     made: dict[Key, BufferWrite] = field(default_factory=dict)
+    """What it has made and nobody else sees before its end."""
 
     @property
     def label(self) -> str:

@@ -70,23 +70,26 @@ class RankTensor:
 
 @dataclass
 class Replay:
-    """Runs a Program on arrays; ``spans`` come from an unfolded run, where a class is a rank.
-
-    After ``run``, ``losses``, ``gradients``, ``weights`` and ``states`` hold what the ranks had, by step and
-    parameter or state (those that the forward pass updates); ``generated`` what they made tokens of and which
-    ones, by micro-batch and instance.
-    """
+    """Runs a Program on arrays; after ``run`` the fields hold what the ranks had."""
 
     program: Program
+    """What is run."""
     spans: Table
+    """When everything ran, of an unfolded run: a class is a rank."""
     source: SeededData
+    """Initial weights and batches."""
     losses: dict[int, dict[int, RankTensor]] = field(default_factory=lambda: defaultdict(dict))
+    """By step and rank."""
     gradients: dict[tuple[int, str], list[RankTensor]] = field(default_factory=lambda: defaultdict(list))
+    """By step and parameter."""
     weights: dict[tuple[int, str], list[RankTensor]] = field(default_factory=lambda: defaultdict(list))
+    """By step and parameter."""
     states: dict[tuple[int, str], dict[int, RankTensor]] = field(default_factory=lambda: defaultdict(dict))
+    """By step and state: those that the forward pass updates."""
     generated: dict[tuple[int, str], list[tuple[RankTensor, RankTensor]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    """What tokens were made of, and which ones, by micro-batch and instance."""
     _extents: dict[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
     _regions: dict[tuple[int, int, int, int], tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     _inputs: InputBytes = field(default_factory=InputBytes)

@@ -26,11 +26,9 @@ PRIVATE_WORDS = re.compile(
 MANY_FIELDS = 8
 ONE_PARAGRAPH = frozenset(
     """
-    Attention AttentionGrad Block BlockExecution BlockSharder Device Dimensions Dims Encoder
-    EncoderDecoder Event ExecutionPolicy Experts Flow GemmModel GroupPlacement GroupSite Host Instance
-    Instruction Layers LocalGraphWriter Lowering MeasuredRow Movement Node OptimizerPlan Passes Plan
-    Program Replay ResidualNetwork Result Route Script Sends ShardingChoice Slot StrategyRule Stream
-    TimedCode VisionTransformer Wire Workload
+    Attention AttentionGrad BlockSharder Dimensions Encoder EncoderDecoder ExecutionPolicy Experts Flow
+    Layers LocalGraphWriter Lowering OptimizerPlan Passes Plan ResidualNetwork Result Route
+    ShardingChoice Stream TimedCode VisionTransformer Workload
     """.split()  # noqa: SIM905 - one word a line would be a page
 )
 """Classes that still explain their fields in one paragraph."""

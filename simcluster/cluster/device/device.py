@@ -19,33 +19,42 @@ from simcluster.work import DType, Kernel, Work
 class Device:
     """One accelerator or processor socket that runs a stream of kernels.
 
-    ``peak``: dense FLOP/s of the matrix units by dtype, a multiply-add counted as two; ``vector``: FLOP/s of
-    the other units. ``memory``: bytes a framework may use, before ``reserved`` (what the runtime takes once:
-    context, libraries) and ``communicator`` (what every communicator takes); ``workspace``: what a handle of
-    the matmul library takes of the framework's own memory. ``memory_bandwidth``: bytes/s.
-    ``launch``: seconds every kernel costs beside its work; ``dispatch``: seconds of host time per operator,
-    a floor under its time. ``streaming``: share of the memory bandwidth a memory-bound kernel reaches over
-    the bytes it moves, by kernel. ``communication``: what it takes of the device; None: kernels beside it are
-    not slowed. ``convolution``: speed of a convolution against the matmul that it is; None: nothing is known,
-    and it is as fast. Two devices are one only if they are the same object.
+    Two devices are one only if they are the same object.
     """
 
     name: str
+    """What the catalog calls it."""
     kind: str
+    """What sort of device it is: gpu, ascend or cpu."""
     peak: Mapping[DType, float]
+    """Dense FLOP/s of the matrix units by dtype, a multiply-add counted as two."""
     vector: Mapping[DType, float]
+    """FLOP/s of the other units by dtype."""
     memory: int
+    """Bytes a framework may use, before ``reserved`` and ``communicator``."""
     memory_bandwidth: float
+    """Bytes/s."""
     reserved: int
+    """Bytes that the runtime takes once: context, libraries."""
     communicator: int
+    """Bytes that every communicator takes."""
     launch: float
+    """Seconds that every kernel costs besides its work."""
     dispatch: float
+    """Seconds of host time per operator, a floor under its time."""
     gemm: GemmModel
+    """How long matmuls take."""
     attention: AttentionModel
+    """How long fused attention takes."""
     streaming: Mapping[Kernel, EfficiencyCurve]
+    """By kernel the share of the memory bandwidth that a memory-bound one reaches, over the bytes it
+    moves."""
     communication: CommunicationKernels | None = None
+    """What communication takes of the device; None: kernels at the same time are not slowed."""
     convolution: float | None = None
+    """Speed of a convolution against the matmul that it is; None: nothing is known, and it is as fast."""
     workspace: int = 0
+    """Bytes that a handle of the matmul library takes of the framework's own memory."""
     _bodies: dict[Work, float] = field(default_factory=dict, init=False, repr=False)
     _prices: dict[tuple[tuple[Work, ...], float], Price] = field(default_factory=dict, init=False, repr=False)
 

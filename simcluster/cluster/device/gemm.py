@@ -17,29 +17,29 @@ PARTIAL_BYTES = 4
 class GemmModel:
     """A roofline with tile and wave quantisation, for ``b`` products of [m, k] with [k, n].
 
-    The output is cut into tiles; ``units`` cores (streaming multiprocessors, AI cores, CPU cores) work
-    through the tiles in waves, and a partial tile or wave costs a whole one (arXiv 2401.14489). The best
-    tile and the best split of k are taken, as the device's matmul library would.
-
-    ``sustained``: share of the peak that the largest tile reaches at long k, with the device warm;
-    ``formats`` lists the formats that reach another share of theirs.
-    ``tiles``: (rows, columns) of the tiles the library can choose from.
-    ``traffic``: how much a small tile loses. A tile of Tm x Tn loads (Tm + Tn) k elements for Tm Tn k
-    multiply-adds, so its time is stretched by 1 + traffic (1/Tm + 1/Tn), normalised to the largest tile.
-    ``ramp``: elements of k that filling and draining a tile's pipeline costs.
-    ``align``: bytes that n and k should be multiples of, a power of two; ``misaligned``: speed left when
-    one of them is odd, reached in equal factors per lost power of two. (m counts tokens in most matmuls
-    and is then no operand's contiguous dim.)
+    The output is cut into tiles; cores work through the tiles in waves, and a partial tile or wave costs a
+    whole one (arXiv 2401.14489). The best tile and the best split of k are taken, as the device's matmul
+    library would.
     """
 
     units: int
+    """Cores: streaming multiprocessors, AI cores, CPU cores."""
     sustained: float
+    """Share of the peak that the largest tile reaches at long k, with the device warm."""
     tiles: tuple[tuple[int, int], ...]
+    """(Rows, columns) of the tiles that the library can choose from."""
     traffic: float
+    """How much a small tile loses. A tile of Tm x Tn loads (Tm + Tn) k elements for Tm Tn k multiply-adds, so
+    its time is stretched by 1 + traffic (1/Tm + 1/Tn), normalised to the largest tile."""
     ramp: float
+    """Elements of k that filling and draining a tile's pipeline costs."""
     align: int
+    """Bytes that n and k should be multiples of, a power of two. (m counts tokens in most matmuls and is then
+    no operand's contiguous dim.)"""
     misaligned: float
+    """Speed left when one of them is odd, reached in equal factors per lost power of two."""
     formats: tuple[tuple[DType, float], ...] = ()
+    """Formats that reach another share of their peak than ``sustained``."""
 
     def seconds(
         self,

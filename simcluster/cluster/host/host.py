@@ -39,40 +39,55 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Host:
-    """A server with ``num_devices`` equal devices.
-
-    ``pcie``: the link between a device and the host's memory, absent where the device is the processor;
-    ``memory``: bytes of the host. ``protocols``: what the communication library can choose from, by
-    operation or algorithm; those not named there use ``default``. ``island``: a closer part of the host;
-    ``pod``: the hosts that are reached without the network; both are absent in most hosts.
-    ``cores`` (of each socket), ``memory_bandwidth`` (of all memory), ``between_sockets`` and the rates of the
-    disks, in bytes/s, and what these hold in bytes are 0 where nothing is said. ``processing``: what kernels
-    take of its own processors, as far as that is known.
-    """
+    """A server with ``num_devices`` equal devices."""
 
     name: str
+    """What the catalog calls it."""
     device: Device
+    """Each of its devices."""
     num_devices: int
+    """How many there are."""
     fabric: HostFabric
+    """The links between them."""
     network: HostNetwork
+    """Its network cards."""
     pcie: Link | None
+    """The link between a device and the host's memory; None where the device is the processor."""
     memory: int
+    """Bytes of the host's memory."""
     protocols: Mapping[str, tuple[Protocol, ...]]
+    """What the communication library can choose from, by operation or algorithm; ``default`` for all
+    others."""
     island: Island | None = None
+    """A part of the host whose devices are joined more closely; most hosts have none."""
     pod: Pod | None = None
+    """The hosts that are reached without the network; most hosts have none."""
     sockets: int = 1
+    """Processors."""
     numa_nodes: int = 1
+    """NUMA nodes of all sockets."""
     numa_of_device: tuple[int, ...] = ()
+    """The NUMA node of each device."""
     cores: int = 0
+    """Cores of each socket; 0: not known."""
     devices_per_switch: int = 1
+    """Devices on each PCIe switch."""
     library: str = "nccl"
+    """The communication library: nccl or hccl."""
     channels: int | None = None
+    """Channels that the library uses at most; None: as many as there are."""
     memory_bandwidth: float = 0.0
+    """Bytes/s of all memory; 0: not known."""
     between_sockets: float = 0.0
+    """Bytes/s between sockets, one way; 0: not known."""
     disk_read: float = 0.0
+    """Bytes/s that the disks read; 0: not known."""
     disk_write: float = 0.0
+    """Bytes/s that the disks write; 0: not known."""
     disk_capacity: int = 0
+    """Bytes that the disks hold; 0: not known."""
     processing: HostKernels = HostKernels()
+    """What kernels take of its own processors, as far as that is known."""
 
     def protocols_of(self, algorithm: str, operation: str = "") -> tuple[Protocol, ...]:
         """The protocols of an algorithm here: those of the operation, its own, or the default ones."""

@@ -22,20 +22,25 @@ SHARED = ("storage.door", "storage")
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """One directed link of every host, from place ``tail`` to place ``head``.
-
-    ``pattern`` names its family, with ``{}`` for the host (without it the link is one for all hosts) and
-    ``{}`` for its ``label`` there; ``cost`` is what choosing a way counts.
-    """
+    """One directed link of every host."""
 
     pattern: str
+    """The name of its family, with ``{}`` for the host (without it the link is one for all hosts) and ``{}``
+    for its label there."""
     label: str
+    """Which one of its family on the host it is."""
     tail: str
+    """The place that it leads from."""
     head: str
+    """The place that it leads to."""
     rate: float
+    """Bytes/s."""
     latency: float
+    """Seconds."""
     cost: int
+    """What it counts when a way is chosen."""
     source: str
+    """Which figure of a document ``rate`` comes from."""
 
 
 @dataclass(slots=True)

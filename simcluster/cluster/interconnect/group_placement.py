@@ -13,32 +13,36 @@ from simcluster.cluster.interconnect.link_families import Numbers
 
 @dataclass(frozen=True, slots=True)
 class GroupPlacement:
-    """A group's places on the cluster; two groups of one placement lie alike on links of equal rates.
-
-    ``ranks`` [n] are the devices of one such group. By member: ``host_of`` and ``pod_of`` [n] are numbered in
-    order of appearance (a host that belongs to no pod is one), ``place_of`` [n] is the index of the device on
-    its host, ``rail_of`` [n] that of the card beside it.
-
-    ``ranks_per_host`` and ``fewest_per_host`` are the most and the fewest ranks on any of its hosts;
-    ``rails`` the least number of different cards beside them on any host. ``inside`` and ``between`` say how
-    far its ranks lie apart on one host and from host to host. ``kinds`` are the different kinds of hosts that
-    it lies on, of those a mixed cluster has.
-    """
+    """A group's places on the cluster; groups of one placement lie alike on links of equal rates."""
 
     signature: bytes = field(repr=False)
+    """Equal for equal placements."""
     ranks: Numbers = field(compare=False)
+    """The devices of one such group [n]."""
     host_of: Numbers = field(compare=False, repr=False)
+    """The host of each member [n], numbered in order of appearance."""
     pod_of: Numbers = field(compare=False, repr=False)
+    """The pod of each member [n], numbered so; a host that belongs to no pod is one."""
     place_of: Numbers = field(compare=False, repr=False)
+    """The index of each member's device on its host [n]."""
     rail_of: Numbers = field(compare=False, repr=False)
+    """The index of the card at each member's device [n]."""
     num_hosts: int = field(compare=False)
+    """Hosts that it lies on."""
     num_pods: int = field(compare=False)
+    """Pods that it lies on."""
     ranks_per_host: int = field(compare=False)
+    """The most ranks on any of its hosts."""
     fewest_per_host: int = field(compare=False)
+    """The fewest ranks on any of its hosts."""
     rails: int = field(compare=False)
+    """The least number of different cards at its devices on any host."""
     inside: Reach = field(compare=False)
+    """How far its ranks lie apart on one host."""
     between: Reach = field(compare=False)
+    """How far its ranks lie apart from host to host."""
     kinds: tuple[int, ...] = field(default=(0,), compare=False)
+    """The different kinds of hosts that it lies on, of those that a mixed cluster has."""
 
     @property
     def num_ranks(self) -> int:

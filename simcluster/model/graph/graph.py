@@ -107,28 +107,35 @@ class Value:
 class Node:
     """An operator, a movement between layouts, or a relocation between memories, in place.
 
-    ``origin`` names the forward node it was derived from. ``strategy``, ``masked`` and ``why`` are set when
-    it is sharded: ``masked`` lists (input, axes) whose copies count only at coordinate 0, so that they join
-    a partial sum; ``why`` tells the user what made a movement necessary. Outputs in the role of accumulators
-    and sums are added, not stored. Neighbours with one ``kernel`` name run as one launch. ``piece`` names the
-    function of the block that runs as a graph and that it belongs to; without one it is dispatched by itself.
-    ``place`` is where an operator runs: on the device, or on the processors of its host.
-    ``chunked`` names the collective that it is a chunk of, or goes in chunks with.
+    Outputs in the role of accumulators and sums are added, not stored.
     """
 
     name: str
+    """What it is called in its block."""
     operator: Operator | Movement | Relocation
+    """What it does."""
     inputs: tuple[str, ...]
+    """The values that it reads."""
     outputs: tuple[str, ...]
+    """The values that it makes."""
     phase: Phase = Phase.FORWARD
+    """When it runs."""
     origin: str = ""
+    """The forward node that it was derived from."""
     strategy: Strategy = Strategy()
+    """How its iteration dims are split, once it is sharded."""
     masked: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """(Input, axes) whose copies count only at coordinate 0, so that they join a partial sum."""
     kernel: str = ""
+    """Neighbours with one name here run as one launch."""
     why: str = ""
+    """What made a movement necessary, for the user."""
     piece: str = ""
+    """The function of the block, run as a graph, that it belongs to; empty: it is dispatched by itself."""
     place: MemoryPlace = MemoryPlace.DEVICE
+    """Where an operator runs: on the device, or on the processors of its host."""
     chunked: str = ""
+    """The collective that it is a chunk of, or goes in chunks with."""
 
     @property
     def source(self) -> str:
@@ -138,27 +145,32 @@ class Node:
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of the graph that instances share.
-
-    ``inputs`` and ``outputs`` are the activations that cross its border; ``feeds`` come from the batch.
-    ``gradients`` maps a value (input, output or parameter) to the name of its gradient; ``loss`` is the
-    scalar to minimise, if it is in this block. ``shared`` values are one buffer for all blocks of a stage
-    that have them. ``recomputed``: its backward runs its whole forward again. ``row_gradients`` maps a table
-    that is changed by rows to the rows' gradients and their ids, instead of a gradient.
-    """
+    """A part of the graph that is written once and that instances share."""
 
     name: str
+    """What it is called in the graph."""
     feeds: tuple[str, ...]
+    """Values that come with the batch."""
     inputs: tuple[str, ...]
+    """Activations that enter it."""
     outputs: tuple[str, ...]
+    """Activations that leave it."""
     parameters: tuple[str, ...]
+    """Values that are trained."""
     values: Mapping[str, Value]
+    """All values by name."""
     nodes: tuple[Node, ...]
+    """Operators and movements in order."""
     gradients: Mapping[str, str] = field(default_factory=dict)
+    """A value (input, output or parameter) -> the name of its gradient."""
     loss: str | None = None
+    """The scalar to minimise, if it is in this block."""
     shared: tuple[str, ...] = ()
+    """Values that are one buffer for all blocks of a stage that have them."""
     recomputed: bool = False
+    """Whether its backward runs its whole forward again."""
     row_gradients: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """A table that is changed by rows -> the rows' gradients and their ids, instead of a gradient."""
 
     @cached_property
     def states(self) -> tuple[str, ...]:
@@ -176,23 +188,26 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One use of a block: ``layers.3``. ``inputs`` name the graph values bound to the block's inputs.
-
-    ``stage`` is the pipeline stage that runs it, ``chunk`` which of the pieces that lie there it is in; of a
-    graph of several passes, not placed yet, the number of the pass. ``like`` names the instance of another
-    pass that it repeats, parameters and all. It may work on one ``slice`` of sequences only: then ``first``
-    names, but in itself, the instance that works on the first slice, and whose weights and gradients all
-    slices share.
-    """
+    """One use of a block: ``layers.3``."""
 
     name: str
+    """What it is called in the graph; its parameters are called after it."""
     block: str
+    """The block that it runs."""
     inputs: tuple[str, ...] = ()
+    """The graph's values that the block's inputs are bound to."""
     stage: int = 0
+    """The pipeline stage that runs it."""
     chunk: int = 0
+    """Which chunk of the stage it is in; of a graph of several passes, not placed yet, the number of the
+    pass."""
     like: str = ""
+    """The instance of another pass that it repeats, parameters and all."""
     slice: int = 0
+    """The slice of sequences that it works on."""
     first: str = ""
+    """Of an instance on a later slice: the one on the first slice, whose weights and gradients all slices
+    share."""
 
     @property
     def known_as(self) -> str:

@@ -29,26 +29,28 @@ SEQ = "seq"
 
 @dataclass(frozen=True, slots=True)
 class StrategyRule:
-    """``match`` an operator pattern and say how its operators are split.
-
-    Either by iteration dim, in ``alternatives`` of which the first that divides counts; or by operand, in
-    ``inputs``. ``outputs`` are the layouts results get behind the operator. Names in them are aliases of
-    ``layout``, if there is one; numbers are factors of a device matrix, whose replicas stand on the
-    ``repeated_on`` side. ``scatter``: sums due in results are scattered over their first dim.
-
-    ``source`` names where the rule was written (``recipe megatron``); ``path`` is its key path if the user
-    wrote it, which also makes a rule that matches nothing an error.
+    """How the operators of a pattern are split: by iteration dim in ``alternatives``, or by operand in
+    ``inputs``.
     """
 
     match: str
+    """The pattern of operators' names."""
     alternatives: tuple[Split, ...]
+    """Splits by iteration dim, of which the first that divides counts."""
     source: str
+    """Where the rule was written: ``recipe megatron``."""
     path: str = ""
+    """Its key path if the user wrote it, which also makes a rule that matches nothing an error."""
     inputs: Operands | None = None
+    """By input what splits each dim: axes, aliases of ``layout``, or factors of a device matrix."""
     outputs: Operands | None = None
+    """The layouts that results get after the operator."""
     layout: MindSporeLayout | None = None
+    """The device matrix that names in operands are aliases of."""
     repeated_on: Side = "left"
+    """The side of the device matrix that replicas stand on, where operands have numbers."""
     scatter: bool = False
+    """Whether sums of results that are still to be made are scattered over their first dim."""
 
     @property
     def numbered(self) -> bool:

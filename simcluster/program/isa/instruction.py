@@ -132,24 +132,30 @@ class InstructionKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A buffer as a code sees it: local type, scope, and the bytes it takes where it is allocated.
-
-    ``whole`` and ``layout`` say which tensor it is a part of, and which part. ``feed`` slots are filled from
-    the batch when the code starts, ids with numbers ``below`` a bound, or from a ``part`` of it. ``place`` is
-    the memory it is in.
-    """
+    """A buffer as a block of instructions sees it."""
 
     name: str
+    """What it is called in its block."""
     scope: Scope
+    """How long it lives."""
     type: TensorType
+    """Shape and dtype of what one rank holds."""
     category: Category
+    """What its memory is booked under."""
     num_bytes: int
+    """What it takes where it is allocated."""
     whole: TensorType
+    """The type of the tensor that it is a part of."""
     layout: Layout
+    """Which part of that tensor it is."""
     feed: bool = False
+    """Whether it is filled from the batch when the block starts."""
     below: int = 0
+    """Of a feed of ids: the bound that they stay below."""
     part: TensorSlice | None = None
+    """Of a feed: the part of the batch's tensor that fills it; None: all of it."""
     place: MemoryPlace = MemoryPlace.DEVICE
+    """The memory that it is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,37 +178,46 @@ class Call:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One launch on one stream.
-
-    ``after`` are instructions of the same code that must have ended. ``drops`` are slots this instruction is
-    the last to read on its stream; a buffer is released when every dropper has ended. For collectives and
-    transfers, ``num_bytes`` counts as nccl-tests counts, and ``group`` names the axes. Of a copy,
-    ``operation`` is its way, which ``group`` holds too, and ``at_most`` the bytes/s that it asks for. An
-    all-to-all-v says its ``parts``, group by group; ``num_bytes`` is then what a rank of all groups has on
-    average. ``in_place``: what it writes takes the place of what it drops. ``scratch``: bytes that it holds
-    while it runs, besides its slots. ``piece`` names the function, launched as one graph, that it belongs to;
-    ``dispatches`` is the host's time for it in multiples of what it spends on one operator. ``chunked`` names
-    the collective that it is a chunk of, or goes in chunks with.
-    """
+    """One launch on one stream."""
 
     name: str
+    """The operator or movement that it is made of."""
     action: InstructionKind
+    """What it does."""
     stream: str
+    """The stream that it runs on."""
     calls: tuple[Call, ...]
+    """What it computes, or moves, on the slots of its block."""
     after: tuple[int, ...] = ()
+    """Instructions of the same block that must have ended."""
     drops: tuple[int, ...] = ()
+    """Slots that it is the last to read on its stream; a buffer is released when every such reader has
+    ended."""
     works: tuple[Work, ...] = ()
+    """What its kernels have to do."""
     operation: str = ""
+    """Which collective it is; of a copy its way inside the host, which ``group`` holds too."""
     group: tuple[str, ...] = ()
+    """The axes of a collective or transfer."""
     num_bytes: int = 0
+    """Bytes of a collective or transfer, counted as nccl-tests counts; with ``parts`` the mean over the ranks
+    of all groups."""
     in_place: bool = False
+    """Whether what it writes takes the place of what it drops."""
     at_most: float = math.inf
+    """Of a copy: the bytes/s that it asks for at most."""
     why: str = ""
+    """What made a movement necessary, for the user."""
     parts: UnequalPartsByGroup | None = None
+    """Of an all-to-all-v: its parts, group by group."""
     scratch: int = 0
+    """Bytes that it holds while it runs, besides its slots."""
     piece: str = ""
+    """The function, launched as one graph, that it belongs to; empty: it is dispatched by itself."""
     dispatches: float = 1.0
+    """The host's time for it, in multiples of what it spends on one operator."""
     chunked: str = ""
+    """The collective that it is a chunk of, or goes in chunks with."""
 
     @cached_property
     def reads(self) -> tuple[int, ...]:
@@ -282,22 +297,25 @@ class InstructionBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockExecution:
-    """One run of a code: for which instance, which micro-batch, as part of which action of the schedule.
-
-    ``waits_for_transfers`` holds the kernels back until every transfer posted before is over. Nothing of it
-    starts before everything posted on the streams ``behind`` is over. ``after``: executions of the part that
-    must have ended before this one starts, each as its place and how many steps ago; before the first step
-    all have. ``gathered`` is the micro-batch for which the kept weights that it uses were gathered.
-    """
+    """One run of a block of instructions."""
 
     code: int
+    """The number of the block in the Program."""
     instance: str
+    """The instance that it runs for."""
     micro_batch: int
+    """The micro-batch that it runs for; -1: once per step."""
     action: str
+    """The action of the schedule that it is a part of, as text."""
     waits_for_transfers: bool = False
+    """Whether its kernels wait until every transfer posted before is over."""
     behind: tuple[str, ...] = ()
+    """Streams on which everything posted before must be over before it starts."""
     after: tuple[tuple[int, int], ...] = ()
+    """Executions of the part that must have ended before, each as its place and how many steps ago; before
+    the first step all have."""
     gathered: int = -1
+    """The micro-batch for which the kept weights that it uses were gathered; -1: none."""
 
     def label(self, scope: Scope) -> int:
         """The micro-batch that tells buffers of one name apart; -1 for what lives throughout."""

@@ -68,23 +68,24 @@ class StageProgram:
 
 @dataclass(frozen=True)
 class Program:
-    """Codes and what each part makes of them.
-
-    The stage of a rank is its coordinate along ``stage_axis``. Every stage has the same ``num_variants``
-    parts, one behind the other in ``parts``; which of them a rank runs follows from its coordinate along
-    ``variant_axis``, by ``variants``. Where there is one variant, parts are stages. ``workspaces`` is
-    how many the matmul library holds on every device. ``assigned`` says of every rank which part it runs,
-    where that follows from no axis.
-    """
+    """Blocks of instructions, and which of them each part of the ranks executes."""
 
     mesh: Mesh
+    """The ranks by axes."""
     stage_axis: str
+    """The axis along which a rank's coordinate is its pipeline stage."""
     codes: tuple[InstructionBlock, ...]
+    """All blocks, each once."""
     parts: tuple[StageProgram, ...]
+    """What the ranks of each part run: the variants of a stage one after another, stage by stage."""
     variant_axis: str = ""
+    """The axis along which ranks of a stage run different parts; empty: parts are stages."""
     variants: tuple[int, ...] = (0,)
+    """By coordinate along that axis: which part of the stage a rank runs."""
     workspaces: int = 0
+    """Workspaces of the matmul library on every device."""
     assigned: tuple[int, ...] = ()
+    """By rank the part that it runs, where that follows from no axis."""
 
     def stage_of(self, rank: int) -> int:
         """The pipeline stage of a rank."""

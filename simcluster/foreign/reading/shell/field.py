@@ -80,21 +80,24 @@ class Here:
 
 @dataclass
 class Script:
-    """A script whose variables are filled in as far as its text tells.
-
-    ``reasons`` says of words that are not known why; ``documents`` are the files that it writes itself,
-    ``sourced`` the last file that it reads besides; ``skipped`` are
-    variables that are set where nothing runs.
-    """
+    """A script whose variables are filled in as far as its text tells."""
 
     name: str
+    """The file, as the user gave it."""
     commands: list[Command] = field(default_factory=list)
+    """Its commands in order."""
     values: dict[str, list[Field]] = field(default_factory=dict)
+    """What its variables hold."""
     remarks: list[str] = field(default_factory=list)
+    """What the user should know."""
     reasons: dict[str, str] = field(default_factory=dict)
+    """Words that are not known -> why."""
     documents: dict[str, Here] = field(default_factory=dict)
+    """The files that it writes itself."""
     sourced: str = ""
+    """The last file that it reads besides."""
     skipped: set[str] = field(default_factory=set)
+    """Variables that are set where nothing runs."""
 
 
 def flags_in(before: Sequence[Field], after: Sequence[Field]) -> bool:
