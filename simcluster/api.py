@@ -225,8 +225,11 @@ class Result:
     """Calls of the host for them per step."""
 
     num_ranks: int
+    """Ranks that take part."""
     num_classes: int
+    """Classes of ranks that behave alike, of which one each is simulated."""
     num_events: int
+    """Entries of streams that the engine has run."""
     num_flows: int
     """Phases of collectives and transfers carried over shared links."""
 

@@ -31,23 +31,31 @@ FEW = 256
 
 @dataclass(slots=True, eq=False)
 class Flow:
-    """Bytes on their way: what was ``left`` (bytes) at ``since`` (ns), when the rate (bytes/s) last changed.
-
-    ``done`` happens at its end: a timeout of its ``own`` while it has met no other flow, else an event that
-    the network's timer makes happen.
-    """
+    """Bytes that are being transferred."""
 
     number: int
+    """Flows are numbered in the order in which they start."""
     row: Row
+    """Its load vector as a row of the solver."""
     vector: int
+    """The number of its load vector."""
     cap: float
+    """Bytes/s at most."""
     left: float
+    """Bytes that were left when its rate last changed."""
     since: int
+    """When that was, in nanoseconds."""
     done: simpy.Event
+    """Happens at its end: a timeout while it has met no other flow, else an event that the network's timer
+    makes happen."""
     rate: float = 0.0
+    """Bytes/s since then."""
     end: int = NEVER
+    """When it ends at this rate, in nanoseconds."""
     own: bool = False
+    """Whether ``done`` is a timeout of its own."""
     over: bool = False
+    """Whether it has ended."""
 
 
 class _Late(simpy.Event):

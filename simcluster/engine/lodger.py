@@ -30,13 +30,21 @@ class Workload:
     """One of several Programs that run at once on one cluster; what its parts are, ``run`` says."""
 
     program: Program
+    """What its ranks run."""
     cluster: Cluster
+    """The part of the cluster that they are."""
     classes: RankClasses
+    """Which of them behave alike."""
     steps: int = 1
+    """How often the Program is run."""
     dispatch: DispatchTime = DEVICES_OWN
+    """Host time per operator."""
     algorithms: Selection = AUTOMATIC
+    """The algorithms that collectives use."""
     fabric: Fabric | None = None
+    """The links that it shares with others; None: it has links to itself."""
     host: HostCalls = FREE_CALLS
+    """What the host spends on calling for collectives."""
 
     def prices(self) -> Prices:
         """What its instructions cost."""

@@ -44,22 +44,27 @@ class Latch(simpy.Event):
 
 @dataclass(slots=True)
 class Stream:
-    """One stream of one class: how far it is, who waits for it, and what it has recorded.
-
-    ``starts`` holds the start of every entry; of communication entries ``arrivals`` holds when they were
-    ready to start, and ``ends`` when they were over.
-    """
+    """One stream of one class: how far it is, who waits for it, and what it has recorded."""
 
     name: str
+    """What results call it."""
     env: simpy.Environment
+    """The simulation that it runs in."""
     length: int
+    """How many entries it has."""
     done: int = 0
+    """How many of them have ended."""
     waiters: list[tuple[int, Latch]] = field(default_factory=list)
+    """(Entries that must have ended, who goes on then)."""
     starts: list[int] = field(default_factory=list)
+    """The start of every entry, in nanoseconds."""
     arrivals: list[int] = field(default_factory=list)
+    """Of communication entries: when they were ready to start."""
     ends: list[int] = field(default_factory=list)
+    """Of communication entries: when they were over."""
 
     latch: Latch = field(init=False)
+    """Where its own process waits."""
 
     def __post_init__(self) -> None:
         self.latch = Latch(self.env)

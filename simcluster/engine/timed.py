@@ -41,25 +41,28 @@ class Track:
 
 @dataclass(frozen=True)
 class TimedCode:
-    """A code's tracks by stream, and where each of its instructions lies in them.
-
-    ``stream_of``, ``entry`` and ``offset`` give an instruction's stream, its entry there and its start within
-    the entry; ``duration``, ``host`` and ``memory`` its nanoseconds, the part of them spent on launches and
-    dispatch, and the part in which memory holds it up.
-    ``incoming`` lists (stream, slot) of buffers that other codes write and this one reads, ``outgoing``
-    (slot, stream, entries until written, whether it only adds) of those it writes for others.
-    """
+    """The entries of a block of instructions by stream, and where each of its instructions lies in them."""
 
     streams: tuple[str, ...]
+    """The streams that it uses."""
     tracks: tuple[Track, ...]
+    """What each of them does."""
     stream_of: Ints
+    """By instruction: its stream."""
     entry: Ints
+    """By instruction: its entry on the stream."""
     offset: Ints
+    """By instruction: its start within the entry, in nanoseconds."""
     duration: Ints
+    """By instruction: nanoseconds."""
     host: Ints
+    """The part of them that launches and dispatch take."""
     memory: Ints
+    """The part of them in which memory holds it up."""
     incoming: tuple[tuple[int, int], ...]
+    """(Stream, slot) of buffers that other blocks write and this one reads."""
     outgoing: tuple[tuple[int, int, int, bool], ...]
+    """(Slot, stream, entries until written, whether it only adds) of buffers that it writes for others."""
 
 
 Priced = tuple[int, int, int]

@@ -128,29 +128,37 @@ class _Attention(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Attention(_Attention):
-    """``softmax(q k^T / sqrt(d)) v``: inputs q [batch, seq, heads, group, head_dim], k and v
-    [batch, keys, heads, head_dim]; outputs o like q and the log-sum-exp of every row (fp32).
+    """``softmax(q k^T / sqrt(d)) v``: inputs q [batch, seq, heads, group, head_dim], k and v [batch, keys,
+    heads, head_dim]; outputs o like q and the log-sum-exp of every row (fp32).
 
-    ``heads`` are key-value heads, each serving ``group`` query heads. ``window`` and ``alibi`` are those of
-    ``Scores``; weights are dropped at the rate ``dropout``, their mask drawn under ``label``. ``scale``
-    stands for ``1 / sqrt(d)`` if given. ``biased``: a fourth input [heads, group, seq, keys] is added to the
-    scaled scores, and gets a gradient (T5's relative positions). ``own_values``: heads of v and o have a size
-    of their own, ``value_dim`` (latent attention, arXiv 2405.04434). ``order`` is that of queries and keys;
-    in one, slices of causal queries have equal shares of the work. With ``turns`` a sequence that is split in
-    so many slices, of ``slice_length``, is attended to in as many turns (``ring_attention``).
+    ``heads`` are key-value heads, each serving ``group`` query heads.
     """
 
     causal: bool = True
+    """Whether a query sees no later keys."""
     window: int = 0
+    """As in ``Scores``."""
     alibi: tuple[int, int] | None = None
+    """As in ``Scores``."""
     dropout: float = 0.0
+    """The rate at which weights are dropped."""
     label: str = ""
+    """Under which their mask is drawn."""
     scale: float | None = None
+    """Stands for ``1 / sqrt(d)`` if given."""
     biased: bool = False
+    """Whether a fourth input [heads, group, seq, keys] is added to the scaled scores, and gets a gradient
+    (T5's relative positions)."""
     own_values: bool = False
+    """Whether heads of v and o have a size of their own, ``value_dim`` (latent attention, arXiv
+    2405.04434)."""
     order: Zigzag | None = None
+    """The order of queries and keys; in one, slices of causal queries have equal shares of the work."""
     turns: int = 0
+    """In how many turns a sequence that is split in so many slices is attended to (``ring_attention``); 0: at
+    once."""
     slice_length: int = 0
+    """The length of these slices."""
 
     kind: ClassVar[str] = "attention"
 

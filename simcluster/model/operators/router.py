@@ -65,25 +65,29 @@ class _Routing(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Route(_Routing):
-    """The ``top_k`` best experts of every token: scores [batch, seq, experts] to their weights
-    [batch, seq, choices] and ids, best first; of equal ones the first.
-
-    ``score``: softmax over all experts, or sigmoid of each. ``normalised``: the chosen weights are divided by
-    their sum. Then they are multiplied by ``scale``. With several ``groups`` of experts only those of the
-    ``kept_groups`` best are chosen from; a group counts as its best expert, or as its ``group_best`` best
-    together. ``steered``: a second input [experts] is added where experts and groups are compared, not to
-    their weights; it has no gradient (DeepSeek-V3's balance without a loss).
+    """The ``top_k`` best experts of every token: scores [batch, seq, experts] to their weights [batch, seq,
+    choices] and ids, best first; of equal ones the first.
     """
 
     top_k: int
+    """Experts of a token."""
     score: str = "softmax"
+    """``softmax`` over all experts, or ``sigmoid`` of each."""
     normalised: bool = False
+    """Whether the chosen weights are divided by their sum."""
     scale: float = 1.0
+    """What the weights are multiplied by in the end."""
     groups: int = 1
+    """Groups of experts."""
     kept_groups: int = 1
+    """The best groups, from which alone experts are chosen."""
     group_best: int = 1
+    """A group counts as so many of its best experts together."""
     steered: bool = False
+    """Whether a second input [experts] is added where experts and groups are compared, not to their weights;
+    it has no gradient (DeepSeek-V3's balance without a loss)."""
     in_slices: bool = False
+    """Whether sequences come in slices, with their tokens as a dim of its own."""
 
     kind: ClassVar[str] = "route"
 

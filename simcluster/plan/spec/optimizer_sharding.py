@@ -49,29 +49,33 @@ _EXPLICIT = ("states", "gradients", "weights", "regather", "gather_once", "keep_
 
 @dataclass(frozen=True, slots=True)
 class ShardingChoice:
-    """The explicit form.
-
-    ``states``, ``gradients`` and ``weights`` say what lies sharded over ``axes``. Sharded gradients are
-    reduced in every micro-batch. Sharded weights are gathered for each unit's forward and, with ``regather``,
-    dropped behind it and gathered again for its backward; else they are kept until then, or with
-    ``gather_once`` for all micro-batches of the step. With ``keep_cast`` they are stored in the compute
-    format beside their master copy; else the master copy is the parameter and its cast is gathered.
-    ``split`` cuts each parameter ``flat`` (padded) or by ``rows`` of its first dim where they divide; what is
-    smaller than ``min_bytes`` on a rank stays whole, and so does what ``whole`` names. Of the ranks that hold
-    the same, groups of ``shard_size`` neighbours hold all parts between them; -1: they all are one group.
-    """
+    """The explicit form of what of parameters is sharded over the ranks that replicate them."""
 
     states: bool = False
+    """Whether optimizer states are."""
     gradients: bool = False
+    """Whether gradients are: they are then reduced in every micro-batch."""
     weights: bool = False
+    """Whether weights are: they are gathered for each unit's forward."""
     regather: bool = False
+    """Whether gathered weights are dropped after the forward and gathered again for the backward; else they
+    are kept until then."""
     keep_cast: bool = False
+    """Whether weights are stored in the compute format beside their master copy; else the master copy is the
+    parameter and its cast is gathered."""
     split: Split = "flat"
+    """How each parameter is cut: ``flat`` (padded), or by ``rows`` of its first dim where they divide."""
     axes: tuple[str, ...] = ()
+    """The axes over which that is."""
     min_bytes: int = 0
+    """What is smaller on a rank stays whole."""
     gather_once: bool = False
+    """Whether weights are gathered once for all micro-batches of the step."""
     shard_size: int = -1
+    """Groups of so many neighbours, of the ranks that hold the same, hold all parts between them; -1: they
+    all are one group."""
     whole: tuple[str, ...] = ()
+    """Patterns of parameters that stay whole."""
 
     def home(self, layout: Layout, kind: TensorType, mesh: Mesh) -> Layout:
         """Where the shards lie of a parameter that is used in ``layout``: the same if it stays whole."""
