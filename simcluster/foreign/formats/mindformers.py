@@ -209,8 +209,7 @@ def _prompts(facts: Facts) -> None:
             facts.unsupported(facts.drop("blocks"), lost)
         return
     for name, reason in (("prompts", "runner_config.batch_size counts"), ("blocks", "")):
-        if name in facts.known:
-            facts.effectless(facts.drop(name), reason)
+        facts.drop_effectless((name,), reason)
 
 
 def _experts(facts: Facts) -> None:
@@ -281,9 +280,7 @@ def _optimizer_parallel(facts: Facts) -> None:
     """Optimizer parallelism shards weights and states over the data-parallel ranks."""
     names = ("optimizer_level", "gradient_shard", "threshold", "shard_size")
     if not facts.get("optimizer_parallel"):
-        for name in names:
-            if name in facts.known:
-                facts.effectless(facts.drop(name), "without optimizer parallelism")
+        facts.drop_effectless(names, "without optimizer parallelism")
         return
     level = facts.get("optimizer_level", "level1")
     if level not in _LEVELS:

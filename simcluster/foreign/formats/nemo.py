@@ -226,6 +226,6 @@ def _meaning(name: str) -> Meaning | None:
 
 def _keep_to_the_catalog(facts: Facts) -> None:
     """Beside a catalog model only what the file says replaces its dimensions."""
-    for name in ("positions_limit", "query_groups", "tokenizer"):
-        if name in facts.known:
-            facts.effectless(facts.drop(name), "the model is that of the catalog")
+    facts.drop_effectless(
+        ("positions_limit", "query_groups", "tokenizer"), "the model is that of the catalog"
+    )

@@ -67,12 +67,10 @@ def _updates(facts: Facts, given: UserAdditions) -> None:
     else:
         if not state_host_updates(facts, flag, known_host(given)):
             facts.say(_STATES, "host", flag)
-        if _SHARE in facts.known:
-            facts.effectless(facts.flag(_SHARE), "all of it")
+        facts.drop_effectless((_SHARE,), "all of it")
     if not facts.get(_OVERLAP):
         facts.remark(f"{flag}: copies overlap updates, as with --overlap-cpu-optimizer-d2h-h2d")
-    if _OVERLAP in facts.known:
-        facts.effectless(facts.flag(_OVERLAP), "copies overlap updates anyway")
+    facts.drop_effectless((_OVERLAP,), "copies overlap updates anyway")
 
 
 def _activations(facts: Facts) -> None:
@@ -90,6 +88,4 @@ def _activations(facts: Facts) -> None:
         if not facts.get(_KEPT, True):
             facts.unsupported(facts.flag(_KEPT), "activations are offloaded, too")
         return
-    for name in (_LAYERS, _ON, _KEPT, _WEIGHTS):
-        if name in facts.known:
-            facts.effectless(facts.flag(name), "off")
+    facts.drop_effectless((_LAYERS, _ON, _KEPT, _WEIGHTS), "off")

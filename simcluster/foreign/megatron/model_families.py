@@ -48,9 +48,7 @@ def state_family_structure(facts: Facts) -> None:
     else:
         _tokens(facts)
     adapt_to_family(facts)
-    for name in _OF_FAMILIES:
-        if name in facts.known:
-            facts.effectless(facts.drop(name), "this model has none")
+    facts.drop_effectless(_OF_FAMILIES, "this model has none")
 
 
 _OF_FAMILIES = (

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
-from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation import Facts, Meaning, read_word, states_value, switch
+from simcluster.foreign.translation import Facts, Meaning, as_written, read_word, states_value, switch
 
 _AUTO, _MOST = "memory_offload", "max_device_memory"
 _SWAP, _LAYERS, _OPERATORS, _AHEAD = "swap", "swapped layers", "swapped operators", "swap prefetch"
@@ -20,26 +18,20 @@ _SIZE = re.compile(r"\s*([0-9.]+)\s*GB\s*", re.IGNORECASE)
 """MindSpore's gigabytes have 2^30 bytes."""
 
 
-def _as_written(facts: Facts, flag: Flag) -> Any:
-    return flag.value
-
-
 MEANINGS: Mapping[str, Meaning] = {
-    "context.memory_offload": states_value(_AUTO, _as_written),
+    "context.memory_offload": states_value(_AUTO, as_written),
     "context.max_device_memory": states_value(_MOST, read_word),
     "optimizer.swap": switch(_STATES),
     "swap_config.swap": switch(_SWAP),
-    "swap_config.layer_swap": states_value(_LAYERS, _as_written),
-    "swap_config.default_prefetch": states_value(_AHEAD, _as_written),
+    "swap_config.layer_swap": states_value(_LAYERS, as_written),
+    "swap_config.default_prefetch": states_value(_AHEAD, as_written),
 }
 
 
 def offload_meaning(name: str) -> Meaning | None:
     """What a setting about offload means; None if it is about something else."""
     return (
-        states_value(_OPERATORS, _as_written)
-        if name.startswith("swap_config.op_swap")
-        else MEANINGS.get(name)
+        states_value(_OPERATORS, as_written) if name.startswith("swap_config.op_swap") else MEANINGS.get(name)
     )
 
 
@@ -88,8 +80,7 @@ def _activations(facts: Facts, automatic: bool) -> None:
         facts.unsupported(facts.flag(_SWAP), "activations stay on the device: no layers are named")
     if _OPERATORS in facts.known:
         facts.unsupported(facts.flag(_OPERATORS), "operators are not swapped by themselves")
-    if _AHEAD in facts.known:
-        facts.effectless(facts.flag(_AHEAD), "what comes back does so one block ahead")
+    facts.drop_effectless((_AHEAD,), "what comes back does so one block ahead")
 
 
 def _patterns(facts: Facts) -> list[str]:

@@ -205,9 +205,7 @@ def _family(facts: Facts) -> None:
     hidden = facts.get("model.hidden")
     if hidden and "model.ffn" not in facts.known:
         facts.default("model.ffn", _inner(facts, hidden), f"{kind}'s rule for the inner size")
-    for name in ("ffn_multiple", "ffn_factor", "expand"):
-        if name in facts.known:
-            facts.effectless(facts.flag(name), "used for the inner size of the MLP")
+    facts.drop_effectless(("ffn_multiple", "ffn_factor", "expand"), "used for the inner size of the MLP")
     if "positions_limit" in facts.known:
         flag = facts.flag("positions_limit")
         if facts.get("model.positions") == "learned":
@@ -248,8 +246,7 @@ def _window(facts: Facts) -> None:
 def _vocabulary(facts: Facts) -> None:
     """The rows of the embedding as they are in memory, where both numbers are given."""
     if "padded_vocab" in facts.known:
-        if "model.vocab" in facts.known:
-            facts.effectless(facts.drop("model.vocab"), "padded_vocab_size counts")
+        facts.drop_effectless(("model.vocab",), "padded_vocab_size counts")
         facts.say("model.vocab", facts.get("padded_vocab"), facts.flag("padded_vocab"))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from simcluster.document import matches
 from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation import Alternatives, Facts, Meaning, states_value, switch
+from simcluster.foreign.translation import Alternatives, Facts, Meaning, as_written, states_value, switch
 
 SECTION = "recompute_config."
 
@@ -28,14 +28,10 @@ _USUAL = ("feed_forward.mul", "feed_forward.w1.activation.silu")
 """What select_recompute: true means."""
 
 
-def _as_written(facts: Facts, flag: Flag) -> Any:
-    return flag.value
-
-
 _MEANINGS: Mapping[str, Meaning] = {
-    f"{SECTION}recompute": states_value("recompute", _as_written),
-    f"{SECTION}select_recompute": states_value("select", _as_written),
-    f"{SECTION}select_comm_recompute": states_value("select_comm", _as_written),
+    f"{SECTION}recompute": states_value("recompute", as_written),
+    f"{SECTION}select_recompute": states_value("select", as_written),
+    f"{SECTION}select_comm_recompute": states_value("select_comm", as_written),
     f"{SECTION}mp_comm_recompute": switch("collectives", True, False),
     f"{SECTION}parallel_optimizer_comm_recompute": switch("gathers", True, False),
     f"{SECTION}recompute_slice_activation": switch("slice", True, False),
@@ -78,8 +74,7 @@ def state_mindformers_recompute(facts: Facts) -> None:
     if "select" in facts.known and layers:
         why = "whole layers are recomputed" if facts.get("select") else "off"
         facts.effectless(facts.flag("select"), why)
-    if "select_comm" in facts.known:
-        facts.effectless(facts.flag("select_comm"), "what is gathered in front of an operator is not kept")
+    facts.drop_effectless(("select_comm",), "what is gathered in front of an operator is not kept")
     flag = facts.flag("recompute" if layers else "select")
     facts.say("parallel.recompute", Alternatives((said,)), flag)
 

@@ -2,6 +2,7 @@
 
 from simcluster.foreign.translation.facts import Alternatives, Fact, Facts, Meaning, without_effect
 from simcluster.foreign.translation.flag_readers import (
+    as_written,
     chooses_form,
     has_no_effect,
     not_expressible,
@@ -46,6 +47,7 @@ __all__ = [
     "Facts",
     "Meaning",
     "UnsupportedFeature",
+    "as_written",
     "chooses_form",
     "decided_by_profile",
     "has_no_effect",

@@ -94,6 +94,12 @@ class Facts:
         """Lists a setting that changes neither time nor memory."""
         self.untranslated.append(Untranslated(flag, TranslationStatus.EFFECTLESS, reason))
 
+    def drop_effectless(self, names: Iterable[str], reason: str) -> None:
+        """Lists the settings behind those of these facts that are known without effect, and forgets them."""
+        for name in names:
+            if name in self.known:
+                self.effectless(self.drop(name), reason)
+
     def unsupported(self, flag: Flag, reason: str) -> None:
         """Tells first of a setting that changes the result; ``reason`` says what is simulated instead."""
         self.untranslated.append(Untranslated(flag, TranslationStatus.UNSUPPORTED, reason))

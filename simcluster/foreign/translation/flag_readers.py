@@ -56,6 +56,11 @@ def read_boolean(facts: Facts, flag: Flag) -> bool | None:
     return None
 
 
+def as_written(facts: Facts, flag: Flag) -> Any:
+    """What a setting holds, whatever it is."""
+    return flag.value
+
+
 def read_word(facts: Facts, flag: Flag) -> str | None:
     """The text a setting holds."""
     value = _single(facts, flag)

@@ -146,15 +146,14 @@ def _latent(facts: Facts) -> None:
     if facts.get("latent", all(sizes.values())) and all(sizes.values()):
         flag = facts.flag("latent" if "latent" in facts.known else "latent_kv_rank")
         facts.say("model.latent", sizes | {"q_rank": facts.get("latent_q_rank", 0)}, flag)
-        for name in ("model.kv_heads", "query_groups", "model.head_dim"):
-            if name in facts.known:
-                facts.effectless(facts.drop(name), "latent attention has heads of its own")
+        facts.drop_effectless(
+            ("model.kv_heads", "query_groups", "model.head_dim"), "latent attention has heads of its own"
+        )
         if facts.get("model.bias"):
             facts.unsupported(flag, "latent attention is simulated without biases")
             facts.known.pop("model.bias")
             facts.say("model.bias", False, flag)
-        if "model.qk_norm" in facts.known:
-            facts.effectless(facts.drop("model.qk_norm"), "latent attention has norms on its latents")
+        facts.drop_effectless(("model.qk_norm",), "latent attention has norms on its latents")
     elif facts.get("latent"):
         missing = [name for name, size in sizes.items() if not size]
         facts.unsupported(facts.flag("latent"), f"ordinary attention is simulated: no {', '.join(missing)}")
