@@ -61,6 +61,7 @@ def _inference(built: BuiltScenario, trace: LazyTrace) -> dict[str, Any]:
         plan.generation,
         global_batch=built.scenario.spec.task.global_batch,
         num_micro_batches=plan.num_micro_batches,
+        chunks={str(action): action.chunk for actions in plan.timetable for action in actions},
         prefill=prefill_flops(plan.logical) * plan.num_micro_batches,
         matmul=plan.matmul,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,8 +17,6 @@ from simcluster.trace import LazyRecording, Recording, Table
 from simcluster.work import DType
 
 Floats = NDArray[np.float64]
-
-_CHUNK = re.compile(r"F\d+(?:c(\d+))?")
 
 INFERENCE_METRICS = (
     "ttft_s",
@@ -41,10 +38,13 @@ def inference_figures(
     *,
     global_batch: int,
     num_micro_batches: int,
+    chunks: Mapping[str, int],
     prefill: Flops,
     matmul: DType,
 ) -> dict[str, Any]:
     """What a summary says of an inference besides, in place of a training's throughput; SI units.
+
+    ``chunks`` has the chunk, which is the number of the pass, of every action of the schedule.
 
     ``ttft_s``: until sequences have their first token, the mean over micro-batches. ``tpot_s``: per further
     token, the mean over all decode steps, of which the first and the last are ``tpot_first_s`` and
@@ -58,7 +58,7 @@ def inference_figures(
     step in the mean, into kernels (dispatch among them) and what these waited for, means over ranks; both are
     empty where very many different ranks are timed at once.
     """
-    ends = _ends(placed, trace.recording, (asked.num_passes, num_micro_batches))
+    ends = _ends(placed, trace.recording, chunks, (asked.num_passes, num_micro_batches))
     first = ends[0]
     between = _per_token(asked, ends)
     latency = float(first.max() + between.sum())
@@ -91,7 +91,12 @@ def inference_figures(
     }
 
 
-def _ends(placed: PlacedProgram, recording: Recording | LazyRecording, shape: tuple[int, int]) -> Floats:
+def _ends(
+    placed: PlacedProgram,
+    recording: Recording | LazyRecording,
+    chunks: Mapping[str, int],
+    shape: tuple[int, int],
+) -> Floats:
     """When every simulated pass of every micro-batch has made its tokens, in seconds [pass, micro-batch]."""
     program, found = placed.program, np.zeros(shape)
     for index, rank in enumerate(placed.classes.representatives):
@@ -99,16 +104,10 @@ def _ends(placed: PlacedProgram, recording: Recording | LazyRecording, shape: tu
             continue
         spans = recording.spans(index)
         kernels = spans["stream"] == spans.index("stream", COMPUTE)
-        chunks = np.array([_chunk(action) for action in spans.names["action"]])[spans["action"]]
-        mine = chunks[kernels], spans["micro_batch"][kernels]
+        passes = np.array([chunks.get(action, 0) for action in spans.names["action"]])[spans["action"]]
+        mine = passes[kernels], spans["micro_batch"][kernels]
         np.maximum.at(found, mine, spans["end"][kernels] * 1e-9)
     return found
-
-
-def _chunk(action: str) -> int:
-    """The chunk of an action as schedules write it, F3c1; of what goes abreast all are in one."""
-    found = _CHUNK.match(action)
-    return int(found[1] or 0) if found else 0
 
 
 def _per_token(asked: Generation, ends: Floats) -> Floats:

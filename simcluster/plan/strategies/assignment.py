@@ -59,7 +59,7 @@ def assign_strategies(
     problems = list(_unknown_names(rules, mesh, roles))
     if pads:
         rules = _narrowed(graph, rules, mesh, roles)
-    refused: list[Problem] = []
+    refused: list[tuple[str, Problem]] = []
     used: Counter[int] = Counter()
     by_instance: dict[str, Mapping[str, Strategy]] = {}
     sources: dict[str, Mapping[str, str]] = {}
@@ -76,9 +76,9 @@ def assign_strategies(
                 rule = None if index is None else rules[index]
                 # Of several alternatives that are left, one divides.
                 alone = rule is None or len(rule.alternatives) < 2
-                made = _strategy(node, block, rule, mesh, roles, instance.name, pads=pads and alone)
+                made = _strategy(node, block, rule, mesh, roles, pads=pads and alone)
                 if isinstance(made, Problem):
-                    refused.append(made)
+                    refused.append((f"{instance.name}.{node.name}", made))
                     made = Strategy()
                 strategies[node.name] = made
             named = [DEFAULT if index is None else rules[index].source for index in chosen]
@@ -90,12 +90,11 @@ def assign_strategies(
     return Strategies(by_instance, sources)
 
 
-def _together(refused: Iterable[Problem]) -> list[Problem]:
+def _together(refused: Iterable[tuple[str, Problem]]) -> list[Problem]:
     """Operators that are refused for one reason, in one problem."""
     reasons: dict[tuple[str, str, str], list[str]] = {}
-    for each in refused:
-        name, _, reason = each.message.partition(": ")
-        reasons.setdefault((reason, each.path, each.hint), []).append(name)
+    for name, each in refused:
+        reasons.setdefault((each.message, each.path, each.hint), []).append(name)
     return [
         Problem(f"{names[0]}{_and_more(len(set(names)) - 1)}: {reason}", path, hint)
         for (reason, path, hint), names in reasons.items()
@@ -119,7 +118,7 @@ def _narrowed(
         if index is None or index in narrow or len(rules[index].alternatives) < 2:
             continue
         block = graph.block_of(instance)
-        found = _strategy(node, block, rules[index], mesh, roles, instance.name, pads=False)
+        found = _strategy(node, block, rules[index], mesh, roles, pads=False)
         if isinstance(found, Problem):
             narrow.add(index)
     return [
@@ -129,14 +128,7 @@ def _narrowed(
 
 
 def _strategy(
-    node: Node,
-    block: Block,
-    rule: StrategyRule | None,
-    mesh: Mesh,
-    roles: AxisRoles,
-    instance: str,
-    *,
-    pads: bool,
+    node: Node, block: Block, rule: StrategyRule | None, mesh: Mesh, roles: AxisRoles, *, pads: bool
 ) -> Strategy | Problem:
     assert isinstance(node.operator, Operator)
     dims = node.operator.dims()
@@ -152,7 +144,7 @@ def _strategy(
                 wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in used)
             if by_dim and SEQ in extent:
                 wanted |= _in_sequence(wanted, rule, mesh, roles)
-            problem = split_problem(node, wanted, shapes, mesh, rule, instance, pads=pads)
+            problem = split_problem(node, wanted, shapes, mesh, rule, pads=pads)
             if problem is None:
                 # An axis of one rank splits nothing, but layouts that name it would differ from others.
                 made = Strategy.of({dim: axes_with_several_ranks(axes, mesh) for dim, axes in wanted.items()})
@@ -162,9 +154,7 @@ def _strategy(
             failure = failure or problem
     except StrategyMismatch as unfit:
         assert rule is not None
-        return Problem(
-            f"{instance}.{node.name}: {unfit.reason}", rule.path and f"{rule.path}.{unfit.key}", unfit.hint
-        )
+        return Problem(unfit.reason, rule.path and f"{rule.path}.{unfit.key}", unfit.hint)
     assert failure is not None
     return failure
 
@@ -244,39 +234,39 @@ def split_problem(
     shapes: Sequence[Sequence[int]],
     mesh: Mesh,
     rule: StrategyRule | None,
-    instance: str,
     *,
     pads: bool,
 ) -> Problem | None:
-    """What makes this split of an operator impossible, or None; a ``rule`` is to blame if there is one."""
+    """What makes this split of an operator impossible, without the operator's name, or None; a ``rule`` is
+    to blame if there is one.
+    """
     assert isinstance(node.operator, Operator)
     dims = node.operator.dims()
     extent = dims.extents(shapes)
-    name = f"{instance}.{node.name}"
     counts = Counter(axis for axes in split.values() for axis in axes)
     twice = [axis for axis, count in counts.items() if count > 1]
     if twice:
-        return Problem(f"{name}: axis '{twice[0]}' splits two dims at once", rule.path if rule else "")
+        return Problem(f"axis '{twice[0]}' splits two dims at once", rule.path if rule else "")
     reasons = dict(dims.whole)
     barred = [dim for dim, axes in split.items() if dim in reasons and mesh.product(axes) > 1]
     if barred and node.operator.decompose(frozenset(barred)) is None:
         reason = reasons[barred[0]]
-        return Problem(f"{name}: dim '{barred[0]}' cannot be split: {reason}", rule.path if rule else "")
+        return Problem(f"dim '{barred[0]}' cannot be split: {reason}", rule.path if rule else "")
     for dim, axes in split.items():
         ways = mesh.product(axes)
         where = rule.path if rule and rule.path else f"parallel.mesh.{whole(axes[-1])}" if axes else ""
         if extent[dim] % ways and pads:
             if reason := padding_refusal(dims, (dim,), shapes):
-                return Problem(f"{name}: {remainder_problem(dim, extent[dim], axes, mesh)}; {reason}", where)
+                return Problem(f"{remainder_problem(dim, extent[dim], axes, mesh)}; {reason}", where)
             continue
         if extent[dim] % ways:
             return Problem(
-                f"{name}: {remainder_problem(dim, extent[dim], axes, mesh)}",
+                remainder_problem(dim, extent[dim], axes, mesh),
                 where,
                 _divisors_hint(dim, extent[dim], axes),
             )
         if ways > 1 and (misfit := dims.misfit(dim, shapes, ways)):
-            return Problem(f"{name}: {misfit}", where)
+            return Problem(misfit, where)
     return None
 
 

@@ -235,9 +235,10 @@ class _Border:
             splits = {dim: axes for dim, (axes, _) in fixed.items()}
             outputs = tuple(sorted(self.outputs.get(node.name, {}).items()))
             shapes = [self.block.values[value].type.shape for value in node.inputs + node.outputs]
-            refused = split_problem(node, splits, shapes, self.mesh, shard.rule, self.prefix, pads=self.pads)
+            refused = split_problem(node, splits, shapes, self.mesh, shard.rule, pads=self.pads)
             if refused is not None:
-                self.problems[refused] = None
+                named = replace(refused, message=f"{self.prefix}.{node.name}: {refused.message}")
+                self.problems[named] = None
             if sources[node.name] != DEFAULT:
                 self._agrees(node, chosen[node.name], sources[node.name])
             found[node.name] = replace(free, splits=tuple(splits.items()), outputs=outputs)
