@@ -1,10 +1,11 @@
 """Mesh, layouts, strategies and the steps between layouts: values and their algebra, no costs."""
 
+from simcluster.layout.axis import base_axis, restricted_axis, rooted_groups, whole, whole_axes, without_root
 from simcluster.layout.device_matrix import REPEATED, DeviceMatrix, Side, SubAxis
 from simcluster.layout.dims import Dims, Window
 from simcluster.layout.halo import Halo
 from simcluster.layout.layout import Layout
-from simcluster.layout.mesh import Mesh, base_axis, restricted_axis, rooted_groups, without_root
+from simcluster.layout.mesh import Mesh
 from simcluster.layout.mindspore import MindSporeLayout
 from simcluster.layout.mindspore_redistribution import infer_mindspore_sequence
 from simcluster.layout.movement import (
@@ -17,7 +18,7 @@ from simcluster.layout.movement import (
     movements,
 )
 from simcluster.layout.padding import needed_padding, padding_refusal, zero_padding
-from simcluster.layout.split_mesh import SplitMesh, axis_pieces, spans, unsplit_mesh, whole, whole_axes
+from simcluster.layout.split_mesh import SplitMesh, axis_pieces, spans, unsplit_mesh
 from simcluster.layout.strategy import Strategy
 
 __all__ = [

@@ -11,45 +11,14 @@ explicit groups, lists of ranks that somebody wrote down (``create_group``).
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-_RESTRICTED = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
-
-
-def restricted_axis(axis: str, coordinates: Sequence[int]) -> str:
-    """The axis ``axis`` at ``coordinates`` only, as text: ``pipeline[0,3]``."""
-    return f"{axis}[{','.join(map(str, coordinates))}]"
-
-
-def rooted_groups(group: str, place: int) -> str:
-    """What explicit groups are called whose member at ``place`` stands first: ``world@3``."""
-    return f"{group}@{place}"
-
-
-def without_root(axis: str) -> str:
-    """The groups behind those with a root, which share their communicator; other names as they are."""
-    return axis.partition("@")[0]
-
-
-@cache
-def base_axis(axis: str) -> str:
-    """The mesh axis behind a possibly restricted one: ``pipeline[0,3]`` -> ``pipeline``; or the explicit
-    groups behind those with a root: ``world@3`` -> ``world``.
-    """
-    match = _RESTRICTED.fullmatch(axis)
-    return match[1] if match else without_root(axis)
-
-
-@cache
-def _coordinates(axis: str) -> tuple[int, ...] | None:
-    match = _RESTRICTED.fullmatch(axis)
-    return tuple(map(int, match[2].split(","))) if match else None
+from simcluster.layout.axis import base_axis, kept
 
 
 @dataclass(frozen=True)
@@ -97,8 +66,8 @@ class Mesh:
         """Ranks along an axis (1 if the mesh does not have it); restricted axes count what they keep."""
         if axis in self._explicit:
             return int(self._explicit[axis].shape[1])
-        kept = _coordinates(axis)
-        return len(kept) if kept is not None else self.sizes.get(axis, 1)
+        coordinates = kept(axis)
+        return len(coordinates) if coordinates is not None else self.sizes.get(axis, 1)
 
     def product(self, axes: Sequence[str]) -> int:
         """Ranks in a group over several axes."""
@@ -125,8 +94,8 @@ class Mesh:
         if name not in self.sizes:
             return 0
         value = int(self.coordinates[rank, self.names.index(name)])
-        kept = _coordinates(axis)
-        return value if kept is None else kept.index(value)
+        coordinates = kept(axis)
+        return value if coordinates is None else coordinates.index(value)
 
     def index(self, rank: int, axes: Sequence[str]) -> int:
         """Position of a rank in its group over ``axes``, the first axis being the outermost."""
@@ -159,9 +128,9 @@ class Mesh:
         moved = [self.names.index(base_axis(axis)) for axis in present]
         ranks = np.arange(self.num_ranks).reshape([size for _, size in self.axes])
         for axis, position in zip(present, moved, strict=True):
-            kept = _coordinates(axis)
-            if kept is not None:
-                ranks = np.take(ranks, kept, axis=position)
+            coordinates = kept(axis)
+            if coordinates is not None:
+                ranks = np.take(ranks, coordinates, axis=position)
         rest = [position for position in range(len(self.axes)) if position not in moved]
         members = math.prod(self.size(axis) for axis in present)
         return ranks.transpose(rest + moved).reshape(-1, members)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from simcluster.layout.axis import piece, whole
 from simcluster.layout.device_matrix import SubAxis
 from simcluster.layout.mesh import Mesh
 
@@ -51,11 +52,11 @@ class SplitMesh:
                 continue
             low, high = _edges(place[name])
             within = [mark for mark in ordered if low <= mark <= high]
-            pieces = [SubAxis(first, second // first) for first, second in pairwise(within)][::-1]
-            for index, piece in enumerate(pieces):
-                made = f"{name}.{index}" if len(pieces) > 1 else name
-                axes.append((made, piece.size))
-                places.append((made, piece))
+            digits = [SubAxis(first, second // first) for first, second in pairwise(within)][::-1]
+            for index, digit in enumerate(digits):
+                made = piece(name, index) if len(digits) > 1 else name
+                axes.append((made, digit.size))
+                places.append((made, digit))
         return cls(Mesh(tuple(axes)), tuple(places), stage_axis)
 
     def axes(self, digit: SubAxis) -> tuple[str, ...]:
@@ -79,19 +80,7 @@ def spans(mesh: Mesh, stage_axis: str) -> list[tuple[str, SubAxis]]:
 
 def axis_pieces(mesh: Mesh, axis: str) -> tuple[str, ...]:
     """What an axis has been cut into, outermost first; itself where it is whole or unknown."""
-    if axis in mesh.sizes:
-        return (axis,)
-    return tuple(name for name in mesh.names if name.rpartition(".")[0] == axis) or (axis,)
-
-
-def whole(axis: str) -> str:
-    """The axis, as the user wrote it, that a piece was cut from."""
-    return axis.partition(".")[0]
-
-
-def whole_axes(axes: Iterable[str]) -> tuple[str, ...]:
-    """Axes as the user wrote them: pieces of one under its name, each once."""
-    return tuple(dict.fromkeys(map(whole, axes)))
+    return tuple(name for name in mesh.names if axis in (name, whole(name))) or (axis,)
 
 
 def unsplit_mesh(mesh: Mesh) -> Mesh:

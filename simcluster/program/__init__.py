@@ -32,11 +32,11 @@ from simcluster.program.isa import (
     Scope,
     Slot,
     StageProgram,
+    charged_to,
     is_host_stream,
     is_send_stream,
     peer_is_next_stage,
     record_producer,
-    stream_axes,
 )
 from simcluster.program.lowering import (
     BACKWARD,
@@ -120,6 +120,7 @@ __all__ = [
     "TenantLoad",
     "apply_routing",
     "build",
+    "charged_to",
     "check_program",
     "crossing_ties",
     "host_path_of",
@@ -136,6 +137,5 @@ __all__ = [
     "record_producer",
     "runs_kernels",
     "runs_on_host",
-    "stream_axes",
     "unit_bucket_members",
 ]

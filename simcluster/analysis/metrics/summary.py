@@ -25,7 +25,7 @@ from simcluster.program import (
     HostCalls,
     Instruction,
     InstructionKind,
-    stream_axes,
+    charged_to,
 )
 from simcluster.trace import Table
 from simcluster.work import DType
@@ -233,7 +233,7 @@ def _traffic(placed: PlacedProgram, steps: int) -> dict[str, dict[str, float]]:
         for each in code.instructions:
             sent = _sent(program.mesh, each)
             if sent:
-                operations = found.setdefault(stream_axes(each.stream, program.stage_axis), {})
+                operations = found.setdefault("+".join(charged_to(each.stream, program.stage_axis)), {})
                 operations[each.operation] = operations.get(each.operation, 0.0) + sent * runs / total
     return {axis: dict(sorted(found[axis].items())) for axis in sorted(found)}
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.instruction_spans import NameIndex
 from simcluster.engine import ClassTiming
-from simcluster.program import COMPUTE, is_host_stream, stream_axes
+from simcluster.program import COMPUTE, charged_to, is_host_stream
 from simcluster.trace import Table, concatenate_tables
 
 Ints = NDArray[np.int64]
@@ -86,8 +86,9 @@ class _Blame:
         self.ends = [ends.tolist() for ends in timing.ends]
         self.wait_streams = [stream.wait_stream.tolist() for stream in streams]
         self.wait_entries = [(stream.wait_position - 1).tolist() for stream in streams]
-        self.axes = [stream_axes(stream.name, stage_axis) for stream in streams]
-        self.staged = [stage_axis in axis.split("+") for axis in self.axes]
+        served = [charged_to(stream.name, stage_axis) for stream in streams]
+        self.axes = ["+".join(axes) for axes in served]
+        self.staged = [stage_axis in axes for axes in served]
 
     def rows(self, first: int, last: int, stream: int, entry: int) -> list[tuple[int, int, str]]:
         """The wait from ``first`` to ``last`` for an entry of a stream, cut by cause."""
@@ -130,7 +131,7 @@ def _tail(
         rows += blame.rows(idle, over, number, len(timing.ends[number]) - 1)
         idle = over
     elif over > idle and name != COMPUTE:
-        rows.append((idle, over, stream_axes(name, stage_axis)))
+        rows.append((idle, over, "+".join(charged_to(name, stage_axis))))
         idle = over
     rows.append((idle, end, PIPELINE_WAIT if num_stages > 1 else IDLE))
     return rows

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT
 from simcluster.engine import NOTHING, ClassTiming, Lane, Swept
-from simcluster.program import COMPUTE, InstructionKind, Program, is_host_stream, stream_axes
+from simcluster.program import COMPUTE, InstructionKind, Program, charged_to, is_host_stream
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
@@ -87,8 +87,9 @@ class _StageCut:
     def run(self, end: int, rest: str) -> None:
         """Charges every time the compute stream stands still, until the ``end`` of the run."""
         streams = self.lanes[0].stage.linked.streams
-        self.axes = [stream_axes(stream.name, self.stage_axis) for stream in streams]
-        self.staged = [self.stage_axis in axes.split("+") for axes in self.axes]
+        served = [charged_to(stream.name, self.stage_axis) for stream in streams]
+        self.axes = ["+".join(axes) for axes in served]
+        self.staged = [self.stage_axis in axes for axes in served]
         self.compute = next(lane.number for lane in self.lanes if lane.drops)
         self._tail(self._kernels(), end, rest)
 

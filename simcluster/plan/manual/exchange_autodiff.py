@@ -201,7 +201,7 @@ class ExchangeDifferentiator:
         axes = exchange.axes
         if exchange.kind is MovementKind.SEND_RECEIVE:
             lists = self.groups.members(axes)[:, ::-1].tolist()
-            axes = self.groups.made(rooted_groups(axes[0], 1), lists)
+            axes = self.groups.made(rooted_groups(axes[:1], 1), lists)
         movement = Movement(exchange.kind, axes, routes=self._reversed(each.number, links))
         why = f"the gradient of {each.name}"
         inputs = tuple(block.gradients[value] for value in gives)

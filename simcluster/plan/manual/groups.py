@@ -90,7 +90,7 @@ class Groups:
         members = self.members(axes)
         rest = np.delete(members, place, axis=1)
         lists = np.concatenate([members[:, place : place + 1], rest], axis=1)
-        return self.made(rooted_groups("+".join(axes), place), lists.tolist())
+        return self.made(rooted_groups(axes, place), lists.tolist())
 
 
 def _wrong(name: str, lists: Sequence[Sequence[int]], mesh: Mesh) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.document import matches
-from simcluster.layout import Mesh, MindSporeLayout, Side, SplitMesh, SubAxis, axis_pieces
+from simcluster.layout import Mesh, MindSporeLayout, Side, SplitMesh, SubAxis, axis_pieces, whole
 
 Split = Mapping[str, tuple[str, ...]]
 
@@ -93,7 +93,7 @@ class AxisRoles:
 
     def known(self, mesh: Mesh) -> set[str]:
         """Every name a rule may use."""
-        return {*self.axes, *mesh.names, *(axis.partition(".")[0] for axis in mesh.names)}
+        return {*self.axes, *mesh.names, *map(whole, mesh.names)}
 
 
 def first_rule(rules: Sequence[StrategyRule], name: str) -> int | None:

@@ -25,10 +25,11 @@ from simcluster.program.isa import (
     InstructionBlock,
     InstructionKind,
     PersistentBuffer,
+    StreamId,
 )
 from simcluster.program.lowering import FORWARD
 
-READ, DECODE, TO_DEVICE = f"{INPUT} (read)", f"{INPUT} (decode)", f"{INPUT} (copy)"
+READ, DECODE, TO_DEVICE = (StreamId(f"{INPUT} ({what})", (INPUT,)) for what in ("read", "decode", "copy"))
 """The streams of the input pipeline."""
 
 

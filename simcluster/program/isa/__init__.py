@@ -25,11 +25,12 @@ from simcluster.program.isa.instruction import (
     Purpose,
     Scope,
     Slot,
+    StreamId,
+    charged_to,
+    collective_stream,
     is_host_stream,
     is_send_stream,
     peer_is_next_stage,
-    stream_axes,
-    stream_name,
 )
 from simcluster.program.isa.producers import record_producer
 from simcluster.program.isa.program import PersistentBuffer, Program, StageProgram
@@ -62,10 +63,11 @@ __all__ = [
     "Scope",
     "Slot",
     "StageProgram",
+    "StreamId",
+    "charged_to",
+    "collective_stream",
     "is_host_stream",
     "is_send_stream",
     "peer_is_next_stage",
     "record_producer",
-    "stream_axes",
-    "stream_name",
 ]

@@ -12,9 +12,10 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 from simcluster.collectives import UnequalPartsByGroup
-from simcluster.layout import Layout, Movement, Strategy, base_axis, whole, without_root
+from simcluster.layout import Layout, Movement, Strategy, whole_axes, without_root
 from simcluster.model import MemoryPlace, Operator, Phase, Relocation, TensorSlice, TensorType
 from simcluster.program.isa.producers import record_producer
 from simcluster.work import Work
@@ -34,7 +35,7 @@ HOST = "host_work"
 
 def is_host_stream(stream: str) -> bool:
     """Whether a stream is one of the host's: of what is copied there and back, or done there."""
-    return stream == HOST or stream.startswith(OFFLOAD)
+    return stream == HOST or charged_to(stream, "") == (OFFLOAD,)
 
 
 SEND_NEXT, RECV_PREV = "send_next", "recv_prev"
@@ -81,17 +82,32 @@ class Purpose(enum.StrEnum):
     PARTS = " (transfer)"
 
 
-def stream_name(axes: tuple[str, ...], purpose: Purpose) -> str:
-    """The stream of collectives over ``axes`` for one purpose."""
-    return "+".join(map(without_root, axes)) + purpose
+class StreamId(str):
+    """The name of a stream, with what waits for it are charged to: mesh axes, the input or the offload."""
+
+    __slots__ = ("charged_to",)
+    charged_to: tuple[str, ...]
+
+    def __new__(cls, text: str, charged_to: tuple[str, ...]) -> Self:
+        """``text`` is its name."""
+        made = super().__new__(cls, text)
+        made.charged_to = charged_to
+        return made
+
+    def __reduce__(self) -> tuple[type[StreamId], tuple[object, ...]]:
+        return StreamId, (str(self), self.charged_to)
 
 
-def stream_axes(stream: str, stage_axis: str) -> str:
-    """The mesh axes that a communication stream serves, as results name them: a piece of an axis as it."""
-    if stream in TRANSFER_STREAMS:
-        return stage_axis
-    axes = stream.partition(" ")[0].split("+")
-    return "+".join(dict.fromkeys(whole(base_axis(axis)) for axis in axes))
+def collective_stream(axes: tuple[str, ...], purpose: Purpose) -> StreamId:
+    """The stream of collectives over ``axes`` for one purpose; a piece of an axis is charged to the whole."""
+    return StreamId("+".join(map(without_root, axes)) + purpose, whole_axes(axes))
+
+
+def charged_to(stream: str, stage_axis: str) -> tuple[str, ...]:
+    """What waits for a stream are charged to: the mesh axes of a communication stream, else its own name."""
+    if isinstance(stream, StreamId):
+        return stream.charged_to
+    return (stage_axis if stream in TRANSFER_STREAMS else stream,)
 
 
 class Scope(enum.StrEnum):

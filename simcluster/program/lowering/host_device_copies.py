@@ -17,6 +17,7 @@ from simcluster.program.isa import (
     InstructionBlock,
     InstructionKind,
     Slot,
+    StreamId,
 )
 
 HOST_PATHS: Mapping[tuple[MemoryPlace, MemoryPlace], HostPath] = {
@@ -27,7 +28,7 @@ HOST_PATHS: Mapping[tuple[MemoryPlace, MemoryPlace], HostPath] = {
 }
 """The way of every relocation."""
 
-STREAMS = {way: f"{OFFLOAD} ({way})" for way in HOST_PATHS.values()}
+STREAMS = {way: StreamId(f"{OFFLOAD} ({way})", (OFFLOAD,)) for way in HOST_PATHS.values()}
 """Each way has a copy engine of its own."""
 
 

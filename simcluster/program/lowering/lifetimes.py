@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from simcluster.model import Block, Node, Phase, Role
-from simcluster.program.isa import COMPUTE, OFFLOAD, Scope
+from simcluster.program.isa import COMPUTE, OFFLOAD, Scope, charged_to
 from simcluster.program.lowering.phases import MEASURE, NORM, REDUCE, UPDATE
 from simcluster.program.lowering.segments import phase_of
 
@@ -109,4 +109,6 @@ class ValueUses:
             return last
         later = {stream for name in order[order.index(code) + 1 :] for stream in self.streams[value, name]}
         mine = self.streams[value, code] - later
-        return {stream for stream in mine if stream.startswith(OFFLOAD)} if COMPUTE in last else mine
+        return (
+            {stream for stream in mine if charged_to(stream, "") == (OFFLOAD,)} if COMPUTE in last else mine
+        )

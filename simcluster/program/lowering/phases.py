@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simcluster.layout import Movement
 from simcluster.model import Block, MemoryPlace, Node, OptimizerOperator, Phase, Relocation
-from simcluster.program.isa import COMPUTE, HOST, Purpose, stream_name
+from simcluster.program.isa import COMPUTE, HOST, Purpose, collective_stream
 from simcluster.program.lowering.host_device_copies import STREAMS, host_path_of
 
 BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"
@@ -86,7 +86,7 @@ def _is_collective(node: Node) -> bool:
 def stream_of(code: str, node: Node) -> str:
     """The stream on which a node runs in a code."""
     if isinstance(node.operator, Movement) and node.operator.is_collective:
-        return stream_name(node.operator.axes, _PURPOSES.get(code, Purpose.ACTIVATIONS))
+        return collective_stream(node.operator.axes, _PURPOSES.get(code, Purpose.ACTIVATIONS))
     if isinstance(node.operator, Relocation):
         return STREAMS[host_path_of(node.operator)]
     return HOST if node.place is MemoryPlace.HOST else COMPUTE

@@ -21,8 +21,8 @@ from simcluster.program.isa import (
     Purpose,
     Scope,
     Slot,
+    collective_stream,
     is_send_stream,
-    stream_name,
 )
 from simcluster.program.lowering.memory_categories import boundary_category
 from simcluster.program.lowering.storage import local_type
@@ -93,7 +93,7 @@ def _joined(
     gather = Instruction(
         f"gather {what}",
         InstructionKind.COLLECTIVE,
-        stream_name(over, Purpose.PARTS),
+        collective_stream(over, Purpose.PARTS),
         (Call("gather", movement, (1,), (0,)),),
         after=(0,),
         drops=(1,),

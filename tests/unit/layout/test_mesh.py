@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.layout import Mesh, base_axis, restricted_axis, rooted_groups, without_root
+from simcluster.layout import Mesh, base_axis, restricted_axis, rooted_groups, whole_axes, without_root
 from tests.support.layout_arrays import mates, meshes, position, where
 
 MESH = Mesh.of({"pipeline": 2, "data": 3, "tensor": 4})
@@ -131,6 +134,10 @@ def test_explicit_groups():
 
 
 def test_groups_with_a_root():
-    assert rooted_groups("pair", 1) == "pair@1"
-    assert without_root("pair@1") == base_axis("pair@1") == "pair"
-    assert without_root("pipeline[0,3]") == "pipeline[0,3]"
+    axis = rooted_groups(("pair",), 1)
+    assert axis == "pair@1"
+    assert without_root(axis) == base_axis(axis) == "pair"
+    assert without_root(restricted_axis("pipeline", [0, 3])) == "pipeline[0,3]"
+    both = rooted_groups(("data", "tensor"), 2)
+    assert (both, base_axis(both), whole_axes([both])) == ("data+tensor@2", "data+tensor", ("data", "tensor"))
+    assert {pickle.loads(pickle.dumps(axis)).base, copy.deepcopy(axis).base} == {"pair"}
