@@ -36,11 +36,13 @@ def errors():
     return {name: found for (name, _), found in run_errors_by_group(predictions()).items()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("group", BOUNDS)
 def test_the_median_error_stays_within_its_bound(group):
     assert 100 * errors()[group].median <= BOUNDS[group]
 
 
+@pytest.mark.thorough
 def test_every_group_has_a_bound():
     assert set(errors()) == set(BOUNDS)
 
@@ -63,6 +65,7 @@ def test_what_was_reserved_is_predicted_too():
     assert max(found[False]) < 0.08
 
 
+@pytest.mark.thorough
 def test_the_readme_shows_it(request):
     before, rest = README.read_text(encoding="utf-8").split(START)
     shown, after = rest.split(END)

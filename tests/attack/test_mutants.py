@@ -30,6 +30,7 @@ def caught(first: int, count: int) -> None:
     assert not said, "\n\n".join(said)
 
 
+@pytest.mark.thorough
 def test_a_few_mutants_are_caught():
     caught(0, FEW)
 

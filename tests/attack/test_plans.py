@@ -19,6 +19,7 @@ def holds(seed: int) -> bool:
     return not found.refused
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", range(0, FEW, 8))
 def test_a_few_random_plans(first):
     """Most of them can be: a generator of refusals would show nothing."""

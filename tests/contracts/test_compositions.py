@@ -24,7 +24,7 @@ from simcluster.simulation import build_scenario
 from simcluster.simulation.compose.build import plan_scenario
 from simcluster.simulation.verification.single_device_comparison import compare_values, verify_plan
 from tests.support.compositions import COMMON, DETAILS, MAIN, ONCE_WRONG, USUAL, profiles_of, scenario
-from tests.support.covering import covering
+from tests.support.covering import covering, thorough_but_few
 from tests.support.folding import assert_built_so_folded_is_unfolded
 from tests.support.refusals import REFUSALS, legal
 
@@ -77,7 +77,7 @@ def test_every_schedule_and_profile_is_composed_and_every_two_choices_meet_unles
             assert pair in met or not legal(dict(zip((one, two), pair, strict=True)))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=label)
+@pytest.mark.parametrize("row", thorough_but_few(ROWS), ids=label)
 def test_it_computes_what_one_device_computes_in_the_same_time_folded_and_frees_what_it_takes(row):
     prove(row)
 

@@ -17,7 +17,7 @@ from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
 from simcluster.simulation.compose.build import build_scenario
-from tests.support.covering import covering
+from tests.support.covering import covering, thorough_but_few
 from tests.support.pipeline_scenarios import p2p_of
 from tests.support.recipe_choices import SINGLE
 
@@ -113,7 +113,7 @@ def scenario(row) -> Scenario:
     return made
 
 
-@pytest.mark.parametrize("row", ROWS, ids=label)
+@pytest.mark.parametrize("row", thorough_but_few(ROWS), ids=label)
 def test_it_computes_what_one_device_computes(row):
     found = verify(scenario(row))
     assert found.agrees, f"{label(row)}: {found.fault or found.first_difference}"

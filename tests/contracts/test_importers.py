@@ -29,6 +29,7 @@ def test_it_says_what_it_reads(kind):
         translate_file(found, " \n", "f", UserAdditions())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", importers())
 @given(st.data())
 def test_no_text_fails_in_another_way(kind, data):

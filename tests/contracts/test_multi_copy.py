@@ -8,7 +8,7 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, verify
-from tests.support.covering import covering
+from tests.support.covering import covering, thorough_but_few
 from tests.support.pipeline_scenarios import KINDS, OPTIONS, label, possible, scenario
 
 FEW = {
@@ -36,7 +36,7 @@ def copied(row) -> Scenario:
     return Scenario.of(data)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=label)
+@pytest.mark.parametrize("row", thorough_but_few(ROWS), ids=label)
 def test_copies_compute_what_one_device_computes(row):
     which = copied(row)
     found = verify(which)

@@ -54,6 +54,7 @@ def test_every_legal_layout_on_few_ranks_gives_the_values_of_one_device(case):
     assert not wrong
 
 
+@pytest.mark.thorough
 @every_case
 def test_a_tenth_of_the_layouts_on_eight_ranks_gives_the_values_of_one_device(case):
     wrong = []

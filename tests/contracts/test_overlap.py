@@ -7,7 +7,7 @@ import pytest
 from simcluster.plan.overlap.collective_matmul import count_chunked_collectives
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
-from tests.support.covering import covering
+from tests.support.covering import covering, thorough_but_few
 
 MODELS = {
     "llama": {"layers": 2, "hidden": 16, "heads": 4, "kv_heads": 4, "ffn": 24, "vocab": 64},
@@ -88,7 +88,7 @@ def scenario(row, **parallel) -> Scenario:
     )
 
 
-@pytest.mark.parametrize("row", ROWS, ids=label)
+@pytest.mark.parametrize("row", thorough_but_few(ROWS), ids=label)
 def test_chunks_compute_what_one_device_computes(row):
     which = scenario(row)
     found = verify(which)

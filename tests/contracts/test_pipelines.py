@@ -15,7 +15,7 @@ from simcluster.plan.pipeline.schedule import render
 from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
-from tests.support.covering import covering
+from tests.support.covering import covering, thorough_but_few
 from tests.support.pipeline_scenarios import (
     KINDS,
     MODELS,
@@ -43,7 +43,7 @@ def test_schedules_that_need_more_than_their_kind_have_examples():
 ROWS = list(map(possible, covering({"schedule": KINDS, **OPTIONS})))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=label)
+@pytest.mark.parametrize("row", thorough_but_few(ROWS), ids=label)
 def test_it_computes_what_one_device_computes(row):
     prove({"kind": row["schedule"]}, row)
 

@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pytest
+
 Row = dict[str, Any]
 
 _Chosen = dict[int, int]
@@ -68,3 +70,15 @@ def covering(
             todo.pop(each, None)
         found.append(row_of(rows[best]))
     return found
+
+
+def thorough_but_few(rows: Sequence[Row]) -> list[Any]:
+    """The rows as parameters of a test: all are thorough but a few in which every value occurs."""
+    few: list[Row] = []
+    values = [{(name, str(value)) for name, value in row.items()} for row in rows]
+    todo: set[tuple[str, str]] = set().union(*values)
+    while todo:
+        best = max(range(len(rows)), key=lambda index: len(values[index] & todo))
+        few.append(rows[best])
+        todo -= values[best]
+    return [row if row in few else pytest.param(row, marks=pytest.mark.thorough) for row in rows]

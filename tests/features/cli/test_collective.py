@@ -52,6 +52,7 @@ def test_csv_has_the_columns_of_the_published_rows(simcluster):
         assert float(row["latency_us"]) < float(row["time_us"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operation", Operation)
 @pytest.mark.parametrize("host", host_names())
 def test_every_operation_on_every_host(simcluster, host, operation):

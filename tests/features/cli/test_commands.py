@@ -231,6 +231,7 @@ def test_catalog_lists(simcluster):
     assert json.loads(simcluster("catalog", "--json").out)["devices"]["h100-sxm"].startswith("NVIDIA H100")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("family", "name"), [(family, name) for family, section in FAMILIES.items() for name in section.entries()]
 )

@@ -57,6 +57,7 @@ def communications(draw):
     return CommunicationKernels(draw(share), draw(share), draw(st.floats(0, 50)), draw(st.floats(0, 50)))
 
 
+@pytest.mark.thorough
 @settings(max_examples=30)
 @given(data=st.data())
 def test_random_plans(data):

@@ -46,6 +46,7 @@ def num_instructions(built):
     return sum(of_part[built.program.part_of(rank)] for rank in built.classes.representatives)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_shipped_scenarios(path):
     built = build_scenario(Scenario.load(path))
@@ -89,6 +90,7 @@ def test_shipped_scenarios_with_jitter(path):
         assert_sweep_is_events(build_scenario(which, unfold=True))
 
 
+@pytest.mark.thorough
 @settings(max_examples=40)
 @given(data=st.data())
 def test_random_plans(data):

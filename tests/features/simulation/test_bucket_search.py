@@ -77,6 +77,7 @@ def climbing(steps):
         yield
 
 
+@pytest.mark.thorough
 @settings(max_examples=6)
 @given(CASES, st.sampled_from(SHARDED))
 def test_no_usual_bucket_is_faster_nor_the_profiles_own(case, sharding):
@@ -92,6 +93,7 @@ def test_no_usual_bucket_is_faster_nor_the_profiles_own(case, sharding):
         assert found <= step(scenario(**case, **other))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sharded", "operations"), [SHARDED[5], SHARDED[7]])
 def test_climbing_from_the_best_loses_nothing(sharded, operations):
     def found(names):
@@ -174,6 +176,7 @@ def test_it_beats_every_size_where_it_matters():
 ROWS = {"states": True, "split": "rows", "min_bytes": "1 kB"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sharded", [{"zero": 1}, "fsdp", ROWS])
 def test_values_and_both_ways_of_timing_agree(sharded):
     which = scenario(

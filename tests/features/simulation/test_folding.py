@@ -85,6 +85,7 @@ def test_casts_norms_and_clipping(sharding):
     assert_folded_is_unfolded(which)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("framework", FrameworkSpec.entries())
 @settings(max_examples=3)
 @given(data=st.data())
@@ -190,6 +191,7 @@ def plans(draw, most):
     )
 
 
+@pytest.mark.thorough
 @settings(max_examples=25)
 @given(which=plans(most=64))
 def test_random_plans(which):

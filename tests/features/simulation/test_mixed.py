@@ -69,6 +69,7 @@ def test_stages_on_slower_hosts_are_stages_with_longer_kernels_in_every_schedule
     assert mixed_end == run(other, quiet_cluster(4), partition_ranks(other, quiet_cluster(4))).end
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("schedule", "stages"),
     [

@@ -46,6 +46,7 @@ def test_a_small_update_is_compared_by_the_last_place_of_its_weight():
     assert_right(drawn, {"kind": "adamw", "eps": 1e-3}, None, 2)
 
 
+@pytest.mark.thorough
 @settings(max_examples=200)
 @given(**CASES)
 def test_random_networks(drawn, optimizer, sharding, micro_batches):

@@ -125,6 +125,7 @@ def test_the_others_are_simulated_to_the_last_step_of_all():
 MESHES = [{"data": 16}, {"pipeline": 2, "data": 8}, {"data": 2, "tensor": 8}, {"pipeline": 2, "tensor": 8}]
 
 
+@pytest.mark.thorough
 @settings(max_examples=12)
 @given(data=st.data())
 def test_folded_is_unfolded_with_tenants(data):

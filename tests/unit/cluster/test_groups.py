@@ -196,6 +196,7 @@ def test_a_collective_over_several_kinds_takes_the_slower_figures_of_all():
         assert time.seconds > slow.seconds
 
 
+@pytest.mark.thorough
 @given(st.integers(1, 3), st.integers(1, 3), st.data())
 def test_equal_groups_are_one_long_group(one, other, data):
     """Placements and ways over two groups of a kind are those of all their hosts in one."""
