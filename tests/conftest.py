@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,24 @@ def pytest_runtest_protocol(item):
     with Path(file).open("a") as times:
         times.write(f"{sum(os.times()[:4]) - before:.2f} {item.nodeid}\n")
     return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of ``combinations`` of parameters all are thorough but a few in which every value of each occurs."""
+    combined = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("combinations"):
+            values = {(name, repr(value)) for name, value in item.callspec.params.items()}
+            combined[item.path, item.originalname].append((values, item))
+    for items_of_test in combined.values():
+        todo = set().union(*(values for values, _ in items_of_test))
+        while items_of_test:
+            values, item = max(items_of_test, key=lambda one: len(one[0] & todo))
+            items_of_test.remove((values, item))
+            if not values & todo:
+                item.add_marker(pytest.mark.thorough)
+            todo -= values
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -30,13 +30,18 @@ LONG = {"kimi-k2", "megatron-1t", "megatron-530b"}
 """Where deep pipelines are tried in vain before a plan fits: half a minute."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.exhaustive if name in LONG else ())
-        for name in ModelSpec.entries()
-    ],
-)
+FIRST = {name.partition("-")[0]: name for name in reversed(ModelSpec.entries())}.values()
+"""One model of each series."""
+
+
+def marks(name):
+    """The quick run has one model of each series."""
+    if name in LONG:
+        return pytest.mark.exhaustive
+    return () if name in FIRST else pytest.mark.thorough
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in ModelSpec.entries()])
 def test_it_simulates_on_its_smallest_cluster(name, record_property):
     found = smallest(name)
     summary = simulate(Scenario.of(found.data)).documents["summary"]

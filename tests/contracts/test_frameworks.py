@@ -83,6 +83,7 @@ def test_it_runs_and_says_what_it_changes(name):
     assert bool(run.documents["plan"]["framework_changes"]) == (name != IDEAL)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("name", PROFILES)
 @pytest.mark.parametrize("zero", [0, 1])
 @pytest.mark.parametrize("model", [TINY, TINY_GPT], ids=["llama", "gpt"])

@@ -98,6 +98,7 @@ def test_chunks_compute_what_one_device_computes(row):
     assert 0 < cut < total
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("framework", ["megatron-core", "mindspore-graph"])
 @pytest.mark.parametrize("copies", [1, 2])
 @pytest.mark.parametrize("reach", ["matmul", "layer"])

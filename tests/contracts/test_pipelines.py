@@ -48,6 +48,7 @@ def test_it_computes_what_one_device_computes(row):
     prove({"kind": row["schedule"]}, row)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("schedule", WRITTEN["text"])
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_what_is_written_out_computes_what_one_device_computes(schedule, model):
@@ -57,6 +58,7 @@ def test_what_is_written_out_computes_what_one_device_computes(schedule, model):
         prove(schedule, row | {"micro_batches": 2})
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("p2p", OPTIONS["p2p"])
 def test_classes_at_once_and_rank_by_rank_take_the_same_time(kind, p2p):
@@ -106,6 +108,7 @@ ODD = {"kind": "text", "text": "F0 F0c1 I0c1 I0 W0 F1 F1c1 I1c1 W0c1 I1 W1 W1c1"
 """On one stage; the head, in the second chunk, adds to the tied embedding's gradient behind the embedding."""
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("sharding", OPTIONS["sharding"], ids=str)
 @pytest.mark.parametrize("schedule", [ODD, {"kind": "zb_h1"}], ids=["odd", "zb_h1"])
 @pytest.mark.parametrize("fusion", OPTIONS["fusion"], ids=str)

@@ -282,6 +282,7 @@ FORWARD = {
 """What a layer's forward sends over tensor ranks (arXiv 1909.08053, section 3; 2205.05198, section 4.2.2)."""
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("recipe", FORWARD)
 @pytest.mark.parametrize("attention", ["flash", "unfused"])
 @pytest.mark.parametrize("model", sorted(MODELS | VARIANTS))

@@ -44,6 +44,7 @@ def precision(host: str, device: str) -> str:
     return next(str(dtype) for dtype in (DType.BF16, DType.FP16, DType.FP32) if dtype in peak)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("tensor", [1, 2, 8])
 @pytest.mark.parametrize("host", host_names())
 def test_it_trains(host, tensor):
@@ -65,6 +66,7 @@ ORDER = [
 ]
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize(
     ("slower", "faster"),
     [

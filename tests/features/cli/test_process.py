@@ -61,6 +61,7 @@ def children(process):
     return list(map(int, text.split()))
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("command", ["accuracy", "lint"])
 @pytest.mark.parametrize("moment", [0.05, 0.5])
 def test_an_interrupt_among_processes_that_begin_is_one_line(small, here, command, moment):

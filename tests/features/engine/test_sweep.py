@@ -175,6 +175,7 @@ def test_progress_of_a_sweep():
     assert progress.now == pytest.approx(timing.end * 1e-9)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("fits", [True, False])
 @pytest.mark.parametrize("host", ["atlas-800t-a2", "dgx-h100"])
 @settings(max_examples=4)

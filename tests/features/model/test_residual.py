@@ -127,6 +127,7 @@ SPLITS = [
 ]
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("statistics", ["local", "synchronised"])
 @pytest.mark.parametrize(("mesh", "split"), SPLITS, ids=str)
 def test_every_split_computes_what_one_device_computes(mesh, split, statistics):

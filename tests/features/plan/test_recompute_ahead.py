@@ -34,6 +34,7 @@ def scenario(text, recompute=None, *, model=MODEL, seq_len=8, **parallel) -> Sce
     )
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("text", [AHEAD, HALVES, SLICES], ids=["ahead", "halves", "slices"])
 @pytest.mark.parametrize(
     "recompute",

@@ -49,6 +49,7 @@ def backward(framework: str, recipe: str):
     }
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("framework", PROFILES)
 @pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
 def test_a_column_parallel_backward_takes_the_longer_of_each_pair(framework, recipe):

@@ -106,6 +106,7 @@ def test_climbing_from_the_best_loses_nothing(sharded, operations):
         assert climbed <= found(operations) <= plain
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("sharded", "operation"),
     [("fsdp", "all_gather"), ("fsdp", "reduce_scatter"), ({"zero": 2}, "reduce_scatter")],

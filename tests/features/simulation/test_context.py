@@ -93,6 +93,7 @@ def test_a_ring_hides_what_gathering_shows():
     assert ring["step_time_s"] < gather["step_time_s"]
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("how", ["gather", "ring"])
 @pytest.mark.parametrize(
     ("mesh", "devices", "options"),

@@ -92,6 +92,7 @@ def test_one_step_is_the_mean_of_many():
         assert one == pytest.approx(many, rel=0.08), more
 
 
+@pytest.mark.thorough
 @settings(max_examples=20)
 @given(
     mesh=st.sampled_from([{"data": 8}, PIPELINED, {"data": 4, "tensor": 2}]),

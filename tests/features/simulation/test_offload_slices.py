@@ -19,6 +19,7 @@ def sliced(sharding, offload):
     )
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("rule", [{"fraction": 0.5}, {"match": ["layers.*.mlp.*"]}], ids=str)
 @pytest.mark.parametrize("category", ["parameters", "gradients", "optimizer_states", "activations"])
 def test_a_part_of_it_is_the_same_part_for_all_slices(category, rule):

@@ -141,6 +141,7 @@ def test_inside_a_graph_collectives_wait_for_data_only():
     assert idle(apart)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("model", [None, TINY_GPT], ids=["llama", "gpt"])
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ def test_what_fits_is_left_alone():
     assert any("everything fits" in note for note in found.notes)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("share", [0.15, 0.9])
 @pytest.mark.parametrize("auto", ["auto", {"layers": "auto", "collectives": False}])
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ CASES = [
 """Every sharding with every rule, and with every mesh."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sharded", "mesh", "fusion"), CASES)
 def test_any_rule_carries_the_same_bytes_and_values(sharded, mesh, fusion):
     form = {"optimizer_sharding": EVERY[sharded], "micro_batches": 2}
@@ -106,6 +107,7 @@ def test_shards_over_some_of_the_data_ranks_are_reduced_over_the_others_once():
 WHOLE = {"bucket": "whole"}
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("fusion", [*FUSIONS, {}], ids=str)
 @pytest.mark.parametrize("reduction", [{}, WHOLE, WHOLE | {"limit": {"bytes": "2 KiB"}}], ids=str)
 @pytest.mark.parametrize(

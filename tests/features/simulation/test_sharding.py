@@ -70,6 +70,7 @@ def sent(form, micro_batches, **options):
     return (sum(moved.values()) - loss) / whole
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("micro_batches", [1, 3])
 @pytest.mark.parametrize(
     ("form", "once", "each"),
@@ -142,6 +143,7 @@ def timed(which, prefetch, slow=False):
     )
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])
 @pytest.mark.parametrize("prefetch", [0, 1, 2])
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ def test_reductions_of_layers_wait_for_the_backward_when_late():
     agrees(which)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("model", [TINY, TINY_GPT], ids=["llama", "gpt"])
 @pytest.mark.parametrize("limit", ["100 B", "5 kB", "20 kB", "1 MB"])
 @pytest.mark.parametrize("overlap", [True, False])
@@ -392,6 +393,7 @@ def test_gradients_in_the_masters_format_are_not_copied():
     assert build_scenario(which).program.digest() == build_scenario(base).program.digest()
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("how", ["cast", "cast_twice"])
 @pytest.mark.parametrize("recompute", ["none", "all"])
 @pytest.mark.parametrize("zero", [0, 1])

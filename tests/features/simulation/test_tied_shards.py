@@ -30,6 +30,7 @@ def total(which, kind):
     return sum(size for _, size in carried(which, kind))
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("form", [*FORMS])
 @pytest.mark.parametrize(
     ("mesh", "fusion"),
@@ -43,6 +44,7 @@ def test_values_and_both_ways_of_timing_agree(mesh, form, fusion):
     assert times[0] == times[1]
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("form", ["zero 2", "zero 3", "fsdp"])
 @pytest.mark.parametrize("schedule", ["1f1b", "zb_h1", "interleaved"])
 def test_stages_sum_a_tied_gradient_behind_the_bucket_it_is_scattered_in(form, schedule):
@@ -58,6 +60,7 @@ def test_stages_sum_a_tied_gradient_behind_the_bucket_it_is_scattered_in(form, s
     assert found.agrees, found.fault or found.first_difference
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("form", ["zero 2", "fsdp", "kept", "level1"])
 @pytest.mark.parametrize(("mesh", "fusion"), [({"data": 2}, {}), ({"data": 2, "tensor": 2}, FUSED)])
 def test_a_copy_whose_block_has_nothing_else_agrees(mesh, form, fusion):

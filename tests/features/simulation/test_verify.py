@@ -59,6 +59,7 @@ def test_every_shipped_scenario_computes_what_one_device_computes(path):
     assert max(each.error for each in found.comparisons) < 1e-9
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("model", [TINY, TINY_GPT], ids=["llama", "gpt"])
 def test_both_precisions(model, dtype):
@@ -67,6 +68,7 @@ def test_both_precisions(model, dtype):
     assert found.agrees, found.first_difference or found.fault
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamw", "lamb"])
 @pytest.mark.parametrize("zero", [0, 1])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -145,6 +147,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("recompute", ["none", "all"])
 @pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
 @pytest.mark.parametrize("precision", FORMATS.values(), ids=FORMATS)

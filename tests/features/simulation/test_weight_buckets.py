@@ -30,6 +30,7 @@ def communication(which):
     return simulate(which).documents["summary"]["peak_memory_bytes"][0]["breakdown"]["communication"]
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("sharded", [*EVERY])
 @pytest.mark.parametrize("mesh", [{"data": 2}, {"pipeline": 2, "data": 2}])
 def test_any_size_gathers_the_same_bytes_and_values(sharded, mesh):

@@ -35,6 +35,7 @@ def test_every_form_computes_what_one_device_computes(name):
     assert found.agrees, found.fault or found.first_difference
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("how", ["mindspore", {"kind": "mindspore", "enable_alltoall": True}], ids=str)
 @pytest.mark.parametrize("name", FORMS)
 def test_redistributed_as_mindspore_infers_they_do_too(name, how):
@@ -182,6 +183,7 @@ THREE = [
 ONE = [{"match": "layers.0.mlp.norm", "split": {"seq": "tensor"}}]
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("configured", [THREE, ONE], ids=["three", "one"])
 @pytest.mark.parametrize("model", [None, {**TINY_GPT, "bias": True, "tied": True}], ids=["llama", "gpt"])
 def test_propagated_plans_compute_what_one_device_computes(configured, model):

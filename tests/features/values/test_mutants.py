@@ -140,6 +140,7 @@ def test_the_unchanged_plans_agree():
         assert not is_caught(name, lambda program: program)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "code", "index"), [case for name in PLANS for case in labelled(name)])
 def test_a_collective_that_did_not_happen(name, code, index):
     def drop(program):
@@ -172,6 +173,7 @@ def test_a_collective_that_did_not_happen(name, code, index):
 OTHER = {"data": "tensor", "tensor": "data"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "code", "index"), labelled("megatron_sp zero", lambda each: len({*each.group} & {*OTHER}) == 1)
 )

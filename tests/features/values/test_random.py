@@ -34,6 +34,7 @@ MODEL = Transformer(
 )
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize(
     ("mesh", "recipe"),
     [

@@ -73,11 +73,13 @@ def moved(planned) -> int:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", networks())
 def test_rules_as_they_are_pass(name):
     assert not fault_of(networks()[name])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mutant", WRONG, ids=str)
 def test_a_wrong_rule_is_caught(mutant, monkeypatch):
     swap(monkeypatch, mutant)

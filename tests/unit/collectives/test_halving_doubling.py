@@ -65,6 +65,7 @@ def test_an_odd_number_needs_no_extra_round():
     assert found.latency == pytest.approx(BASE + 3 * HOST_HOP)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("host", host_names())
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_it_is_never_chosen_unasked(host, operation):

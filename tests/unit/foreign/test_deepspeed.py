@@ -120,6 +120,7 @@ def test_sequence_parallelism_exchanges_heads():
 MICRO = {"train_micro_batch_size_per_gpu": 1}
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("stage", [None, 0, 1, 2, 3])
 @pytest.mark.parametrize("numbers", ["bf16", "bfloat16", "fp16", None])
 @pytest.mark.parametrize("gradients", [None, "fp32", "bf16"])

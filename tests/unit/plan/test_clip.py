@@ -130,6 +130,7 @@ def test_one_device_clips_to_the_norm():
         assert total == pytest.approx(norm, rel=1e-4) if norm else total > 0.1
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("zero", [0, 1])
 @pytest.mark.parametrize("mesh", [{"data": 4}, {"tensor": 2}, {"pipeline": 3, "tensor": 2}, MESH])
 def test_ranks_clip_as_one_device_does(mesh, zero):

@@ -76,6 +76,7 @@ def test_lamb_holds_what_adam_holds():
     assert found["lamb"] == found["adamw"]
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("zero", [0, 1])
 @pytest.mark.parametrize("model", [TINY, TINY_GPT], ids=["llama", "gpt"])

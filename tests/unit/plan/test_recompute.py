@@ -223,6 +223,7 @@ def test_weights_that_are_gathered_again_anyway():
     assert any("are gathered again anyway" in note for note in found.notes)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize(
     "written",
     [

@@ -105,6 +105,7 @@ def test_memory_falls_by_what_is_dropped():
     assert activations() - activations(operators=["layers.*.attention.core"]) == TINY["layers"] * dropped
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize(
     "operators",
     [

@@ -187,6 +187,7 @@ def test_every_count_is_what_crosses(name):
     assert all(each.agrees for each in comparisons)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PLANS)
 def test_every_wrong_count_is_a_fault_that_names_it(name):
     for code, index, kind in places(name):

@@ -81,6 +81,7 @@ NAMES = {
 }
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("names", NAMES)
 @pytest.mark.parametrize("kind", ["mlp", "transformer"])
 def test_what_values_are_called_changes_nothing(tmp_path, kind, names):

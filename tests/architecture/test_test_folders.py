@@ -1,0 +1,74 @@
+"""What tests share stands in tests/support, and unit tests do not run the whole simulator."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+MODULES = sorted(path for path in TESTS.rglob("test_*.py"))
+WHOLE = {"build_scenario", "compare_values", "simulate", "verify"}
+"""What takes a whole scenario through the simulator."""
+BUILT_SCENARIOS = {
+    "accuracy/test_runs.py",
+    "foreign/test_deepspeed_offload.py",
+    "foreign/test_megatron_scripts.py",
+    "foreign/test_mindformers_models.py",
+    "foreign/test_mixture.py",
+    "foreign/test_nemo_families.py",
+    "foreign/test_offload.py",
+    "foreign/test_samples.py",
+    "model/onnx/test_network.py",
+    "model/test_vision.py",
+    "model/test_written.py",
+    "plan/manual/test_primitives.py",
+    "plan/test_clip.py",
+    "plan/test_copies.py",
+    "plan/test_decompose.py",
+    "plan/test_mindspore_optimizer.py",
+    "plan/test_recompute.py",
+    "plan/test_selective.py",
+    "program/test_check.py",
+    "program/test_formats.py",
+    "program/test_program.py",
+    "program/test_symmetry.py",
+    "report/conftest.py",
+    "report/test_answer.py",
+    "report/test_comparison.py",
+    "report/test_held_html.py",
+    "report/test_numbers.py",
+    "report/test_perfetto.py",
+    "report/test_summary.py",
+    "scenario/test_axis_names.py",
+    "scenario/test_tenants.py",
+    "simulation/test_flops.py",
+    "values/test_traffic.py",
+}
+"""Unit tests that may: what they read comes out of a whole scenario, or a few of many prove values."""
+
+
+def imported(path: Path) -> set[tuple[str, str]]:
+    """(module, name) of everything that a module imports from somewhere."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    return {(node.module or "", alias.name) for node in nodes for alias in node.names}
+
+
+def test_no_test_module_imports_another():
+    stems = {path.stem for path in MODULES} | {"conftest"}
+    wrong = [
+        f"{path.relative_to(TESTS)}: {module}.{name}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for module, name in imported(path)
+        if module.startswith("tests") and {module.rpartition(".")[2], name} & stems
+    ]
+    assert not wrong, "what they share belongs into tests/support"
+
+
+def test_unit_tests_run_no_whole_simulator_but_those_listed():
+    found = {
+        str(path.relative_to(TESTS / "unit"))
+        for path in sorted((TESTS / "unit").rglob("*.py"))
+        for module, name in imported(path)
+        if module.startswith("simcluster.simulation") and name in WHOLE
+    }
+    assert found == BUILT_SCENARIOS
