@@ -67,6 +67,15 @@ from simcluster.model.operators import (
     clip_factor,
 )
 from simcluster.model.optimizer_rules import Rules, Updates, update_kinds
+from simcluster.model.protocols import (
+    FrameworkDependent,
+    Generative,
+    Routed,
+    WithVocabulary,
+    generation_refusal,
+    padded,
+    vocabulary_of,
+)
 from simcluster.model.spec import ModelSpec, entries, numbered
 
 __all__ = [
@@ -89,8 +98,10 @@ __all__ = [
     "Elementwise",
     "Entry",
     "Fp8Cast",
+    "FrameworkDependent",
     "Ftrl",
     "Generation",
+    "Generative",
     "Gradient",
     "Graph",
     "GraphWriter",
@@ -112,6 +123,7 @@ __all__ = [
     "Relocation",
     "Reshape",
     "Role",
+    "Routed",
     "Rules",
     "ScaleGradient",
     "Sgd",
@@ -126,14 +138,18 @@ __all__ = [
     "Update",
     "Updates",
     "Value",
+    "WithVocabulary",
     "Zigzag",
     "check_scalar_loss",
     "clip_factor",
     "entries",
+    "generation_refusal",
     "graph_digests",
     "numbered",
     "operator_kinds",
+    "padded",
     "relocations_between",
     "update_kinds",
+    "vocabulary_of",
     "written_operator",
 ]

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Layout, Mesh, unsplit_mesh, whole
-from simcluster.model import Graph, Model
+from simcluster.model import (
+    Generative,
+    Graph,
+    Model,
+    Routed,
+    WithVocabulary,
+    generation_refusal,
+    vocabulary_of,
+)
 from simcluster.plan.data import check_inputs, check_shares, check_unequal_batches, micro_batches_of
 from simcluster.plan.diagnostics import (
     balance_hints,
@@ -130,7 +138,7 @@ class StrategyPlanner(Planner):
             batch_axes=self.batch_axes,
             chain=self.chain,
             chunks=self.once.by_chunk(self.layers),
-            vocab=self.padded.vocabulary,
+            vocab=vocabulary_of(self.padded),
             overlapped=bool(self.generation) or self.parallel.schedule.overlapped(self.framework, self.once),
             prefetch=self.framework.prefetch,
             dispatch=self.framework.host,
@@ -213,12 +221,10 @@ class StrategyPlanner(Planner):
     def _placed(self) -> PassList:
         """The forward graph of a micro-batch of all ranks on its stages; the mesh is cut as it needs it."""
         rules = self._rules()
-        self.padded = self.model.padded(self._vocabulary_multiple(rules)).computed(
-            flash=self.framework.attention != "unfused",
-            logits=DType.FP32 if self.framework.logits == "fp32" else None,
-        )
+        self.padded = self.computed(self._padded(rules))
         slices = sequence_slices(rules, self.roles, self.mesh)
-        self.padded = self.padded.in_slices(slices) if slices > 1 else self.padded
+        if slices > 1 and isinstance(self.padded, Routed):
+            self.padded = self.padded.in_slices(slices)
         passes = len(self.chain) // len(self.once)
         forward = self._forward(self.padded, self.length).then(placement(self.layers * passes, self.chain))
         self.pieces = assign_subgraphs(forward.graph, self.shards)[1]
@@ -242,7 +248,9 @@ class StrategyPlanner(Planner):
         ways = self.mesh.product(self.batch_axes)
         batch = self.micro_batch * ways
         if self.generation:
-            found = model.generating(batch, self.formats.compute, self.generation, self.model.vocabulary)
+            assert isinstance(model, Generative), "others are refused"
+            known = vocabulary_of(self.model)
+            found = model.generating(batch, self.formats.compute, self.generation, known)
             check_tensors(found)
             return PassList.of(found)
         counted = self.parallel.tokens_counted(self.task.global_batch * self.task.seq_len, ways)
@@ -341,7 +349,7 @@ class StrategyPlanner(Planner):
             self.mesh,
             self.roles,
             self.algorithms,
-            (self.model.vocabulary, self.padded.vocabulary),
+            (vocabulary_of(self.model), vocabulary_of(self.padded)),
         )
         optimizer = self._optimizer()
         yield from report_dense_updates(logical, optimizer.rules) if optimizer else ()
@@ -390,8 +398,8 @@ class StrategyPlanner(Planner):
         refusal = self.model.refuses(self.task.seq_len)
         if refusal:
             problems.append(Problem(refusal, "inference.prompt" if self.inference else "training.seq_len"))
-        if self.inference and self.model.ungenerative:
-            problems.append(Problem(self.model.ungenerative, "model"))
+        if self.inference and (refusal := generation_refusal(self.model)):
+            problems.append(Problem(refusal, "model"))
         if problems:
             raise PlanError(*problems)
 
@@ -418,7 +426,7 @@ class StrategyPlanner(Planner):
             return self.parallel.recipe
         chosen = self.parallel.mode == "semi_auto" and not (self.parallel.propagate or self.shards)
         tensor = chosen and "tensor" in unsplit_mesh(self.mesh).sizes
-        return "megatron" if tensor else "data"
+        return self.model.tensor_recipe if tensor else "data"
 
     def _stages(self) -> tuple[str, int]:
         axes = self.roles.axes[PIPELINE]
@@ -433,12 +441,18 @@ class StrategyPlanner(Planner):
             return default_layers(self.model.num_layers, len(chain))
         return written_layers(given, chain)
 
-    def _vocabulary_multiple(self, rules: Sequence[StrategyRule]) -> int:
+    def _padded(self, rules: Sequence[StrategyRule]) -> Model:
+        """The model with a vocabulary that every rank which shares it holds an equal part of."""
+        model = self.model
+        if not isinstance(model, WithVocabulary):
+            return model
+
         def unpadded() -> Graph:
             return self.model.graph(1, self.task.seq_len, DType.FP32, 1)
 
-        ways = vocabulary_divisor_of(unpadded, rules, self.mesh, self.roles)
-        return self.framework.vocabulary_multiple * ways
+        operators = model.vocabulary_operators
+        ways = vocabulary_divisor_of(operators, unpadded, rules, self.mesh, self.roles)
+        return model.padded(self.framework.vocabulary_multiple * ways)
 
     def _graphs(self) -> GraphLaunch:
         """How pieces run that are graphs."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
-from simcluster.model import Model
+from simcluster.model import FrameworkDependent, Model
 from simcluster.plan.data import InputPipeline
 from simcluster.plan.plan import Plan
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
+from simcluster.work import DType
 
 
 @dataclass
@@ -24,6 +25,15 @@ class Planner(ABC):
     cluster: Cluster
     algorithms: Selection
     inputs: InputPipeline | None
+
+    def computed(self, model: Model) -> Model:
+        """A model as the framework computes it."""
+        if not isinstance(model, FrameworkDependent):
+            return model
+        return model.computed(
+            flash=self.framework.attention != "unfused",
+            logits=DType.FP32 if self.framework.logits == "fp32" else None,
+        )
 
     @abstractmethod
     def plan(self) -> Plan:

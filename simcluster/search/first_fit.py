@@ -20,7 +20,7 @@ from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.document import validate_data
 from simcluster.engine import RunSpec
 from simcluster.errors import PlanError, ScenarioError
-from simcluster.model import Model, ModelSpec
+from simcluster.model import Model, ModelSpec, Routed
 from simcluster.plan import IDEAL, FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -216,7 +216,8 @@ class _Search:
         What tensor ranks hold in common, embeddings on the end stages, activations and buffers come on top.
         """
         ways = self.cluster.num_devices // tensor // stages
-        whole, experts = self.model.num_parameters, self.model.num_expert_parameters
+        whole = self.model.num_parameters
+        experts = self.model.num_expert_parameters if isinstance(self.model, Routed) else 0
         held = whole - experts + experts / self.spread(ways)
         weight = self.precision.itemsize
         states = 8 + (4 if weight < 4 else 0)  # two fp32 moments, and the fp32 master copy of shorter weights
@@ -224,7 +225,8 @@ class _Search:
 
     def spread(self, ways: int) -> int:
         """Over how many data-parallel ranks the experts lie."""
-        return math.gcd(ways, self.model.num_experts) if self.model.num_experts else 1
+        routed = isinstance(self.model, Routed) and self.model.num_experts
+        return math.gcd(ways, routed) if routed else 1
 
 
 def _splits(size: int, devices: int, heads: int) -> bool:

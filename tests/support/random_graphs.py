@@ -290,7 +290,6 @@ class Network(Model):
     block: Any
 
     num_layers = 1
-    vocabulary = 0
     longest = None
 
     def __repr__(self):
@@ -305,14 +304,6 @@ class Network(Model):
     def graph(self, batch, seq_len, dtype, num_tokens):
         """The network; its batch is that of all ranks."""
         return Graph({"net": self.block}, (Instance("layers.0", "net"),))
-
-    def padded(self, multiple):
-        """Itself."""
-        return self
-
-    def computed(self, *, flash, logits):
-        """Itself."""
-        return self
 
     def shrunk(self, layers, ways, *, padded):
         """Itself."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.model import Graph, Model, Operator, Phase
+from simcluster.model import Graph, Model, Operator, Phase, Routed
 from simcluster.work import DType, Kernel, Work
 
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
@@ -72,7 +72,8 @@ def forward_flops(graph: Graph) -> Flops:
 
 def training_flops(model: Model, sequences: int, seq_len: int, dtype: DType) -> Flops:
     """The matrix FLOPs of a training step that the model needs, whatever a plan computes besides."""
-    return forward_flops(model.counted.graph(1, seq_len, dtype, 1)) * (3 * sequences)
+    counted = model.counted if isinstance(model, Routed) else model
+    return forward_flops(counted.graph(1, seq_len, dtype, 1)) * (3 * sequences)
 
 
 def prefill_flops(graph: Graph) -> Flops:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.layers import HIDDEN, Layers, linear
@@ -57,6 +58,9 @@ class Encoder(Model):
     attention_dropout: float = 0.0
     flash: bool = True
     logits: DType | None = None
+
+    tensor_recipe: ClassVar[str] = "megatron"
+    vocabulary_operators: ClassVar[tuple[str, ...]] = ("embedding.tokens", "head.logits")
 
     @property
     def dimensions(self) -> Mapping[str, int]:

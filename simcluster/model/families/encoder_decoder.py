@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.layers import HIDDEN, K_WEIGHT, LOGITS, Q_WEIGHT, Layers
@@ -45,6 +46,13 @@ class EncoderDecoder(Model):
     attention_dropout: float = 0.0
     flash: bool = True
     logits: DType | None = None
+
+    tensor_recipe: ClassVar[str] = "megatron"
+    vocabulary_operators: ClassVar[tuple[str, ...]] = (
+        "encoder.embedding.tokens",
+        "decoder.embedding.tokens",
+        "head.logits",
+    )
 
     @property
     def num_layers(self) -> int:

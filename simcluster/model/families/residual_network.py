@@ -55,11 +55,6 @@ class ResidualNetwork(Model):
         return sum(self.blocks)
 
     @property
-    def vocabulary(self) -> int:
-        """None; ranks do not share the classes that the head tells apart."""
-        return 0
-
-    @property
     def dimensions(self) -> Mapping[str, int]:
         """The sizes by their names in a scenario, and the blocks of all stages together."""
         names = ("image", "classes", "width")
@@ -88,14 +83,6 @@ class ResidualNetwork(Model):
     def refuses(self, seq_len: int) -> str:
         """Why it cannot read sequences of this length, or nothing."""
         return "" if seq_len == 1 else f"a picture counts as one token: write seq_len: 1, not {seq_len}"
-
-    def padded(self, multiple: int) -> ResidualNetwork:
-        """The same: it has no vocabulary."""
-        return self
-
-    def computed(self, *, flash: bool, logits: DType | None) -> ResidualNetwork:
-        """The same: it has no attention, and too few logits for a type of their own."""
-        return self
 
     def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> ResidualNetwork:
         """As many stages as there are blocks for, with narrow blocks and small pictures that divide alike."""

@@ -6,7 +6,6 @@ from typing import Self
 
 from simcluster.model.model import Model
 from simcluster.model.shard_counts import ShardCounts
-from simcluster.work import DType
 
 
 class SingleBlockModel(Model):
@@ -18,19 +17,6 @@ class SingleBlockModel(Model):
     def num_layers(self) -> int:
         """One: it is one piece."""
         return 1
-
-    @property
-    def vocabulary(self) -> int:
-        """None that could be padded."""
-        return 0
-
-    def padded(self, multiple: int) -> Self:
-        """The same."""
-        return self
-
-    def computed(self, *, flash: bool, logits: DType | None) -> Self:
-        """The same: it says how everything is computed."""
-        return self
 
     def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> Self:
         """The same: what its sizes depend on is unknown, so that only the batch can shrink."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 from simcluster.model.graph import Block, Graph, Instance, TensorType
 from simcluster.model.layers import GATED, DecoderBlock, Dimensions, Generation, LayerCaches
@@ -18,6 +19,9 @@ _TIED = ("embedding.tokens.weight", "head.logits.weight")
 @dataclass(frozen=True, slots=True)
 class Transformer(Dimensions, Model):
     """A decoder-only transformer of these dimensions."""
+
+    tensor_recipe: ClassVar[str] = "megatron"
+    vocabulary_operators: ClassVar[tuple[str, ...]] = ("embedding.tokens", "head.logits")
 
     @property
     def dimensions(self) -> Mapping[str, int]:

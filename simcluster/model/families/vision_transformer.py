@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.layers import Layers, linear
@@ -40,15 +41,12 @@ class VisionTransformer(Model):
     attention_dropout: float = 0.0
     flash: bool = True
 
+    tensor_recipe: ClassVar[str] = "megatron"
+
     @property
     def num_layers(self) -> int:
         """Layers that pipeline stages share."""
         return self.layers
-
-    @property
-    def vocabulary(self) -> int:
-        """None; ranks do not share the classes that the head tells apart, so they are never padded."""
-        return 0
 
     @property
     def dimensions(self) -> Mapping[str, int]:
@@ -79,10 +77,6 @@ class VisionTransformer(Model):
             f"image {self.image} / patch {self.patch} = {self.grid}: {self.grid} x {self.grid} patches and a "
             f"class token are {self.sequence} tokens, not {seq_len}"
         )
-
-    def padded(self, multiple: int) -> VisionTransformer:
-        """The same: it has no vocabulary."""
-        return self
 
     def computed(self, *, flash: bool, logits: DType | None) -> VisionTransformer:
         """Attention in one kernel or several; its logits are too few to have a type of their own."""

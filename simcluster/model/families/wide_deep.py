@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from simcluster.model.graph import UNIT, Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.layers import linear
@@ -47,6 +48,8 @@ class WideDeep(Model):
     mlp: tuple[int, ...]
     tables: str | None = None
 
+    vocabulary_operators: ClassVar[tuple[str, ...]] = ()
+
     @property
     def num_layers(self) -> int:
         """Hidden layers of the MLP, which pipeline stages share."""
@@ -80,10 +83,6 @@ class WideDeep(Model):
     def padded(self, multiple: int) -> WideDeep:
         """With rows that ranks can share."""
         return replace(self, vocab=-(-self.vocab // multiple) * multiple)
-
-    def computed(self, *, flash: bool, logits: DType | None) -> WideDeep:
-        """The same: it has no attention, and one logit only."""
-        return self
 
     def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> WideDeep:
         """Few rows and narrow layers that divide as these do."""

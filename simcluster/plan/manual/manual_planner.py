@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from simcluster.errors import PlanError, Problem, SimclusterError
 from simcluster.layout import Mesh
+from simcluster.model import vocabulary_of
 from simcluster.plan.data import check_inputs, micro_batches_of
 from simcluster.plan.diagnostics import check_rates, check_tensors, size_problems
 from simcluster.plan.execution import ExecutionPolicy
@@ -148,7 +149,7 @@ class ManualPlanner(Planner):
             batch_axes=batch_axes,
             chain=VirtualStages.wrapped(1),
             chunks=((self.model.num_layers,),),
-            vocab=self.model.vocabulary,
+            vocab=vocabulary_of(self.model),
             overlapped=False,
             prefetch=self.framework.prefetch,
             dispatch=self.framework.host,
@@ -173,10 +174,7 @@ class ManualPlanner(Planner):
 
     def _reference(self, ways: int, compute: DType) -> PassList:
         """What one device computes of a micro-batch of all ranks."""
-        model = self.model.computed(
-            flash=self.framework.attention != "unfused",
-            logits=DType.FP32 if self.framework.logits == "fp32" else None,
-        )
+        model = self.computed(self.model)
         tokens = self.training.global_batch * self.training.seq_len
         forward = model.graph(self.training.micro_batch * ways, self.training.seq_len, compute, tokens)
         made = PassList.of(forward).then(*sequence_passes(ways, 1, "", ring=False))

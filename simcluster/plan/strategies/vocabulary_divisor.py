@@ -11,18 +11,21 @@ from simcluster.plan.rules import AxisRoles, StrategyRule, Token, first_rule, st
 from simcluster.plan.strategies.operand_splits import StrategyMismatch, split_candidates
 
 VOCABULARY = "vocab"
-_OPERATORS = ("embedding.tokens", "head.logits")
 
 
 def vocabulary_divisor_of(
-    graph: Callable[[], Graph], rules: Sequence[StrategyRule], mesh: Mesh, roles: AxisRoles
+    operators: Sequence[str],
+    graph: Callable[[], Graph],
+    rules: Sequence[StrategyRule],
+    mesh: Mesh,
+    roles: AxisRoles,
 ) -> int:
-    """The ranks over which embedding and head are split by vocabulary, before padding.
+    """The ranks over which some operators, by their full names, are split by vocabulary, before padding.
 
     ``graph`` is asked for only where a rule speaks of operands, whose dims only the operator knows.
     """
     ways = 1
-    for name in _OPERATORS:
+    for name in operators:
         index = first_rule(rules, name)
         if index is None:
             continue

@@ -20,7 +20,7 @@ from simcluster.cluster import Cluster
 from simcluster.document import matches, validate_data
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
-from simcluster.model import Model, Operator
+from simcluster.model import Model, Operator, vocabulary_of
 from simcluster.plan import (
     BATCH,
     DataSpec,
@@ -85,7 +85,7 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
     chain = schedule.chain(stages)
     layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
-    model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > scenario.model.vocabulary)
+    model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > vocabulary_of(scenario.model))
     wanted = small_batches(plan.batches.taken_together(plan.copies), mesh, len(layers))
     batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // plan.copies)
     micro_batch = plan.copies * _micro_batch(plan, mesh, ways, plan.micro_batch)

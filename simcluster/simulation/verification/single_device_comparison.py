@@ -12,7 +12,7 @@ from simcluster.analysis import record_run
 from simcluster.cluster import Cluster
 from simcluster.engine import run
 from simcluster.errors import SimclusterError, SimulationError
-from simcluster.model import E4M3, E5M2, Model
+from simcluster.model import E4M3, E5M2, Generative, Model, padded, vocabulary_of
 from simcluster.plan import FORWARD, Plan, make_plan
 from simcluster.printable import printable_text
 from simcluster.program import HostCalls, Program, lowered, partition_ranks
@@ -211,14 +211,15 @@ def _generated(
     """Logits and tokens against those of one device without a cache."""
     asked = plan.generation
     assert asked is not None and len(asked.steps) + 1 == asked.tokens, "every token is generated"
-    one = model.still.padded(plan.vocab)
+    assert isinstance(model, Generative)
+    one = padded(model.still, plan.vocab)
     batch = plan.micro_batch * plan.batch_ways
     oracle = GenerationOracle(
         lambda length: one.graph(batch, length, plan.compute, 1),
         source,
         asked.prompt,
         asked.tokens,
-        model.vocabulary,
+        vocabulary_of(model),
     )
     expected = [list(oracle.run(each)) for each in range(plan.num_micro_batches)]
     heads = [f"{asked.prefix(token)}head" for token in range(asked.tokens)]

@@ -28,7 +28,7 @@ from simcluster.analysis import (
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
 from simcluster.layout import unsplit_mesh
-from simcluster.model import Model, Updates
+from simcluster.model import Model, Routed, Updates
 from simcluster.plan import Plan, describe_fusion, describe_profile, fusible_reductions, render
 from simcluster.program import HOST, CollectiveCalls, HostCalls
 from simcluster.simulation.compose import BuiltScenario
@@ -153,8 +153,9 @@ def _generation(plan: Plan) -> dict[str, Any]:
 
 def _active(model: Model) -> dict[str, int]:
     """How many parameters a token meets, where a router chooses."""
-    active = model.num_active_parameters
-    return {} if active == model.num_parameters else {"active_parameters": active}
+    if not isinstance(model, Routed) or model.num_active_parameters == model.num_parameters:
+        return {}
+    return {"active_parameters": model.num_active_parameters}
 
 
 def _left_out(built: BuiltScenario) -> tuple[str, ...]:
