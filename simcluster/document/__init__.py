@@ -25,6 +25,7 @@ from simcluster.document.section import (
     Refused,
     Section,
     Share,
+    field_descriptions,
 )
 from simcluster.document.shape import Shape
 from simcluster.document.tree import DocumentNode, Key, keys_of
@@ -63,6 +64,7 @@ __all__ = [
     "choice_phrase",
     "content_of",
     "count_phrase",
+    "field_descriptions",
     "json_object",
     "json_schema",
     "keys_of",

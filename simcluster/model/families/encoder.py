@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from simcluster.document import Fraction, PositiveInt
+from simcluster.model.family_spec import AttentionKeys, LayerKeys, PositionKeys, VocabularyKeys
 from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.layers import HIDDEN, Layers, linear
 from simcluster.model.model import Model
@@ -206,3 +208,16 @@ class Encoder(Model):
         y = build.add("pooler.activation", Tanh(pooled), y)
         (y,) = linear(build, "next", y, pooled, {"": ("pooled", "classes")}, sizes, bias=True)
         return build.add("next.loss", CrossEntropy(1 / sequences, ("batch", "classes")), y, follows)
+
+
+class BertSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys):
+    """A BERT."""
+
+    kind: ClassVar[str] = "bert"
+    network: ClassVar[type[Model]] = Encoder
+
+    token_types: PositiveInt | None = None
+    """BERT: kinds of tokens, such as first and second sentence; 2 if absent."""
+
+    masked: Fraction | None = None
+    """BERT: the share of a sequence's positions that is predicted, rounded down; 0.15 if absent."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from simcluster.document import PositiveInt, Refused
+from simcluster.model.family_spec import AttentionKeys, TextKeys, VocabularyKeys
 from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.layers import HIDDEN, K_WEIGHT, LOGITS, Q_WEIGHT, Layers
 from simcluster.model.model import Model
@@ -220,3 +222,40 @@ class EncoderDecoder(Model):
             assert self.logits is not None
             y = build.add("logits.cast", Cast(LOGITS, hidden.dtype, self.logits), y)
         return build.block(outputs={}, loss=build.add("loss", CrossEntropy(1 / num_targets), y, targets))
+
+
+class T5Spec(AttentionKeys, VocabularyKeys, TextKeys):
+    """A T5."""
+
+    kind: ClassVar[str] = "t5"
+    network: ClassVar[type[Model]] = EncoderDecoder
+
+    encoder_layers: PositiveInt | None = None
+    """T5: layers of the encoder; pipeline stages share them and those of the decoder, in this order."""
+
+    decoder_layers: PositiveInt | None = None
+    """T5: layers of the decoder."""
+
+    buckets: PositiveInt | None = None
+    """T5: buckets of relative positions; 32 if absent."""
+
+    max_distance: PositiveInt | None = None
+    """T5: distances from here on share the last bucket; 128 if absent."""
+
+    decoder_seq_len: PositiveInt | None = None
+    """T5: tokens per target sequence; as many as training.seq_len, which is that of the inputs, if absent."""
+
+    @classmethod
+    def check(cls, known: Mapping[str, Any]) -> None:
+        """Refused if buckets of relative positions do not come out even."""
+        buckets, farthest = known.get("buckets", 32), known.get("max_distance", 128)
+        if buckets % 4:
+            raise Refused(
+                f"{buckets} buckets are no multiple of 4: two directions, near and far", path="buckets"
+            )
+        if farthest <= buckets // 2:
+            raise Refused(
+                f"{buckets // 2} buckets hold one distance each, so that the far ones begin beyond "
+                f"{farthest}",
+                path="max_distance",
+            )

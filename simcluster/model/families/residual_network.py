@@ -10,8 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import Field
+
+from simcluster.document import PositiveInt, Refused
 from simcluster.model.attributes import PICTURE, StatisticsGroups, Windows
+from simcluster.model.family_spec import PictureKeys
 from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.layers import linear
 from simcluster.model.model import Model
@@ -189,3 +194,35 @@ class _Writer:
         state = self.build.state(f"{name}.norm.running", (*shape[:-1], 2, filters))
         self.build.update(f"{name}.norm.running", RunningStatistics(statistics), (state,), *made)
         return x
+
+
+class ResnetSpec(PictureKeys):
+    """A residual network."""
+
+    kind: ClassVar[str] = "resnet"
+    network: ClassVar[type[Model]] = ResidualNetwork
+
+    blocks: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = None
+    """ResNet: blocks of every stage; pipeline stages share them all."""
+
+    block: Literal["basic", "bottleneck"] | None = None
+    """ResNet: two convolutions of 3 x 3, or one between two of 1 x 1; bottleneck if absent."""
+
+    version: Literal["v1", "v1.5"] | None = None
+    """ResNet: a bottleneck halves the picture in its first convolution, or its second; v1.5 if absent."""
+
+    statistics: Literal["local", "synchronised"] | None = None
+    """ResNet: batch norm over the samples of a data-parallel rank, or of all ranks; local if absent."""
+
+    width: PositiveInt | None = None
+    """ResNet: channels inside the blocks of the first stage; 64 if absent."""
+
+    @classmethod
+    def check(cls, known: Mapping[str, Any]) -> None:
+        """Refused if stages halve the image to nothing."""
+        least = 4 * 2 ** (len(known["blocks"]) - 1)
+        if known["image"] < least:
+            raise Refused(
+                f"an image of {known['image']} pixels is halved to less than one: {least} at least",
+                path="image",
+            )

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
+from simcluster.document import Fraction, NonNegativeInt, PositiveFloat, PositiveInt, Refused
+from simcluster.model.family_spec import (
+    AttentionKeys,
+    ExpertsSpec,
+    LatentSpec,
+    LayerKeys,
+    PositionKeys,
+    Probability,
+    TextKeys,
+    VocabularyKeys,
+    experts_of,
+    latent_of,
+    refuse_clashes,
+    refuse_missing,
+    usual_head_dim,
+)
 from simcluster.model.graph import Block, Graph, Instance, TensorType
 from simcluster.model.layers import GATED, DecoderBlock, Dimensions, Generation, LayerCaches
 from simcluster.model.model import Model
@@ -222,3 +238,114 @@ def _shared(
     if tied:
         found[_TIED[0]] += found.pop(_TIED[1])
     return tuple(tuple(group) for group in found.values() if len(group) > 1)
+
+
+_CHOICES = tuple(
+    each.name
+    for each in fields(Dimensions)
+    if each.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits")
+)
+
+
+class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys):
+    """A decoder-only transformer; what is ``usual`` holds where nothing is written."""
+
+    kind: ClassVar[str] = "llama"
+    network: ClassVar[type[Model]] = Transformer
+    usual: ClassVar[Mapping[str, Any]] = {
+        "norm": "rms",
+        "activation": "swiglu",
+        "positions": "rotary",
+        "bias": False,
+        "tied": False,
+    }
+
+    kv_heads: PositiveInt | None = None
+    """Key-value heads; as many as query heads if absent."""
+
+    position_offset: NonNegativeInt | None = None
+    """Rows of the position table before that of the first token (OPT: 2)."""
+
+    norm: Literal["rms", "layer"] | None = None
+    """RMS norm or layer norm, before attention and MLP."""
+
+    norm_bias: bool | None = None
+    """Layer norms have biases; true if absent."""
+
+    embedding_norm: bool | None = None
+    """A norm behind the embedding (BLOOM)."""
+
+    qk_norm: bool | None = None
+    """A norm of every query and key head (Qwen3)."""
+
+    positions: Literal["rotary", "learned", "alibi", "none"] | None = None
+    """Rotary embedding, a learned table, ALiBi slopes in attention, or none at all."""
+
+    rope_theta: PositiveFloat = 10000.0
+    """Base of the rotary angles."""
+
+    rotary_fraction: Fraction | None = None
+    """Share of every head's dims that is rotated; 1 if absent."""
+
+    bias: bool | None = None
+    """Biases in all projections."""
+
+    qkv_bias: bool | None = None
+    """Biases in the projections to queries, keys and values, whatever ``bias`` says of the others."""
+
+    window: PositiveInt | None = None
+    """Sliding window: the tokens that a token sees, itself included; all before it if absent."""
+
+    query_layer: bool | None = None
+    """The last layer takes its queries from a table of positions (PanGu-alpha)."""
+
+    embedding_dropout: Probability | None = None
+    """Rate of dropout behind the embedding; as ``dropout`` if absent."""
+
+    experts: ExpertsSpec | None = None
+    """A mixture of experts in place of the MLP."""
+
+    latent: LatentSpec | None = None
+    """Latent attention in place of the usual one: heads of sizes of its own, kv_heads and head_dim without
+    meaning."""
+
+    @classmethod
+    def make(cls, given: Mapping[str, Any], written: Mapping[str, Any]) -> Model:
+        """The model of what a file gives and the section says instead; Refused if impossible."""
+        known = {**cls.usual, **given, **written}
+        refuse_missing([name for name in ("layers", "hidden", "heads", "vocab") if name not in known])
+        known |= {
+            "experts": experts_of(given.get("experts"), written.get("experts")),
+            "latent": latent_of(given.get("latent"), written.get("latent")),
+        }
+        known = {name: value for name, value in known.items() if value is not None}
+        hidden, heads = known["hidden"], known["heads"]
+        kv_heads = known.get("kv_heads", heads)
+        if heads % kv_heads:
+            raise Refused(f"{heads} heads are no multiple of {kv_heads} key-value heads", path="kv_heads")
+        head_dim = usual_head_dim(known)
+        ffn = known.get("ffn")
+        if ffn is None and "experts" in known and not known["experts"].dense_layers:
+            ffn = known["experts"].ffn
+        if ffn is None:
+            if known["activation"] in GATED:
+                raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
+            ffn = 4 * hidden
+        refuse_clashes(known)
+        known.setdefault("embedding_dropout", known.get("dropout", 0.0))
+        chosen = {name: known[name] for name in _CHOICES if name in known}
+        sizes = {"kv_heads": kv_heads, "head_dim": head_dim, "ffn": ffn}
+        return Transformer(**{**chosen, **sizes})
+
+
+class GptSpec(LlamaSpec):
+    """A decoder-only transformer with the choices of GPT."""
+
+    kind: ClassVar[str] = "gpt"
+    usual: ClassVar[Mapping[str, Any]] = {
+        "norm": "layer",
+        "activation": "gelu",
+        "positions": "learned",
+        "bias": True,
+        "tied": True,
+    }

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from simcluster.document import PositiveInt, Refused
+from simcluster.model.family_spec import AttentionKeys, LayerKeys, PictureKeys
 from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.layers import Layers, linear
 from simcluster.model.model import Model
@@ -154,3 +156,19 @@ class VisionTransformer(Model):
         weights = {"": ("hidden", "classes")}
         (x,) = linear(build, "logits", x, ("batch", "hidden"), weights, sizes, bias=True)
         return build.block(outputs={}, loss=build.add("loss", CrossEntropy(1 / images, _CLASSES), x, targets))
+
+
+class VitSpec(LayerKeys, AttentionKeys, PictureKeys):
+    """A vision transformer."""
+
+    kind: ClassVar[str] = "vit"
+    network: ClassVar[type[Model]] = VisionTransformer
+
+    patch: PositiveInt | None = None
+    """Vision: edge of a patch in pixels; a sequence has (image / patch)^2 + 1 tokens."""
+
+    @classmethod
+    def check(cls, known: Mapping[str, Any]) -> None:
+        """Refused if no patch fits into the image."""
+        if known["patch"] > known["image"]:
+            raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")

@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
+from pydantic import Field
+
+from simcluster.document import PositiveInt
+from simcluster.model.family_spec import VocabularyKeys
 from simcluster.model.graph import UNIT, Block, BlockBuilder, Graph, Instance, TensorType
 from simcluster.model.layers import linear
 from simcluster.model.model import Model
@@ -156,3 +160,23 @@ def _head(batch: int, width: int, dtype: DType, samples: float) -> Block:
     x = build.add("logit", Elementwise("add", (_LOGIT, _LOGIT), _LOGIT), wide, x)
     loss = build.add("loss", BinaryCrossEntropy(1 / samples, _LOGIT), x, targets)
     return build.block(outputs={}, loss=loss)
+
+
+class WideDeepSpec(VocabularyKeys):
+    """A Wide & Deep."""
+
+    kind: ClassVar[str] = "wide_deep"
+    network: ClassVar[type[Model]] = WideDeep
+
+    fields: PositiveInt | None = None
+    """Wide & Deep: ids of a sample, each with a value."""
+
+    embedding: PositiveInt | None = None
+    """Wide & Deep: columns of the deep table."""
+
+    mlp: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = None
+    """Wide & Deep: widths of the hidden layers."""
+
+    tables: Literal["fp32"] | None = None
+    """Number format of a Wide & Deep's tables, of what is looked up and of its product with the values; that
+    of the activations if absent."""

@@ -48,25 +48,6 @@ def refuse_missing(names: Sequence[str], hint: str = "or name a model: {use: lla
         raise Refused(f"{listed} {verb} missing", hint=hint)
 
 
-def refuse_impossible(known: Mapping[str, Any]) -> None:
-    """Refused if sizes of a structure of its own do not go together."""
-    if known.get("patch", 1) > known.get("image", 1):
-        raise Refused(f"a patch of {known['patch']} pixels is larger than the image", path="patch")
-    least = 4 * 2 ** (len(known.get("blocks", (1,))) - 1)
-    if "blocks" in known and known["image"] < least:
-        raise Refused(
-            f"an image of {known['image']} pixels is halved to less than one: {least} at least", path="image"
-        )
-    buckets, farthest = known.get("buckets", 32), known.get("max_distance", 128)
-    if buckets % 4:
-        raise Refused(f"{buckets} buckets are no multiple of 4: two directions, near and far", path="buckets")
-    if farthest <= buckets // 2:
-        raise Refused(
-            f"{buckets // 2} buckets hold one distance each, so that the far ones begin beyond {farthest}",
-            path="max_distance",
-        )
-
-
 def usual_head_dim(known: Mapping[str, Any]) -> int:
     """Hidden size by heads, where no size of a head is given."""
     hidden, heads = known["hidden"], known["heads"]

@@ -1,0 +1,126 @@
+"""What a family of models says: its keys of the ``model:`` section, and the model that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from simcluster.document import PositiveInt, Refused, Section
+from simcluster.model.family_spec.dimension_checks import refuse_missing, usual_head_dim
+from simcluster.model.layers import GATED
+from simcluster.model.model import Model
+
+Probability = Annotated[float, Field(ge=0, lt=1)]
+
+_USUAL = {"head_dim", "ffn"}
+"""The sizes that others give where they are not written."""
+
+
+class FamilySpec(Section):
+    """A family of models, registered by its ``kind``: the keys that it knows, and the model that they make.
+
+    Of keys that several families know each has the same type and text. Its model is a dataclass whose fields
+    are called as the keys.
+    """
+
+    model_config = ConfigDict(defer_build=True)
+
+    kind: ClassVar[str]
+    """The word of the key ``family``."""
+
+    network: ClassVar[type[Model]]
+    """The class of its models."""
+
+    @classmethod
+    def check(cls, known: Mapping[str, Any]) -> None:
+        """Refused if sizes do not go together."""
+
+    @classmethod
+    def make(cls, given: Mapping[str, Any], written: Mapping[str, Any]) -> Model:
+        """The model of what a file gives and the section says instead; Refused if impossible."""
+        known = {**given, **written}
+        needed = [
+            each.name
+            for each in fields(cls.network)  # type: ignore[arg-type]
+            if each.name in cls.model_fields and each.default is MISSING and each.name not in _USUAL
+        ]
+        missing = [name for name in needed if name not in known]
+        if given:
+            refuse_missing(missing, "the config does not say it: write it beside 'hf'")
+        refuse_missing(missing)
+        if "heads" in needed:
+            known.setdefault("head_dim", usual_head_dim(known))
+            if known.get("activation") in GATED and "ffn" not in known:
+                raise Refused("'ffn' is missing: a gated MLP has no usual size", path="ffn")
+            known.setdefault("ffn", 4 * known["hidden"])
+        cls.check(known)
+        return cls.network(**known)
+
+
+class LayerKeys(FamilySpec):
+    """The keys of families of equal layers."""
+
+    layers: PositiveInt | None = None
+    """Transformer layers."""
+
+
+class AttentionKeys(FamilySpec):
+    """The keys of families whose layers have attention and an MLP."""
+
+    hidden: PositiveInt | None = None
+    """Hidden size."""
+
+    heads: PositiveInt | None = None
+    """Query heads."""
+
+    head_dim: PositiveInt | None = None
+    """Size of a head; hidden / heads if absent."""
+
+    ffn: PositiveInt | None = None
+    """Inner size of the MLP; 4 x hidden if absent (required with swiglu)."""
+
+    dropout: Probability | None = None
+    """Rate of dropout behind attention and MLP; 0 if absent."""
+
+    attention_dropout: Probability | None = None
+    """Rate of dropout of attention weights; 0 if absent."""
+
+
+class VocabularyKeys(FamilySpec):
+    """The keys of families that look up ids in tables."""
+
+    vocab: PositiveInt | None = None
+    """Rows of the embedding table."""
+
+
+class PositionKeys(FamilySpec):
+    """The keys of families that may have a table of positions."""
+
+    max_positions: PositiveInt | None = None
+    """Rows of a learned position table; the longest sequence."""
+
+
+class TextKeys(FamilySpec):
+    """The keys of families with a choice of MLPs, and a head that may share the embedding's weights."""
+
+    activation: Literal["gelu", "relu", "squared_relu", "swiglu", "geglu"] | None = None
+    """Plain MLP with GELU, ReLU or squared ReLU, or gated with SwiGLU or GeGLU."""
+
+    tied: bool | None = None
+    """The head shares the embedding's weights."""
+
+
+class PictureKeys(FamilySpec):
+    """The keys of families that classify pictures."""
+
+    image: PositiveInt | None = None
+    """Vision: edge of the images in pixels."""
+
+    channels: PositiveInt | None = None
+    """Vision: numbers per pixel; 3 if absent."""
+
+    classes: PositiveInt | None = None
+    """Vision: what the head tells apart."""
