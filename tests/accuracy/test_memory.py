@@ -37,14 +37,18 @@ def errors():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("group", BOUNDS)
-def test_the_median_error_stays_within_its_bound(group):
-    assert 100 * errors()[group].median <= BOUNDS[group]
-
-
-@pytest.mark.thorough
-def test_every_group_has_a_bound():
-    assert set(errors()) == set(BOUNDS)
+def test_median_errors_stay_within_their_bounds_and_the_readme_shows_them(request):
+    """One test, so that its rows, a minute and a half of them, are simulated by one process only."""
+    medians = {name: 100 * error.median for name, error in errors().items()}
+    assert set(medians) == set(BOUNDS)
+    assert not {name: median for name, median in medians.items() if median > BOUNDS[name]}
+    before, rest = README.read_text(encoding="utf-8").split(START)
+    shown, after = rest.split(END)
+    table = runs_markdown(predictions())
+    if request.config.getoption("--update-baselines"):
+        README.write_text(before + START + table + END + after, encoding="utf-8")
+        return
+    assert shown == table, "run pytest tests/accuracy -m thorough --update-baselines"
 
 
 def test_what_was_reserved_is_predicted_too():
@@ -63,14 +67,3 @@ def test_what_was_reserved_is_predicted_too():
     assert [len(each) for each in found.values()] == [5, 5]
     assert max(found[True]) < 0.03
     assert max(found[False]) < 0.08
-
-
-@pytest.mark.thorough
-def test_the_readme_shows_it(request):
-    before, rest = README.read_text(encoding="utf-8").split(START)
-    shown, after = rest.split(END)
-    table = runs_markdown(predictions())
-    if request.config.getoption("--update-baselines"):
-        README.write_text(before + START + table + END + after, encoding="utf-8")
-        return
-    assert shown == table, "run pytest tests/accuracy --update-baselines"
