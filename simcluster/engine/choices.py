@@ -29,7 +29,9 @@ class Choices:
             rank = self.classes.representatives[index]
             if each.operation == HostPath.WORK:
                 return work_time(each.works, rank, self.cluster)
-            return copy_time(HostPath(each.operation), rank, each.num_bytes, self.cluster, each.at_most)
+            return copy_time(
+                HostPath(each.operation), rank, each.num_bytes, self.cluster, each.bandwidth_limit
+            )
         where = self.where(index, each)
         operation = Operation(each.operation)
         parts = each.parts and each.parts.of_number(self.classes.groups[index, each.group].number)

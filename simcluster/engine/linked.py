@@ -122,7 +122,7 @@ class _Linker:
             for writer, position in written.get((name, labels[scope]), _NOBODY).items():
                 if self.known[streams[where]][writer] < position:
                     self._wait(streams[where], writer, position)
-        if execution.waits_for_transfers:
+        if execution.wait_for_transfers:
             for stream in TRANSFER_STREAMS:
                 if stream in self.numbers:
                     number = self.numbers[stream]

@@ -69,7 +69,7 @@ class Prices:
     def launches(self, code: InstructionBlock, device: Device) -> list[int]:
         """Nanoseconds of the host for each of a code's kernels; of a graph, for the first of its kernels."""
         alone = self.dispatch.of(device)
-        return [nanoseconds(each.dispatches * alone) for each in code.instructions if runs_kernels(each)]
+        return [nanoseconds(each.dispatch_cost * alone) for each in code.instructions if runs_kernels(each)]
 
     def of_code(self, index: int, code: InstructionBlock) -> list[Priced]:
         """Nanoseconds of a code's instructions for one class, how many are launches and dispatch, and in how

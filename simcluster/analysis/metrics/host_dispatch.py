@@ -21,8 +21,8 @@ def dispatch_counts(placed: PlacedProgram, dispatch: DispatchTime) -> dict[str, 
     for code in placed.program.codes:
         found = [each for each in code.instructions if runs_kernels(each)]
         inside = [each for each in found if each.piece]
-        spent = sum(each.dispatches for each in found)
-        launches = sum(each.dispatches > 0 for each in inside)
+        spent = sum(each.dispatch_cost for each in found)
+        launches = sum(each.dispatch_cost > 0 for each in inside)
         by_code.append((len(found) - len(inside), len(inside), launches, spent))
     table = np.array(by_code, dtype=np.float64)
     by_part = [

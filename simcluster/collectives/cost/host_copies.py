@@ -13,11 +13,11 @@ from simcluster.collectives.traffic import PhaseLoad
 
 
 def copy_time(
-    way: HostPath, rank: int, num_bytes: float, cluster: Cluster, at_most: float
+    way: HostPath, rank: int, num_bytes: float, cluster: Cluster, bandwidth_limit: float
 ) -> AlgorithmChoice:
     """What a copy of a rank costs, alone on the nominal cluster: latency, then bytes over the slowest link.
 
-    ``at_most``: bytes/s that it asks for itself. Of ``HostPath.DECODE``, bytes are nanoseconds of a core.
+    ``bandwidth_limit``: bytes/s that it asks for itself. Of ``HostPath.DECODE``, bytes are nanoseconds of a core.
     Where device and memory are one, a copy costs nothing. Raises ValueError if the host has no such way.
     """
     device = int(cluster.devices_of(np.array([rank]))[0])
@@ -25,7 +25,7 @@ def copy_time(
     rate, latency = host_path_rate(
         way, device if cluster.mixed else device % cluster.host.num_devices, cluster
     )
-    flows = (LoadPhase(num_bytes, min(rate, at_most), 0),) if rate and num_bytes else ()
+    flows = (LoadPhase(num_bytes, min(rate, bandwidth_limit), 0),) if rate and num_bytes else ()
     return AlgorithmChoice(way, "none", latency, flows)
 
 

@@ -61,7 +61,7 @@ def input_codes(inputs: InputPipeline, fed: RankInput) -> list[InstructionBlock]
         found.append(_copy("read", READ, inputs.way, size))
     if inputs.decode:
         work = round(inputs.decode * 1e9 * fed.samples)
-        found.append(replace(_copy("decode", DECODE, HostPath.DECODE, work), at_most=inputs.decoding))
+        found.append(replace(_copy("decode", DECODE, HostPath.DECODE, work), bandwidth_limit=inputs.decoding))
     found.append(_copy("copy", TO_DEVICE, HostPath.TO_DEVICE, fed.num_bytes))
     return [InstructionBlock(f"input.{each.name}", INPUT, (each,), ()) for each in found]
 

@@ -220,7 +220,7 @@ class Instruction:
     of all groups."""
     in_place: bool = False
     """Whether what it writes takes the place of what it drops."""
-    at_most: float = math.inf
+    bandwidth_limit: float = math.inf
     """Of a copy: the bytes/s that it asks for at most."""
     why: str = ""
     """What made a movement necessary, for the user."""
@@ -230,7 +230,7 @@ class Instruction:
     """Bytes that it holds while it runs, besides its slots."""
     piece: str = ""
     """The function, launched as one graph, that it belongs to; empty: it is dispatched by itself."""
-    dispatches: float = 1.0
+    dispatch_cost: float = 1.0
     """The host's time for it, in multiples of what it spends on one operator."""
     chunked: str = ""
     """The collective that it is a chunk of, or goes in chunks with."""
@@ -323,7 +323,7 @@ class BlockExecution:
     """The micro-batch that it runs for; -1: once per step."""
     action: str
     """The action of the schedule that it is a part of, as text."""
-    waits_for_transfers: bool = False
+    wait_for_transfers: bool = False
     """Whether its kernels wait until every transfer posted before is over."""
     behind: tuple[str, ...] = ()
     """Streams on which everything posted before must be over before it starts."""

@@ -201,7 +201,7 @@ class Program:
                 what = [str(getattr(call.operator, "kind", "")) for call in each.calls]
                 links = f"{each.group} {each.num_bytes} {each.after} {each.drops}"
                 links += f" {each.parts.digest()}" if each.parts else ""
-                links += f" in {each.piece} x {each.dispatches:g}" if each.piece else ""
+                links += f" in {each.piece} x {each.dispatch_cost:g}" if each.piece else ""
                 yield f"  {each.stream} {what} {shapes} {links}\n"
         for part in self.parts:
             for run in part.executions:

@@ -19,7 +19,7 @@ def dispatch_costs(instructions: Sequence[Instruction], launch: float) -> list[I
     for each in instructions:
         if each.piece:
             first = runs_kernels(each) and each.piece not in begun
-            each = replace(each, dispatches=launch if first else 0.0)
+            each = replace(each, dispatch_cost=launch if first else 0.0)
             begun.update([each.piece] if first else ())
         made.append(each)
     return made

@@ -48,7 +48,7 @@ def copy_instruction(node: Node, relocation: Relocation, call: Call, slots: Sequ
         operation=str(way),
         group=(str(way),),
         num_bytes=sum(slots[slot].type.num_bytes for slot in call.inputs),
-        at_most=relocation.at_most,
+        bandwidth_limit=relocation.bandwidth_limit,
         why=node.why,
     )
 

@@ -198,7 +198,7 @@ class _View:
         kind = block.values[node.inputs[0]]
         assert kind.layout is not None
         size = part_type(kind.type, kind.layout, self.plan.mesh).num_bytes
-        time = copy_time(host_path_of(relocation), 0, size, self.cluster, relocation.at_most)
+        time = copy_time(host_path_of(relocation), 0, size, self.cluster, relocation.bandwidth_limit)
         return {"bytes": size, "seconds": time.seconds}
 
     def _padding(self, block: Block, node: Node, operator: Operator) -> str:

@@ -75,7 +75,7 @@ def test_graphs_of_pieces_beside_operators_by_themselves(host, changes):
     )
     spec = which.spec.model_copy(update={"framework": FrameworkSpec.load("mindspore-pynative")})
     built = build_scenario(Scenario(spec, None, which.folder))
-    paid = {each.dispatches for code in built.program.codes for each in code.instructions if each.piece}
+    paid = {each.dispatch_cost for code in built.program.codes for each in code.instructions if each.piece}
     assert paid == {0.0, 1.0}
     assert_sweep_is_events(built)
 
