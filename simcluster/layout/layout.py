@@ -67,14 +67,14 @@ class Layout:
         return tuple(axis for axis, _ in self.partial)
 
     @property
-    def owes(self) -> bool:
+    def has_pending_reduction(self) -> bool:
         """Whether terms of other ranks are still to be added."""
         return bool(self.partial) or any(halo.adds for halo in self.halos)
 
     @property
     def reduced(self) -> Layout:
         """The same split with every reduction done, halos included."""
-        if not self.owes:
+        if not self.has_pending_reduction:
             return self
         return replace(self, partial=(), halos=tuple(halo for halo in self.halos if not halo.adds))
 

@@ -17,7 +17,7 @@ def copy_time(
 ) -> AlgorithmChoice:
     """What a copy of a rank costs, alone on the nominal cluster: latency, then bytes over the slowest link.
 
-    ``bandwidth_limit``: bytes/s that it asks for itself. Of ``HostPath.DECODE``, bytes are nanoseconds of a core.
+    ``bandwidth_limit``: bytes/s that it asks for. Of ``HostPath.DECODE``, bytes are nanoseconds of a core.
     Where device and memory are one, a copy costs nothing. Raises ValueError if the host has no such way.
     """
     device = int(cluster.devices_of(np.array([rank]))[0])

@@ -23,9 +23,10 @@ ANY_TIME = 1 << 30
 class Relocation:
     """One leg of a value's way from one place to another; between device and disk there are two.
 
-    It changes neither values nor layouts. ``bandwidth_limit`` are the bytes/s that it asks for, as far as anything
-    but links bounds it. What is brought to a device ahead of a kernel of the same phase is so when the one
-    ``ahead + 1`` before that, of those for which something is brought, is done with what it used.
+    It changes neither values nor layouts. ``bandwidth_limit`` are the bytes/s that it asks for, as far as
+    anything but links bounds it. What is brought to a device ahead of a kernel of the same phase is so
+    when the one ``ahead + 1`` before that, of those for which something is brought, is done with what it
+    used.
     """
 
     source: MemoryPlace

@@ -201,7 +201,7 @@ class Operator(ABC):
         """
         return None
 
-    def ringed(self, turns: int, length: int) -> Operator | None:
+    def as_ring(self, turns: int, length: int) -> Operator | None:
         """The same in so many turns over slices of a sequence that need one another; None if they do not.
 
         ``length`` is that of the whole sequence.

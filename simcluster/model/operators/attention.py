@@ -200,7 +200,7 @@ class Attention(_Attention):
         """A query sees the keys that stand before it."""
         return replace(self, order=order)
 
-    def ringed(self, turns: int, length: int) -> Operator:
+    def as_ring(self, turns: int, length: int) -> Operator:
         """In turns."""
         self._check_ring()
         return replace(self, turns=turns, slice_length=length // turns)
@@ -269,7 +269,7 @@ class AttentionGrad(_Attention):
         """Five products per score: the scores again and four gradients."""
         return self._priced(inputs, outputs, backward=True)
 
-    def ringed(self, turns: int, length: int) -> Operator:
+    def as_ring(self, turns: int, length: int) -> Operator:
         """In turns."""
         self._check_ring()
         return replace(self, turns=turns, slice_length=length // turns)

@@ -46,7 +46,7 @@ class Update(OptimizerOperator):
     weights_output: ClassVar[int | None] = 0
     states: ClassVar[tuple[str, ...]] = ()
 
-    lazy: ClassVar[bool] = False
+    sparse: ClassVar[bool] = False
     """Whether it changes only those rows of a table that were looked up, where its gradient says which."""
 
     on_hosts: ClassVar[bool] = False

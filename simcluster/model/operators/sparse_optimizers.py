@@ -20,7 +20,7 @@ class LazyAdam(Adam):
     """Adam of the rows that were looked up: the moments of others do not decay (MindSpore's LazyAdam)."""
 
     kind: ClassVar[str] = "lazy_adam"
-    lazy: ClassVar[bool] = True
+    sparse: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Ftrl(Update):
 
     kind: ClassVar[str] = "ftrl"
     states: ClassVar[tuple[str, ...]] = ("accumulator", "linear")
-    lazy: ClassVar[bool] = True
+    sparse: ClassVar[bool] = True
 
     def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
         """New weights from the two states alone."""

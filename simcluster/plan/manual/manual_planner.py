@@ -71,7 +71,7 @@ class ManualPlanner(Planner):
         reference = self._reference(mesh.product(batch_axes), formats.compute)
         logical = reference.then(*derivative_passes(formats)).graph
         update = update_of(self.training.optimizer)
-        if update.lazy or self.training.optimizer.groups:
+        if update.sparse or self.training.optimizer.groups:
             what = "groups" if self.training.optimizer.groups else "kind"
             raise PlanError(
                 "a program that is written by hand updates whole parameters, all by one rule",

@@ -22,7 +22,7 @@ def use_sparse_gradients(graph: Graph, rules: Rules, num_terms: int) -> Graph:
         chosen = tuple(
             name
             for name in block.parameters
-            if rules.of(graph.canonical(f"{instance.home}.{name}")).lazy and _maker(graph, block, name)
+            if rules.of(graph.canonical(f"{instance.home}.{name}")).sparse and _maker(graph, block, name)
         )
         name = f"{block.name} rows {' '.join(chosen)}" if chosen else block.name
         if chosen and name not in blocks:
@@ -59,7 +59,7 @@ def report_dense_updates(graph: Graph, rules: Rules) -> Iterator[str]:
             gradient = block.gradients.get(name)
             made = [node.operator for node in block.nodes if gradient in node.outputs]
             rule = rules.of(graph.canonical(full))
-            if rule.lazy and any(isinstance(each, Operator) and each.by_rows() for each in made):
+            if rule.sparse and any(isinstance(each, Operator) and each.by_rows() for each in made):
                 yield f"{rule.kind} changes all rows of {full}: its gradient is not that of one lookup"
 
 

@@ -46,7 +46,7 @@ def _turning(node: Node, block: Block, slices: int, path: str) -> Node:
     if length is None or slices == 1:
         return node
     try:
-        operator = node.operator.ringed(slices, length)
+        operator = node.operator.as_ring(slices, length)
     except ValueError as error:
         raise PlanError(f"{node.name}: {error}", path=path) from None
     if operator is None:

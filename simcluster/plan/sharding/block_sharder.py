@@ -174,7 +174,7 @@ class BlockSharder:
         (dim,) = split
         ways = self.mesh.product(splits[dim])
         shapes = [self.bench.type(value).shape for value in (*node.inputs, *node.outputs)]
-        return operator.ringed(ways, operator.dims().extents(shapes)[dim]) or operator
+        return operator.as_ring(ways, operator.dims().extents(shapes)[dim]) or operator
 
     def _strategy(self, node: Node) -> Strategy:
         """The strategy of a node's forward operator, as far as it concerns dims that the node has."""

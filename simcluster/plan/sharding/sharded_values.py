@@ -81,7 +81,7 @@ class ShardedValues:
         for movement, reached in self.router.path(kind, layout, need):
             why = f"{value} lies as {layout}; {reader} needs it as {need}"
             name = self._move(value, name, reached, movement, why)
-            if layout.owes and not reached.owes:
+            if layout.has_pending_reduction and not reached.has_pending_reduction:
                 # The reduced version is home from now on: nobody reduces this value again.
                 found.clear()
             found.setdefault(reached, name)

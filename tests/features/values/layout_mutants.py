@@ -118,7 +118,10 @@ def corners_left(original):
 
     def generator(layout, target):
         for step, reached in original(layout, target):
-            if step.kind in (MovementKind.NEIGHBOR_EXCHANGE, MovementKind.SHIFT) and not layout.owes:
+            if (
+                step.kind in (MovementKind.NEIGHBOR_EXCHANGE, MovementKind.SHIFT)
+                and not layout.has_pending_reduction
+            ):
                 others = [halo for halo in layout.halos if halo.dim != step.dim]
                 if others:
                     yield replace(step, halo=(0, 0), to_halo=(0, 0)), reached
