@@ -51,7 +51,7 @@ def explain_scenario(scenario: Scenario, watch: Callable[[Trial], None] | None =
     present = trial_from_run((), (), run)
     if present.fits:
         return Explanation(run, present, ())
-    trials = Trials(scenario, watch)
+    trials = Trials(scenario, simulate, watch)
     found = open_knobs(scenario, run.documents["plan"])
     alone = {name: nearest_change(trials, name, turns)[-1] for name, turns in found.items()}
     together = () if any(each.fits for each in alone.values()) else _together(trials, alone)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from simcluster.analysis import MemoryUse, MemoryVerdict, deciding_verdict
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
-from simcluster.simulation import simulate
 from simcluster.trace import Run
 
 Changes = tuple[tuple[str, str], ...]
@@ -50,9 +49,10 @@ Simulate = Callable[[Scenario], Run]
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Tries changes of one scenario; ``watch`` is told of each."""
+    """Tries changes of one scenario by what simulates it; ``watch`` is told of each."""
 
     scenario: Scenario
+    simulate: Simulate
     watch: Callable[[Trial], None] | None = None
 
     def run(self, kinds: Sequence[str], changes: Changes) -> Trial:
@@ -64,7 +64,7 @@ class Trials:
 
     def _run(self, kinds: tuple[str, ...], changes: Changes) -> Trial:
         try:
-            run = simulate(self.scenario.changed(changes))
+            run = self.simulate(self.scenario.changed(changes))
         except SimclusterError as error:
             return Trial(kinds, changes, refused=error.problems[0].message)
         return trial_from_run(kinds, changes, run)

@@ -23,7 +23,7 @@ from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import Model, ModelSpec, Routed
 from simcluster.plan import IDEAL, FrameworkSpec
 from simcluster.scenario import Scenario
-from simcluster.simulation import simulate
+from simcluster.trace import Run
 from simcluster.work import DType
 
 TOKENS = 4 * 2**20
@@ -93,12 +93,14 @@ class FirstFit:
         return min(simulated or possible, key=lambda attempt: attempt.use.lacking, default=None)
 
 
-def find_first_fit(start: SearchRequest, watch: Callable[[Attempt], None] | None = None) -> FirstFit:
-    """Tries candidates until one fits; ``watch`` is told of each.
+def search_first_fit(
+    start: SearchRequest, simulate: Callable[[Scenario], Run], watch: Callable[[Attempt], None] | None = None
+) -> FirstFit:
+    """Tries candidates until one fits, simulated as it is told; ``watch`` is told of each.
 
     Raises ScenarioError for names or sizes that are wrong.
     """
-    search = _Search(start)
+    search = _Search(start, simulate)
     attempts = []
     for data in search.candidates():
         attempt = search.attempt(data)
@@ -111,8 +113,8 @@ def find_first_fit(start: SearchRequest, watch: Callable[[Attempt], None] | None
 
 
 class _Search:
-    def __init__(self, start: SearchRequest) -> None:
-        self.start = start
+    def __init__(self, start: SearchRequest, simulate: Callable[[Scenario], Run]) -> None:
+        self.start, self.simulate = start, simulate
         cluster = {"use": start.cluster, "hosts": start.hosts}
         self.cluster: Cluster = _checked("--cluster", cluster, ClusterSpec).build()
         self.model: Model = _checked("--model", {"use": start.model}, ModelSpec).build(Path())
@@ -205,7 +207,7 @@ class _Search:
         if bound.verdict is not MemoryVerdict.FITS:
             return Attempt(data, bound, simulated=False)
         try:
-            summary = simulate(Scenario.of(data)).documents["summary"]
+            summary = self.simulate(Scenario.of(data)).documents["summary"]
         except PlanError as error:
             return Attempt(data, bound, simulated=False, refused=error.problems[0].message)
         return Attempt(data, deciding_verdict(summary), simulated=True)

@@ -16,18 +16,15 @@ What fits into memory comes before what does not, then what is fastest; ties go 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from simcluster import units
 from simcluster.analysis import MemoryRule
 from simcluster.cluster import Cluster
-from simcluster.plan import AUTO_MB, MB, SINGLE_BUCKET, Buckets, Fusion, Plan
-from simcluster.program import HostCalls, Program
+from simcluster.plan import AUTO_MB, MB, SINGLE_BUCKET, Buckets, Plan
 from simcluster.tuning.bucket_ready_times import best_buckets
-from simcluster.tuning.trial_run import TrialRun
-
-Lower = Callable[[Plan], Program]
+from simcluster.tuning.plan_trials import PlanTrials, noted
 
 _USUAL: Mapping[str, Buckets | None] = {
     f"{AUTO_MB} MB": Buckets(AUTO_MB * MB),
@@ -45,9 +42,7 @@ Choice = tuple[tuple[str, Buckets | None], ...]
 """(operation, its buckets; None: the profile's) of every operation that is searched."""
 
 
-def search_buckets(
-    plan: Plan, cluster: Cluster, lower: Lower, host: HostCalls, rule: MemoryRule, *, search: bool = True
-) -> Plan:
+def search_buckets(plan: Plan, cluster: Cluster, rule: MemoryRule, *, search: bool = True) -> Plan:
     """The plan with the buckets of the fastest step, and a note on what was compared; as it is if it leaves
     nothing to be searched.
 
@@ -56,53 +51,30 @@ def search_buckets(
     fusion = plan.conduct.fusion
     if fusion is None or not fusion.searched:
         return plan
+
+    def having(choice: Choice) -> Plan:
+        return replace(plan, conduct=replace(plan.conduct, fusion=fusion.having(dict(choice))))
+
     if not search:
-        usual = _with_buckets(plan, fusion, dict.fromkeys(fusion.searched))
+        usual = having(tuple((operation, None) for operation in fusion.searched))
         note = "search for buckets: the best are found by simulation; this plan has the framework profile's"
-        return replace(usual, notes=(*plan.notes, note))
-    return _Search(plan, fusion, cluster, lower, host, rule).best()
-
-
-def _with_buckets(plan: Plan, fusion: Fusion, buckets: Mapping[str, Buckets | None]) -> Plan:
-    """A plan with these buckets for some operations."""
-    return replace(plan, conduct=replace(plan.conduct, fusion=fusion.having(buckets)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """A plan, the bytes that a device lacks for it to fit, the time of its step (ns), and how many
-    entries of streams were timed.
-    """
-
-    plan: Plan
-    excess: int
-    end: int
-    work: int
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        """Less is better."""
-        return self.excess, self.end
+        return noted(usual, note)
+    return _Search(fusion.searched, cluster, PlanTrials(having, cluster, rule)).best()
 
 
 @dataclass
 class _Search:
-    plan: Plan
-    fusion: Fusion
+    operations: Sequence[str]
     cluster: Cluster
-    lower: Lower
-    host: HostCalls
-    rule: MemoryRule
-    known: dict[Choice, _Trial] = field(default_factory=dict)
+    trials: PlanTrials[Choice]
 
     def best(self) -> Plan:
         """The best of all that was tried."""
-        alone, usual = self._run(self._all(SINGLE_BUCKET)), self._run(self._all(None))
+        (_, alone), (_, usual) = (self.trials.run(self._all(buckets)) for buckets in (SINGLE_BUCKET, None))
         self.lines = {
-            operation: best_buckets(alone, usual, self.cluster, operation)
-            for operation in self.fusion.searched
+            operation: best_buckets(alone, usual, self.cluster, operation) for operation in self.operations
         }
-        choice = min(map(self._all, _USUAL.values()), key=lambda each: self._tried(each).rank)
+        choice = self.trials.best(map(self._all, _USUAL.values()))
         before = None
         while choice != before:
             before = choice
@@ -110,17 +82,17 @@ class _Search:
                 exact = [Buckets(behind=lines.behind)] if lines.behind else []
                 choice = self._better(choice, operation, [*_USUAL.values(), *exact])
         choice = self._climbed(choice)
-        return replace(self._tried(choice).plan, notes=(*self.plan.notes, self._note(choice)))
+        return self.trials.tried(choice).noted(self._note(choice))
 
     def _all(self, buckets: Buckets | None) -> Choice:
-        return tuple((operation, buckets) for operation in self.fusion.searched)
+        return tuple((operation, buckets) for operation in self.operations)
 
     def _better(self, choice: Choice, operation: str, others: Sequence[Buckets | None]) -> Choice:
         """The choice, or that with the best of other buckets for an operation if it is better."""
         around = [
             tuple((each, other if each == operation else had) for each, had in choice) for other in others
         ]
-        return min([choice, *around], key=lambda each: self._tried(each).rank)
+        return self.trials.best([choice, *around])
 
     def _climbed(self, choice: Choice) -> Choice:
         """A choice from which no step of those that were tried leads up."""
@@ -130,46 +102,33 @@ class _Search:
             before = choice
             for operation, lines in self.lines.items():
                 for border in lines.borders:
-                    if not steps or work < self._tried(choice).work:
+                    if not steps or work < self.trials.tried(choice).work:
                         return choice
                     had = self._behind(operation, dict(choice)[operation])
                     other = Buckets(behind=had ^ {border})
-                    known = len(self.known)
+                    known = len(self.trials.known)
                     choice = self._better(choice, operation, [other])
-                    if len(self.known) > known:
-                        steps, work = steps - 1, work - self._tried(choice).work
+                    if len(self.trials.known) > known:
+                        steps, work = steps - 1, work - self.trials.tried(choice).work
         return choice
 
     def _behind(self, operation: str, buckets: Buckets | None) -> frozenset[str]:
         """The buffers behind which buckets end; the profile's are taken to be by layer."""
         return self.lines[operation].cut(Buckets(units=1) if buckets is None else buckets)
 
-    def _tried(self, choice: Choice) -> _Trial:
-        if choice not in self.known:
-            self._run(choice)
-        return self.known[choice]
-
-    def _run(self, choice: Choice) -> TrialRun:
-        """A step with some buckets."""
-        plan = _with_buckets(self.plan, self.fusion, dict(choice))
-        probe = TrialRun.of(plan, self.lower(plan), self.cluster, self.host)
-        excess = max(0, *probe.excesses(self.cluster, self.rule).values())
-        self.known[choice] = _Trial(plan, excess, probe.timing.end, probe.timing.num_events)
-        return probe
-
     def _note(self, choice: Choice) -> str:
         """What was found, and what a step would lose with other buckets for all that was searched."""
-        found = self._tried(choice)
+        found = self.trials.tried(choice)
         told = {operation: self._told(operation, buckets) for operation, buckets in choice}
         alike = len({buckets for _, buckets in choice}) == 1
         best = next(iter(told.values())) if alike else ", ".join(" ".join(each) for each in told.items())
-        tried = {name: self._tried(self._all(buckets)) for name, buckets in _USUAL.items()}
+        tried = {name: self.trials.tried(self._all(buckets)) for name, buckets in _USUAL.items()}
         lost = [
             f"{name} {units.seconds((trial.end - found.end) * 1e-9)}"
             for name, trial in tried.items()
-            if trial.excess <= found.excess and trial != found
+            if trial.lacking <= found.lacking and trial != found
         ]
-        large = [name for name, trial in tried.items() if trial.excess > found.excess]
+        large = [name for name, trial in tried.items() if trial.lacking > found.lacking]
         parts = [f"search for buckets: {best}"]
         if lost:
             parts.append(f"a step would take longer with {', '.join(lost)}")

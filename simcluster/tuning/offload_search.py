@@ -9,8 +9,8 @@ category the first blocks of a stage go first, which are idle longest of all.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 
 from simcluster import units
@@ -18,7 +18,9 @@ from simcluster.analysis import MemoryRule, instruction_times
 from simcluster.cluster import Cluster
 from simcluster.errors import PlanError
 from simcluster.plan import CATEGORIES, CategorySpec, OffloadSpec, Plan
-from simcluster.program import HostCalls, Program, Scope
+from simcluster.program import Scope
+from simcluster.tuning.bisection import bisect
+from simcluster.tuning.plan_trials import PlanTrial, PlanTrials, noted
 from simcluster.tuning.trial_run import TrialRun
 
 Make = Callable[[OffloadSpec], Plan]
@@ -28,14 +30,7 @@ PARTS = 16
 
 
 def search_offload(
-    spec: OffloadSpec,
-    make: Make,
-    cluster: Cluster,
-    lower: Callable[[Plan], Program],
-    host: Callable[[Plan], HostCalls],
-    rule: MemoryRule,
-    *,
-    search: bool = True,
+    spec: OffloadSpec, make: Make, cluster: Cluster, rule: MemoryRule, *, search: bool = True
 ) -> Plan:
     """The plan that ``make`` gives for what is written, or for what keeps devices under their limit, with a
     note on it.
@@ -47,105 +42,77 @@ def search_offload(
     if not search:
         plan = make(spec.model_copy(update={"auto": False}))
         return _noted(plan, "what leaves the devices is found by simulation; in this plan nothing does")
-    return _Search(spec, make, cluster, lower, host, rule).best()
+
+    def chosen(shares: Shares) -> Plan:
+        written = {
+            name: CategorySpec.model_validate({"to": spec.to, "fraction": parts / PARTS})
+            for name, parts in shares
+        }
+        return make(spec.model_copy(update={"auto": False, **written}))
+
+    def limit(memory: int) -> int:
+        """What is asked for, and no more than fits."""
+        asked = spec.max_device_memory
+        wanted = round(min(memory, memory if asked is None else asked) * spec.hbm_ratio)
+        return min(wanted, memory - rule.headroom)
+
+    return _Search(spec, PlanTrials(chosen, cluster, rule, limit)).best()
 
 
 def _noted(plan: Plan, text: str) -> Plan:
-    return replace(plan, notes=(*plan.notes, f"offload auto: {text}"))
+    return noted(plan, f"offload auto: {text}")
 
 
-Shares = Mapping[str, int]
-"""Category -> how many parts of it leave."""
+Shares = tuple[tuple[str, int], ...]
+"""(category, how many parts of it leave) of all that leaves."""
 
-
-@dataclass(frozen=True)
-class _Trial:
-    """What leaves, and by how much the fullest device is over its limit then."""
-
-    shares: Shares
-    probe: TrialRun
-    excess: int
+_Trial = PlanTrial[Shares]
 
 
 @dataclass
 class _Search:
     spec: OffloadSpec
-    make: Make
-    cluster: Cluster
-    lower: Callable[[Plan], Program]
-    host: Callable[[Plan], HostCalls]
-    rule: MemoryRule
-    tried: list[_Trial] = field(default_factory=list)
+    trials: PlanTrials[Shares]
 
     def best(self) -> Plan:
         """The plan of the first choice under the limit; without any, of the one that lacks least."""
-        nothing = self._try({})
-        if nothing.excess <= 0:
-            return _noted(nothing.probe.plan, "everything fits, so nothing leaves the devices")
-        gone: dict[str, int] = {}
-        for category in by_idle_time(nothing.probe):
-            found = self._possible({**gone, category: PARTS})
-            if found is None:
-                continue
-            if found.excess <= 0:
-                return self._told(self._least(gone, category, found))
-            if found.excess < min(each.excess for each in self.tried if each is not found):
-                gone[category] = PARTS
-        return self._told(min(self.tried, key=lambda each: each.excess))
+        nothing, probe = self.trials.run(())
+        if not nothing.lacking:
+            return _noted(nothing.plan, "everything fits, so nothing leaves the devices")
+        gone, best = nothing.choice, nothing
+        for category in by_idle_time(probe):
+            trial = self._possible((*gone, (category, PARTS)))
+            if trial is not None and not trial.lacking:
+                return self._told(self._least(gone, category))
+            if trial is not None and max(trial.excess) < max(best.excess):
+                gone, best = trial.choice, trial
+        return self._told(best)
 
-    def _least(self, gone: Shares, category: str, enough: _Trial) -> _Trial:
+    def _least(self, gone: Shares, category: str) -> _Trial:
         """As small a share of a category as is enough besides what is gone."""
-        low, high = 0, PARTS
-        while high - low > 1:
-            middle = (low + high) // 2
-            found = self._possible({**gone, category: middle})
-            if found is not None and found.excess <= 0:
-                high, enough = middle, found
-            else:
-                low = middle
-        return enough
+
+        def fits(parts: int) -> bool:
+            trial = self._possible((*gone, (category, parts)))
+            return trial is not None and not trial.lacking
+
+        return self.trials.tried((*gone, (category, bisect(0, PARTS, fits))))
 
     def _possible(self, shares: Shares) -> _Trial | None:
         """What becomes of a choice; None if it is impossible."""
         try:
-            return self._try(shares)
+            return self.trials.tried(shares)
         except PlanError:
             return None
-
-    def _try(self, shares: Shares) -> _Trial:
-        chosen = {
-            name: CategorySpec.model_validate({"to": self.spec.to, "fraction": parts / PARTS})
-            for name, parts in shares.items()
-        }
-        plan = self.make(self.spec.model_copy(update={"auto": False, **chosen}))
-        probe = TrialRun.of(plan, self.lower(plan), self.cluster, self.host(plan))
-        excess = max(
-            lacking + (memory - self.rule.headroom) - self._limit(memory)
-            for stage, lacking in probe.excesses(self.cluster, self.rule).items()
-            for memory in [self.cluster.device(self._rank(probe, stage)).memory]
-        )
-        self.tried.append(_Trial(shares, probe, excess))
-        return self.tried[-1]
-
-    def _rank(self, probe: TrialRun, stage: int) -> int:
-        """A rank of a stage."""
-        return next(rank for rank in probe.classes.representatives if probe.program.stage_of(rank) == stage)
-
-    def _limit(self, memory: int) -> int:
-        """What a device with so much memory may hold: what is asked for, and no more than fits."""
-        asked = self.spec.max_device_memory
-        wanted = round(min(memory, memory if asked is None else asked) * self.spec.hbm_ratio)
-        return min(wanted, memory - self.rule.headroom)
 
     def _told(self, trial: _Trial) -> Plan:
         parts = [
             f"{name.replace('_', ' ')}{'' if parts == PARTS else f' {parts / PARTS:.0%}'}"
-            for name, parts in trial.shares.items()
+            for name, parts in trial.choice
         ]
         chosen = f"{', '.join(parts) or 'nothing'} to the {self.spec.to}"
-        if trial.excess > 0:
-            chosen += f", which leaves {units.size(trial.excess)} too much"
-        return _noted(trial.probe.plan, f"{chosen}; {len(self.tried)} plans tried")
+        if trial.lacking:
+            chosen += f", which leaves {units.size(trial.lacking)} too much"
+        return _noted(trial.plan, f"{chosen}; {len(self.trials.known)} plans tried")
 
 
 def by_idle_time(probe: TrialRun) -> list[str]:

@@ -11,14 +11,16 @@ other tools can say it, and the faster of both is taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from simcluster import units
 from simcluster.analysis import MemoryRule
 from simcluster.cluster import Cluster
 from simcluster.model import Block
 from simcluster.plan import Layers, Plan, RecomputeSpec
-from simcluster.program import FORWARD, HostCalls, Program
+from simcluster.program import FORWARD
+from simcluster.tuning.bisection import Bisection
+from simcluster.tuning.plan_trials import PlanTrial, PlanTrials, noted
 from simcluster.tuning.recompute_options import WHOLE, RecomputeOption, recompute_options_of
 from simcluster.tuning.trial_run import TrialRun
 
@@ -29,14 +31,7 @@ Positions = tuple[int, ...]
 
 
 def search_recompute(
-    spec: RecomputeSpec,
-    make: Make,
-    cluster: Cluster,
-    lower: Callable[[Plan], Program],
-    host: Callable[[Plan], HostCalls],
-    rule: MemoryRule,
-    *,
-    search: bool = True,
+    spec: RecomputeSpec, make: Make, cluster: Cluster, rule: MemoryRule, *, search: bool = True
 ) -> Plan:
     """The plan that ``make`` gives for what is written, or for what fits best, with a note on it.
 
@@ -45,44 +40,26 @@ def search_recompute(
     if spec.layers != "auto":
         return make(spec)
     if not search:
-        plan = make(spec.model_copy(update={"layers": "none"}))
         note = "recompute auto: what is recomputed is found by simulation; this plan recomputes nothing"
-        return replace(plan, notes=(*plan.notes, note))
-    return _Search(spec, make, cluster, lower, host, rule).best()
+        return noted(make(spec.model_copy(update={"layers": "none"})), note)
+    return _Search(spec, PlanTrials(make, cluster, rule)).best()
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """A way to recompute that was simulated: its step (ns) and by how much each stage exceeds its memory."""
-
-    spec: RecomputeSpec
-    plan: Plan
-    end: int
-    excess: tuple[int, ...]
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        """Less is better: what fits, then what is fastest."""
-        return max(0, *self.excess), self.end
+_Trial = PlanTrial[RecomputeSpec]
 
 
 @dataclass
 class _Search:
     spec: RecomputeSpec
-    make: Make
-    cluster: Cluster
-    lower: Callable[[Plan], Program]
-    host: Callable[[Plan], HostCalls]
-    rule: MemoryRule
+    trials: PlanTrials[RecomputeSpec]
     stages: list[list[str]] = field(default_factory=list)
     ladders: dict[str, list[RecomputeOption]] = field(default_factory=dict)
-    known: dict[RecomputeSpec, _Trial] = field(default_factory=dict)
 
     def best(self) -> Plan:
         """The fastest plan that fits; of those that do not, the one that lacks least."""
-        nothing, probe = self._run(self.spec.model_copy(update={"layers": "none"}))
-        if nothing.rank[0] == 0:
-            return self._noted(nothing, "recompute auto: everything fits, so nothing is recomputed")
+        nothing, probe = self.trials.run(self.spec.model_copy(update={"layers": "none"}))
+        if not nothing.lacking:
+            return nothing.noted("recompute auto: everything fits, so nothing is recomputed")
         self.stages = [[] for _ in range(probe.plan.num_stages)]
         for instance in probe.plan.graph.instances:
             if instance.is_layer:
@@ -92,7 +69,7 @@ class _Search:
         self.ladders = {name: [WHOLE] for name in self.ladders}
         whole = self._climbed(nothing, most=1)
         found = min(chosen, whole, key=lambda trial: trial.rank)
-        return self._noted(found, self._told(found, whole, nothing))
+        return found.noted(self._told(found, whole, nothing))
 
     def _ladders(self, probe: TrialRun) -> Sequence[tuple[str, list[RecomputeOption]]]:
         """Layer -> its ways to save memory."""
@@ -126,28 +103,21 @@ class _Search:
         """Every stage as low as it fits, on ladders of up to so many rungs."""
         tops = tuple(most * len(names) for names in self.stages)
         top = self._tried(tops)
-        low = [0] * len(tops)
         # A stage that fits as it is stays so; one that never fits goes as far as it can.
-        high = [0 if excess <= 0 else end for excess, end in zip(nothing.excess, tops, strict=True)]
+        searches = [
+            Bisection(0, 0 if excess <= 0 else end) for excess, end in zip(nothing.excess, tops, strict=True)
+        ]
         hopeless = {stage for stage, excess in enumerate(top.excess) if excess > 0}
-        asked: set[int] = set()
-        open_stages = [stage for stage in range(len(tops)) if high[stage] and stage not in hopeless]
-        wishes = {stage: [self._guess(stage, nothing, top)] for stage in open_stages}
-        while any(high[stage] - low[stage] > 1 for stage in open_stages):
-            at = list(high)
-            for stage in open_stages:
-                if high[stage] - low[stage] > 1:
-                    wish = wishes[stage].pop() if wishes[stage] else (low[stage] + high[stage]) // 2
-                    at[stage] = min(max(wish, low[stage] + 1), high[stage] - 1)
-            trial = self._tried(tuple(at))
-            for stage in open_stages:
-                fits = trial.excess[stage] <= 0
-                if low[stage] < at[stage] < high[stage]:
-                    (high if fits else low)[stage] = at[stage]
-                if stage not in asked:
-                    wishes[stage].append(at[stage] + (-1 if fits else 1))
-                    asked.add(stage)
-        return self._settled(tuple(high), tops, hopeless)
+        for stage, search in enumerate(searches):
+            if stage in hopeless:
+                search.low = search.high
+            elif search.high:
+                search.guess = self._guess(stage, nothing, top)
+        while not all(search.done for search in searches):
+            trial = self._tried(tuple(search.position for search in searches))
+            for search, excess in zip(searches, trial.excess, strict=True):
+                search.tell(excess <= 0)
+        return self._settled(tuple(search.high for search in searches), tops, hopeless)
 
     def _settled(self, at: Positions, tops: Positions, hopeless: set[int]) -> _Trial:
         """The trial with every stage where it fits; a little higher where another stage's change undid it."""
@@ -185,16 +155,7 @@ class _Search:
     # -- trials -----------------------------------------------------------------------------------------
 
     def _tried(self, at: Positions) -> _Trial:
-        spec = self._spec(at)
-        return self.known[spec] if spec in self.known else self._run(spec)[0]
-
-    def _run(self, spec: RecomputeSpec) -> tuple[_Trial, TrialRun]:
-        plan = self.make(spec)
-        probe = TrialRun.of(plan, self.lower(plan), self.cluster, self.host(plan))
-        excesses = probe.excesses(self.cluster, self.rule)
-        excess = tuple(excesses[stage] for stage in range(plan.num_stages))
-        self.known[spec] = _Trial(spec, plan, probe.timing.end, excess)
-        return self.known[spec], probe
+        return self.trials.tried(self._spec(at))
 
     def _spec(self, at: Positions) -> RecomputeSpec:
         """What the scenario would say."""
@@ -235,21 +196,18 @@ class _Search:
 
     # -- what is said -----------------------------------------------------------------------------------
 
-    def _noted(self, trial: _Trial, note: str) -> Plan:
-        return replace(trial.plan, notes=(*trial.plan.notes, note))
-
     def _told(self, found: _Trial, whole: _Trial, nothing: _Trial) -> str:
         """What the choice costs, what it was chosen against, and how it was found."""
-        lacking = units.size(nothing.rank[0])
+        lacking = units.size(nothing.lacking)
         longer = units.percent(found.end / nothing.end - 1)
-        counts = f"found in {len(self.known)} simulations"
+        counts = f"found in {len(self.trials.known)} simulations"
         without = f"to keep everything would take {lacking} more than there is"
-        if found.rank[0]:
-            short = units.size(found.rank[0])
+        if found.lacking:
+            short = units.size(found.lacking)
             return f"recompute auto: nothing fits, the best lacks {short}; {without}; {counts}"
         other = ""
-        if found is not whole and not whole.rank[0]:
-            written = whole.spec.model_dump(mode="json")["layers"]
+        if found is not whole and not whole.lacking:
+            written = whole.choice.model_dump(mode="json")["layers"]
             other = f"; with whole layers alone ({written}) {units.percent(whole.end / nothing.end - 1)}"
         return f"recompute auto: a step takes {longer} longer{other}; {without}; {counts}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +28,7 @@ from simcluster.program import (
     Program,
     RankClasses,
     StageProgram,
+    lowered,
 )
 
 Ints = NDArray[np.int64]
@@ -43,8 +44,9 @@ class TrialRun:
     timing: Timing
 
     @classmethod
-    def of(cls, plan: Plan, program: Program, cluster: Cluster, host: HostCalls) -> TrialRun:
-        """A step of a plan, whose Program is given, by itself on a cluster."""
+    def of(cls, plan: Plan, cluster: Cluster) -> TrialRun:
+        """A step of a plan by itself on a cluster."""
+        program = lowered(plan)
         classes, fabric = classes_on_links(program, cluster, plan.algorithms)
         timing = run(
             program,
@@ -53,12 +55,15 @@ class TrialRun:
             dispatch=plan.dispatch,
             algorithms=plan.algorithms,
             fabric=fabric,
-            host=host,
+            host=HostCalls.of(plan),
         )
         return cls(plan, program, classes, timing)
 
-    def excesses(self, cluster: Cluster, rule: MemoryRule) -> dict[int, int]:
-        """Stage -> the most bytes that a device lacks for the plan to fit, below zero where some are left.
+    def excesses(
+        self, cluster: Cluster, rule: MemoryRule, limit: Callable[[int], int] | None = None
+    ) -> list[int]:
+        """By how many bytes the fullest device of every stage exceeds what it may hold, below zero where some
+        are left: a ``limit`` for so much memory, else what fits by the rule.
 
         One class of every part and device is looked at.
         """
@@ -73,10 +78,11 @@ class TrialRun:
             account = build_allocation_table(
                 self.program, [part], [device], [mine], [instruction_times(mine)]
             )
-            lacking = rule.use(account, device.memory).lacking
+            use = rule.use(account, device.memory)
+            lacking = use.lacking if limit is None else use.needed - limit(device.memory)
             stage = self.program.stage_of(rank)
             found[stage] = max(lacking, found.get(stage, lacking))
-        return found
+        return [found[stage] for stage in sorted(found)]
 
     def stages(self) -> Iterator[StageTrialRun]:
         """What each stage did, first to last."""

@@ -7,7 +7,7 @@ import pytest
 from simcluster import units
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.scenario import Scenario
-from simcluster.search.first_fit import SearchRequest, find_first_fit
+from simcluster.search import SearchRequest, find_first_fit
 from simcluster.simulation import simulate
 
 CLUSTER, DEVICES = "dgx-h100", 8

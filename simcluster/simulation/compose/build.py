@@ -10,7 +10,7 @@ from simcluster.cluster import Cluster
 from simcluster.engine import Fabric, classes_on_links, no_collection
 from simcluster.errors import SimclusterError
 from simcluster.plan import OffloadSpec, Plan, RecomputeSpec, check_passes, make_plan
-from simcluster.program import HostCalls, Program, RankClasses, check_program, lowered
+from simcluster.program import Program, RankClasses, check_program, lowered
 from simcluster.scenario import Scenario
 from simcluster.tuning import search_buckets, search_offload, search_recompute
 
@@ -61,11 +61,11 @@ def plan_scenario(scenario: Scenario, *, search: bool = True) -> Plan:
         def with_recompute(again: RecomputeSpec) -> Plan:
             make = partial(made, again)
             away = spec.parallel.offload
-            return search_offload(away, make, cluster, lowered, HostCalls.of, rule, search=search)
+            return search_offload(away, make, cluster, rule, search=search)
 
         again = spec.parallel.recompute
-        plan = search_recompute(again, with_recompute, cluster, lowered, HostCalls.of, rule, search=search)
-        return search_buckets(plan, cluster, lowered, HostCalls.of(plan), rule, search=search)
+        plan = search_recompute(again, with_recompute, cluster, rule, search=search)
+        return search_buckets(plan, cluster, rule, search=search)
     except SimclusterError as error:
         raise scenario.located(error) from None
 

@@ -27,7 +27,7 @@ def test_the_smallest_plan_that_fits_is_taken():
 
 
 def test_tensor_grows_before_the_pipeline_and_recomputation_comes_last():
-    search = _Search(SearchRequest("llama3-8b", "dgx-h100", 2, global_batch=64))
+    search = _Search(SearchRequest("llama3-8b", "dgx-h100", 2, global_batch=64), simulate)
     seen = [(c["parallel"]["mesh"], c["parallel"]["recompute"]["layers"]) for c in search.candidates()]
     meshes = [mesh for mesh, layers in seen if layers == "none"]
     assert meshes[:4] == [
@@ -53,7 +53,7 @@ def test_what_is_chosen_fits_and_what_came_before_does_not():
 
 
 def test_the_bound_is_below_what_simulation_finds():
-    search = _Search(SearchRequest("gpt3-1.3b", "dgx-a100", 1, seq_len=512, global_batch=8))
+    search = _Search(SearchRequest("gpt3-1.3b", "dgx-a100", 1, seq_len=512, global_batch=8), simulate)
     for data in search.candidates():
         mesh = data["parallel"]["mesh"]
         least = search.least(mesh.get("tensor", 1), mesh.get("pipeline", 1))
@@ -64,7 +64,7 @@ def test_the_bound_is_below_what_simulation_finds():
 def test_experts_lie_over_as_many_data_ranks_as_divide_them():
     """Of more ranks, as many, and of other numbers; the bound counts what a rank holds of them."""
     for hosts, tensor, expert, data in ((2, 1, 8, 2), (3, 8, 1, 3), (3, 2, 4, 3)):
-        search = _Search(SearchRequest("mixtral-8x7b", "dgx-h100", hosts))
+        search = _Search(SearchRequest("mixtral-8x7b", "dgx-h100", hosts), simulate)
         mesh = search.scenario(tensor, 1, 24, "none")["parallel"]["mesh"]
         assert (mesh.get("expert", 1), mesh["data"]) == (expert, data)
         ways = 8 * hosts // tensor
@@ -75,7 +75,7 @@ def test_experts_lie_over_as_many_data_ranks_as_divide_them():
 
 
 def test_the_usual_batch_has_about_four_million_tokens():
-    search = _Search(SearchRequest("llama3-8b", "dgx-h100", 2))
+    search = _Search(SearchRequest("llama3-8b", "dgx-h100", 2), simulate)
     for data in search.candidates():
         training, mesh = data["training"], data["parallel"]["mesh"]
         tokens = training["global_batch"] * training["seq_len"]
@@ -86,17 +86,17 @@ def test_the_usual_batch_has_about_four_million_tokens():
 
 def test_heads_and_devices_bound_the_tensor_axis():
     """GPT-3 XL has 24 heads: no five tensor ranks, whatever the host has."""
-    search = _Search(SearchRequest("gpt3-1.3b", "dgx-a100", 1, global_batch=8))
+    search = _Search(SearchRequest("gpt3-1.3b", "dgx-a100", 1, global_batch=8), simulate)
     assert {c["parallel"]["mesh"].get("tensor", 1) for c in search.candidates()} == {1, 2, 4, 8}
 
 
 def test_the_precision_is_one_that_the_device_has(monkeypatch):
-    search = _Search(SearchRequest("gpt3-125m", "dgx-a100", 1))
+    search = _Search(SearchRequest("gpt3-125m", "dgx-a100", 1), simulate)
     assert search.scenario(1, 1, 8, "none")["training"]["precision"] == "bf16"
     peak = {kind: rate for kind, rate in search.cluster.host.device.peak.items() if kind is not DType.BF16}
     host = replace(search.cluster.host, device=replace(search.cluster.host.device, peak=peak))
     monkeypatch.setattr(ClusterSpec, "build", lambda spec: Cluster.of(host, search.cluster.num_hosts))
-    older = _Search(SearchRequest("gpt3-125m", "dgx-a100", 1))
+    older = _Search(SearchRequest("gpt3-125m", "dgx-a100", 1), simulate)
     assert older.scenario(1, 1, 8, "none")["training"]["precision"] == "fp16"
 
 

@@ -14,8 +14,9 @@ from simcluster.model import Phase
 from simcluster.plan.spec.recompute_spec import RecomputeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
+from simcluster.tuning.plan_trials import PlanTrial
 from simcluster.tuning.recompute_options import RecomputeOption, _hull, recompute_options_of
-from simcluster.tuning.recompute_search import _Search, _Trial
+from simcluster.tuning.recompute_search import _Search
 from tests.support.scenarios import TINY_GPT
 
 MODEL = {"layers": 6, "hidden": 64, "heads": 8, "kv_heads": 4, "ffn": 192, "vocab": 128}
@@ -121,7 +122,7 @@ class Imagined(_Search):
     def _tried(self, at):
         self.asked.append(at)
         excess = tuple(curve[position] for curve, position in zip(self.curves, at, strict=True))
-        return _Trial(at, None, sum(at), excess)
+        return PlanTrial(at, None, sum(at), excess)
 
 
 END = 12
@@ -135,13 +136,13 @@ def test_every_stage_climbs_to_the_first_position_that_fits(drops, data):
     for each in drops:
         start = data.draw(st.integers(-50, sum(each) + 50))
         curves.append([start - sum(each[:position]) for position in range(END + 1)])
-    search = Imagined(RecomputeSpec(layers="auto"), None, None, None, None, None).imagine(curves)
-    nothing = _Trial(None, None, 0, tuple(curve[0] for curve in curves))
+    search = Imagined(RecomputeSpec(layers="auto"), None).imagine(curves)
+    nothing = PlanTrial(None, None, 0, tuple(curve[0] for curve in curves))
     found = search._climbed(nothing, most=3)
     wanted = tuple(
         next((position for position, excess in enumerate(curve) if excess <= 0), END) for curve in curves
     )
-    assert found.spec == wanted
+    assert found.choice == wanted
     assert len(set(search.asked)) <= 1 + 2 + 4 + 1
 
 

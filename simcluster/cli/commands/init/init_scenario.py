@@ -13,7 +13,7 @@ from simcluster.cli.output.scenario_target import Target
 from simcluster.cli.output.terminal import print_note
 from simcluster.plan import IDEAL
 from simcluster.scenario import commented_yaml
-from simcluster.search import Attempt, FirstFit, SearchRequest, find_first_fit
+from simcluster.search import Attempt, FirstFit, SearchRequest
 
 _ALWAYS = {
     "simcluster": "version of the scenario format",
