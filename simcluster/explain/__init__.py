@@ -6,6 +6,6 @@ print(explanation_text(found))
 
 from simcluster.explain.explanation import Explanation, explain_scenario
 from simcluster.explain.report import explanation_document, explanation_text
-from simcluster.explain.trial import Trial
+from simcluster.tuning import Trial
 
 __all__ = ["Explanation", "Trial", "explain_scenario", "explanation_document", "explanation_text"]

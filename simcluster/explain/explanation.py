@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from simcluster.analysis import MemoryVerdict
-from simcluster.explain.knobs import nearest_change, open_knobs
-from simcluster.explain.trial import Trial, Trials, trial_from_run
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.trace import Run
+from simcluster.tuning import Trial, Trials, nearest_change, open_knobs, trial_from_run
 
 
 @dataclass(frozen=True)

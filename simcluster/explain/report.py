@@ -12,7 +12,7 @@ from simcluster import units
 from simcluster.analysis import RULE, MemoryUse, MemoryVerdict
 from simcluster.draw import Column, render_text, text_table
 from simcluster.explain.explanation import Explanation
-from simcluster.explain.trial import Trial
+from simcluster.tuning import Trial
 
 ROWS = 12
 """Entries of the live set that are shown."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simcluster.search.first_fit import Attempt, FirstFit, SearchRequest, search_first_fit
 from simcluster.simulation import simulate
+from simcluster.tuning import Attempt, FirstFit, SearchRequest, search_first_fit
 
 
 def find_first_fit(start: SearchRequest, watch: Callable[[Attempt], None] | None = None) -> FirstFit:

@@ -3,7 +3,23 @@ simulated is handed in.
 """
 
 from simcluster.tuning.bucket_search import search_buckets
+from simcluster.tuning.first_fit_search import Attempt, FirstFit, SearchRequest, search_first_fit
+from simcluster.tuning.memory_knobs import nearest_change, open_knobs
 from simcluster.tuning.offload_search import search_offload
 from simcluster.tuning.recompute_search import search_recompute
+from simcluster.tuning.scenario_trial import Trial, Trials, trial_from_run
 
-__all__ = ["search_buckets", "search_offload", "search_recompute"]
+__all__ = [
+    "Attempt",
+    "FirstFit",
+    "SearchRequest",
+    "Trial",
+    "Trials",
+    "nearest_change",
+    "open_knobs",
+    "search_buckets",
+    "search_first_fit",
+    "search_offload",
+    "search_recompute",
+    "trial_from_run",
+]

@@ -8,11 +8,11 @@ import pytest
 
 from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict
 from simcluster.explain import explain_scenario, explanation_document, explanation_text
-from simcluster.explain.knobs import nearest_change, open_knobs
-from simcluster.explain.trial import Trial
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
 from simcluster.simulation.views.run_documents import plan_document
+from simcluster.tuning.memory_knobs import nearest_change, open_knobs
+from simcluster.tuning.scenario_trial import Trial
 
 SMALL = "2100 MiB"
 

@@ -10,8 +10,8 @@ from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.search import SearchRequest, find_first_fit
-from simcluster.search.first_fit import TOKENS, _Search
 from simcluster.simulation import simulate
+from simcluster.tuning.first_fit_search import TOKENS, _Search
 from simcluster.work import DType
 
 

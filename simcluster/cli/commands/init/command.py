@@ -57,7 +57,7 @@ def init(
     """
     from simcluster.cli.commands.init.init_scenario import write_init_scenario
     from simcluster.cli.output.scenario_target import Target
-    from simcluster.search import SearchRequest
+    from simcluster.tuning import SearchRequest
 
     target = Target(output, force)
     target.check()

@@ -13,7 +13,8 @@ from simcluster.cli.output.scenario_target import Target
 from simcluster.cli.output.terminal import print_note
 from simcluster.plan import IDEAL
 from simcluster.scenario import commented_yaml
-from simcluster.search import Attempt, FirstFit, SearchRequest
+from simcluster.search import find_first_fit
+from simcluster.tuning import Attempt, FirstFit, SearchRequest
 
 _ALWAYS = {
     "simcluster": "version of the scenario format",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from simcluster.explain.trial import Changes, Trial, Trials
 from simcluster.scenario import Scenario
+from simcluster.tuning.scenario_trial import Changes, Trial, Trials
 
 Knob = Sequence[Changes]
 """Turns of one knob, from the smallest."""
