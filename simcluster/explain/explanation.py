@@ -52,7 +52,7 @@ def explain_scenario(scenario: Scenario, watch: Callable[[Trial], None] | None =
         return Explanation(run, present, ())
     trials = Trials(scenario, simulate, watch)
     found = open_knobs(scenario, run.documents["plan"])
-    alone = {name: nearest_change(trials, name, turns)[-1] for name, turns in found.items()}
+    alone = {knob.kind: nearest_change(trials, knob) for knob in found}
     together = () if any(each.fits for each in alone.values()) else _together(trials, alone)
     return Explanation(run, present, (*alone.values(), *together))
 

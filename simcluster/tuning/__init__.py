@@ -1,9 +1,10 @@
-"""Trying changes of a plan by simulation: recomputation, offload and gradient buckets. How a plan is
-simulated is handed in.
+"""Trying changes of a plan by simulation: recomputation, offload, gradient buckets, knobs that save memory,
+and the first plan that fits. How a scenario is simulated is handed in.
 """
 
 from simcluster.tuning.bucket_search import search_buckets
 from simcluster.tuning.first_fit_search import Attempt, FirstFit, SearchRequest, search_first_fit
+from simcluster.tuning.knobs import Changes, Knob
 from simcluster.tuning.memory_knobs import nearest_change, open_knobs
 from simcluster.tuning.offload_search import search_offload
 from simcluster.tuning.recompute_search import search_recompute
@@ -11,7 +12,9 @@ from simcluster.tuning.scenario_trial import Trial, Trials, trial_from_run
 
 __all__ = [
     "Attempt",
+    "Changes",
     "FirstFit",
+    "Knob",
     "SearchRequest",
     "Trial",
     "Trials",

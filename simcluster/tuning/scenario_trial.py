@@ -9,9 +9,7 @@ from simcluster.analysis import MemoryUse, MemoryVerdict, deciding_verdict
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.trace import Run
-
-Changes = tuple[tuple[str, str], ...]
-"""(key path, YAML text) pairs, as ``--set`` takes them."""
+from simcluster.tuning.knobs import Changes
 
 
 @dataclass(frozen=True, slots=True)

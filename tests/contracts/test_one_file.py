@@ -88,3 +88,28 @@ def test_an_optimizer_rule(added, tmp_path):
     assert ended.returncode == 0, ended.stderr
     assert "lion" in simcluster("run", "small.yaml", *chosen).stdout
     assert "did you mean 'lion'" in simcluster("run", "small.yaml", "--set", "training.optimizer=lyon").stderr
+
+
+def test_a_tuning_knob(added):
+    simcluster = added(
+        "simcluster.tuning.knobs",
+        """
+        from simcluster.tuning import Knob
+
+        class SequenceLengthKnob(Knob):
+            kind = "sequence length"
+            of_training = True
+
+            def turns(self, scenario, plan):
+                length = plan["seq_len"]
+                while length > 1:
+                    length //= 2
+                    yield (("training.seq_len", str(length)),)
+        """,
+    )
+    roomy = json.loads(simcluster("explain", "small.yaml", "--json").stdout)
+    headroom = f"run.headroom={roomy['left'] + 1} B"
+    ended = simcluster("explain", "small.yaml", "--json", "--set", headroom)
+    changes = {tuple(change["kinds"]): change for change in json.loads(ended.stdout)["changes"]}
+    assert changes["sequence length",]["fits"], ended.stderr
+    assert changes["sequence length",]["set"][0].startswith("training.seq_len=")

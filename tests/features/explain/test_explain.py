@@ -11,7 +11,7 @@ from simcluster.explain import explain_scenario, explanation_document, explanati
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
 from simcluster.simulation.views.run_documents import plan_document
-from simcluster.tuning.memory_knobs import nearest_change, open_knobs
+from simcluster.tuning.memory_knobs import OpenKnob, nearest_change, open_knobs
 from simcluster.tuning.scenario_trial import Trial
 
 SMALL = "2100 MiB"
@@ -106,9 +106,9 @@ def test_a_turn_that_is_impossible_gives_way_to_a_smaller_one():
             turn = int(changes[0][1])
             return Trial(tuple(kinds), changes, 1.0, MemoryUse(9 - turn, 0, 8), "no" if turn == 3 else "")
 
-    tried = nearest_change(Stub(), "knob", [(("key", str(turn)),) for turn in range(4)])
-    assert tried[-1].changes == (("key", "1"),)
-    assert tried[-1].fits
+    found = nearest_change(Stub(), OpenKnob("knob", tuple((("key", str(turn)),) for turn in range(4))))
+    assert found.changes == (("key", "1"),)
+    assert found.fits
 
 
 def test_a_knob_that_may_save_less_when_turned_further_is_turned_in_order():
@@ -116,18 +116,19 @@ def test_a_knob_that_may_save_less_when_turned_further_is_turned_in_order():
         """Turn 1 fits, the others lack more and more."""
 
         def __init__(self, fits):
-            self.fits = fits
+            self.fits, self.tried = fits, []
 
         def run(self, kinds, changes):
             turn = int(changes[0][1])
+            self.tried.append(turn)
             held = 8 if turn == self.fits else 9 + turn
             return Trial(tuple(kinds), changes, 1.0, MemoryUse(held, 0, 8))
 
-    turns = [(("key", str(turn)),) for turn in range(3)]
-    assert [each.changes for each in nearest_change(Stub(1), "pipeline", turns)] == turns[:2]
-    tried = nearest_change(Stub(9), "pipeline", turns)
-    assert len(tried) == 3
-    assert tried[-1].changes == turns[0]
+    knob = OpenKnob("pipeline", tuple((("key", str(turn)),) for turn in range(3)), uneven=True)
+    for fits, tried, answer in ((1, [0, 1], 1), (9, [0, 1, 2], 0)):
+        stub = Stub(fits)
+        assert nearest_change(stub, knob).changes == knob.turns[answer]
+        assert stub.tried == tried
 
 
 @pytest.mark.parametrize(
@@ -144,12 +145,12 @@ def test_a_knob_that_may_save_less_when_turned_further_is_turned_in_order():
 )
 def test_knobs_that_are_turned_already_are_left_alone(parallel, absent):
     which = scenario(SMALL, **parallel)
-    assert absent not in open_knobs(which, plan_document(build_scenario(which)))
+    assert absent not in [knob.kind for knob in open_knobs(which, plan_document(build_scenario(which)))]
 
 
 def test_the_mesh_keeps_its_order_and_its_size():
     which = scenario(SMALL)
-    turns = open_knobs(which, plan_document(build_scenario(which)))
+    turns = {knob.kind: knob.turns for knob in open_knobs(which, plan_document(build_scenario(which)))}
     assert turns["tensor parallelism"] == ((("parallel.mesh", "{data: 1, tensor: 2}"),),)
     assert turns["pipeline"] == ((("parallel.mesh", "{pipeline: 2, data: 1}"),),)
 
