@@ -12,10 +12,12 @@ from simcluster.plan.diagnostics import (
 from simcluster.plan.execution import (
     FREE_EXECUTION,
     SINGLE_BUCKET,
+    USUAL_GRAPH_LAUNCH,
     BucketCost,
     Buckets,
     ExecutionPolicy,
     Fusion,
+    GraphLaunch,
     ReadyTimes,
     kernel_nodes,
 )
@@ -37,8 +39,8 @@ from simcluster.plan.pipeline import (
     parse,
     render,
 )
-from simcluster.plan.plan import Plan
-from simcluster.plan.precision import update_of
+from simcluster.plan.plan import PipelinePlan, Placement, Plan
+from simcluster.plan.precision import Numerics, update_of
 from simcluster.plan.recompute import SUFFIX, recompute_in_block, recomputed_layers
 from simcluster.plan.redistribution import (
     MovementCost,
@@ -91,8 +93,6 @@ from simcluster.plan.spec import (
     ulysses_entry,
 )
 from simcluster.plan.subgraphs import (
-    USUAL_GRAPH_LAUNCH,
-    GraphLaunch,
     assign_subgraphs,
     boundary_dims,
     matches_operator_or_module,
@@ -136,6 +136,7 @@ __all__ = [
     "Layers",
     "MicroBatches",
     "MovementCost",
+    "Numerics",
     "OffloadPlan",
     "OffloadSpec",
     "OptimizerShardingSpec",
@@ -143,6 +144,8 @@ __all__ = [
     "ParallelSpec",
     "Pass",
     "PassList",
+    "PipelinePlan",
+    "Placement",
     "Plan",
     "PoolSpec",
     "ReadyTimes",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
-from simcluster.layout import Layout, Mesh
+from simcluster.layout import Layout
 from simcluster.model import Graph, Rules
 from simcluster.plan.autodiff import ALL, accumulate, differentiate, split_backward
 from simcluster.plan.execution import fuse
@@ -14,9 +14,10 @@ from simcluster.plan.offload import offload, place_offloaded_state, place_on_hos
 from simcluster.plan.optimizer import OptimizerPlan, clip, decompose_updates, optimize, use_sparse_gradients
 from simcluster.plan.overlap import chunk_collectives
 from simcluster.plan.pass_list import Pass
-from simcluster.plan.pipeline import Timetable, VirtualStages, has_split_backward, place
+from simcluster.plan.pipeline import VirtualStages, has_split_backward, place
+from simcluster.plan.plan import PipelinePlan, Placement
 from simcluster.plan.precision import (
-    Formats,
+    Numerics,
     cast_once_per_step,
     cast_per_use,
     cast_weights,
@@ -35,7 +36,7 @@ from simcluster.plan.redistribution import RedistributionPlanner
 from simcluster.plan.rules import OffloadPlan, ShardRequest
 from simcluster.plan.sequence import balance_causal_order, slice_sequence, to_ring_attention
 from simcluster.plan.sharding import group_batch_statistics, shard
-from simcluster.plan.spec import FrameworkSpec, OverlapSpec, RecomputeSpec, ShardingChoice
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec, RecomputeSpec, ShardingChoice
 from simcluster.plan.strategies import Strategies
 from simcluster.plan.subgraphs import assign_backward_to_subgraphs, assign_subgraphs
 
@@ -50,7 +51,7 @@ def sequence_passes(ways: int, slices: int, axis: str, *, ring: bool) -> Iterato
         yield Pass("ring_attention", partial(to_ring_attention, slices=slices, path="parallel.context"))
 
 
-def placement(layers: Sequence[int], chain: VirtualStages) -> Pass:
+def place_layers(layers: Sequence[int], chain: VirtualStages) -> Pass:
     """The pass that gives virtual stages their layers."""
     return Pass("place", partial(place, layers=layers, chain=chain))
 
@@ -70,11 +71,11 @@ def sequence_slicing(slices: int) -> Pass:
     return Pass("slice_sequence", partial(slice_sequence, slices=slices))
 
 
-def derivative_passes(formats: Formats) -> Iterator[Pass]:
+def derivative_passes(numerics: Numerics) -> Iterator[Pass]:
     """What one device would compute: forward and backward, products on fp8 copies where that is asked for."""
-    yield Pass("differentiate", partial(differentiate, gradient_dtype=formats.gradients))
-    if formats.fp8 is not None:
-        yield Pass("quantise", partial(quantise, plan=formats.fp8))
+    yield Pass("differentiate", partial(differentiate, gradient_dtype=numerics.gradients))
+    if numerics.fp8 is not None:
+        yield Pass("quantise", partial(quantise, plan=numerics.fp8))
 
 
 def sparse_gradients(rules: Rules, num_terms: int) -> Pass:
@@ -84,32 +85,30 @@ def sparse_gradients(rules: Rules, num_terms: int) -> Pass:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """What the passes behind differentiation need to know; ``limit`` is that of the gradients' norm.
+    """The passes behind differentiation, made from the values of a plan."""
 
-    ``sharder`` moves activations and their gradients, ``router`` what belongs to parameters. ``feeds`` are
-    the layouts of inputs that come in one of their own. ``alike`` are the axes along which ranks may keep
-    parts of what is the same on all of them. ``apart``: every collective travels by itself.
-    ``overlap`` says by axis which collectives go in chunks with matmuls.
-    Without an ``optimizer`` nothing is trained. ``host`` are patterns of operators that run there.
-    """
-
-    mesh: Mesh
-    stage_axis: str
-    timetables: Sequence[Timetable]
+    placement: Placement
+    """The mesh and its axes."""
+    pipeline: PipelinePlan
+    """The timetables say whether backwards are split, and recomputed ahead."""
+    numerics: Numerics
+    """The number formats."""
     strategies: Strategies
+    """How operators are split."""
     sharder: RedistributionPlanner
+    """Redistributes activations and their gradients."""
     router: RedistributionPlanner
-    formats: Formats
+    """Redistributes what belongs to parameters."""
     framework: FrameworkSpec
+    """What is fused, recomputed and cast as the framework does it."""
     optimizer: OptimizerPlan | None
-    recompute: RecomputeSpec
-    limit: float | None
+    """How parameters are updated; None: nothing is trained."""
+    parallel: ParallelSpec
+    """What the scenario recomputes, overlaps, and places on hosts."""
     feeds: Mapping[str, Layout]
-    alike: tuple[str, ...] = ()
-    apart: bool = False
+    """The layouts of inputs that come in one of their own."""
     offload: OffloadPlan = OffloadPlan()
-    host: tuple[str, ...] = ()
-    overlap: Mapping[str, OverlapSpec] = field(default_factory=dict)
+    """What is kept off the devices."""
 
     def sharding(self) -> Pass:
         """The pass that gives every value a layout."""
@@ -119,7 +118,7 @@ class Passes:
             partial(
                 shard,
                 strategies=self.strategies,
-                mesh=self.mesh,
+                mesh=self.placement.mesh,
                 router=self.sharder,
                 feeds=self.feeds,
                 passes=passes,
@@ -138,51 +137,59 @@ class Passes:
                 fuse,
                 pairs=framework.fuse,
                 together=framework.optimizer == "together",
-                apart=self.apart,
+                apart=self.parallel.fused.closed,
                 inside=framework.graphs.fuse,
             ),
         )
-        if self.overlap:
-            yield Pass("collective_matmul", partial(chunk_collectives, chosen=self.overlap, mesh=self.mesh))
-        yield Pass("place_offloaded_state", partial(place_offloaded_state, plan=self.offload, mesh=self.mesh))
-        if self.host:
-            yield Pass("place_on_hosts", partial(place_on_hosts, patterns=self.host))
-        yield Pass("offload", partial(offload, plan=self.offload, mesh=self.mesh))
-        yield Pass("separate_recompute_phase", partial(separate_recompute_phase, timetables=self.timetables))
+        if self.parallel.overlap:
+            yield Pass(
+                "collective_matmul",
+                partial(chunk_collectives, chosen=self.parallel.overlap, mesh=self.placement.mesh),
+            )
+        yield Pass(
+            "place_offloaded_state",
+            partial(place_offloaded_state, plan=self.offload, mesh=self.placement.mesh),
+        )
+        if self.parallel.host:
+            yield Pass("place_on_hosts", partial(place_on_hosts, patterns=self.parallel.host))
+        yield Pass("offload", partial(offload, plan=self.offload, mesh=self.placement.mesh))
+        yield Pass(
+            "separate_recompute_phase", partial(separate_recompute_phase, timetables=self.pipeline.timetables)
+        )
 
     def _training(self, optimizer: OptimizerPlan) -> Iterator[Pass]:
         """The passes of training."""
         yield from self._weights(optimizer.sharding)
         # What is computed again reads weights as the backward does, which gathering them has to know.
         yield from self._again(optimizer.sharding)
-        mesh, router, stage_axis = self.mesh, self.router, self.stage_axis
+        mesh, router, stage_axis = self.placement.mesh, self.router, self.placement.stage_axis
         yield Pass(
             "optimize", partial(optimize, plan=optimizer, mesh=mesh, router=router, stage_axis=stage_axis)
         )
-        if self.limit is not None:
+        if optimizer.clip is not None:
             yield Pass(
                 "clip_gradients",
-                partial(clip, limit=self.limit, mesh=mesh, router=router, stage_axis=stage_axis),
+                partial(clip, limit=optimizer.clip, mesh=mesh, router=router, stage_axis=stage_axis),
             )
         yield Pass("decompose_updates", partial(decompose_updates, router=router))
-        if any(map(has_split_backward, self.timetables)):
+        if any(map(has_split_backward, self.pipeline.timetables)):
             yield Pass("split_backward", partial(split_backward))
 
     def _weights(self, sharding: ShardingChoice) -> Iterator[Pass]:
         """In which formats weights are read, how often they are cast, and who adds up their gradients."""
-        if self.formats.fp8 is not None:
+        if self.numerics.fp8 is not None:
             yield Pass("repeat_fp8_casts", partial(repeat_casts))
             if not sharding.weights:
                 yield Pass("cast_fp8_once_per_step", partial(cast_once_per_step))
         # A gradient that is scattered first is added to its buffer by the scatter.
         families = ALL if sharding.gradients else self.framework.accumulate
-        yield Pass("accumulate", partial(accumulate, families=families, compute=self.formats.compute))
-        if self.formats.cast:
+        yield Pass("accumulate", partial(accumulate, families=families, compute=self.numerics.compute))
+        if self.numerics.cast:
             yield Pass("cast_weights", partial(cast_weights))
 
     def _again(self, sharding: ShardingChoice) -> Iterator[Pass]:
         """What is computed or cast once more for the backward."""
-        spec = self.recompute
+        spec = self.parallel.recompute
         needed = self.framework.recompute == "needed"
         yield Pass("recompute_layers", partial(_recompute_layers, spec=spec, needed=needed))
         patterns, collectives = spec.operators, spec.collectives
@@ -192,12 +199,22 @@ class Passes:
         if spec.slice:
             yield Pass(
                 "distribute_saved_activations",
-                partial(distribute_saved_inputs, mesh=self.mesh, axes=self.alike, router=self.sharder),
+                partial(
+                    distribute_saved_inputs,
+                    mesh=self.placement.mesh,
+                    axes=self._replicated_axes(),
+                    router=self.sharder,
+                ),
             )
-        if self.formats.cast and self.framework.weights == "cast_twice":
+        if self.numerics.cast and self.framework.weights == "cast_twice":
             yield Pass("cast_weights_again", partial(recast_in_backward))
-        if sharding.weights and self.formats.fp8 is not None:
+        if sharding.weights and self.numerics.fp8 is not None:
             yield Pass("cast_fp8_per_use", partial(cast_per_use))
+
+    def _replicated_axes(self) -> tuple[str, ...]:
+        """The axes along which ranks may keep parts of what is the same on all of them."""
+        other = (*self.placement.batch_axes, self.placement.stage_axis)
+        return tuple(axis for axis in self.placement.mesh.names if axis not in other)
 
 
 def _recompute_layers(graph: Graph, spec: RecomputeSpec, *, needed: bool) -> Graph:

@@ -53,17 +53,17 @@ def run_built(built: BuiltScenario, *, unfold: bool = False, progress: Progress 
 def _inference(built: BuiltScenario, trace: LazyTrace) -> dict[str, Any]:
     """What the summary of an inference says besides; nothing of a training."""
     plan = built.plan
-    if plan.generation is None:
+    if plan.pipeline.generation is None:
         return {}
     return inference_figures(
         built.placed,
         trace,
-        plan.generation,
+        plan.pipeline.generation,
         global_batch=built.scenario.spec.task.global_batch,
         num_micro_batches=plan.num_micro_batches,
         chunks={str(action): action.chunk for actions in plan.timetable for action in actions},
         prefill=prefill_flops(plan.logical) * plan.num_micro_batches,
-        matmul=plan.matmul,
+        matmul=plan.numerics.matmul,
     )
 
 

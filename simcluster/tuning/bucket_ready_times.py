@@ -87,9 +87,9 @@ def best_buckets(alone: TrialRun, usual: TrialRun, cluster: Cluster, operation: 
     follows, the more the more of them are alone: their times are those of the ``usual`` way.
     """
     plan = usual.plan
-    fusion = plan.conduct.fusion
+    fusion = plan.execution.fusion
     assert fusion is not None
-    price = movement_cost(cluster, plan.mesh, plan.algorithms)
+    price = movement_cost(cluster, plan.mesh, plan.execution.algorithms)
     behind: set[str] = set()
     found: list[tuple[Group, ...]] = []
     for probes in zip(alone.stages(), usual.stages(), strict=True):

@@ -48,12 +48,12 @@ def search_buckets(plan: Plan, cluster: Cluster, rule: MemoryRule, *, search: bo
 
     Without ``search`` nothing is simulated: the buckets are the framework profile's.
     """
-    fusion = plan.conduct.fusion
+    fusion = plan.execution.fusion
     if fusion is None or not fusion.searched:
         return plan
 
     def having(choice: Choice) -> Plan:
-        return replace(plan, conduct=replace(plan.conduct, fusion=fusion.having(dict(choice))))
+        return replace(plan, execution=replace(plan.execution, fusion=fusion.having(dict(choice))))
 
     if not search:
         usual = having(tuple((operation, None) for operation in fusion.searched))

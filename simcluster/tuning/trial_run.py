@@ -47,13 +47,13 @@ class TrialRun:
     def of(cls, plan: Plan, cluster: Cluster) -> TrialRun:
         """A step of a plan by itself on a cluster."""
         program = lowered(plan)
-        classes, fabric = classes_on_links(program, cluster, plan.algorithms)
+        classes, fabric = classes_on_links(program, cluster, plan.execution.algorithms)
         timing = run(
             program,
             cluster,
             classes,
-            dispatch=plan.dispatch,
-            algorithms=plan.algorithms,
+            dispatch=plan.execution.dispatch,
+            algorithms=plan.execution.algorithms,
             fabric=fabric,
             host=HostCalls.of(plan),
         )

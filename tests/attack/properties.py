@@ -66,7 +66,9 @@ def check_run(built: BuiltScenario, run: Run) -> None:
 
 def assert_folded_is_unfolded(built: BuiltScenario, folded: Run) -> None:
     """Every rank, simulated by itself, does what the representative of its class did."""
-    lone, fabric = classes_on_links(built.program, built.cluster, built.plan.algorithms, unfold=True)
+    lone, fabric = classes_on_links(
+        built.program, built.cluster, built.plan.execution.algorithms, unfold=True
+    )
     unfolded = run_built(replace(built, classes=lone, fabric=fabric), unfold=True)
     assert_every_rank_is_its_class(built.classes, folded, unfolded)
 

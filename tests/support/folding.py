@@ -35,7 +35,9 @@ def assert_folded_is_unfolded(which):
 
 def assert_built_so_folded_is_unfolded(built):
     """The same where a plan that was made stands for both: far shorter."""
-    lone, fabric = classes_on_links(built.program, built.cluster, built.plan.algorithms, unfold=True)
+    lone, fabric = classes_on_links(
+        built.program, built.cluster, built.plan.execution.algorithms, unfold=True
+    )
     unfolded = run_built(replace(built, classes=lone, fabric=fabric), unfold=True)
     assert_every_rank_is_its_class(built.classes, run_built(built), unfolded)
     return unfolded

@@ -14,8 +14,13 @@ from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.document import validate_data
 from simcluster.layout import Dims, Layout, Mesh
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.plan.data.batch_shares import MicroBatches
+from simcluster.plan.pass_list import PassList
 from simcluster.plan.pipeline.schedule import Timetable
 from simcluster.plan.pipeline.virtual_stages import VirtualStages
+from simcluster.plan.plan import PipelinePlan, Placement, Plan
+from simcluster.plan.precision.formats import Numerics
+from simcluster.plan.strategies.assignment import Strategies
 from simcluster.program import Program, build
 from simcluster.work import DType, Kernel, Work
 
@@ -142,4 +147,29 @@ def burning_program(
     """The pipeline's Program, one rank per stage."""
     mesh = Mesh.of({"pipeline": len(timetable)})
     graph = burning_graph(forward, backward, chain, weights, slices)
-    return build(graph, (timetable,), mesh, "pipeline", chain=chain, overlapped=overlapped, prefetch=1)
+    return build(plan_of(graph, (timetable,), mesh, chain=chain, overlapped=overlapped))
+
+
+def plan_of(
+    graph: Graph,
+    timetables: Sequence[Timetable],
+    mesh: Mesh,
+    *,
+    chain: VirtualStages | None = None,
+    overlapped: bool = True,
+    batches: MicroBatches | None = None,
+) -> Plan:
+    """A plan of nothing but a graph and timetables, as many as ``batches`` has numbers of micro-batches."""
+    return Plan(
+        passes=PassList.of(graph),
+        logical=graph,
+        placement=Placement(mesh, "pipeline"),
+        pipeline=PipelinePlan(
+            chain or VirtualStages.wrapped(len(timetables[0])),
+            tuple(timetables),
+            batches or MicroBatches("", (1,)),
+            overlapped=overlapped,
+        ),
+        numerics=Numerics(DType.FP32, DType.FP32, DType.FP32, None, False, None),
+        strategies=Strategies({}, {}),
+    )

@@ -4,9 +4,11 @@ from simcluster.plan.execution.bucket_partition import BucketCost, ReadyTimes
 from simcluster.plan.execution.execution_policy import (
     FREE_EXECUTION,
     SINGLE_BUCKET,
+    USUAL_GRAPH_LAUNCH,
     Buckets,
     ExecutionPolicy,
     Fusion,
+    GraphLaunch,
 )
 from simcluster.plan.execution.kernel_fusion import fuse, kernel_nodes
 from simcluster.plan.execution.kernel_order import KernelOrder
@@ -14,10 +16,12 @@ from simcluster.plan.execution.kernel_order import KernelOrder
 __all__ = [
     "FREE_EXECUTION",
     "SINGLE_BUCKET",
+    "USUAL_GRAPH_LAUNCH",
     "BucketCost",
     "Buckets",
     "ExecutionPolicy",
     "Fusion",
+    "GraphLaunch",
     "KernelOrder",
     "ReadyTimes",
     "fuse",

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from simcluster.cluster import DispatchTime
+from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.layout import Mesh
 from simcluster.plan.spec import (
     USUAL,
@@ -97,6 +99,19 @@ class Buckets:
         return {key: value for key, value in told.items() if value}
 
 
+@dataclass(frozen=True, slots=True)
+class GraphLaunch:
+    """How graphs run: ``launch`` is host time for one, in multiples of what the host spends on an operator;
+    inside, a collective may start ``prefetch`` kernels ahead of its first reader.
+    """
+
+    launch: float = 1.0
+    prefetch: int = 1
+
+
+USUAL_GRAPH_LAUNCH = GraphLaunch()
+"""A graph is launched like one operator."""
+
 SINGLE_BUCKET = Buckets(1)
 """Buckets of one."""
 
@@ -156,31 +171,44 @@ class Fusion:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPolicy:
-    """What a framework makes wait, and what it lets travel together.
-
-    ``buckets`` are those of the gradient reduction, or None where every layer is one; ``late`` reductions
-    start after the whole backward pass. ``exposed_gather``: no kernel starts before the weights are
-    gathered. ``blocking_layers``: kernels wait for collectives of activations. ``scatter``: the axes over
-    which equal activations cross stages in parts. ``buffers``: memory for buckets under way, in buckets.
-    ``gather_once``: sharded weights that are not gathered again serve all micro-batches of a step.
-    ``late_updates``: those on hosts start after the whole backward pass.
-    ``fusion`` wins over ``buckets``; with ``apart`` nothing travels together at all. ``storage``: what memory
-    tensors and kernels take that the mathematics does not say. ``releases``: those of kernels that are not
-    the best there is.
-    """
+    """What a framework overlaps, what it makes wait, and what it lets travel together."""
 
     buckets: Buckets | None = None
+    """Of the gradient reduction; None: every layer is one."""
     late: bool = False
+    """Reductions start after the whole backward pass."""
     buffers: float = 0.0
+    """Memory for buckets under way, in buckets."""
     exposed_gather: bool = False
+    """No kernel starts before the weights are gathered."""
     blocking_layers: bool = False
+    """Kernels wait for collectives of activations."""
     scatter: tuple[str, ...] = ()
+    """The axes over which equal activations cross stages in parts."""
     gather_once: bool = False
+    """Sharded weights that are not gathered again serve all micro-batches of a step."""
     fusion: Fusion | None = None
+    """The buckets of the scenario, which win over ``buckets``."""
     apart: bool = False
+    """Every collective travels by itself."""
     storage: FrameworkMemorySpec = FrameworkMemorySpec()
+    """The memory of tensors and kernels that the mathematics does not say."""
     late_updates: bool = False
+    """Updates on hosts start after the whole backward pass."""
     releases: Mapping[Kernel, int] = field(default_factory=dict)
+    """The releases of kernels that are not the best there is."""
+    prefetch: int = 1
+    """How many kernels ahead of its first reader a collective may start."""
+    dispatch: DispatchTime = DispatchTime()
+    """What the host spends on every operator."""
+    collective_call: float = 0.0
+    """Seconds of the host for every call of collectives."""
+    call_reuse: int | None = None
+    """How many calls of collectives that are alike are one; None: each is its own."""
+    graphs: GraphLaunch = USUAL_GRAPH_LAUNCH
+    """What it takes to launch the functions that run as graphs."""
+    algorithms: Selection = AUTOMATIC
+    """The algorithms of collectives that the scenario names."""
 
     @classmethod
     def of(
@@ -223,6 +251,9 @@ class ExecutionPolicy:
             framework.storage,
             framework.host_updates == "behind_backward",
             framework.releases,
+            prefetch=framework.prefetch,
+            dispatch=framework.host,
+            collective_call=float(framework.collective_call or 0.0),
         )
 
     @property

@@ -18,23 +18,21 @@ from simcluster.plan.manual.rank_graphs import RankGraphs
 from simcluster.plan.manual.tensor_parts import ReferenceParts
 from simcluster.plan.optimizer import OptimizerPlan
 from simcluster.plan.pass_list import PassList
-from simcluster.plan.passes import Passes, derivative_passes, placement, sequence_passes
+from simcluster.plan.passes import Passes, derivative_passes, place_layers, sequence_passes
 from simcluster.plan.pipeline import Timetable, VirtualStages, has_split_backward
-from simcluster.plan.plan import Plan
+from simcluster.plan.plan import PipelinePlan, Placement, Plan
 from simcluster.plan.planner_base import Planner
-from simcluster.plan.precision import Formats, states_of, update_of
+from simcluster.plan.precision import Numerics, states_of, update_of
 from simcluster.plan.redistribution import RedistributionPlanner, movement_cost
 from simcluster.plan.rules import BATCH, AxisRoles
 from simcluster.plan.spec import (
     InferenceSpec,
-    RecomputeSpec,
     ShardingChoice,
     TrainingSpec,
     fusible_collectives,
     fusion_ids,
 )
 from simcluster.plan.strategies import Strategies, check_mesh, roles_of
-from simcluster.plan.subgraphs import USUAL_GRAPH_LAUNCH
 from simcluster.work import DType
 
 PATH = "parallel.program"
@@ -65,7 +63,7 @@ class ManualPlanner(Planner):
         self._check(mesh, roles)
         batch_axes = roles.resolve((BATCH,), mesh)
         found = micro_batches_of(self.training.global_batch, self.training.micro_batch, {}, batch_axes, mesh)
-        formats = Formats.of(self.training.precision, self.framework, ShardingChoice())
+        formats = Numerics.of(self.training.precision, self.framework, ShardingChoice())
         check_rates(self.cluster, formats.compute, formats.matmul)
         check_inputs(self.inputs, self.cluster)
         reference = self._reference(mesh.product(batch_axes), formats.compute)
@@ -99,20 +97,26 @@ class ManualPlanner(Planner):
         router = RedistributionPlanner(mesh, movement_cost(self.cluster, mesh, self.algorithms))
         fusion = self.parallel.fused
         timetable = self._timetable(found.most) * programs.num_parts
+        placement = Placement(mesh, STAGE_AXIS, roles, batch_axes, programs.part_of_rank)
+        pipeline = PipelinePlan(
+            VirtualStages.wrapped(1),
+            (timetable,),
+            found,
+            self.training.micro_batch,
+            chunks=((self.model.num_layers,),),
+            inputs=self.inputs,
+        )
         passes = Passes(
-            mesh=mesh,
-            stage_axis=STAGE_AXIS,
-            timetables=(timetable,),
+            placement=placement,
+            pipeline=pipeline,
+            numerics=formats,
             strategies=Strategies({}, {}),
             sharder=router,
             router=router,
-            formats=formats,
             framework=self.framework,
             optimizer=optimizer,
-            recompute=RecomputeSpec(),
-            limit=None,
+            parallel=self.parallel,
             feeds={},
-            apart=fusion.closed,
         )
         done = PassList.of(programs.graph).then(*passes.after_sharding())
         graph = done.graph
@@ -121,7 +125,7 @@ class ManualPlanner(Planner):
         except PlanError as error:
             raise _beneath(error) from None
         ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
-        conduct = ExecutionPolicy.of(
+        policy = ExecutionPolicy.of(
             self.framework,
             ShardingChoice(),
             mesh,
@@ -130,7 +134,7 @@ class ManualPlanner(Planner):
             fusion.only(fusible_collectives(graph)),
             ids,
         )
-        if conduct.fusion is not None and conduct.fusion.searched and programs.num_parts > 1:
+        if policy.fusion is not None and policy.fusion.searched and programs.num_parts > 1:
             raise PlanError(
                 f"ranks run {programs.num_parts} programs, each of which would get buckets of its own",
                 path="parallel.fusion",
@@ -139,37 +143,14 @@ class ManualPlanner(Planner):
         return Plan(
             passes=done,
             logical=logical,
-            mesh=mesh,
-            stage_axis=STAGE_AXIS,
-            timetables=(timetable,),
+            placement=placement,
+            pipeline=pipeline,
+            numerics=formats,
             strategies=Strategies({}, {}),
-            update=update,
-            batches=found,
-            micro_batch=self.training.micro_batch,
-            batch_axes=batch_axes,
-            chain=VirtualStages.wrapped(1),
-            chunks=((self.model.num_layers,),),
+            optimizer=optimizer,
+            execution=replace(policy, algorithms=self.algorithms, call_reuse=self.parallel.reuse),
             vocab=vocabulary_of(self.model),
-            overlapped=False,
-            prefetch=self.framework.prefetch,
-            dispatch=self.framework.host,
-            graphs=USUAL_GRAPH_LAUNCH,
-            conduct=conduct,
-            compute=formats.compute,
-            gradients=formats.gradients,
-            master=formats.master,
-            sharding=ShardingChoice(),
-            recipe="",
             notes=(*self.model.remarks(self.training.seq_len), *programs.notes),
-            matmul=formats.matmul,
-            states=states,
-            clip=None,
-            algorithms=self.algorithms,
-            call=float(self.framework.collective_call or 0.0),
-            reuse=self.parallel.reuse,
-            recompute=RecomputeSpec(),
-            inputs=self.inputs,
-            assigned=programs.part_of_rank,
         )
 
     def _reference(self, ways: int, compute: DType) -> PassList:
@@ -179,7 +160,7 @@ class ManualPlanner(Planner):
         forward = model.graph(self.training.micro_batch * ways, self.training.seq_len, compute, tokens)
         made = PassList.of(forward).then(*sequence_passes(ways, 1, "", ring=False))
         check_tensors(made.graph)
-        return made.then(placement((self.model.num_layers,), VirtualStages.wrapped(1)))
+        return made.then(place_layers((self.model.num_layers,), VirtualStages.wrapped(1)))
 
     def _timetable(self, num_micro_batches: int) -> Timetable:
         """What every rank does with the micro-batches; PlanError for what a program by hand does not have."""

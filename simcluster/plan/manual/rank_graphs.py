@@ -14,7 +14,7 @@ from simcluster.plan.manual.groups import Groups
 from simcluster.plan.manual.layout_assignment import assign_layouts
 from simcluster.plan.manual.local_graph_writer import LocalGraphWriter
 from simcluster.plan.manual.tensor_parts import ReferenceParts
-from simcluster.plan.precision import Formats
+from simcluster.plan.precision import Numerics
 from simcluster.plan.spec import ProgramSpec
 
 NAME = "program"
@@ -45,7 +45,7 @@ class RankGraphs:
 
     @classmethod
     def of(
-        cls, program: ProgramSpec, holdings: ReferenceParts, groups: Groups, formats: Formats
+        cls, program: ProgramSpec, holdings: ReferenceParts, groups: Groups, formats: Numerics
     ) -> RankGraphs:
         """What is written; PlanError with places where it is impossible."""
         entries = program.entries()

@@ -40,6 +40,7 @@ class OptimizerPlan:
     are first copied to the master copy's dtype; ``copies``: they travel in buffers of their own.
     ``regather``: blocks that run their forward again gather sharded weights again for it. With
     ``written``, gradients by their parameter's name, nothing else is done to them whatever their layouts say.
+    ``clip`` bounds the norm of all gradients.
     """
 
     update: Update
@@ -51,6 +52,7 @@ class OptimizerPlan:
     regather: bool = False
     written: Mapping[str, WrittenReduction] | None = None
     groups: tuple[ParameterGroup, ...] = ()
+    clip: float | None = None
 
     @property
     def rules(self) -> Rules:

@@ -1,12 +1,12 @@
 """Mixed precision: number formats, casts of weights, fp8 matmuls."""
 
-from simcluster.plan.precision.formats import Formats, groups_of, states_of, update_of
+from simcluster.plan.precision.formats import Numerics, groups_of, states_of, update_of
 from simcluster.plan.precision.fp8_casts import cast_once_per_step, cast_per_use, repeat_casts
 from simcluster.plan.precision.fp8_matmuls import quantise
 from simcluster.plan.precision.weight_casts import cast_weights, recast_in_backward
 
 __all__ = [
-    "Formats",
+    "Numerics",
     "cast_once_per_step",
     "cast_per_use",
     "cast_weights",

@@ -20,7 +20,7 @@ from simcluster.work import DType
 
 
 @dataclass(frozen=True, slots=True)
-class Formats:
+class Numerics:
     """``compute`` is the format of activations, ``matmul`` the one in which matrix units multiply.
 
     ``master``: that of the master copy, or None if parameters are their own. ``cast``: whole fp32 weights
@@ -35,7 +35,7 @@ class Formats:
     fp8: Fp8Plan | None
 
     @classmethod
-    def of(cls, written: PrecisionSpec, framework: FrameworkSpec, sharding: ShardingChoice) -> Formats:
+    def of(cls, written: PrecisionSpec, framework: FrameworkSpec, sharding: ShardingChoice) -> Numerics:
         """What a scenario says, and a framework profile where it says nothing."""
         compute, matmul = DType.of(written.compute), DType.of(written.multiplied)
         mixed = compute is not DType.FP32

@@ -11,9 +11,7 @@ from simcluster.plan.subgraphs.boundary_constraints import (
     find_boundary_constraints,
 )
 from simcluster.plan.subgraphs.subgraph import (
-    USUAL_GRAPH_LAUNCH,
     BlockSubgraphs,
-    GraphLaunch,
     assign_subgraphs,
     describe_subgraphs,
     matches_operator_or_module,
@@ -21,11 +19,9 @@ from simcluster.plan.subgraphs.subgraph import (
 )
 
 __all__ = [
-    "USUAL_GRAPH_LAUNCH",
     "BlockSubgraphs",
     "BoundaryConstraint",
     "BoundaryConstraints",
-    "GraphLaunch",
     "assign_backward_to_subgraphs",
     "assign_subgraphs",
     "boundary_dims",

@@ -35,19 +35,6 @@ class Subgraph:
     parameters: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphLaunch:
-    """How graphs run: ``launch`` is host time for one, in multiples of what the host spends on an operator;
-    inside, a collective may start ``prefetch`` kernels ahead of its first reader.
-    """
-
-    launch: float = 1.0
-    prefetch: int = 1
-
-
-USUAL_GRAPH_LAUNCH = GraphLaunch()
-"""A graph is launched like one operator."""
-
 BlockSubgraphs = Mapping[str, Sequence[Subgraph]]
 """Block -> its pieces."""
 

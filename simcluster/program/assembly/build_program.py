@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from simcluster.layout import Mesh
-from simcluster.model import Graph, Phase
-from simcluster.plan import (
-    FREE_EXECUTION,
-    USUAL_GRAPH_LAUNCH,
-    ExecutionPolicy,
-    GraphLaunch,
-    InputPipeline,
-    Timetable,
-    VirtualStages,
-)
+from simcluster.model import Phase
+from simcluster.plan import InputPipeline, Plan, VirtualStages
 from simcluster.program.assembly.disk_sums import add_disk_sums
 from simcluster.program.assembly.input_pipeline import (
     RankInput,
@@ -45,48 +36,35 @@ from simcluster.program.stages import (
     StageContext,
     shared_parameter_holders,
 )
+from simcluster.work import DType
 
 
-def build(
-    graph: Graph,
-    timetables: Sequence[Timetable],
-    mesh: Mesh,
-    stage_axis: str,
-    *,
-    chain: VirtualStages | None = None,
-    variant_axis: str = "",
-    variants: tuple[int, ...] = (0,),
-    overlapped: bool,
-    prefetch: int,
-    conduct: ExecutionPolicy = FREE_EXECUTION,
-    tf32: bool = False,
-    graphs: GraphLaunch = USUAL_GRAPH_LAUNCH,
-    inputs: InputPipeline | None = None,
-    assigned: tuple[int, ...] = (),
-) -> Program:
-    """The Program of a sharded, optimised, fused graph, with parts for every timetable.
-
-    ``chain`` says where the virtual stages lie; without it each stage is one. ``variants`` are the
-    timetables of the ranks, by their coordinate along ``variant_axis``.
-    ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
-    together and waited for. ``conduct`` says what else waits, and what travels together; ``tf32`` lets matrix
-    kernels multiply fp32 operands in tf32. ``graphs``: how pieces run that are graphs. ``inputs``: how
-    micro-batches get to the devices; None: they are there. ``assigned`` says which
-    stage's part each rank runs, where no axis does.
-    """
-    paired = any(action.beside for each in timetables for row in each for action in row)
-    settings = Lowering(
-        mesh, prefetch, conduct.blocking_layers, tf32, graphs, conduct.releases, conduct.storage, paired
-    )
-    codes = CodeTable(settings, conduct)
-    crossings = BoundaryTensors(graph, chain or VirtualStages.wrapped(len(timetables[0])))
+def build(plan: Plan) -> Program:
+    """The Program of a plan, with parts for every timetable; experts have equally many tokens."""
+    pipeline, policy, placement = plan.pipeline, plan.execution, plan.placement
+    paired = any(action.beside for each in pipeline.timetables for row in each for action in row)
+    tf32 = plan.numerics.matmul is DType.TF32
+    codes = CodeTable(Lowering(placement.mesh, policy, tf32, paired))
+    # The parts of a program that is written by hand are stages of none.
+    chain = VirtualStages.wrapped(len(plan.timetable)) if placement.part_of_rank else pipeline.chain
+    crossings = BoundaryTensors(plan.graph, chain)
     parts = tuple(
-        _PartBuilder(StageContext(graph, crossings, stage, actions, codes), overlapped, inputs).build()
-        for stage, each in enumerate(zip(*timetables, strict=True))
+        _PartBuilder(
+            StageContext(plan.graph, crossings, stage, actions, codes), pipeline.overlapped, pipeline.inputs
+        ).build()
+        for stage, each in enumerate(zip(*pipeline.timetables, strict=True))
         for actions in each
     )
-    workspaces = conduct.storage.workspaces
-    return Program(mesh, stage_axis, tuple(codes.codes), parts, variant_axis, variants, workspaces, assigned)
+    return Program(
+        placement.mesh,
+        placement.stage_axis,
+        tuple(codes.codes),
+        parts,
+        pipeline.batches.axis,
+        pipeline.batches.variants,
+        policy.storage.workspaces,
+        placement.part_of_rank,
+    )
 
 
 @dataclass(frozen=True)
@@ -114,8 +92,8 @@ class _PartBuilder:
         executions = add_unit_executions(
             executions,
             by_phase,
-            codes.settings.prefetch,
-            once=codes.conduct.gather_once,
+            codes.policy.prefetch,
+            once=codes.policy.gather_once,
             gradients=travel.scatters,
             weights=travel.unit_gathers(by_phase),
             tied=tied,
@@ -145,7 +123,7 @@ class _PartBuilder:
 
     def _updated(self, executions: Iterator[BlockExecution]) -> Iterator[BlockExecution]:
         """What follows the backward; the first that works on a host waits for its last kernel if told so."""
-        waits = self.part.codes.conduct.late_updates
+        waits = self.part.codes.policy.late_updates
         for each in executions:
             if waits and HOST in self.part.codes.codes[each.code].streams:
                 each, waits = replace(each, behind=(COMPUTE,)), False
@@ -153,13 +131,13 @@ class _PartBuilder:
 
     def _late(self, reductions: Sequence[tuple[str, BlockExecution]]) -> Iterator[BlockExecution]:
         """Reductions that wait for the last kernel of the backward pass."""
-        if self.part.codes.conduct.late:
+        if self.part.codes.policy.late:
             for _, run in reductions:
                 yield replace(run, behind=(COMPUTE,))
 
     def _gathered(self, scheduled: Iterator[BlockExecution]) -> Iterator[BlockExecution]:
         """The scheduled executions; the first of the kernels waits for the weights if gathers are exposed."""
-        streams = self.part.codes.step_streams(BEGIN) if self.part.codes.conduct.exposed_gather else ()
+        streams = self.part.codes.step_streams(BEGIN) if self.part.codes.policy.exposed_gather else ()
         for execution in scheduled:
             if streams and self.part.codes.codes[execution.code].phase in (PREPARE, FORWARD):
                 execution, streams = replace(execution, behind=streams), ()

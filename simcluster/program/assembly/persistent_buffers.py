@@ -48,7 +48,7 @@ def gradient_placeholders(
 
     The weights of one operator are one; of a stack of matrices (experts) a single one.
     """
-    families = settings.storage.placeholders
+    families = settings.policy.storage.placeholders
     found: dict[tuple[tuple[int, ...], ...], int] = {}
     blocks = {each.block: graph.block_of(each) for each in instances if each.is_layer}
     for block in blocks.values() if families else ():

@@ -31,11 +31,11 @@ class CommunicationBuckets:
 
         What several stages reduce together comes last, in the order of the ties.
         """
-        by_layer = self.part.codes.conduct.by_layer
+        by_layer = self.part.codes.policy.by_layer
         return list(self._by_layer() if by_layer else self._in_buckets())
 
     def _in_buckets(self) -> Iterator[tuple[str, BlockExecution]]:
-        part, conduct = self.part, self.part.codes.conduct
+        part, conduct = self.part, self.part.codes.policy
         ties = crossing_ties(part.graph)
         for bucket in fill_gradient_buckets(
             part.graph, part.backward, conduct, self._mesh, part.buffer, ties
@@ -64,7 +64,7 @@ class CommunicationBuckets:
     def gathers(self, phase: Phase) -> dict[str, list[BlockExecution]]:
         """Instance -> the executions that gather those buckets of weights that it is the first to need."""
         found: dict[str, list[BlockExecution]] = {}
-        if self.part.codes.conduct.gathers_together:
+        if self.part.codes.policy.gathers_together:
             for each in self._moved(phase):
                 run = self._bucket(each, BEGIN if phase is Phase.BEGIN else str(phase))
                 found.setdefault(each.at, []).append(run)
@@ -75,7 +75,7 @@ class CommunicationBuckets:
 
         Nothing does so for an instance of which the only weights are copies of those of another one.
         """
-        if not self.part.codes.conduct.gathers_together:
+        if not self.part.codes.policy.gathers_together:
             alone = gather_units_separately(codes)
             return {**alone, GATHER: dict.fromkeys(self._users(Phase.GATHER), ()) | dict(alone[GATHER])}
         found: dict[str, dict[str, Sequence[BlockExecution]]] = {}
@@ -87,14 +87,14 @@ class CommunicationBuckets:
     @cached_property
     def scatters(self) -> Scatters | None:
         """What scatters the gradients of instances behind their backward, if they travel together."""
-        if not self.part.codes.conduct.scatters_together:
+        if not self.part.codes.policy.scatters_together:
             return None
         completed = {each.at: self._bucket(each, str(Phase.SCATTER)) for each in self._scattered}
         return {name: completed.get(name) for name in self._users(Phase.SCATTER)}
 
     def buffers(self, residents: Sequence[PersistentBuffer]) -> Iterator[PersistentBuffer]:
         """What is held for buckets under way, where gradients travel at all."""
-        conduct = self.part.codes.conduct
+        conduct = self.part.codes.policy
         policy, count = conduct.buckets, conduct.buffers
         if policy is None or not count or not self.reductions:
             return
@@ -120,7 +120,7 @@ class CommunicationBuckets:
     @cached_property
     def _scattered(self) -> list[GradientBucket]:
         """The buckets of sharded gradients, if these travel together."""
-        return list(self._moved(Phase.SCATTER)) if self.part.codes.conduct.scatters_together else []
+        return list(self._moved(Phase.SCATTER)) if self.part.codes.policy.scatters_together else []
 
     def _bucket(self, bucket: GradientBucket, action: str) -> BlockExecution:
         """The execution of a bucket, which calls its values as their buffers are called."""
@@ -146,7 +146,7 @@ class CommunicationBuckets:
 
         What is used by different chunks is so at different times: these have buckets of their own.
         """
-        fusion = self.part.codes.conduct.fusion
+        fusion = self.part.codes.policy.fusion
         assert fusion is not None
         step = -1 if phase in (Phase.REGATHER, Phase.SCATTER) else 1
         part = self.part

@@ -30,7 +30,7 @@ class HostCalls:
     @classmethod
     def of(cls, plan: Plan) -> HostCalls:
         """Those of a plan."""
-        return cls(plan.call, plan.reuse)
+        return cls(plan.execution.collective_call, plan.execution.call_reuse)
 
     def count(self, collectives: int) -> int:
         """Calls for so many collectives that are alike."""

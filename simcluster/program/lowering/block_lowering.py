@@ -13,9 +13,8 @@ from functools import partial
 from simcluster.layout import Mesh, Movement, MovementKind
 from simcluster.model import Block, MemoryPlace, Node, Operator, Relocation, Role
 from simcluster.plan import (
-    USUAL_GRAPH_LAUNCH,
-    FrameworkMemorySpec,
-    GraphLaunch,
+    FREE_EXECUTION,
+    ExecutionPolicy,
     collective_bytes,
     expert_parts,
     kernel_nodes,
@@ -65,22 +64,16 @@ _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 class Lowering:
     """What lowering needs to know besides the block.
 
-    ``prefetch`` bounds how early an all-gather may start: not before the ``prefetch + 1``-th kernel ahead of
-    its first reader has ended. With ``blocking``, kernels and collectives of activations take turns in
-    program order, but inside of pieces that are graphs. ``tf32``: matrix kernels on fp32 operands run at the
-    rate of tf32. ``graphs``: how pieces run that are graphs. ``releases``: those of
-    kernels that are not the best there is. ``storage``: what tensors and kernels take besides
-    their bytes. With ``segments`` codes end where a kernel waits for a collective, so that those of
-    overlapped actions may alternate.
+    An all-gather does not start before the ``policy.prefetch + 1``-th kernel ahead of its first reader has
+    ended. Where layers block, kernels and collectives of activations take turns in program order, but inside
+    of functions that are graphs. ``tf32``: matrix kernels on fp32 operands run at the rate of tf32. With
+    ``segments`` codes end where a kernel waits for a collective, so that those of overlapped actions may
+    alternate.
     """
 
     mesh: Mesh
-    prefetch: int
-    blocking: bool = False
+    policy: ExecutionPolicy = FREE_EXECUTION
     tf32: bool = False
-    graphs: GraphLaunch = USUAL_GRAPH_LAUNCH
-    releases: Mapping[Kernel, int] = field(default_factory=dict)
-    storage: FrameworkMemorySpec = FrameworkMemorySpec()
     segments: bool = False
 
 
@@ -93,12 +86,14 @@ def lower_block(
     """
     phases = phases_of(block)
     # Where collectives block, no kernel runs beside one, and segments would lose what waits for what.
-    if settings.segments and not settings.blocking:
+    if settings.segments and not settings.policy.blocking_layers:
         phases = split_into_segments(phases, _COMPUTED)
     uses = ValueUses.of(block, phases, given or {}, stream_of)
     forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
     categories = ValueCategories.of(block, uses)
-    sizes = whole_sizes(block, forward, settings.mesh, settings.storage, uses) | chunk_views(block, uses)
+    sizes = whole_sizes(block, forward, settings.mesh, settings.policy.storage, uses) | chunk_views(
+        block, uses
+    )
     return {
         name: _CodeWriter(block, name, nodes, settings, uses, sizes, categories).write()
         for name, nodes in phases.items()
@@ -131,8 +126,10 @@ class _CodeWriter:
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
         phase = phase_of(self.name)
-        self.instructions = dispatch_costs(self.instructions, self.settings.graphs.launch)
-        instructions = tuple(with_storage(self._with_edges(), self.slots, self.settings.storage, phase))
+        self.instructions = dispatch_costs(self.instructions, self.settings.policy.graphs.launch)
+        instructions = tuple(
+            with_storage(self._with_edges(), self.slots, self.settings.policy.storage, phase)
+        )
         return InstructionBlock(f"{self.block.name}.{self.name}", phase, instructions, tuple(self.slots))
 
     # -- slots ------------------------------------------------------------------------------------------
@@ -242,8 +239,8 @@ class _CodeWriter:
 
     def _rated(self, work: Work) -> Work:
         """The work at the rate of the format in which matrix units multiply, by the kernel there is."""
-        if work.kernel in self.settings.releases:
-            work = replace(work, sizes=(*work.sizes, ("release", self.settings.releases[work.kernel])))
+        if work.kernel in self.settings.policy.releases:
+            work = replace(work, sizes=(*work.sizes, ("release", self.settings.policy.releases[work.kernel])))
         if self.settings.tf32 and work.kernel in _MATRIX and work.dtype is DType.FP32:
             return replace(work, dtype=DType.TF32)
         return work
@@ -306,7 +303,7 @@ class _CodeWriter:
         """Where collectives of activations block: the kernel before one, and for a kernel all since it, but
         those that it goes in chunks with.
         """
-        if not self.settings.blocking or phase_of(self.name) not in _COMPUTED:
+        if not self.settings.policy.blocking_layers or phase_of(self.name) not in _COMPUTED:
             return
         if self._inside(index):
             return
@@ -390,7 +387,7 @@ class _CodeWriter:
             return
         first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
         ahead = self._kernels_ahead(first)
-        prefetch = self.settings.graphs.prefetch if each.piece else self.settings.prefetch
+        prefetch = self.settings.policy.graphs.prefetch if each.piece else self.settings.policy.prefetch
         early = [i for i in ahead[: max(len(ahead) - prefetch, 0)] if i < index]
         if early:
             yield early[-1]

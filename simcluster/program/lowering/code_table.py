@@ -19,23 +19,27 @@ class CodeTable:
     """All codes, each once, found by block and phase or by what a transfer carries."""
 
     settings: Lowering
-    conduct: ExecutionPolicy
     codes: list[InstructionBlock] = field(default_factory=list)
     by_block: dict[str, Mapping[str, int]] = field(default_factory=dict)
     transfers: dict[tuple[str, Slot], int] = field(default_factory=dict)
     runs: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
 
+    @property
+    def policy(self) -> ExecutionPolicy:
+        """What waits, and what travels together."""
+        return self.settings.policy
+
     def of(self, block: Block, given: Mapping[str, Scope] | None = None) -> Mapping[str, int]:
         """Phase -> code index; ``given`` says how long values live that other blocks read."""
         if block.name not in self.by_block:
             made = lower_block(block, self.settings, given)
-            if self.conduct.gathers_together and block.parameters:
+            if self.policy.gathers_together and block.parameters:
                 # Its weights are gathered in buckets, which are blocks without parameters.
                 for phase in (BEGIN, GATHER, REGATHER):
                     made.pop(phase, None)
-            if self.conduct.scatters_together and block.parameters:
+            if self.policy.scatters_together and block.parameters:
                 made.pop(SCATTER, None)
-            if not self.conduct.by_layer and block.parameters:
+            if not self.policy.by_layer and block.parameters:
                 # Its gradients travel in buckets, which are blocks without parameters.
                 made.pop(REDUCE, None)
             self.by_block[block.name] = {phase: self.add(code) for phase, code in made.items()}
@@ -55,7 +59,7 @@ class CodeTable:
         slot = transferred_slot(kind, self.settings.mesh)
         key = (stream, slot)
         if key not in self.transfers:
-            code = transfer_block(stream, slot, kind.role, self.settings.mesh, self.conduct.scatter)
+            code = transfer_block(stream, slot, kind.role, self.settings.mesh, self.policy.scatter)
             self.transfers[key] = self.add(code)
         return self.transfers[key]
 

@@ -159,7 +159,7 @@ class ScheduleExpansion:
             ] or [[]]
             if forward and at_end and PREPARE in (codes := part.codes_of(instance)):
                 runs[0].insert(0, BlockExecution(codes[PREPARE], instance.name, ONCE, action))
-            if at_end and not forward and not part.codes.conduct.late:
+            if at_end and not forward and not part.codes.policy.late:
                 runs[-1] += [
                     replace(run, action=action) for ready, run in self.reductions if ready == instance.home
                 ]

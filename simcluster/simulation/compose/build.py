@@ -82,15 +82,15 @@ def build_scenario(scenario: Scenario, *, unfold: bool = False, search: bool = T
         swept = not cluster.mixed
         work = partial(
             check_passes,
-            sum(plan.layers),
+            sum(plan.pipeline.layers_of_stages),
             plan.num_micro_batches,
             swept=swept,
             steps=scenario.spec.run.steps,
-            passes=plan.generation.num_passes if plan.generation else 1,
+            passes=plan.pipeline.generation.num_passes if plan.pipeline.generation else 1,
         )
         work(ranks=beside)
         program = lowered(plan)
-        classes, links = classes_on_links(program, cluster, plan.algorithms, unfold=unfold)
+        classes, links = classes_on_links(program, cluster, plan.execution.algorithms, unfold=unfold)
         if cluster.speeds and not unfold:
             work(different=-(-len(classes) // plan.num_stages))
         check_program(program, classes)

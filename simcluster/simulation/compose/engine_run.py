@@ -25,8 +25,8 @@ def _lodger(built: BuiltScenario) -> Workload:
         built.cluster,
         built.classes,
         steps=built.scenario.spec.run.steps,
-        dispatch=built.plan.dispatch,
-        algorithms=built.plan.algorithms,
+        dispatch=built.plan.execution.dispatch,
+        algorithms=built.plan.execution.algorithms,
         fabric=built.fabric,
         host=HostCalls.of(built.plan),
     )

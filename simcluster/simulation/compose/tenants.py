@@ -45,7 +45,7 @@ def simulate_tenants(
     every = [built, *built.tenants]
     alone = [run_alone(each) for each in every]
     _check_rounds(every, alone)
-    parts = [(each.program, each.cluster, each.plan.algorithms) for each in every]
+    parts = [(each.program, each.cluster, each.plan.execution.algorithms) for each in every]
     shared = [
         replace(each, classes=classes, fabric=fabric)
         for each, (classes, fabric) in zip(every, classes_together(parts, unfold=unfold), strict=True)
@@ -92,7 +92,7 @@ def _figures(each: TenantResult) -> dict[str, Any]:
     steps = built.scenario.spec.run.steps
     rule = MemoryRule.of(built.scenario.framework, built.scenario.spec.run)
     account = LazyTrace(built.placed, built.plan.num_stages, each.timing).memory
-    tops = class_peaks(built.placed, each.timing, account, assigned=bool(built.plan.assigned))
+    tops = class_peaks(built.placed, each.timing, account, assigned=bool(built.plan.placement.part_of_rank))
     memory = with_verdicts(rule, tops, memory_by_stage(rule, steps, account, tops))
     hosts = built.cluster.hosts
     assert hosts is not None

@@ -81,16 +81,16 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
     cluster, hosts = small_cluster(scenario, plan.mesh, mesh)
     stages = mesh.size(plan.stage_axis)
     schedule = spec.parallel.schedule.build()
-    chunks = tuple(_small_layers(each, stages) for each in plan.chunks)
+    chunks = tuple(_small_layers(each, stages) for each in plan.pipeline.chunks)
     chain = schedule.chain(stages)
     layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
     model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > vocabulary_of(scenario.model))
-    wanted = small_batches(plan.batches.taken_together(plan.copies), mesh, len(layers))
-    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // plan.copies)
-    micro_batch = plan.copies * _micro_batch(plan, mesh, ways, plan.micro_batch)
+    wanted = small_batches(plan.pipeline.batches.taken_together(plan.pipeline.copies), mesh, len(layers))
+    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // plan.pipeline.copies)
+    micro_batch = plan.pipeline.copies * _micro_batch(plan, mesh, ways, plan.pipeline.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
-    batch = round(trained * micro_batch * mesh.product(plan.batch_axes))
+    batch = round(trained * micro_batch * mesh.product(plan.placement.batch_axes))
     seq = model.sequence or min(spec.task.seq_len, schedule.num_slices * ways("seq", 4))
     task = _small_task(spec.task, batch, micro_batch, batches, seq)
     if isinstance(spec.task, TrainingSpec):
@@ -115,7 +115,7 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
             "host": _small_host(scenario, plan, model),
             "offload": small_offload(spec.parallel.offload, plan.offload),
             "recompute": small_recompute(
-                plan, model.graph(1, model.sequence or 1, plan.compute, 1), layers, chain
+                plan, model.graph(1, model.sequence or 1, plan.numerics.compute, 1), layers, chain
             ),
         }
     )
@@ -129,8 +129,15 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
             "tenants": (),
         }
     )
-    before = _figures(scenario.model, plan.mesh, scenario.cluster, scenario, plan.batches, plan.batch_axes)
-    after = _figures(model, mesh, cluster, replace(scenario, spec=small), batches, plan.batch_axes)
+    before = _figures(
+        scenario.model,
+        plan.mesh,
+        scenario.cluster,
+        scenario,
+        plan.pipeline.batches,
+        plan.placement.batch_axes,
+    )
+    after = _figures(model, mesh, cluster, replace(scenario, spec=small), batches, plan.placement.batch_axes)
     changes = tuple((name, old, after[name]) for name, old in before.items() if old != after[name])
     if threshold:
         changes = (*changes, ("smallest sharded parameter", f"{threshold:,} B", "0 B"))
@@ -196,7 +203,7 @@ def _small_groups_of_shards(plan: Plan, mesh: Mesh, model: Model) -> dict[str, A
     sharding = plan.sharding
     group = sharding.group(sharding.axes, plan.mesh)
     size = 1 if sharding.shard_size == 1 else mesh.product(group) if group != sharding.axes else -1
-    names = [name for name, _ in model.graph(1, model.sequence or 1, plan.compute, 1).parameters()]
+    names = [name for name, _ in model.graph(1, model.sequence or 1, plan.numerics.compute, 1).parameters()]
     kept = [pattern for pattern in sharding.whole if any(matches(pattern, name) for name in names)]
     return {"shard_size": size, "whole": kept}
 
@@ -205,7 +212,7 @@ def _small_fusion(fusion: FusionSpec, model: Model, plan: Plan) -> FusionSpec:
     """The section without fusion ids of parameters that only layers have which are gone."""
     if not fusion.ids:
         return fusion
-    names = [name for name, _ in model.graph(1, model.sequence or 1, plan.compute, 1).parameters()]
+    names = [name for name, _ in model.graph(1, model.sequence or 1, plan.numerics.compute, 1).parameters()]
     kept = tuple(entry for entry in fusion.ids if any(matches(entry.match, name) for name in names))
     return fusion.model_copy(update={"ids": kept})
 
@@ -250,14 +257,14 @@ def _small_host(scenario: Scenario, plan: Plan, model: Model) -> tuple[str, ...]
     """The patterns of operators on the host that name some of the small model; updates it always has."""
     written = scenario.spec.parallel.host
     names = list(_operators(plan, model)) if written else []
-    graph = model.graph(1, model.sequence or 1, plan.compute, 1)
+    graph = model.graph(1, model.sequence or 1, plan.numerics.compute, 1)
     names += [f"{name}.update" for name, _ in graph.parameters()] if written else []
     return tuple(each for each in written if any(matches(each, name) for name in names))
 
 
 def _operators(plan: Plan, model: Model) -> list[str]:
     """The full names of the operators of the small model."""
-    graph = model.graph(1, model.sequence or 1, plan.compute, 1)
+    graph = model.graph(1, model.sequence or 1, plan.numerics.compute, 1)
     return [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
 
 
@@ -265,7 +272,7 @@ def _small_optimizer(plan: Plan, optimizer: OptimizerSpec, model: Model) -> Opti
     """The optimizer in a form that can be verified, without groups of parameters that are gone."""
     names = []
     if optimizer.groups:
-        graph = model.graph(1, model.sequence or 1, plan.compute, 1)
+        graph = model.graph(1, model.sequence or 1, plan.numerics.compute, 1)
         names = [name for name, _ in graph.parameters()]
     kept = [each for each in optimizer.groups if any(matches(each.match, name) for name in names)]
     return _verifiable(optimizer).model_copy(update={"groups": tuple(_verifiable(each) for each in kept)})
@@ -391,7 +398,7 @@ def _micro_batch(plan: Plan, mesh: Mesh, small: _Ways, given: int) -> int:
     """At most two samples, or as many as let the batch divide where it is split over other axes too; or not
     divide, where the plan pads it.
     """
-    ways, uneven = mesh.product(plan.batch_axes), BATCH in small.padded
+    ways, uneven = mesh.product(plan.placement.batch_axes), BATCH in small.padded
     split = small(BATCH) + uneven
     fitting = (size for size in range(min(given, 2), split + 2) if (size * ways % split != 0) == uneven)
     return next(fitting, given)

@@ -134,16 +134,16 @@ def verify_plan(
         raise scenario.located(error) from None
     comparisons, fault = compare_values(plan, small.cluster, dtype, spec.run.seed, model=small.model)
     changes = (*small.changes, *_formats(plan, dtype))
-    steps = 1 if plan.generation else STEPS
+    steps = 1 if plan.pipeline.generation else STEPS
     return Verification(scenario.name, dtype, plan.mesh.num_ranks, changes, tuple(comparisons), fault, steps)
 
 
 def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
     """What becomes of number formats that values do not have."""
-    if plan.matmul is DType.FP8:
+    if plan.numerics.matmul is DType.FP8:
         bits = f"{E4M3} and {E5M2} significant bits, any exponent"
         yield "casts to fp8", "E4M3 and E5M2, scaled", bits if dtype == "float64" else "copies"
-    for state, kept in plan.states.items():
+    for state, kept in plan.optimizer.states.items() if plan.optimizer else ():
         if kept is not DType.FP32:
             yield state, str(kept), dtype
 
@@ -161,7 +161,7 @@ def compare_values(
     ``program`` is what is run, if it is there already or is to be another one than the plan's. ``model`` is
     what one device generates with; a plan that trains has all that is needed in its logical graph.
     """
-    steps = 1 if plan.generation else STEPS
+    steps = 1 if plan.pipeline.generation else STEPS
     program = program or lowered(plan)
     source = SeededData(seed, np.dtype(dtype))
     try:
@@ -171,8 +171,8 @@ def compare_values(
             cluster,
             classes,
             steps=steps,
-            dispatch=plan.dispatch,
-            algorithms=plan.algorithms,
+            dispatch=plan.execution.dispatch,
+            algorithms=plan.execution.algorithms,
             host=HostCalls.of(plan),
         )
         parts = [program.part_of(rank) for rank in classes.representatives]
@@ -182,14 +182,20 @@ def compare_values(
     except SimulationError as error:
         return (), str(error)
     tolerance = ValueTolerance.of(dtype, TOLERANCES[dtype])
-    if plan.update is None:
+    if plan.optimizer is None:
         assert model is not None, "one device generates with a model"
         return _generated(plan, model, replay, source, tolerance), ""
-    rows = plan.batches.rows(plan.mesh, plan.batch_axes, plan.micro_batch) if plan.batches.axis else None
+    rows = (
+        plan.pipeline.batches.rows(plan.mesh, plan.placement.batch_axes, plan.pipeline.micro_batch)
+        if plan.pipeline.batches.axis
+        else None
+    )
     orders = _forward_orders(plan)
-    oracle = Oracle(plan.logical, plan.update, source, plan.num_micro_batches, plan.clip, rows, orders)
+    oracle = Oracle(
+        plan.logical, plan.optimizer.rules, source, plan.num_micro_batches, plan.optimizer.clip, rows, orders
+    )
     expected = oracle.run(STEPS)
-    return compare_training(replay, expected, plan.update, tolerance), ""
+    return compare_training(replay, expected, plan.optimizer.rules, tolerance), ""
 
 
 def _forward_orders(plan: Plan) -> dict[str, list[int]]:
@@ -197,7 +203,7 @@ def _forward_orders(plan: Plan) -> dict[str, list[int]]:
 
     With unequal shares of the batch that is the order of those that have the most of them.
     """
-    timetable = max(plan.timetables, key=lambda stages: sum(map(len, stages)))
+    timetable = max(plan.pipeline.timetables, key=lambda stages: sum(map(len, stages)))
     orders: dict[tuple[int, int, int], list[int]] = {}
     for stage, actions in enumerate(timetable):
         for half in (half for action in actions for half in action.halves if half.kind == FORWARD):
@@ -209,13 +215,13 @@ def _generated(
     plan: Plan, model: Model, replay: Replay, source: SeededData, tolerance: ValueTolerance
 ) -> list[TensorComparison]:
     """Logits and tokens against those of one device without a cache."""
-    asked = plan.generation
+    asked = plan.pipeline.generation
     assert asked is not None and len(asked.steps) + 1 == asked.tokens, "every token is generated"
     assert isinstance(model, Generative)
     one = padded(model.still, plan.vocab)
-    batch = plan.micro_batch * plan.batch_ways
+    batch = plan.pipeline.micro_batch * plan.placement.batch_ways
     oracle = GenerationOracle(
-        lambda length: one.graph(batch, length, plan.compute, 1),
+        lambda length: one.graph(batch, length, plan.numerics.compute, 1),
         source,
         asked.prompt,
         asked.tokens,

@@ -18,7 +18,7 @@ def effective_strategies_of(plan: Plan, *, cut: bool = False) -> list[dict[str, 
     Where numbers of parts have cut an axis, its pieces are aliases of a layout; with ``cut`` they are named
     as if the mesh were written with them.
     """
-    if plan.assigned:
+    if plan.placement.part_of_rank:
         raise PlanError(
             "a program that is written by hand has no strategies",
             path="parallel.mode",

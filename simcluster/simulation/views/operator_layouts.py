@@ -45,7 +45,7 @@ def layouts_document(built: BuiltScenario, *, maps: bool = False) -> list[dict[s
     With ``maps`` every operator has its device matrix and tensor maps as MindSpore would print them. Where
     gradients or weights of several blocks travel together, the buckets of every stage follow.
     """
-    conduct = built.plan.conduct
+    conduct = built.plan.execution
     reduced = () if conduct.by_layer else (REDUCE,)
     scattered = (SCATTER,) if conduct.scatters_together else ()
     buckets = [
@@ -61,7 +61,7 @@ def graph_layouts(plan: Plan, cluster: Cluster, graph: Graph, *, maps: bool = Fa
 
     PlanError for tensor maps of a program that is written by hand, or of a graph that is not sharded.
     """
-    if maps and plan.assigned:
+    if maps and plan.placement.part_of_rank:
         raise PlanError("a program that is written by hand has no tensor maps", path="parallel.mode")
     blocks = graph.blocks.values()
     if maps and any(value.layout is None for block in blocks for value in block.values.values()):
@@ -181,7 +181,7 @@ class _View:
             if self.maps and node.phase in (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS):
                 plan = self.plan
                 entry["maps"] = tensor_maps(plan.mesh, plan.stage_axis, node.operator.dims(), node.strategy)
-            own = self.plan.assigned and not node.strategy.splits
+            own = self.plan.placement.part_of_rank and not node.strategy.splits
             strategy = "" if own or unsharded else str(node.strategy)
             padding = self._padding(block, node, node.operator)
             if padding:
@@ -217,7 +217,7 @@ class _View:
 
     def _lies(self, value: Value) -> str:
         """The layout of a value; the type of what has none yet, or a hand-written program for itself."""
-        own = self.plan.assigned and value.layout is not None and not value.layout.axes
+        own = self.plan.placement.part_of_rank and value.layout is not None and not value.layout.axes
         return str(value.type if own or value.layout is None else value.layout)
 
     def _cost(self, block: Block, node: Node, movement: Movement) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _worst(
 ) -> float:
     """Seconds of a collective over the worst of the groups over some axes; all have the same parts."""
     own = parts and parts.of_number(0)
-    algorithm = plan.algorithms.of(operation)
+    algorithm = plan.execution.algorithms.of(operation)
     placements, _ = placements_of(cluster, plan.mesh, axes)
     return max(
         collective_time(operation, where, size, cluster, algorithm, own).seconds for where in placements

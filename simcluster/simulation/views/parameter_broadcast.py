@@ -21,7 +21,7 @@ def summarise_parameter_broadcast(built: BuiltScenario) -> dict[str, Any]:
     plan, cluster = built.plan, built.cluster
     axes = tuple(name for name, size in plan.mesh.axes if size > 1 and name != plan.stage_axis)
     placements, _ = cluster.placements(plan.mesh.groups(axes))
-    wanted = plan.algorithms.of(Operation.BROADCAST)
+    wanted = plan.execution.algorithms.of(Operation.BROADCAST)
     found = []
     for part in built.program.parts:
         sizes = [

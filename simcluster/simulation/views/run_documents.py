@@ -43,7 +43,7 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
     plan, placed, spec = built.plan, built.placed, built.scenario.spec
     rule = MemoryRule.of(built.scenario.framework, spec.run)
     hosts = summarise_host_memory(placed, timing, plan.offload)
-    tops = class_peaks(placed, timing, account, assigned=bool(plan.assigned))
+    tops = class_peaks(placed, timing, account, assigned=bool(plan.placement.part_of_rank))
     found = memory_by_stage(rule, spec.run.steps, account, tops)
     summary = summarise_run(
         placed,
@@ -52,11 +52,11 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
         task=spec.task,
         steps=spec.run.steps,
         needed=_model_flops(built),
-        matmul=plan.matmul,
+        matmul=plan.numerics.matmul,
         host=HostCalls.of(plan),
         hosts=hosts,
         memory=with_verdicts(rule, tops, found),
-        dispatch=dispatch_counts(placed, plan.dispatch) if plan.pieces else None,
+        dispatch=dispatch_counts(placed, plan.execution.dispatch) if plan.pieces else None,
         assumed=assumptions(placed, built.scenario.framework, spec.run),
     )
     return {
@@ -77,7 +77,9 @@ def _model_flops(built: BuiltScenario) -> Flops:
     plan, training = built.plan, built.scenario.spec.training
     if training is None:
         return forward_flops(plan.logical) * plan.num_micro_batches
-    return training_flops(built.scenario.model, training.global_batch, training.seq_len, plan.compute)
+    return training_flops(
+        built.scenario.model, training.global_batch, training.seq_len, plan.numerics.compute
+    )
 
 
 def planned_documents(built: BuiltScenario) -> dict[str, Any]:
@@ -98,35 +100,39 @@ def plan_document(built: BuiltScenario) -> dict[str, Any]:
         "framework_changes": _framework(built),
         "mesh": dict(unsplit_mesh(plan.mesh).axes),
         "stage_axis": plan.stage_axis,
-        "layers_per_stage": list(plan.layers),
-        **({"layers_per_chunk": [list(each) for each in plan.chunks]} if plan.chain.num_chunks > 1 else {}),
+        "layers_per_stage": list(plan.pipeline.layers_of_stages),
+        **(
+            {"layers_per_chunk": [list(each) for each in plan.pipeline.chunks]}
+            if plan.pipeline.chain.num_chunks > 1
+            else {}
+        ),
         "micro_batches": plan.num_micro_batches,
-        "data_parallel_ways": plan.batch_ways,
+        "data_parallel_ways": plan.placement.batch_ways,
         "global_batch": task.global_batch,
-        "micro_batch": plan.micro_batch,
-        **({"copies": plan.copies} if plan.copies > 1 else {}),
+        "micro_batch": plan.pipeline.micro_batch,
+        **({"copies": plan.pipeline.copies} if plan.pipeline.copies > 1 else {}),
         "seq_len": task.seq_len,
         **_generation(plan),
         "precision": {
-            "compute": str(plan.compute),
-            "matmul": str(plan.matmul),
-            "gradients": str(plan.gradients),
-            "master": str(plan.master) if plan.master else "none",
-            "optimizer_states": _states(plan.states),
+            "compute": str(plan.numerics.compute),
+            "matmul": str(plan.numerics.matmul),
+            "gradients": str(plan.numerics.gradients),
+            "master": str(plan.numerics.master) if plan.numerics.master else "none",
+            "optimizer_states": _states(plan.optimizer.states if plan.optimizer else {}),
         },
         "optimizer": plan.update.kind if plan.update else "",
         **_groups(plan),
-        "gradient_clip": plan.clip,
+        "gradient_clip": plan.optimizer.clip if plan.optimizer else None,
         "optimizer_sharding": plan.sharding.document(),
-        "fusion": describe_fusion(plan.conduct),
-        "gradient_buckets": plan.conduct.document(),
+        "fusion": describe_fusion(plan.execution),
+        "gradient_buckets": plan.execution.document(),
         "recompute": plan.recompute.model_dump(mode="json"),
         **({"offload": plan.offload.document()} if plan.offload.rules else {}),
         **({"host": list(scenario.spec.parallel.host)} if scenario.spec.parallel.host else {}),
         "recipe": plan.recipe,
         "vocabulary": plan.vocab,
         "schedule": {
-            "kind": "forward only" if plan.generation else scenario.spec.parallel.schedule.kind,
+            "kind": "forward only" if plan.pipeline.generation else scenario.spec.parallel.schedule.kind,
             "text": render(plan.timetable),
         },
         **_shares(plan),
@@ -138,7 +144,7 @@ def plan_document(built: BuiltScenario) -> dict[str, Any]:
 
 def _generation(plan: Plan) -> dict[str, Any]:
     """What is generated, where nothing is trained."""
-    found = plan.generation
+    found = plan.pipeline.generation
     if found is None:
         return {}
     return {
@@ -186,23 +192,30 @@ def _routed(built: BuiltScenario) -> list[str]:
 def _reuse(built: BuiltScenario) -> list[str]:
     """What reusing calls of collectives comes to, if the scenario asks for it."""
     plan = built.plan
-    if plan.reuse is None:
+    if plan.execution.call_reuse is None:
         return []
     calls = CollectiveCalls.of(built.program, HostCalls.of(plan))
     before, after = max(calls.number(part) for part in range(len(built.program.parts)))
     if before == after:
-        return [f"comm_subgraph_reuse reuses nothing: no {plan.reuse:,} collectives of a stream are alike"]
+        return [
+            f"comm_subgraph_reuse reuses nothing: no {plan.execution.call_reuse:,} collectives of a stream "
+            "are alike"
+        ]
     told = f"communication sub-graphs reused: {after:,} calls for {before:,} collectives of a step"
-    free = "" if plan.call else ", no time saved: the framework profile counts none for calling"
+    free = (
+        ""
+        if plan.execution.collective_call
+        else ", no time saved: the framework profile counts none for calling"
+    )
     return [told + free]
 
 
 def _inputs(built: BuiltScenario) -> dict[str, Any]:
     """How inputs reach the devices, and the dataset as its shards read it, where the scenario says it."""
     plan, spec = built.plan, built.scenario.spec
-    if plan.inputs is None or spec.data is None:
+    if plan.pipeline.inputs is None or spec.data is None:
         return {}
-    epoch = plan.inputs.epoch(plan.graph, plan.mesh, spec.task.global_batch)
+    epoch = plan.pipeline.inputs.epoch(plan.graph, plan.mesh, spec.task.global_batch)
     told = {"epoch": asdict(epoch)} if epoch else {}
     written = spec.data
     return {
@@ -220,12 +233,12 @@ def _inputs(built: BuiltScenario) -> dict[str, Any]:
 
 def _shares(plan: Plan) -> dict[str, Any]:
     """Who trains how many micro-batches, and the schedule of each; nothing where all train equally many."""
-    found = plan.batches
+    found = plan.pipeline.batches
     if not found.axis:
         return {}
     schedules = [
         {"micro_batches": count, "text": render(timetable)}
-        for count, timetable in zip(found.counts, plan.timetables, strict=True)
+        for count, timetable in zip(found.counts, plan.pipeline.timetables, strict=True)
     ]
     return {
         "batch_shares": {
@@ -275,25 +288,28 @@ def _framework(built: BuiltScenario) -> list[str]:
     """What the framework profile changes against the ideal one in this plan."""
     spec, plan = built.scenario.spec, built.plan
     schedule = spec.parallel.schedule
-    alone, one_stage = plan.batch_ways == 1, plan.num_stages == 1
-    interleaved, by_chunks = built.scenario.framework.p2p_interleaved is not None, plan.chain.num_chunks > 1
+    alone, one_stage = plan.placement.batch_ways == 1, plan.num_stages == 1
+    interleaved, by_chunks = (
+        built.scenario.framework.p2p_interleaved is not None,
+        plan.pipeline.chain.num_chunks > 1,
+    )
     idle = {
         "storage.headroom": spec.run.headroom is not None,
-        "gradients": plan.gradients is DType.FP32 or spec.task.formats.gradients is not None,
-        "main_gradients": plan.master in (None, plan.gradients),
-        "weights": plan.compute is DType.FP32
+        "gradients": plan.numerics.gradients is DType.FP32 or spec.task.formats.gradients is not None,
+        "main_gradients": plan.numerics.master in (None, plan.numerics.gradients),
+        "weights": plan.numerics.compute is DType.FP32
         or spec.task.formats.master is not None
         or plan.sharding.weights,
         "accumulate": plan.sharding.gradients,
-        "fp8_transposes": plan.matmul is not DType.FP8,
+        "fp8_transposes": plan.numerics.matmul is not DType.FP8,
         "host_updates": not any(HOST in code.streams for code in built.program.codes),
         "gather": not plan.sharding.states or plan.sharding.weights or alone,
         "reduction.bucket": alone or _buckets_are_given(built),
         "reduction.limit": alone or _buckets_are_given(built),
-        "reduction.buffers": alone or plan.conduct.apart,
+        "reduction.buffers": alone or plan.execution.apart,
         "p2p": one_stage or schedule.p2p is not None or (interleaved and by_chunks),
         "p2p_interleaved": one_stage or schedule.p2p is not None or not by_chunks,
-        "p2p_scatter": one_stage or not plan.conduct.scatter,
+        "p2p_scatter": one_stage or not plan.execution.scatter,
     }
     changes = built.scenario.framework.changes()
     return describe_profile(
@@ -301,7 +317,7 @@ def _framework(built: BuiltScenario) -> list[str]:
             key: value
             for key, value in changes.items()
             if not idle.get(key, alone and key.startswith("reduction"))
-            and not (plan.generation and {key, key.partition(".")[0]} & _OF_TRAINING)
+            and not (plan.pipeline.generation and {key, key.partition(".")[0]} & _OF_TRAINING)
         }
     )
 
@@ -326,7 +342,7 @@ def _classes(built: BuiltScenario) -> list[dict[str, Any]]:
             "members": ranks_text(by_class[index].tolist()),
             "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
             "device": built.cluster.device(rank).name,
-            **(program_of(built.program, rank) if built.plan.assigned else {}),
+            **(program_of(built.program, rank) if built.plan.placement.part_of_rank else {}),
             **_trained(built, rank),
             **({"changed": why[index]} if index in why else {}),
         }
@@ -336,7 +352,7 @@ def _classes(built: BuiltScenario) -> list[dict[str, Any]]:
 
 def _trained(built: BuiltScenario, rank: int) -> dict[str, int]:
     """Micro-batches of a rank, where ranks have unequal numbers of them."""
-    batches, program = built.plan.batches, built.program
+    batches, program = built.plan.pipeline.batches, built.program
     if not batches.axis:
         return {}
     return {"micro_batches": batches.counts[program.part_of(rank) % program.num_variants]}

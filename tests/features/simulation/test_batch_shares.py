@@ -21,7 +21,7 @@ from simcluster.report.content.run_header import header_rows
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.verification.shrink_scenario import small_batches
-from tests.support.pipelines import burning_graph, quiet_cluster
+from tests.support.pipelines import burning_graph, plan_of, quiet_cluster
 from tests.support.scenarios import TINY_GPT, scenario, shrunk
 
 F, B = 1_000_000, 2_000_000
@@ -39,8 +39,8 @@ def shared(mesh, shares, *, each=2, training=None, **parallel) -> Scenario:
 
 def test_micro_batches_follow_the_shares():
     plan = build_scenario(shared({"data": 4}, [3, 3, 1, 1])).plan
-    assert plan.batches == MicroBatches("data", (6, 6, 2, 2))
-    assert (plan.batches.counts, plan.batches.variants) == ((6, 2), (0, 0, 1, 1))
+    assert plan.pipeline.batches == MicroBatches("data", (6, 6, 2, 2))
+    assert (plan.pipeline.batches.counts, plan.pipeline.batches.variants) == ((6, 2), (0, 0, 1, 1))
     assert plan.num_micro_batches == 6
 
 
@@ -167,16 +167,13 @@ def test_the_small_form_keeps_shares_unequal():
 def test_every_data_rank_has_the_closed_form_of_its_own_micro_batches(schedule, stages, counts):
     """(m + p - 1)(f + b), each with its own m."""
     ways = len(counts)
-    program = build(
+    plan = plan_of(
         burning_graph([F] * stages, [B] * stages),
         [schedule.timetable(stages, count) for count in counts],
         Mesh.of({"data": ways, "pipeline": stages}),
-        "pipeline",
-        variant_axis="data",
-        variants=tuple(range(ways)),
-        overlapped=True,
-        prefetch=1,
+        batches=MicroBatches("data", counts),
     )
+    program = build(plan)
     assert (program.num_stages, program.num_variants) == (stages, ways)
     cluster = quiet_cluster(stages * ways)
     classes = partition_ranks(program, cluster)

@@ -88,6 +88,6 @@ def test_it_is_refused_where_the_network_cannot():
 
 def test_instructions_say_what_they_add_up():
     built = build_scenario(scenario())
-    wants = CollectiveRequests(built.program, built.plan.algorithms)
+    wants = CollectiveRequests(built.program, built.plan.execution.algorithms)
     found = {wants.of(each).format for each in gradients(built)}
     assert found and found <= {"bf16", "fp32"}

@@ -90,7 +90,7 @@ def test_uneven_chunks_on_two_kinds_of_hosts_compute_what_one_device_computes(sc
         schedule={**schedule, "stages": stages},
     )
     plan = build_scenario(which).plan
-    assert plan.chunks == tuple(map(tuple, stages))
+    assert plan.pipeline.chunks == tuple(map(tuple, stages))
     summary = simulate(which).documents["summary"]
     assert len(summary["groups"]) == 2
     found = verify(which)
@@ -107,7 +107,7 @@ def test_unequal_micro_batches_go_through_interleaved_chunks():
         schedule={"kind": "interleaved"},
     )
     plan = build_scenario(which).plan
-    assert plan.batches.by_coordinate == (4, 12)
+    assert plan.pipeline.batches.by_coordinate == (4, 12)
     found = verify(which)
     assert found.agrees, found.fault or found.first_difference
 
@@ -258,10 +258,10 @@ def test_a_format_that_one_group_lacks():
 
 def test_nothing_is_balanced_but_something_is_proposed():
     plan = build_scenario(mixed([(H100, 1), (ASCEND, 1)], {"pipeline": 2, "data": 8})).plan
-    assert plan.layers == (2, 2)
+    assert plan.pipeline.layers_of_stages == (2, 2)
     assert any("it would be schedule: {stages: [3, 1]}" in note for note in plan.notes)
     plan = build_scenario(mixed([(H100, 1), (ASCEND, 1)], {"data": 2, "tensor": 8})).plan
-    assert plan.batches.axis == ""
+    assert plan.pipeline.batches.axis == ""
     assert any("it would be batch_shares: {data: [3, 1]}" in note for note in plan.notes)
     given = {"training": {"batch_shares": {"data": [3, 1]}, "global_batch": 16}}
     plan = build_scenario(mixed([(H100, 1), (ASCEND, 1)], {"data": 2, "tensor": 8}, **given)).plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from simcluster.analysis import build_allocation_table, instruction_times, recor
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
 from simcluster.engine import run
+from simcluster.plan import FREE_EXECUTION
 from simcluster.program import Category, build, check_program, partition_ranks
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
@@ -128,9 +130,7 @@ def slow_network(which):
 def timed(which, prefetch, slow=False):
     built = build_scenario(which)
     plan = built.plan
-    program = build(
-        plan.graph, plan.timetables, plan.mesh, plan.stage_axis, overlapped=plan.overlapped, prefetch=prefetch
-    )
+    program = build(replace(plan, execution=replace(FREE_EXECUTION, prefetch=prefetch)))
     cluster = slow_network(which) if slow else built.cluster
     classes = partition_ranks(program, cluster)
     check_program(program, classes)

@@ -406,7 +406,7 @@ def test_cast_weights_are_fp32_and_have_no_master_copy(how, recompute, zero):
     )
     which = under(base, weights=how)
     plan = build_scenario(which).plan
-    assert plan.master is None
+    assert plan.numerics.master is None
     layer = next(block for block in plan.graph.blocks.values() if "layer" in block.name)
     assert str(layer.values["mlp.up.weight"].type.dtype) == "fp32"
     assert str(layer.values["mlp.up.weight.cast"].type.dtype) == "bf16"
@@ -436,7 +436,7 @@ def test_layers_that_recompute_cast_in_the_recomputation_and_not_once_more():
 
 def test_what_the_scenario_says_of_numbers_wins():
     master = scenario({"data": 2}, training={"precision": {"compute": "bf16", "master": "fp32"}})
-    assert str(build_scenario(under(master, weights="cast")).plan.master) == "fp32"
+    assert str(build_scenario(under(master, weights="cast")).plan.numerics.master) == "fp32"
     gradients = scenario({"data": 2}, training={"precision": {"compute": "bf16", "gradients": "fp32"}})
     assert str(build_scenario(under(gradients, gradients="compute")).plan.gradients) == "fp32"
     single = scenario({"data": 2}, training={"precision": "fp32"})

@@ -293,7 +293,7 @@ def fault_of(planned) -> str:
 
 def slope_of(plan) -> str:
     """Whether the loss on one device falls as its gradients say: these are what ranks are compared with."""
-    if plan.batches.axis or plan.clip is not None:
+    if plan.pipeline.batches.axis or plan.optimizer.clip is not None:
         return ""
 
     def oracle(distance):

@@ -316,7 +316,12 @@ def started(name, program):
     plan, cluster = planned(name)
     classes = partition_ranks(program, cluster, unfold=True)
     timing = run(
-        program, cluster, classes, dispatch=plan.dispatch, algorithms=plan.algorithms, host=HostCalls.of(plan)
+        program,
+        cluster,
+        classes,
+        dispatch=plan.execution.dispatch,
+        algorithms=plan.execution.algorithms,
+        host=HostCalls.of(plan),
     )
     parts = [program.part_of(rank) for rank in classes.representatives]
     happened = replay_events(program, record_run(program, parts, timing.classes).table())

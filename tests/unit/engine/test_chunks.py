@@ -16,7 +16,7 @@ from simcluster.plan.pipeline.schedule import parse
 from simcluster.plan.spec.overlap_spec import OverlapSpec
 from simcluster.program import build, partition_ranks
 from simcluster.work import DType, Kernel, Work
-from tests.support.pipelines import quiet_cluster
+from tests.support.pipelines import plan_of, quiet_cluster
 
 ROWS, AXIS = 960, ("tensor",)
 KIND = TensorType((ROWS, 4), DType.FP32)
@@ -93,7 +93,7 @@ def end_of(graph: Graph, chunks: int, gbps: float, reach: str = "matmul") -> int
             graph, {"tensor": OverlapSpec(chunks=chunks, reductions="both", reach=reach)}, mesh
         )
         assert any(node.chunked for node in graph.blocks["block"].nodes)
-    program = build(graph, (parse("F0 B0"),), mesh, "pipeline", overlapped=True, prefetch=1)
+    program = build(plan_of(graph, (parse("F0 B0"),), mesh))
     cluster = quiet_cluster(2, bandwidth=f"{gbps} GB/s")
     return run(program, cluster, partition_ranks(program, cluster), steps=1).end
 

@@ -10,7 +10,7 @@ from simcluster.model import Block, Graph, Instance, Node, Phase, Role, Value
 from simcluster.plan.overlap.micro_batch_interleave import interleave_micro_batches
 from simcluster.plan.pipeline.schedule import parse
 from simcluster.program import build, partition_ranks
-from tests.support.pipelines import KIND, Burn, quiet_cluster
+from tests.support.pipelines import KIND, Burn, plan_of, quiet_cluster
 
 AXIS = ("tensor",)
 
@@ -36,7 +36,7 @@ def alternating(kernel: int, pairs: int) -> Graph:
 def end_of(kernel: int, pairs: int, text: str, gbps: float) -> int:
     """When a timetable is over (ns), with all-reduces of 16 bytes over links of so many GB/s."""
     mesh = Mesh.of({"pipeline": 1, "tensor": 2})
-    program = build(alternating(kernel, pairs), (parse(text),), mesh, "pipeline", overlapped=True, prefetch=1)
+    program = build(plan_of(alternating(kernel, pairs), (parse(text),), mesh))
     cluster = quiet_cluster(2, bandwidth=f"{gbps} GB/s")
     return run(program, cluster, partition_ranks(program, cluster), steps=1).end
 

@@ -62,7 +62,11 @@ def test_the_vocabulary_is_padded_for_the_ranks_that_share_it():
 
 def test_micro_batches_divide_the_batch_of_a_data_rank():
     found = plan({"data": 2, "tensor": 2}, training={"global_batch": 24, "micro_batch": 3})
-    assert (found.num_micro_batches, found.batch_ways, found.batch_axes) == (4, 2, ("data",))
+    assert (found.num_micro_batches, found.placement.batch_ways, found.placement.batch_axes) == (
+        4,
+        2,
+        ("data",),
+    )
 
 
 def test_the_loss_is_divided_by_the_tokens_of_all_ranks_and_micro_batches():
@@ -78,13 +82,13 @@ def test_the_loss_is_divided_by_the_tokens_of_all_ranks_and_micro_batches():
 
 def test_roles_say_what_axes_are_for():
     found = plan({"stages": 2, "wide": 2}, roles={"batch": "wide", "pipeline": "stages"})
-    assert (found.stage_axis, found.num_stages, found.batch_axes) == ("stages", 2, ("wide",))
-    assert found.layers == (2, 2)
+    assert (found.stage_axis, found.num_stages, found.placement.batch_axes) == ("stages", 2, ("wide",))
+    assert found.pipeline.layers_of_stages == (2, 2)
 
 
 def test_stages_are_listed_or_even():
-    assert plan({"pipeline": 3}, model=LLAMA | {"layers": 7}).layers == (2, 3, 2)
-    assert plan({"pipeline": 2}, schedule={"stages": [1, 3]}).layers == (1, 3)
+    assert plan({"pipeline": 3}, model=LLAMA | {"layers": 7}).pipeline.layers_of_stages == (2, 3, 2)
+    assert plan({"pipeline": 2}, schedule={"stages": [1, 3]}).pipeline.layers_of_stages == (1, 3)
 
 
 def test_the_schedule_is_the_one_that_is_named():
@@ -105,7 +109,7 @@ def test_the_schedule_is_the_one_that_is_named():
 )
 def test_precision_says_compute_gradients_and_master(precision, expected):
     found = plan({"data": 2}, training={"precision": precision})
-    assert (found.compute, found.gradients, found.master) == expected
+    assert (found.numerics.compute, found.numerics.gradients, found.numerics.master) == expected
 
 
 def test_the_logical_graph_is_that_of_one_device():

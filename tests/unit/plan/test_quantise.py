@@ -207,5 +207,5 @@ def test_a_device_without_the_rate_is_refused(host, precision, has):
 )
 def test_short_forms(written, compute, matmul):
     found = plan(precision=written)
-    assert (found.compute, found.matmul) == (compute, matmul)
+    assert (found.numerics.compute, found.numerics.matmul) == (compute, matmul)
     assert all(isinstance(node.operator, Operator) for node in found.logical.blocks["layer"].nodes)

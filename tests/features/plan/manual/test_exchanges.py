@@ -86,7 +86,9 @@ def test_buckets_are_not_searched_for_several_programs():
     which["parallel"]["fusion"] = search
     with pytest.raises(PlanError, match="ranks run 2 programs"):
         build_scenario(Scenario.of(which))
-    assert build_scenario(written({"data": 2}, data_parallel(2), fusion=search)).plan.conduct.buckets is None
+    assert (
+        build_scenario(written({"data": 2}, data_parallel(2), fusion=search)).plan.execution.buckets is None
+    )
 
 
 def test_pipelines_take_as_long_simulated_once_or_each():

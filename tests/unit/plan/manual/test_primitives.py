@@ -128,6 +128,6 @@ def test_a_collective_alone_costs_what_it_costs_alone(entry, operation):
     spans = simulate(which).spans
     here = spans.where(spans["operator"] == spans.index("operator", "program.out"))
     (where,) = placements_of(built.cluster, built.plan.mesh, ("ranks",))[0]
-    wanted = CollectiveRequests(built.program, built.plan.algorithms).of(found)
+    wanted = CollectiveRequests(built.program, built.plan.execution.algorithms).of(found)
     alone = collective_time(operation, where, found.num_bytes, built.cluster, wanted)
     assert (here["end"] - here["start"]).tolist() == [alone.duration_ns]
