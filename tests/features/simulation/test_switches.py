@@ -241,7 +241,9 @@ def test_asynchronous_tensor_parallelism_hides_the_all_reduce_of_the_inputs_grad
 
 def test_transfers_are_the_frameworks_choice_unless_the_scenario_says():
     def overlapped(schedule, **switches):
-        return build_scenario(under(scenario({"pipeline": 2}, schedule=schedule), **switches)).plan.overlapped
+        return build_scenario(
+            under(scenario({"pipeline": 2}, schedule=schedule), **switches)
+        ).plan.pipeline.overlapped
 
     assert overlapped("1f1b")
     assert not overlapped("1f1b", p2p="blocking")
@@ -438,7 +440,7 @@ def test_what_the_scenario_says_of_numbers_wins():
     master = scenario({"data": 2}, training={"precision": {"compute": "bf16", "master": "fp32"}})
     assert str(build_scenario(under(master, weights="cast")).plan.numerics.master) == "fp32"
     gradients = scenario({"data": 2}, training={"precision": {"compute": "bf16", "gradients": "fp32"}})
-    assert str(build_scenario(under(gradients, gradients="compute")).plan.gradients) == "fp32"
+    assert str(build_scenario(under(gradients, gradients="compute")).plan.numerics.gradients) == "fp32"
     single = scenario({"data": 2}, training={"precision": "fp32"})
     assert (
         build_scenario(under(single, weights="cast")).program.digest()
