@@ -78,7 +78,9 @@ def unused_axes(mesh: Mesh, roles: AxisRoles, rules: Sequence[StrategyRule]) -> 
         return []
     # A role is not the axis of its name: its own axes are named already.
     names = {axis for rule in rules for axis in rule.names} - set(roles.axes)
-    named.update(map(whole, names))
+    # A name that a small plan was written with may be that of a piece: as a text it does not know its axis.
+    written = {axis: whole(axis) for axis in mesh.names}
+    named.update(written.get(axis, whole(axis)) for axis in names)
     return [
         Problem(
             f"no role and no strategy uses axis '{axis}': its {size} ranks would repeat others' work",

@@ -49,7 +49,7 @@ def exchanging(monkeypatch):
             )
             return replace(program, codes=codes)
 
-        monkeypatch.setattr(build, "lower_plan", changed)
+        monkeypatch.setattr(build, "lowered", changed)
         return scenario(
             {"data": GROUPS, "tensor": RANKS}, model=TINY, devices=ranks_per_host, recipe="megatron"
         )

@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 CODE = """
-from simcluster.simulation import prepare
+from simcluster.simulation import build_scenario
 from tests.support.compositions import SHARDINGS, OFFLOAD
 from tests.support.scenarios import scenario
 for sharding, offload in (("zero 2", "states on disk, gradients"), ("fsdp", "everything")):
     options = {"optimizer_sharding": SHARDINGS[sharding], "offload": OFFLOAD[offload]}
-    program = prepare(scenario({"pipeline": 2, "data": 2}, host="dgx-h100", **options)).program
+    program = build_scenario(scenario({"pipeline": 2, "data": 2}, host="dgx-h100", **options)).program
     for code in program.codes:
         print(code.name, [(each.name, each.reads, each.writes, each.drops) for each in code.instructions])
 """
