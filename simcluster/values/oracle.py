@@ -226,13 +226,12 @@ class Oracle:
         for node in block.nodes:
             if node.phase is not Phase.BACKWARD:
                 continue
-            before = {out: values[out] for out in node.outputs if out in values}
-            _evaluate([node], values, region)
-            for out in node.outputs:
-                if block.values[out].role is Role.SUM and out in before:
-                    values[out] = before[out] + values[out]
-                if block.values[out].role is Role.ACCUMULATOR and out in accumulators:
-                    gradients[accumulators[out]] = gradients[accumulators[out]] + values[out]
+            # One by one: an operator that reads a parameter twice gives two terms of its gradient.
+            for out, array in zip(node.outputs, _results(node, values, region), strict=True):
+                role = block.values[out].role
+                values[out] = values[out] + array if role is Role.SUM and out in values else array
+                if role is Role.ACCUMULATOR and out in accumulators:
+                    gradients[accumulators[out]] = gradients[accumulators[out]] + array
         for name, (rows, ids) in block.row_gradients.items():
             self._rows[self.graph.canonical(f"{instance.name}.{name}")] = values[rows], values[ids]
 
@@ -251,6 +250,9 @@ def _rows(block: Block, value: str, run: tuple[int, int]) -> tuple[slice, ...]:
 
 def _evaluate(nodes: Sequence[Node], values: dict[str, Array], region: Region) -> None:
     for node in nodes:
-        assert isinstance(node.operator, Operator)
-        made = node.operator.evaluate([values[name] for name in node.inputs], region)
-        values.update(zip(node.outputs, made, strict=True))
+        values.update(zip(node.outputs, _results(node, values, region), strict=True))
+
+
+def _results(node: Node, values: Mapping[str, Array], region: Region) -> tuple[Array, ...]:
+    assert isinstance(node.operator, Operator)
+    return node.operator.evaluate([values[name] for name in node.inputs], region)

@@ -38,17 +38,22 @@ def _accumulating(block: Block, families: Collection[str], compute: DType) -> Bl
         if node.phase is not Phase.BACKWARD or adds_itself or buffers.isdisjoint(node.outputs):
             nodes.append(node)
             continue
-        terms = {out: f"{node.name}.{out}.term" for out in node.outputs if out in buffers}
-        for buffer, term in terms.items():
-            kind = values[buffer]
-            values[term] = Value(TensorType(kind.type.shape, compute), Role.GRADIENT, kind.layout)
-        nodes.append(replace(node, outputs=tuple(terms.get(out, out) for out in node.outputs)))
-        nodes += [_adding(node, term, buffer, values) for buffer, term in terms.items()]
+        # An operator that reads one parameter twice (a norm's scale as its bias) makes two terms of a buffer.
+        outputs = list(node.outputs)
+        adding: list[Node] = []
+        for place, buffer in enumerate(node.outputs):
+            if buffer in buffers:
+                again = node.outputs[:place].count(buffer)
+                name = f"{node.name}.{buffer}" + (f".{again}" if again else "")
+                outputs[place] = f"{name}.term"
+                kind = TensorType(values[buffer].type.shape, compute)
+                values[outputs[place]] = Value(kind, Role.GRADIENT, values[buffer].layout)
+                adding.append(_adding(node, f"{name}.accumulate", outputs[place], buffer, values))
+        nodes += [replace(node, outputs=tuple(outputs)), *adding]
     return replace(block, values=values, nodes=tuple(nodes))
 
 
-def _adding(node: Node, term: str, buffer: str, values: dict[str, Value]) -> Node:
+def _adding(node: Node, name: str, term: str, buffer: str, values: dict[str, Value]) -> Node:
     labels = tuple(f"dim{index}" for index in range(len(values[buffer].type.shape)))
     operator = Accumulate(labels)
-    name = f"{node.name}.{buffer}.accumulate"
     return Node(name, operator, (term,), (buffer,), Phase.BACKWARD, origin=node.source)

@@ -46,6 +46,23 @@ def test_a_small_update_is_compared_by_the_last_place_of_its_weight():
     assert_right(drawn, {"kind": "adamw", "eps": 1e-3}, None, 2)
 
 
+def test_a_norm_whose_scale_is_its_bias_adds_both_terms_of_its_gradient():
+    """Each by a kernel of its own, where the framework's norms do not add to gradient buffers themselves."""
+    build = BlockBuilder("net", DType.FP32)
+    x = build.feed("x", TensorType((BATCH, 4, 8), DType.FP32))
+    rows, logits = ("batch", "seq", "d1"), ("batch", "seq", "classes")
+    product = Matmul(("batch", "seq", "width"), (("width", "d1"),), (rows,))
+    made = build.add("n0", product, x, build.parameter("w0", (8, 4)))
+    both = build.parameter("w1", (4,))
+    made = build.add("n1", LayerNorm(rows, 1e-5), made, both, both)
+    made = build.add("n2", Matmul(rows, (("d1", "classes"),), (logits,)), made, build.parameter("w2", (4, 8)))
+    targets = build.feed("targets", TensorType((BATCH, 4), DType.INT64), 8)
+    loss, _ = build.adds("loss", CrossEntropy(1 / 64, logits), made, targets)
+    network = Network(build.block(outputs={}, loss=loss))
+    splits = [{"match": f"layers.0.{node.name}", "split": {"batch": []}} for node in build.nodes]
+    assert_right((network, splits), "sgd", None, 1, precision="bf16", accumulate=[])
+
+
 @pytest.mark.thorough
 @settings(max_examples=200)
 @given(**CASES)
