@@ -62,7 +62,11 @@ class Pass:
 
     def __str__(self) -> str:
         """The name, what the function gives, and those of its settings that are short."""
-        plain = {key: repr(each) for key, each in self.rewrite.keywords.items() if isinstance(each, _PLAIN)}
+        plain = {
+            key: repr(setting)
+            for key, setting in self.rewrite.keywords.items()
+            if isinstance(setting, _PLAIN)
+        }
         settings = ", ".join(f"{key}={text}" for key, text in plain.items() if len(text) <= _SHORT)
         gives = " ".join((self.rewrite.func.__doc__ or "").partition("\n\n")[0].split())
         return f"{self.name}({settings}): {gives}"
@@ -84,23 +88,23 @@ class PassList:
     def then(self, *passes: Pass) -> PassList:
         """The list with passes behind those it has, which are run."""
         made = self
-        for each in passes:
-            made = replace(made, graph=each(made.graph), passes=(*made.passes, each))
+        for graph_pass in passes:
+            made = replace(made, graph=graph_pass(made.graph), passes=(*made.passes, graph_pass))
         return made
 
     def graphs(self) -> Iterator[tuple[str, Graph]]:
         """Every pass by name with the graph behind it, made again from the start."""
         graph = self.start
-        for each in self.passes:
-            graph = each(graph)
-            yield each.name, graph
+        for graph_pass in self.passes:
+            graph = graph_pass(graph)
+            yield graph_pass.name, graph
 
     def after(self, name: str) -> Graph:
         """The graph behind a pass; PlanError if the plan runs none of that name."""
-        for each, graph in self.graphs():
-            if each == name:
+        for pass_name, graph in self.graphs():
+            if pass_name == name:
                 return graph
-        names = ", ".join(each.name for each in self.passes)
+        names = ", ".join(graph_pass.name for graph_pass in self.passes)
         if name in PASSES:
             raise PlanError(f"this plan does not run pass '{name}'", hint=f"it runs: {names}")
         near = nearest(name, PASSES)
@@ -109,7 +113,7 @@ class PassList:
 
     def digests(self) -> Mapping[str, str]:
         """A digest of the graph behind every pass; two plans differ first where their digests do."""
-        names = [each.name for each in self.passes]
+        names = [graph_pass.name for graph_pass in self.passes]
         return dict(zip(names, graph_digests(graph for _, graph in self.graphs()), strict=True))
 
     def __str__(self) -> str:

@@ -432,18 +432,18 @@ class StrategyPlanner(Planner):
 
     def _shards(self) -> list[ShardRequest]:
         """The functions that are to be graphs, as they are written."""
-        return [each.build(place) for place, each in enumerate(self.parallel.shard)]
+        return [entry.build(place) for place, entry in enumerate(self.parallel.shard)]
 
     # -- decisions --------------------------------------------------------------------------------------
 
     def _rules(self, mesh: Mesh) -> list[StrategyRule]:
         """All rules by precedence: later entries before earlier ones, the user's before the recipe's."""
         own = [
-            each.rule("scenario", f"parallel.strategies.{index}")
-            for index, each in enumerate(self.parallel.strategies)
+            entry.rule("scenario", f"parallel.strategies.{index}")
+            for index, entry in enumerate(self.parallel.strategies)
         ]
         name = self._recipe(mesh)
-        shipped = [each.rule(f"recipe {name}") for each in RecipeSpec.load(name).strategies]
+        shipped = [entry.rule(f"recipe {name}") for entry in RecipeSpec.load(name).strategies]
         return own[::-1] + shipped[::-1]
 
     @property

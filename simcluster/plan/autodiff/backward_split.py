@@ -43,11 +43,11 @@ def _first_half(block: Block, backward: list[Node]) -> set[str]:
     if not outgoing:
         return set()
     gathered = {name for name, value in block.values.items() if value.role is Role.GATHERED}
-    found: set[str] = set()
+    first_half: set[str] = set()
     needed = set(outgoing)
     for node in reversed(backward):
         leads = not needed.isdisjoint(node.outputs)
         if leads or node.name.endswith(SUFFIX) or not gathered.isdisjoint(node.inputs):
-            found.add(node.name)
+            first_half.add(node.name)
             needed.update(node.inputs)
-    return found
+    return first_half

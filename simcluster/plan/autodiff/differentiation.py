@@ -33,12 +33,12 @@ def _shared(graph: Graph) -> dict[str, tuple[str, ...]]:
         block = graph.block_of(instance)
         if not instance.inputs and not block.feeds:
             readers.update(instance.output(value) for value in block.outputs)
-    found: dict[str, dict[str, None]] = {name: {} for name in graph.blocks}
+    shared: dict[str, dict[str, None]] = {name: {} for name in graph.blocks}
     for instance in graph.instances:
         for inner, outer in zip(graph.block_of(instance).inputs, instance.inputs, strict=True):
             if readers[outer] > 1:
-                found[instance.block][inner] = None
-    return {name: tuple(inputs) for name, inputs in found.items()}
+                shared[instance.block][inner] = None
+    return {name: tuple(inputs) for name, inputs in shared.items()}
 
 
 GRADIENT_SUM = ".grad_sum"
@@ -115,9 +115,9 @@ def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) 
     for value in block.inputs:
         if value in shared:
             continue
-        found = _gathered(tape, value, terms[value])
-        if found is not None:
-            (gradients[value],) = _values([found], f"'{value}'")
+        gradient = _gathered(tape, value, terms[value])
+        if gradient is not None:
+            (gradients[value],) = _values([gradient], f"'{value}'")
     added = {
         name: Value(_of_type(values[name], gradient_dtype), Role.ACCUMULATOR) for name in block.parameters
     }
@@ -146,13 +146,13 @@ def _gathered(tape: _Tape, value: str, terms: Sequence[Gradient]) -> Gradient | 
 
 def _values(gradients: Sequence[Gradient], owner: str) -> list[str]:
     """Gradients that values hold; PlanError, which names their ``owner``, where one is a number."""
-    found = [gradient for gradient in gradients if isinstance(gradient, str)]
-    if len(found) < len(gradients):
+    named = [gradient for gradient in gradients if isinstance(gradient, str)]
+    if len(named) < len(gradients):
         raise PlanError(
             f"{owner} cannot stand behind the loss",
             hint="behind cross entropy there may be sums over ranks, and products with numbers",
         )
-    return found
+    return named
 
 
 def _of_type(value: Value, dtype: DType) -> TensorType:
@@ -173,7 +173,7 @@ def _accumulating(
     to_add = {name: _values(terms[name], f"'{name}'") for name in added}
     uses = Counter(value for node in tape.nodes for value in node.inputs)
     uses.update(gradients.values())
-    uses.update(term for each in to_add.values() for term in each)
+    uses.update(term for terms_of_value in to_add.values() for term in terms_of_value)
     for name, gradient in added.items():
         if not to_add[name]:
             continue

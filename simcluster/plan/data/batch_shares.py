@@ -87,9 +87,9 @@ def micro_batches_of(
     if not shares:
         return MicroBatches("", (_equal(global_batch, micro_batch, mesh.product(batch_axes), path),))
     axis, given = _checked(shares, batch_axes, mesh)
-    others = mesh.product([each for each in batch_axes if each != axis])
+    others = mesh.product([name for name in batch_axes if name != axis])
     total, size = sum(given), micro_batch * others
-    found = []
+    counts = []
     for coordinate, share in enumerate(given):
         count = global_batch * share / (total * size)
         if global_batch * share % (total * size):
@@ -101,10 +101,10 @@ def micro_batches_of(
                 path=f"{PATH}.{axis}.{coordinate}",
                 hint=f"use a global batch that is a multiple of {_step(given, size)}",
             )
-        found.append(global_batch * share // (total * size))
-    if len(set(found)) == 1:
-        return MicroBatches("", (found[0],))
-    return MicroBatches(axis, tuple(found))
+        counts.append(global_batch * share // (total * size))
+    if len(set(counts)) == 1:
+        return MicroBatches("", (counts[0],))
+    return MicroBatches(axis, tuple(counts))
 
 
 def _equal(global_batch: int, micro_batch: int, ways: int, path: str) -> int:

@@ -51,19 +51,19 @@ def dataset_layouts(
         return {name: Layout.replicated(len(shape)) for name, shape in feeds.items()}
     if strategy == DATA_PARALLEL:
         axes = tuple(name for name, size in mesh.axes if name != stage_axis and size > 1)
-        found = {name: Layout((axes, *((),) * (len(shape) - 1))) for name, shape in feeds.items()}
+        layouts = {name: Layout((axes, *((),) * (len(shape) - 1))) for name, shape in feeds.items()}
     else:
         assert not isinstance(strategy, str)
-        found = _written(_inputs(strategy, feeds), mesh, stage_axis, cut)
-    if not pads and (problems := list(_uneven(found, feeds, mesh))):
+        layouts = _written(_inputs(strategy, feeds), mesh, stage_axis, cut)
+    if not pads and (problems := list(_uneven(layouts, feeds, mesh))):
         raise PlanError(*problems)
-    return found
+    return layouts
 
 
 def given_feed_layouts(graph: Graph) -> dict[str, Layout]:
     """Feed -> the layout in which ranks are given it, in a sharded graph."""
-    found = {name: block.values[name].layout for block in graph.blocks.values() for name in block.feeds}
-    return {name: layout for name, layout in found.items() if layout is not None}
+    layouts = {name: block.values[name].layout for block in graph.blocks.values() for name in block.feeds}
+    return {name: layout for name, layout in layouts.items() if layout is not None}
 
 
 def _shapes(graph: Graph) -> Shapes:
@@ -77,15 +77,15 @@ def _inputs(strategy: Operands, feeds: Shapes) -> list[tuple[str, tuple[Entry, .
         raise PlanError(
             f"{len(strategy)} inputs are listed, but the model has {len(feeds)}", path=PATH, hint=told
         )
-    problems, found = [], []
+    problems, inputs = [], []
     for number, ((name, shape), entries) in enumerate(zip(feeds.items(), strategy, strict=True)):
         entries = ((),) * len(shape) if entries is None else entries
         if len(entries) != len(shape):
             problems.append(Problem(f"{name} has {len(shape)} dims, not {len(entries)}", f"{PATH}.{number}"))
-        found.append((name, entries))
+        inputs.append((name, entries))
     if problems:
         raise PlanError(*problems)
-    return found
+    return inputs
 
 
 def _numbered(entries: Sequence[Entry], devices: int, path: str) -> dict[int, SubAxis]:
@@ -113,7 +113,7 @@ def _written(
     inputs: Sequence[tuple[str, tuple[Entry, ...]]], mesh: Mesh, stage_axis: str, cut: SplitMesh | None
 ) -> dict[str, Layout]:
     """The layouts that a scenario writes input by input."""
-    problems, found = [], {}
+    problems, layouts = [], {}
     known = [name for name in mesh.names if name != stage_axis]
     devices = mesh.num_ranks // mesh.size(stage_axis)
     for number, (name, entries) in enumerate(inputs):
@@ -141,10 +141,10 @@ def _written(
             for axis in dict.fromkeys(used)
             if used.count(axis) > 1
         ]
-        found[name] = Layout(tuple(tuple(axis for axis in axes if mesh.size(axis) > 1) for axes in dims))
+        layouts[name] = Layout(tuple(tuple(axis for axis in axes if mesh.size(axis) > 1) for axes in dims))
     if problems:
         raise PlanError(*problems)
-    return found
+    return layouts
 
 
 def _uneven(found: Mapping[str, Layout], feeds: Shapes, mesh: Mesh) -> Iterator[Problem]:

@@ -56,5 +56,7 @@ class Epoch:
     @classmethod
     def of(cls, rows: int, num_shards: int, batch: int) -> Epoch:
         """An epoch in which every shard takes ``batch`` rows per step."""
-        each = -(-rows // num_shards)
-        return cls(rows, num_shards, each, each * num_shards - rows, each // batch)
+        rows_per_shard = -(-rows // num_shards)
+        return cls(
+            rows, num_shards, rows_per_shard, rows_per_shard * num_shards - rows, rows_per_shard // batch
+        )

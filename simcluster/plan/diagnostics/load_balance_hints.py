@@ -59,17 +59,17 @@ def apportion(rates: Sequence[float], total: int) -> tuple[int, ...]:
     wanted = np.array(rates) / sum(rates) * total - 1
     kept = np.maximum(wanted, 0.0)
     exact = kept / kept.sum() * rest if rest and kept.sum() else np.zeros(len(rates))
-    found = np.floor(exact).astype(int)
-    for index in np.argsort(-(exact - found), kind="stable")[: rest - int(found.sum())]:
-        found[index] += 1
-    return tuple((found + 1).tolist())
+    shares = np.floor(exact).astype(int)
+    for index in np.argsort(-(exact - shares), kind="stable")[: rest - int(shares.sum())]:
+        shares[index] += 1
+    return tuple((shares + 1).tolist())
 
 
 def _along(rates: NDArray[np.float64], mesh: Mesh, axis: str) -> list[float]:
     """The rates of all ranks of each coordinate together."""
     place = mesh.coordinates[:, mesh.names.index(axis)]
-    found: list[float] = np.bincount(place, weights=rates, minlength=mesh.size(axis)).tolist()
-    return found
+    sums: list[float] = np.bincount(place, weights=rates, minlength=mesh.size(axis)).tolist()
+    return sums
 
 
 def _shares(rates: Sequence[float]) -> tuple[int, ...]:

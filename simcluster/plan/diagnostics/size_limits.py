@@ -90,7 +90,7 @@ def check_rates(cluster: Cluster, *formats: DType) -> None:
     """PlanError if a device cannot multiply matrices in one of the formats."""
     problems = []
     for device in dict.fromkeys(host.device for host in cluster.kinds):
-        lacking = [each for each in dict.fromkeys(formats) if each not in device.peak]
+        lacking = [dtype for dtype in dict.fromkeys(formats) if dtype not in device.peak]
         if lacking:
             problems.append(
                 Problem(

@@ -73,7 +73,7 @@ class ReadyTimes:
         """The partition without the borders that save nothing."""
         kept, least = list(ends), self.finish(ends)
         for end in ends:
-            fewer = [each for each in kept if each != end]
+            fewer = [other for other in kept if other != end]
             if self.finish(fewer) == least:
                 kept = fewer
         return tuple(kept)

@@ -62,25 +62,25 @@ class Buckets:
         ``names`` are those of the buffers, which matter if some of them close buckets; ``units`` are what
         the gradients are of, which matters if units are counted.
         """
-        found: list[list[int]] = []
+        buckets: list[list[int]] = []
         full = True
         held = 0
         for position, size in enumerate(sizes):
             if full:
-                found.append([])
+                buckets.append([])
                 held = 0
-            found[-1].append(position)
+            buckets[-1].append(position)
             held += size
-            limit = self.first if self.first is not None and len(found) == 1 else self.limit
+            limit = self.first if self.first is not None and len(buckets) == 1 else self.limit
             full = (limit is not None and held >= limit) or position + 1 in self.ends
             full = full or (bool(self.behind) and names[position] in self.behind)
-            full = full or (self.units is not None and self._ends_unit(units, found[-1]))
-        return found
+            full = full or (self.units is not None and self._ends_unit(units, buckets[-1]))
+        return buckets
 
     def _ends_unit(self, units: Sequence[str], bucket: Sequence[int]) -> bool:
         """Whether a bucket has all of as many units as belong into it."""
         after = units[bucket[-1] + 1 : bucket[-1] + 2]
-        return units[bucket[-1]] not in after and len({units[each] for each in bucket}) == self.units
+        return units[bucket[-1]] not in after and len({units[position] for position in bucket}) == self.units
 
     def num_bytes(self, itemsize: int) -> int:
         """The bytes of a full bucket of elements of ``itemsize`` bytes; 0 without a limit."""
@@ -274,13 +274,13 @@ class ExecutionPolicy:
     def document(self) -> dict[str, Any]:
         """What travels together, by operation, as JSON-able data: sizes, numbers of gradients, or a word."""
         fusion = self.fusion or Fusion()
-        found: dict[str, Any] = {
+        buckets: dict[str, Any] = {
             "all_reduce": self._told("all_reduce", self.buckets),
             "reduce_scatter": self._told("reduce_scatter", self.buckets),
         }
         if fusion.all_gather is not None or "all_gather" in fusion.searched:
-            found["all_gather"] = self._told("all_gather", None)
-        return found | ({"ids": dict(sorted(fusion.ids.items()))} if fusion.ids else {})
+            buckets["all_gather"] = self._told("all_gather", None)
+        return buckets | ({"ids": dict(sorted(fusion.ids.items()))} if fusion.ids else {})
 
     def _told(self, name: str, usual: Buckets | None) -> dict[str, Any] | str:
         if self.apart:

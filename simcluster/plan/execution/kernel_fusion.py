@@ -72,15 +72,15 @@ def _leaves(block: Block) -> set[str]:
     """The backward's nodes whose results nothing else of the backward reads: the gradients of parameters."""
     border = {block.gradients[name] for name in block.inputs if name in block.gradients}
     readers: defaultdict[str, list[str]] = defaultdict(list)
-    found: set[str] = set()
+    leaves: set[str] = set()
     for node in reversed(list(block.phase(Phase.BACKWARD, Phase.WEIGHTS))):
         if not _is_collective(node) and all(
-            value not in border and found.issuperset(readers[value]) for value in node.outputs
+            value not in border and leaves.issuperset(readers[value]) for value in node.outputs
         ):
-            found.add(node.name)
+            leaves.add(node.name)
         for value in node.inputs:
             readers[value].append(node.name)
-    return found
+    return leaves
 
 
 def _keeps_book(block: Block, made: list[Node], node: Node) -> bool:

@@ -49,8 +49,8 @@ class KernelOrder:
     def read(self, place: int) -> Iterator[str]:
         """What a kernel reads and does not make itself, each value once."""
         own = {value for node in self.kernels[place] for value in node.outputs}
-        found = dict.fromkeys(value for node in self.kernels[place] for value in node.inputs)
-        return (value for value in found if value not in own)
+        read = dict.fromkeys(value for node in self.kernels[place] for value in node.inputs)
+        return (value for value in read if value not in own)
 
     def made(self, place: int) -> Iterator[str]:
         """What a kernel makes, each value once."""

@@ -152,11 +152,11 @@ def read_call(entry: Entry, section: type[CallSection]) -> CallSection:
     except ScenarioError as error:
         problems = (
             replace(
-                each,
-                message=f"'{entry.name}' ({entry.op}): {each.message}",
-                path=f"{entry.path}.{each.path}".rstrip("."),
+                problem,
+                message=f"'{entry.name}' ({entry.op}): {problem.message}",
+                path=f"{entry.path}.{problem.path}".rstrip("."),
             )
-            for each in error.problems
+            for problem in error.problems
         )
         raise PlanError(*problems) from None
 
@@ -183,10 +183,10 @@ def collective_operator_of(entry: Entry, groups: Groups, inputs: Sequence[Tensor
 
 def _counted(entry: Entry, movement: Movement, rank: int) -> Movement:
     """Dims that are counted from the end as they are counted from the beginning."""
-    found: dict[str, Any] = {}
+    dims: dict[str, Any] = {}
     for key, name, dim in (("dim", "concat_dim", movement.dim), ("to_dim", "split_dim", movement.to_dim)):
         if not -rank <= dim < rank:
             problem = f"'{entry.name}' ({entry.op}): a tensor of {rank} dims has no dim {dim}"
             raise PlanError(problem, path=f"{entry.path}.{name}")
-        found[key] = dim % rank
-    return replace(movement, **found)
+        dims[key] = dim % rank
+    return replace(movement, **dims)

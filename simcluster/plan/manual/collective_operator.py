@@ -98,13 +98,13 @@ class Collective(Operator):
         extreme = self.movement.kind is MovementKind.ALL_REDUCE and self.movement.reduction in ("max", "min")
         if self.movement.reduction != "sum" and not extreme:
             raise self._without()
-        (found,) = tape.emit("grad", replace(self, movement=self._back()), [grad])
+        (gradient,) = tape.emit("grad", replace(self, movement=self._back()), [grad])
         if extreme:
             names = tuple(f"dim{index}" for index in range(self.rank or 0))
             both = (names, names)
             (mask,) = tape.emit("chosen", Elementwise("indicator", both, names), [inputs[0], outputs[0]])
-            (found,) = tape.emit("kept", Elementwise("mul", both, names), [found, mask])
-        return (found,)
+            (gradient,) = tape.emit("kept", Elementwise("mul", both, names), [gradient, mask])
+        return (gradient,)
 
     def _back(self) -> Movement:
         """What brings gradients back."""

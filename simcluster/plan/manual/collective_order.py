@@ -53,19 +53,19 @@ def check_order(
     ranks: list[list[CollectiveArrival]] = []
     made: list[dict[tuple[str, tuple[int, ...]], CollectiveArrival]] = [{} for _ in blocks]
     for rank, part in enumerate(part_of_rank):
-        found = []
+        arrivals = []
         for node in _collectives(blocks[part]):
             assert isinstance(node.operator, Movement)
             axes = node.operator.axes
             if axes not in rows:
-                rows[axes] = {each: tuple(row) for row in mesh.groups(axes).tolist() for each in row}
+                rows[axes] = {member: tuple(row) for row in mesh.groups(axes).tolist() for member in row}
             row = rows[axes].get(rank, ())
             key = node.name, row
             if key not in made[part]:
                 path = paths[part].get(node.source, "gradients" if node.phase is Phase.END else "operators")
                 made[part][key] = _meeting(blocks[part], node, node.operator, rank, row, mesh, path)
-            found.append(made[part][key])
-        ranks.append(found)
+            arrivals.append(made[part][key])
+        ranks.append(arrivals)
     problem = _first_fault(ranks)
     if problem is not None:
         raise PlanError(problem)
@@ -135,10 +135,10 @@ def _head(
 
 
 def _disagreement(rank: int, here: CollectiveArrival, other: int, there: CollectiveArrival) -> Problem:
-    mine, theirs = dict(here.alike), dict(there.alike)
-    what = next(key for key in mine if mine[key] != theirs.get(key))
+    ours, theirs = dict(here.alike), dict(there.alike)
+    what = next(key for key in ours if ours[key] != theirs.get(key))
     return Problem(
-        f"rank {rank} comes to {here} with {what} {mine[what]}, rank {other} of its group '{here.group}' "
+        f"rank {rank} comes to {here} with {what} {ours[what]}, rank {other} of its group '{here.group}' "
         f"to {there} with {what} {theirs.get(what, 'none')}",
         here.path,
         _REMEDY,

@@ -26,11 +26,11 @@ class EntriesByRank:
         problems: list[Problem] = []
         runs: list[frozenset[int]] = []
         for entry in entries:
-            found = _ranks(entry, num_ranks)
-            if isinstance(found, Problem):
-                problems.append(found)
-                found = frozenset()
-            runs.append(found)
+            ranks_of_entry = _ranks(entry, num_ranks)
+            if isinstance(ranks_of_entry, Problem):
+                problems.append(ranks_of_entry)
+                ranks_of_entry = frozenset()
+            runs.append(ranks_of_entry)
         if problems:
             raise PlanError(*problems)
         of_rank = tuple(
@@ -47,13 +47,13 @@ class EntriesByRank:
             )
         told = tuple(
             Entry(
-                each.path,
-                each.name,
-                each.op,
-                each.inputs,
-                {key: value for key, value in each.attributes.items() if key != RANKS},
+                entry.path,
+                entry.name,
+                entry.op,
+                entry.inputs,
+                {key: value for key, value in entry.attributes.items() if key != RANKS},
             )
-            for each in entries
+            for entry in entries
         )
         return cls(told, of_rank)
 
@@ -62,11 +62,11 @@ class EntriesByRank:
 
         ``details`` tell of (rank, place) what one rank's entry has of its own.
         """
-        found: dict[object, list[int]] = {}
+        ranks_by_key: dict[object, list[int]] = {}
         for rank, places in enumerate(self.of_rank):
             key = tuple((place, details.get((rank, place))) for place in places)
-            found.setdefault(key, []).append(rank)
-        return list(found.values())
+            ranks_by_key.setdefault(key, []).append(rank)
+        return list(ranks_by_key.values())
 
 
 def _ranks(entry: Entry, num_ranks: int) -> frozenset[int] | Problem:
@@ -74,14 +74,14 @@ def _ranks(entry: Entry, num_ranks: int) -> frozenset[int] | Problem:
     if RANKS not in entry.attributes:
         return frozenset(range(num_ranks))
     path, written = f"{entry.path}.{RANKS}", entry.attributes[RANKS]
-    whole = isinstance(written, (list, tuple)) and all(type(each) is int for each in written)
+    whole = isinstance(written, (list, tuple)) and all(type(item) is int for item in written)
     if not (type(written) is int or isinstance(written, str) or whole):
         return Problem(f"'{written}' are no ranks", path, "write for example 0-3, or [0, 2]")
     try:
-        found = parse_index_list(written)
+        listed = parse_index_list(written)
     except ValueError as error:
         return Problem(str(error), path)
-    absent = [rank for rank in found if not 0 <= rank < num_ranks]
+    absent = [rank for rank in listed if not 0 <= rank < num_ranks]
     if absent:
         return Problem(f"there is no rank {absent[0]}: the last is {num_ranks - 1}", path)
-    return frozenset(found)
+    return frozenset(listed)

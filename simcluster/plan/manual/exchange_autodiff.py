@@ -60,12 +60,12 @@ class ExchangeDifferentiator:
 
     def _links(self) -> Iterator[ExchangeLink]:
         """Every tensor on its way; groups of one name must exchange alike."""
-        ends = [{each.number: each for each in part} for part in self.woven]
+        ends = [{end.number: end for end in part} for part in self.woven]
         for number, exchange in enumerate(self.exchanges):
             seen: list[tuple[RoutedTransfer, ...]] = []
             for row in self.groups.members(exchange.axes).tolist():
-                found = list(self._of_group(number, exchange, row, ends))
-                routes = tuple(sorted((link.route for link in found), key=_order))
+                links = list(self._of_group(number, exchange, row, ends))
+                routes = tuple(sorted((link.route for link in links), key=_order))
                 if seen and routes != seen[0]:
                     raise PlanError(
                         f"'{exchange.name}': the groups '{'+'.join(exchange.axes)}' do not exchange alike",
@@ -73,7 +73,7 @@ class ExchangeDifferentiator:
                         hint="give them names of their own, and an operator each",
                     )
                 seen.append(routes)
-                yield from found
+                yield from links
             if not seen or not seen[0]:
                 raise PlanError(f"'{exchange.name}' brings nothing to anybody", path=exchange.path)
 
@@ -104,25 +104,25 @@ class ExchangeDifferentiator:
 
     def _needed(self) -> set[Spot]:
         """What parts get that depends on a parameter somewhere."""
-        found: set[Spot] = set()
+        received: set[Spot] = set()
         while True:
             needed = [
                 values_needing_gradients(
-                    replace(block, inputs=tuple(value for part, value in found if part == number))
+                    replace(block, inputs=tuple(value for part, value in received if part == number))
                 )
                 for number, block in enumerate(self.blocks)
             ]
-            self.dependent = {(number, value) for number, each in enumerate(needed) for value in each}
-            more = {link.target for link in self.links if link.source in self.dependent} - found
+            self.dependent = {(number, value) for number, values in enumerate(needed) for value in values}
+            more = {link.target for link in self.links if link.source in self.dependent} - received
             if not more:
-                return found
-            found |= more
+                return received
+            received |= more
 
     def _differentiated(self) -> list[Block]:
         """All blocks, in which gradients come back for what leads to one."""
         self.answered: set[Spot] = set()
         for part, woven in enumerate(self.woven):
-            for value in (value for each in woven for value in each.given):
+            for value in (value for end in woven for value in end.given):
                 back = {link.target in self.returned for link in self.links if link.source == (part, value)}
                 if len(back) > 1:
                     raise PlanError(
@@ -136,7 +136,7 @@ class ExchangeDifferentiator:
         for part, block in enumerate(self.blocks):
             inputs = tuple(value for value in block.inputs if (part, value) in self.needed)
             outputs = tuple(
-                value for each in self.woven[part] for value in each.given if (part, value) in self.answered
+                value for end in self.woven[part] for value in end.given if (part, value) in self.answered
             )
             own = replace(block, inputs=inputs, outputs=outputs)
             bound = tuple(f"given:{value}" for value in inputs)
@@ -154,18 +154,18 @@ class ExchangeDifferentiator:
         values = dict(block.values)
         gradients = dict(block.gradients)
         ahead = _places(backward, places)
-        for each in reversed(self.woven[part]):
-            back = self._back(part, each, block, values)
-            sums = {f"{value}.grad_sum" for value in each.got}
+        for end in reversed(self.woven[part]):
+            back = self._back(part, end, block, values)
+            sums = {f"{value}.grad_sum" for value in end.got}
             early = [node for node in backward if node.name in sums]
             rest = [(node, at) for node, at in zip(backward, ahead, strict=True) if node.name not in sums]
-            cut = next((at for at, (_, place) in enumerate(rest) if place < each.position), len(rest))
+            cut = next((at for at, (_, place) in enumerate(rest) if place < end.position), len(rest))
             woven = [*early, *([back] if back else [])]
             backward = [*(node for node, _ in rest[:cut]), *woven, *(node for node, _ in rest[cut:])]
             at = [place for _, place in rest]
-            ahead = [*at[:cut], *[each.position] * len(woven), *at[cut:]]
-        for each in reversed(self.woven[part]):
-            forward.insert(each.position, self._there(each))
+            ahead = [*at[:cut], *[end.position] * len(woven), *at[cut:]]
+        for end in reversed(self.woven[part]):
+            forward.insert(end.position, self._there(end))
         for value in (*block.inputs, *block.outputs):
             gradients.pop(value, None)
         return replace(
@@ -212,20 +212,20 @@ class ExchangeDifferentiator:
     def _reversed(self, number: int, links: Sequence[ExchangeLink]) -> tuple[RoutedTransfer, ...]:
         """The routes back: of all ends, only those values count that have gradients."""
         turned = self.exchanges[number].kind is MovementKind.SEND_RECEIVE
-        found = set()
+        routes = set()
         for link in links:
             route = link.route
             gives = self._position(number, link.target, {other.target for other in links}, got=True)
             gets = self._position(number, link.source, {other.source for other in links}, got=False)
             places = (0, 1) if turned else (route.receiver, route.sender)
-            found.add(RoutedTransfer(places[0], gives, places[1], gets, route.num_bytes))
-        return tuple(sorted(found, key=_order))
+            routes.add(RoutedTransfer(places[0], gives, places[1], gets, route.num_bytes))
+        return tuple(sorted(routes, key=_order))
 
     def _position(self, number: int, spot: Spot, among: set[Spot], *, got: bool) -> int:
         """The place of a value among those of its end that have gradients."""
         part, value = spot
-        (end,) = (each for each in self.woven[part] if each.number == number)
-        values = [each for each in (end.got if got else end.given) if (part, each) in among]
+        (end,) = (candidate for candidate in self.woven[part] if candidate.number == number)
+        values = [name for name in (end.got if got else end.given) if (part, name) in among]
         return values.index(value)
 
 
@@ -235,9 +235,9 @@ def _order(route: RoutedTransfer) -> tuple[int, int, int, int]:
 
 def _places(backward: Sequence[Node], places: Mapping[str, int]) -> list[int]:
     """Behind how many forward nodes each backward node belongs; a sum belongs to whoever reads it next."""
-    found: list[int] = []
+    origins: list[int] = []
     last = -1
     for node in reversed(backward):
         last = places.get(node.origin, last)
-        found.append(last)
-    return found[::-1]
+        origins.append(last)
+    return origins[::-1]

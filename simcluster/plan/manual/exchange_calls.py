@@ -127,8 +127,8 @@ def rank_value(entry: Entry, key: str, written: Item | Mapping[int, Item], rank:
             f"'{entry.name}' ({entry.op}): nothing is written for rank {rank}, which runs it",
             path=f"{entry.path}.{key}",
         )
-    found: Item = written[rank]
-    return found
+    own: Item = written[rank]
+    return own
 
 
 def check_length(entry: Entry, key: str, values: Sequence[int], count: int, what: str) -> None:

@@ -164,7 +164,7 @@ class EndWriter:
         return list(self.writer.write(made, operator))
 
     def _got(self, entry: Entry, name: str, shape: Sequence[int], dtype: str | None) -> str:
-        labels = [each.label for each in DType]
+        labels = [known.label for known in DType]
         if dtype is not None and dtype not in labels:
             raise entry.refused(f"'{dtype}' is no number format", "dtype", nearest(dtype, labels))
         kind = TensorType(tuple(shape), DType.of(dtype) if dtype else self.dtype)
@@ -198,25 +198,25 @@ def _edge(
     entry: Entry, way: int, shape: Sequence[int], lens: Sequence[int]
 ) -> tuple[tuple[int, int, int, int], ...]:
     """Where the edge or corner lies that goes one way: cuts of height and width."""
-    found = []
+    cuts = []
     for dim, (first, last), (before, after) in _borders(lens):
         size = before if way in first else after
         if way in (*first, *last):
             if not 0 < size <= shape[dim]:
                 raise entry.refused(f"{size} of {shape[dim]} cannot go to a neighbour", "send_lens")
-            found.append((dim, 0 if way in first else shape[dim] - size, 1, size))
-    return tuple(found)
+            cuts.append((dim, 0 if way in first else shape[dim] - size, 1, size))
+    return tuple(cuts)
 
 
 def _beyond(entry: Entry, way: int, shape: Sequence[int], lens: Sequence[int]) -> tuple[int, ...]:
     """The shape of what comes from one way."""
-    found = list(shape)
+    received = list(shape)
     for dim, (first, last), (before, after) in _borders(lens):
         if way in (*first, *last):
-            found[dim] = before if way in first else after
-            if found[dim] < 1:
-                raise entry.refused(f"{found[dim]} cannot come from a neighbour", "recv_lens")
-    return tuple(found)
+            received[dim] = before if way in first else after
+            if received[dim] < 1:
+                raise entry.refused(f"{received[dim]} cannot come from a neighbour", "recv_lens")
+    return tuple(received)
 
 
 def _borders(

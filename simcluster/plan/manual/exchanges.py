@@ -61,12 +61,12 @@ class Exchanges:
     @classmethod
     def of(cls, scripts: EntriesByRank, groups: Groups) -> Exchanges:
         """The exchanges that are written; PlanError for what nobody answers."""
-        found: list[Exchange] = []
+        exchanges: list[Exchange] = []
         at: dict[tuple[int, int], int] = {}
         for exchange, places in (*_transfers(scripts, groups), *_together(scripts, groups)):
-            at |= {(rank, place): len(found) for rank, place in places.items()}
-            found.append(exchange)
-        return cls(tuple(found), at)
+            at |= {(rank, place): len(exchanges) for rank, place in places.items()}
+            exchanges.append(exchange)
+        return cls(tuple(exchanges), at)
 
     def details(self) -> dict[tuple[int, int], object]:
         """What tells ranks apart that run the same entry: which exchange it is, and in what shape."""
@@ -141,16 +141,16 @@ def _unanswered(
 
 def _apart(pairs: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
     """Pairs in as few lists as can be so that no rank is twice in one."""
-    found: list[list[tuple[int, int]]] = []
+    lists: list[list[tuple[int, int]]] = []
     for pair in sorted(pairs):
         free = next(
-            (each for each in found if not {*pair} & {rank for other in each for rank in other}), None
+            (taken for taken in lists if not {*pair} & {rank for other in taken for rank in other}), None
         )
         if free is None:
-            found.append([pair])
+            lists.append([pair])
         else:
             free.append(pair)
-    return found
+    return lists
 
 
 # -- exchanges of a whole group ----------------------------------------------------------------------
@@ -180,19 +180,19 @@ def _together(scripts: EntriesByRank, groups: Groups) -> Iterator[tuple[Exchange
 def _ends(entry: Entry, call: ExchangeCall, rank: int, size: int) -> Ends:
     """What a rank gives and gets."""
     if isinstance(call, NeighborExchangeCall):
-        found = _listed(entry, call, rank)
+        ends = _listed(entry, call, rank)
     elif isinstance(call, NeighborExchangeV2Call):
-        found = _around(entry, call, rank)
+        ends = _around(entry, call, rank)
     else:
         assert isinstance(call, AllToAllVCall)
-        found = _parts(entry, call, rank, size)
-    for other, _ in (*found.gives, *found.gets):
+        ends = _parts(entry, call, rank, size)
+    for other, _ in (*ends.gives, *ends.gets):
         if not 0 <= other < size:
             raise PlanError(
                 f"'{entry.name}' ({entry.op}): rank {rank} names place {other} of a group of {size}",
                 path=entry.path,
             )
-    return found
+    return ends
 
 
 def _listed(entry: Entry, call: NeighborExchangeCall, rank: int) -> Ends:
@@ -213,11 +213,11 @@ def _listed(entry: Entry, call: NeighborExchangeCall, rank: int) -> Ends:
 def _numbered(others: Sequence[int]) -> tuple[End, ...]:
     """Others with a key each: the first tensor for somebody is the first that somebody gets."""
     seen: Counter[int] = Counter()
-    found = []
+    numbered = []
     for other in others:
-        found.append((other, seen[other]))
+        numbered.append((other, seen[other]))
         seen[other] += 1
-    return tuple(found)
+    return tuple(numbered)
 
 
 def _around(entry: Entry, call: NeighborExchangeV2Call, rank: int) -> Ends:

@@ -18,20 +18,20 @@ def written_reductions(
     """Parameter -> what is done to its gradient; PlanError for a pattern that fits none."""
     problems = [
         Problem(
-            f"no parameter fits '{each.match}'", f"gradients.{place}.match", nearest(each.match, parameters)
+            f"no parameter fits '{entry.match}'", f"gradients.{place}.match", nearest(entry.match, parameters)
         )
-        for place, each in enumerate(entries)
-        if not any(matches(each.match, name) for name in parameters)
+        for place, entry in enumerate(entries)
+        if not any(matches(entry.match, name) for name in parameters)
     ]
     if problems:
         raise PlanError(*problems)
-    found: dict[str, WrittenReduction] = {}
+    reductions: dict[str, WrittenReduction] = {}
     for name in parameters:
-        fits = [(place, each) for place, each in enumerate(entries) if matches(each.match, name)]
+        fits = [(place, entry) for place, entry in enumerate(entries) if matches(entry.match, name)]
         if not fits or fits[-1][1].op == "none":
             continue
-        place, each = fits[-1]
-        axes = groups.axes(each.group, f"gradients.{place}.group")
-        divisor = (each.degree or groups.size(axes)) if each.mean else 1
-        found[name] = WrittenReduction(Movement(MovementKind.ALL_REDUCE, axes), divisor)
-    return found
+        place, entry = fits[-1]
+        axes = groups.axes(entry.group, f"gradients.{place}.group")
+        divisor = (entry.degree or groups.size(axes)) if entry.mean else 1
+        reductions[name] = WrittenReduction(Movement(MovementKind.ALL_REDUCE, axes), divisor)
+    return reductions

@@ -52,10 +52,10 @@ class Groups:
     def axes(self, name: str | Sequence[str], path: str) -> Axes:
         """What a movement is over; several names are axes, the first outermost. PlanError if unknown."""
         if not isinstance(name, str):
-            for each in name:
-                if each not in self.mesh.sizes:
-                    hint = nearest(each, self.mesh.names)
-                    raise PlanError(f"the mesh has no axis '{each}'", path=path, hint=hint)
+            for axis_name in name:
+                if axis_name not in self.mesh.sizes:
+                    hint = nearest(axis_name, self.mesh.names)
+                    raise PlanError(f"the mesh has no axis '{axis_name}'", path=path, hint=hint)
             return tuple(name)
         if name in WORLD:
             return tuple(axis for axis, size in self.mesh.axes if size > 1) or self.mesh.names[:1]
@@ -102,11 +102,11 @@ def _wrong(name: str, lists: Sequence[Sequence[int]], mesh: Mesh) -> Iterator[st
     if not lists or not lists[0]:
         yield "it has no ranks: write lists of them, such as [[0, 1], [2, 3]]"
         return
-    sizes = sorted({len(each) for each in lists})
+    sizes = sorted({len(ranks) for ranks in lists})
     if len(sizes) > 1:
         listed = " and ".join(map(str, sizes))
         yield f"groups of one name are equally large, not of {listed} ranks: give them names of their own"
-    counts = Counter(rank for each in lists for rank in each)
+    counts = Counter(rank for listed_ranks in lists for rank in listed_ranks)
     twice = [rank for rank, count in counts.items() if count > 1]
     if twice:
         yield f"rank {twice[0]} is in it {counts[twice[0]]} times"

@@ -67,10 +67,10 @@ class LocalGraphWriter:
             for place, entry in zip(places, entries, strict=True):
                 self._entry(place, entry)
             has_loss = loss in self.writer.known
-            found = check_scalar_loss(self.writer, loss) if has_loss else None
+            loss_value = check_scalar_loss(self.writer, loss) if has_loss else None
         except Refused as error:
             raise PlanError(*error.problems) from None
-        block = self.build.block(outputs={}, loss=found)
+        block = self.build.block(outputs={}, loss=loss_value)
         nodes = tuple(
             replace(node, strategy=self.strategies.get(node.name, node.strategy)) for node in block.nodes
         )

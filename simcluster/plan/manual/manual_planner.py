@@ -62,7 +62,9 @@ class ManualPlanner(Planner):
         roles = AxisRoles(roles_of(self.parallel))
         self._check(mesh, roles)
         batch_axes = roles.resolve((BATCH,), mesh)
-        found = micro_batches_of(self.training.global_batch, self.training.micro_batch, {}, batch_axes, mesh)
+        micro_batches = micro_batches_of(
+            self.training.global_batch, self.training.micro_batch, {}, batch_axes, mesh
+        )
         formats = Numerics.of(self.training.precision, self.framework, ShardingChoice())
         check_rates(self.cluster, formats.compute, formats.matmul)
         check_inputs(self.inputs, self.cluster)
@@ -96,12 +98,12 @@ class ManualPlanner(Planner):
         )
         router = RedistributionPlanner(mesh, movement_cost(self.cluster, mesh, self.algorithms))
         fusion = self.parallel.fused
-        timetable = self._timetable(found.most) * programs.num_parts
+        timetable = self._timetable(micro_batches.most) * programs.num_parts
         placement = Placement(mesh, STAGE_AXIS, roles, batch_axes, programs.part_of_rank)
         pipeline = PipelinePlan(
             VirtualStages.wrapped(1),
             (timetable,),
-            found,
+            micro_batches,
             self.training.micro_batch,
             chunks=((self.model.num_layers,),),
             inputs=self.inputs,
@@ -165,14 +167,14 @@ class ManualPlanner(Planner):
     def _timetable(self, num_micro_batches: int) -> Timetable:
         """What every rank does with the micro-batches; PlanError for what a program by hand does not have."""
         schedule = self.parallel.schedule.build()
-        found = schedule.timetable(1, num_micro_batches)
-        if len(schedule.chain(1)) > 1 or has_split_backward(found):
+        timetable = schedule.timetable(1, num_micro_batches)
+        if len(schedule.chain(1)) > 1 or has_split_backward(timetable):
             raise PlanError(
                 f"schedule {self.parallel.schedule.kind}: a program by hand has neither chunks nor halves",
                 path="parallel.schedule.kind",
                 hint="write gpipe or 1f1b",
             )
-        return found
+        return timetable
 
     def _check(self, mesh: Mesh, roles: AxisRoles) -> None:
         """PlanError with everything that mode manual has no form for."""
@@ -203,4 +205,6 @@ class ManualPlanner(Planner):
 
 def _beneath(error: SimclusterError) -> SimclusterError:
     """The error with key paths of the scenario."""
-    return PlanError(*(replace(each, path=f"{PATH}.{each.path}".rstrip(".")) for each in error.problems))
+    return PlanError(
+        *(replace(problem, path=f"{PATH}.{problem.path}".rstrip(".")) for problem in error.problems)
+    )

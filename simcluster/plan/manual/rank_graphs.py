@@ -58,7 +58,7 @@ class RankGraphs:
         ]
         written = [writer.write(scripts, program.loss) for writer in writers]
         if all(block.loss is None for block in written):
-            known = [each.name for each in entries]
+            known = [entry.name for entry in entries]
             raise PlanError(
                 f"nothing is called '{program.loss}'", path="loss", hint=nearest(program.loss, known)
             )
@@ -85,8 +85,8 @@ class RankGraphs:
 
 def _part_of_rank(parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """The part of every rank."""
-    found = {rank: number for number, ranks in enumerate(parts) for rank in ranks}
-    return tuple(found[rank] for rank in sorted(found))
+    part_of = {rank: number for number, ranks in enumerate(parts) for rank in ranks}
+    return tuple(part_of[rank] for rank in sorted(part_of))
 
 
 def _name(number: int, count: int) -> str:

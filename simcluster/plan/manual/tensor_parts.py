@@ -42,7 +42,7 @@ class ReferenceParts:
         problems: list[Problem] = []
         known = dict(reference.parameters())
         feeds = {name: block.values[name] for block in reference.blocks.values() for name in block.feeds}
-        found: dict[str, TensorPart] = {}
+        read: dict[str, TensorPart] = {}
         for name, part in program.feeds.items():
             path = f"feeds.{name}"
             if part.of not in (None, name):
@@ -51,7 +51,7 @@ class ReferenceParts:
                 hint = nearest(name, feeds)
                 problems.append(Problem(f"the reference has no feed '{name}'", path, hint))
             else:
-                found[name] = _feed(name, feeds[name], part, groups, problems)
+                read[name] = _feed(name, feeds[name], part, groups, problems)
         owned: dict[str, TensorPart] = {}
         for name, part in program.parameters.items():
             path = f"parameters.{name}"
@@ -65,7 +65,7 @@ class ReferenceParts:
             else:
                 layout = _layout(part, known[origin], groups, path, problems)
                 owned[name] = TensorPart(origin, known[origin], layout)
-        held = {each.origin for each in owned.values()}
+        held = {part.origin for part in owned.values()}
         problems += [
             Problem(f"the program has no part of the reference's parameter '{name}'", "parameters")
             for name in known
@@ -73,7 +73,7 @@ class ReferenceParts:
         ]
         if problems:
             raise PlanError(*problems)
-        return cls(found, owned)
+        return cls(read, owned)
 
 
 def _feed(name: str, value: Value, part: PartSpec, groups: Groups, problems: list[Problem]) -> TensorPart:

@@ -95,7 +95,7 @@ def with_gradient_views(block: Block, there: Collection[str]) -> set[str]:
 
 def _scaled(block: Block, accumulators: Collection[str]) -> set[str]:
     """What takes the place of accumulators before they are used, if more than one kernel sees it."""
-    found = {
+    views = {
         out
         for node in block.phase(Phase.END)
         if any(value in accumulators for value in node.inputs)
@@ -103,7 +103,7 @@ def _scaled(block: Block, accumulators: Collection[str]) -> set[str]:
         if block.values[out].role is Role.VIEW and not block.values[out].copy_of
     }
     kernels = kernel_nodes(list(block.phase(Phase.END)))
-    return {value for value in found if sum(_uses(kernel, value) for kernel in kernels) > 1}
+    return {value for value in views if sum(_uses(kernel, value) for kernel in kernels) > 1}
 
 
 def _uses(kernel: Sequence[Node], value: str) -> bool:

@@ -222,11 +222,11 @@ class _Placed:
 
     def _named(self, name: str) -> str:
         taken = {node.name for node in self.nodes}
-        return name if name not in taken else f"{name} {sum(each.startswith(name) for each in taken) + 1}"
+        return name if name not in taken else f"{name} {sum(other.startswith(name) for other in taken) + 1}"
 
     def _free(self, name: str) -> str:
         """A name that nothing has yet."""
-        number, found = 2, name
-        while found in self.values:
-            found, number = f"{name} {number}", number + 1
-        return found
+        number, free = 2, name
+        while free in self.values:
+            free, number = f"{name} {number}", number + 1
+        return free

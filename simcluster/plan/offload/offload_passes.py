@@ -117,7 +117,7 @@ def _around(graph: Graph, rule: OffloadRule, which: Callable[[Block, set[str]], 
 def _by_block(graph: Graph, able: Callable[[Block], Values]) -> dict[str, Values]:
     """Instance -> what can be offloaded of its block."""
     known = {name: able(block) for name, block in graph.blocks.items()}
-    return {each.name: known[each.block] for each in graph.instances}
+    return {instance.name: known[instance.block] for instance in graph.instances}
 
 
 def _added_up(graph: Graph) -> dict[str, Values]:
@@ -135,35 +135,39 @@ def _reduced_once(graph: Graph) -> set[str]:
     What is on the device for that stays there.
     """
     reduced = {name: gradients_reduced_once(block) for name, block in graph.blocks.items()}
-    found = {
-        f"{each.name}.{parameter}"
-        for each in graph.instances
-        for value, parameter in gradient_accumulators(graph.block_of(each)).items()
-        if value in reduced[each.block]
+    reduced_parameters = {
+        f"{instance.name}.{parameter}"
+        for instance in graph.instances
+        for value, parameter in gradient_accumulators(graph.block_of(instance)).items()
+        if value in reduced[instance.block]
     }
     for group in graph.ties:
-        if not found.isdisjoint(group):
-            found.update(group)
-    return found
+        if not reduced_parameters.isdisjoint(group):
+            reduced_parameters.update(group)
+    return reduced_parameters
 
 
 def _lasting(
     graph: Graph, category: str, rule: OffloadRule, mesh: Mesh, able: Mapping[str, Values]
 ) -> dict[str, frozenset[str]]:
     """The same of what outlives micro-batches, which all slices of sequences share with the first."""
-    leading = {each.name: {} if each.first else able[each.name] for each in graph.instances}
-    found = _chosen(graph, category, rule, mesh, leading)
-    sliced = {each.name: found.get(each.first, frozenset()) for each in graph.instances if each.first}
-    return found | {name: frozenset(values & able[name].keys()) for name, values in sliced.items()}
+    leading = {instance.name: {} if instance.first else able[instance.name] for instance in graph.instances}
+    leaders = _chosen(graph, category, rule, mesh, leading)
+    sliced = {
+        instance.name: leaders.get(instance.first, frozenset())
+        for instance in graph.instances
+        if instance.first
+    }
+    return leaders | {name: frozenset(values & able[name].keys()) for name, values in sliced.items()}
 
 
 def _chosen(
     graph: Graph, category: str, rule: OffloadRule, mesh: Mesh, able: Mapping[str, Values]
 ) -> dict[str, frozenset[str]]:
     """Instance -> its values that are offloaded, of those that are ``able`` to be."""
-    found: dict[str, frozenset[str]] = {}
+    chosen: dict[str, frozenset[str]] = {}
     names: list[str] = []
-    for stage in sorted({each.stage for each in graph.instances}):
+    for stage in sorted({placed.stage for placed in graph.instances}):
         entries = [
             (instance.name, value, _bytes(graph.block_of(instance), value, mesh))
             for instance in graph.instances
@@ -175,7 +179,7 @@ def _chosen(
         so_far = 0
         for name, value, size in entries:
             if so_far + size / 2 <= limit:
-                found[name] = found.get(name, frozenset()) | {value}
+                chosen[name] = chosen.get(name, frozenset()) | {value}
             so_far += size
     unused = [pattern for pattern in rule.match if not any(matches(pattern, name) for name in names)]
     if unused:
@@ -189,7 +193,7 @@ def _chosen(
                 for pattern in unused
             )
         )
-    return found
+    return chosen
 
 
 _HINTS = {
@@ -212,22 +216,22 @@ def _check_weights(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> None:
 
 def _tied(graph: Graph, chosen: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
     """Parameters that are chosen, with all copies of what is tied to them."""
-    found = dict(chosen)
+    with_copies = dict(chosen)
     owners = {
-        f"{each.name}.{name}": (each.name, name)
-        for each in graph.instances
-        for name in graph.block_of(each).parameters
+        f"{owner.name}.{name}": (owner.name, name)
+        for owner in graph.instances
+        for name in graph.block_of(owner).parameters
     }
     for group in graph.ties:
         copies = [owners[name] for name in group if name in owners]
-        if any(name in found.get(instance, ()) for instance, name in copies):
+        if any(name in with_copies.get(instance, ()) for instance, name in copies):
             for instance, name in copies:
-                found[instance] = found.get(instance, frozenset()) | {name}
-    return found
+                with_copies[instance] = with_copies.get(instance, frozenset()) | {name}
+    return with_copies
 
 
 def _stages(graph: Graph) -> int:
-    return len({each.stage for each in graph.instances})
+    return len({instance.stage for instance in graph.instances})
 
 
 def _noted(name: str, names: list[str]) -> str:
@@ -254,15 +258,16 @@ def _specialised(
         if values not in kinds[instance.block]:
             kinds[instance.block].append(values)
     names = {
-        (block, values): block if len(found) == 1 or not values else f"{block} offload {place}"
-        for block, found in kinds.items()
-        for place, values in enumerate(found)
+        (block, values): block if len(variants) == 1 or not values else f"{block} offload {place}"
+        for block, variants in kinds.items()
+        for place, values in enumerate(variants)
     }
     blocks = {
         name: replace(change(graph.blocks[block], values) if values else graph.blocks[block], name=name)
         for (block, values), name in names.items()
     }
     instances = tuple(
-        replace(each, block=names[each.block, chosen.get(each.name, nothing)]) for each in graph.instances
+        replace(instance, block=names[instance.block, chosen.get(instance.name, nothing)])
+        for instance in graph.instances
     )
     return replace(graph, blocks=blocks, instances=instances)

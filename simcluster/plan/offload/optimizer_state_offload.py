@@ -110,11 +110,11 @@ def _used(kernel: Sequence[Node], chosen: Collection[str]) -> list[str]:
 def _first_read(kernel: Sequence[Node], chosen: Collection[str]) -> list[str]:
     """What a kernel reads before it makes it anew."""
     made: set[str] = set()
-    found: dict[str, None] = {}
+    first_read: dict[str, None] = {}
     for node in kernel:
-        found |= dict.fromkeys(value for value in node.inputs if value in chosen and value not in made)
+        first_read |= dict.fromkeys(value for value in node.inputs if value in chosen and value not in made)
         made.update(node.outputs)
-    return list(found)
+    return list(first_read)
 
 
 def _around(
@@ -158,7 +158,7 @@ class _Names:
 def _free(name: str, values: Mapping[str, Value]) -> str:
     """A name that nothing has yet."""
     number = 2
-    found = name
-    while found in values:
-        found, number = f"{name}{number}", number + 1
-    return found
+    free = name
+    while free in values:
+        free, number = f"{name}{number}", number + 1
+    return free

@@ -18,7 +18,7 @@ def shared_device_values(graph: Graph, chosen: Mapping[str, Collection[str]]) ->
     That are parameters that are one, and all that slices of sequences share. There is one of each; so it
     stays if any node uses it that is not ``chosen``.
     """
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    kept: defaultdict[str, set[str]] = defaultdict(set)
     for copies in (*_tied(graph), *_sliced(graph)):
         used = any(
             node.name not in chosen[instance.name] and not ours.isdisjoint((*node.inputs, *node.outputs))
@@ -26,8 +26,8 @@ def shared_device_values(graph: Graph, chosen: Mapping[str, Collection[str]]) ->
             for node in graph.block_of(instance).nodes
         )
         for instance, ours in copies if used and len(copies) > 1 else ():
-            found[instance.name] |= ours
-    return {name: frozenset(values) for name, values in found.items()}
+            kept[instance.name] |= ours
+    return {name: frozenset(values) for name, values in kept.items()}
 
 
 Copies = list[tuple[Instance, set[str]]]
@@ -37,9 +37,9 @@ Copies = list[tuple[Instance, set[str]]]
 def _tied(graph: Graph) -> Iterator[Copies]:
     """Parameters of a stage that are one, with their gradients."""
     owners = {
-        f"{each.name}.{name}": (each, name)
-        for each in graph.instances
-        for name in graph.block_of(each).parameters
+        f"{owner.name}.{name}": (owner, name)
+        for owner in graph.instances
+        for name in graph.block_of(owner).parameters
     }
     for group in graph.ties:
         by_stage: defaultdict[int, Copies] = defaultdict(list)
@@ -54,7 +54,7 @@ def _tied(graph: Graph) -> Iterator[Copies]:
 def _sliced(graph: Graph) -> Iterator[Copies]:
     """What outlives a micro-batch of blocks that slices of sequences go through."""
     together: defaultdict[tuple[str, str], Copies] = defaultdict(list)
-    for instance in graph.instances if any(each.first for each in graph.instances) else ():
+    for instance in graph.instances if any(other.first for other in graph.instances) else ():
         for name, value in graph.block_of(instance).values.items():
             if value.role in LASTING:
                 together[instance.first or instance.name, name].append((instance, {name}))

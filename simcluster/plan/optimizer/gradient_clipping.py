@@ -66,14 +66,14 @@ def _gradient(node: Node) -> str | None:
 
 def _splitting(block: Block) -> set[str]:
     """The axes over which some gradient of a block lies split."""
-    found: set[str] = set()
+    axes: set[str] = set()
     for node in block.phase(Phase.END):
         gradient = _gradient(node)
         if gradient is not None:
             layout = block.values[gradient].layout
             assert layout is not None
-            found.update(layout.axes)
-    return found
+            axes.update(layout.axes)
+    return axes
 
 
 def _repeated(graph: Graph) -> set[str]:

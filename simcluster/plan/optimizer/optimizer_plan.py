@@ -59,12 +59,12 @@ class OptimizerPlan:
         """Which parameters have which rule."""
         if not self.groups:
             return self.update
-        return Updates(self.update, tuple((each.match, each.update) for each in self.groups))
+        return Updates(self.update, tuple((group.match, group.update) for group in self.groups))
 
     def of(self, parameter: str) -> tuple[Update, Mapping[str, DType]]:
         """The rule of a parameter, and the dtypes of its states."""
-        found = (each for each in reversed(self.groups) if matches(each.match, parameter))
-        group = next(found, None)
+        matching = (candidate for candidate in reversed(self.groups) if matches(candidate.match, parameter))
+        group = next(matching, None)
         return (self.update, self.states) if group is None else (group.update, group.states)
 
     def sharding_of(self, block: Block) -> ShardingChoice:
@@ -75,7 +75,11 @@ class OptimizerPlan:
 
 def check_parameter_groups(graph: Graph, plan: OptimizerPlan) -> None:
     """PlanError if a group of parameters names none."""
-    names = [f"{each.name}.{name}" for each in graph.instances for name in graph.block_of(each).parameters]
+    names = [
+        f"{instance.name}.{name}"
+        for instance in graph.instances
+        for name in graph.block_of(instance).parameters
+    ]
     problems = [
         Problem(
             f"'{group.match}' matches no parameter",

@@ -53,13 +53,18 @@ def optimize(
     instances = []
     for instance in graph.instances:
         block = graph.block_of(instance)
-        rules = {each: plan.of(graph.canonical(f"{instance.home}.{each}")) for each in block.parameters}
+        rules = {
+            parameter: plan.of(graph.canonical(f"{instance.home}.{parameter}"))
+            for parameter in block.parameters
+        }
         special = ties.of_instance(instance, block)
         whole = frozenset(name for name in block.parameters if f"{instance.home}.{name}" in spared)
         name = f"{block.name}@{instance.name}" if special else block.name
         if whole and not special:
             name += f" whole {' '.join(sorted(whole))}"
-        others = [f"{each} {rule.kind}" for each, (rule, _) in rules.items() if rule is not plan.update]
+        others = [
+            f"{parameter} {rule.kind}" for parameter, (rule, _) in rules.items() if rule is not plan.update
+        ]
         if others and not special:
             name += f" with {', '.join(others)}"
         if name not in blocks:
@@ -84,7 +89,11 @@ def _spared(graph: Graph, sharding: ShardingChoice) -> set[str]:
     if not sharding.whole:
         return set()
     groups = {name: group for group in graph.ties for name in group}
-    names = [f"{each.name}.{name}" for each in graph.instances for name in graph.block_of(each).parameters]
+    names = [
+        f"{instance.name}.{name}"
+        for instance in graph.instances
+        for name in graph.block_of(instance).parameters
+    ]
     unused = [pattern for pattern in sharding.whole if not any(matches(pattern, name) for name in names)]
     if unused:
         path = "parallel.optimizer_sharding.whole"
@@ -210,8 +219,8 @@ class _BlockOptimizer:
             coalesce_redistributions(journeys, self.mesh, self.router)
             if written is None
             else (
-                RedistributionStep(value, each.movement, targets[value], True)
-                for value, each in written.items()
+                RedistributionStep(value, reduction.movement, targets[value], True)
+                for value, reduction in written.items()
             )
         )
         travelling = {step.value for step in steps if step.movement.is_collective} - {self.block.loss}
@@ -224,9 +233,9 @@ class _BlockOptimizer:
             self._step(step.value, step.movement, step.layout, nodes)
         for value in copied:
             self._copy(value, f"{value}.reduced", Role.VIEW, self.back)
-        for value, each in (written or {}).items():
-            if each.divisor > 1:
-                self._divide(value, each.divisor)
+        for value, reduction in (written or {}).items():
+            if reduction.divisor > 1:
+                self._divide(value, reduction.divisor)
 
     def _written(self, targets: Mapping[str, Layout]) -> dict[str, WrittenReduction] | None:
         """What is written about accumulators; None where layouts tell what to do."""
@@ -234,7 +243,7 @@ class _BlockOptimizer:
             return None
         names = {gradient: name for name, gradient in self.block.gradients.items()}
         told = {value: self.plan.written.get(names.get(value, "")) for value in targets}
-        return {value: each for value, each in told.items() if each is not None}
+        return {value: reduction for value, reduction in told.items() if reduction is not None}
 
     def _divide(self, value: str, divisor: int) -> None:
         """A reduced gradient divided by a number, in place."""

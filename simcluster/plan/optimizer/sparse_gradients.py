@@ -29,23 +29,27 @@ def use_sparse_gradients(graph: Graph, rules: Rules, num_terms: int) -> Graph:
             blocks[name] = replace(_with_rows(graph, block, chosen), name=name)
         instances.append(replace(instance, block=name))
     used = {instance.block for instance in instances}
-    found = replace(
+    changed = replace(
         graph,
         blocks={name: block for name, block in blocks.items() if name in used},
         instances=tuple(instances),
     )
-    if num_terms > 1 and (kept := sparse_parameters(found)):
+    if num_terms > 1 and (kept := sparse_parameters(changed)):
         raise PlanError(
             f"{num_terms} micro-batches or slices cannot add up the gradient of '{kept[0]}', ids and rows",
             path="training.micro_batch",
             hint="make the micro-batch as large as a rank's part of the global batch",
         )
-    return found
+    return changed
 
 
 def sparse_parameters(graph: Graph) -> list[str]:
     """The full names of the parameters whose gradients are ids and rows."""
-    return [f"{each.name}.{name}" for each in graph.instances for name in graph.block_of(each).row_gradients]
+    return [
+        f"{instance.name}.{name}"
+        for instance in graph.instances
+        for name in graph.block_of(instance).row_gradients
+    ]
 
 
 def report_dense_updates(graph: Graph, rules: Rules) -> Iterator[str]:
@@ -59,7 +63,9 @@ def report_dense_updates(graph: Graph, rules: Rules) -> Iterator[str]:
             gradient = block.gradients.get(name)
             made = [node.operator for node in block.nodes if gradient in node.outputs]
             rule = rules.of(graph.canonical(full))
-            if rule.sparse and any(isinstance(each, Operator) and each.by_rows() for each in made):
+            if rule.sparse and any(
+                isinstance(operator, Operator) and operator.by_rows() for operator in made
+            ):
                 yield f"{rule.kind} changes all rows of {full}: its gradient is not that of one lookup"
 
 

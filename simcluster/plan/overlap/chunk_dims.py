@@ -23,13 +23,20 @@ def chunked_dims(block: Block, kernel: Sequence[Node], known: Mapping[str, int])
     cut = dict(known)
     left = list(kernel)
     while left:
-        node = next((each for each in left if not cut.keys().isdisjoint((*each.inputs, *each.outputs))), None)
+        node = next(
+            (
+                candidate
+                for candidate in left
+                if not cut.keys().isdisjoint((*candidate.inputs, *candidate.outputs))
+            ),
+            None,
+        )
         if node is None or not _extend(block, node, cut):
             return None
         left.remove(node)
     operands = {value for node in kernel for value in (*node.inputs, *node.outputs)}
-    found = {value: dim for value, dim in cut.items() if value in operands}
-    return found if any(value in found for node in kernel for value in node.outputs) else None
+    operand_dims = {value: dim for value, dim in cut.items() if value in operands}
+    return operand_dims if any(value in operand_dims for node in kernel for value in node.outputs) else None
 
 
 def _extend(block: Block, node: Node, cut: Cut) -> bool:
@@ -45,7 +52,7 @@ def _extend(block: Block, node: Node, cut: Cut) -> bool:
     if len(along) != 1 or not node.operator.anywhere:
         return False
     (name,) = along
-    if name not in dims.splittable or any(each.dim == name for each in dims.windows):
+    if name not in dims.splittable or any(window.dim == name for window in dims.windows):
         return False
     for value, names in makes:
         role = block.values[value].role
@@ -66,10 +73,10 @@ def _moved(node: Node, cut: Cut) -> bool:
     movement = node.operator
     assert isinstance(movement, Movement)
     (read,), (made,) = node.inputs, node.outputs
-    found = {cut[value] for value in (read, made) if value in cut}
-    if len(found) != 1 or movement.kind not in (*GATHERS, *REDUCES):
+    dims = {cut[value] for value in (read, made) if value in cut}
+    if len(dims) != 1 or movement.kind not in (*GATHERS, *REDUCES):
         return False
-    (dim,) = found
+    (dim,) = dims
     if movement.kind is not MovementKind.ALL_REDUCE and movement.dim != dim:
         return False
     cut |= {read: dim, made: dim}

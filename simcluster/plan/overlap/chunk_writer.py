@@ -35,7 +35,7 @@ def write_chunked_chains(order: KernelOrder, chains: Sequence[ChunkedChain], mes
     they need besides, casts of weights, is made before the first of them.
     """
     writer = _Writer(order, mesh, chains, dict(order.block.values))
-    found: dict[int, list[Node]] = {place: [] for place in writer.at}
+    chunked: dict[int, list[Node]] = {place: [] for place in writer.at}
     before: defaultdict[int, list[Node]] = defaultdict(list)
     behind: defaultdict[int, list[Node]] = defaultdict(list)
     for chain in chains:
@@ -44,10 +44,10 @@ def write_chunked_chains(order: KernelOrder, chains: Sequence[ChunkedChain], mes
     for chain in chains:
         before[chain.places[0]] += [node for place in writer.early(chain) for node in order.kernels[place]]
         for stage in writer.stages(chain):
-            found[stage[0]] += writer.stage(chain, stage)
+            chunked[stage[0]] += writer.stage(chain, stage)
     nodes: list[Node] = []
     for place, kernel in enumerate(order.kernels):
-        nodes += [*before[place], *found.get(place, kernel), *behind[place]]
+        nodes += [*before[place], *chunked.get(place, kernel), *behind[place]]
     return replace(order.block, nodes=tuple(nodes), values=writer.values)
 
 
@@ -98,17 +98,17 @@ class _Writer:
         """The places of a chain, those together that are written at the first of them: kernels, and then
         collectives, that need nothing which is made between them by others.
         """
-        found: list[list[int]] = []
+        stages: list[list[int]] = []
         there = {*chain.places, *self.early(chain)}
         for place in chain.places:
             moves = self._moves(place)
             latest = max((maker for maker in self._makers(place) if maker not in there), default=-1)
-            joins = bool(found) and latest < found[-1][0] and (moves or not self._moves(found[-1][-1]))
+            joins = bool(stages) and latest < stages[-1][0] and (moves or not self._moves(stages[-1][-1]))
             if joins:
-                found[-1].append(place)
+                stages[-1].append(place)
             else:
-                found.append([place])
-        return found
+                stages.append([place])
+        return stages
 
     def _moves(self, place: int) -> bool:
         return isinstance(self.order.kernels[place][0].operator, Movement)

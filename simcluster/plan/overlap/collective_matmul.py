@@ -45,7 +45,7 @@ def count_chunked_collectives(graph: Graph) -> dict[str, tuple[int, int]]:
     """Axis -> collectives of activations over it that go in chunks in one pass through the graph both ways,
     and all that there are.
     """
-    found: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for instance in graph.instances:
         seen: set[str] = set()
         for node in graph.block_of(instance).phase(*_PHASES):
@@ -53,16 +53,16 @@ def count_chunked_collectives(graph: Graph) -> dict[str, tuple[int, int]]:
             name = node.name.rpartition(".chunk")[0] if node.chunked else node.name
             if axis and name not in seen:
                 seen.add(name)
-                found[axis][0] += bool(node.chunked)
-                found[axis][1] += 1
-    return {axis: (cut, total) for axis, (cut, total) in found.items()}
+                counts[axis][0] += bool(node.chunked)
+                counts[axis][1] += 1
+    return {axis: (cut, total) for axis, (cut, total) in counts.items()}
 
 
 def describe_chunked_collectives(chosen: Mapping[str, OverlapSpec], graph: Graph) -> Iterator[str]:
     """What the user should know of collectives in chunks."""
-    found = count_chunked_collectives(graph) if chosen else {}
+    counts = count_chunked_collectives(graph) if chosen else {}
     for axis, spec in chosen.items():
-        cut, total = found.get(axis, (0, 0))
+        cut, total = counts.get(axis, (0, 0))
         what = "their matmuls" if spec.reach == "matmul" else "all that is between attentions"
         yield (
             f"{cut:,} of {total:,} collectives of activations over {axis} go in {spec.chunks} chunks with "
@@ -94,7 +94,7 @@ class _Finder:
 
     def chains(self) -> list[ChunkedChain]:
         """The chains of a block, in order of their first collectives."""
-        found = []
+        chains = []
         for place, kernel in enumerate(self.order.kernels):
             spec = self.chosen.get(_axis(kernel[0]))
             if spec is None or place in self.taken or not self._goes(kernel, spec):
@@ -102,8 +102,8 @@ class _Finder:
             chain = self._chain(place, spec)
             if chain is not None:
                 self.taken.update(chain.places)
-                found.append(chain)
-        return found
+                chains.append(chain)
+        return chains
 
     def _goes(self, kernel: tuple[Node, ...], spec: OverlapSpec) -> bool:
         """Whether it is a collective of an activation that is to go in chunks."""
@@ -111,7 +111,7 @@ class _Finder:
         if others or node.phase not in _PHASES or not isinstance(node.operator, Movement):
             return False
         values = [self.order.block.values[value] for value in (*node.inputs, *node.outputs)]
-        activations = {each.role for each in values} <= {Role.ACTIVATION, Role.GRADIENT}
+        activations = {operand.role for operand in values} <= {Role.ACTIVATION, Role.GRADIENT}
         gathers = node.operator.kind in GATHERS
         return activations and node.operator.dim >= 0 and spec.cuts(node.phase, gathers=gathers)
 
@@ -125,16 +125,18 @@ class _Finder:
         dim = node.operator.dim
         if node.operator.kind is MovementKind.ALL_REDUCE:
             shape = self.order.block.values[made].type.shape
-            dim = max(range(len(shape) - 1), key=lambda each: shape[each], default=-1)
+            dim = max(range(len(shape) - 1), key=lambda index: shape[index], default=-1)
         cut: Cut = {read: dim, made: dim}
         if dim < 0 or not self._divided(cut, axes, spec):
             return None
         if spec.reach == "layer":
             places = self._around(place, cut, axes, spec)
         else:
-            found = self._behind(place, cut) if gathers else self._before(place, cut)
-            places = set() if found is None else {place, *found}
-        multiplied = any(_multiplies(each) for other in places for each in self.order.kernels[other])
+            kernels = self._behind(place, cut) if gathers else self._before(place, cut)
+            places = set() if kernels is None else {place, *kernels}
+        multiplied = any(
+            _multiplies(other_node) for other in places for other_node in self.order.kernels[other]
+        )
         if not multiplied or not self.taken.isdisjoint(places) or not self._divided(cut, axes, spec):
             return None
         return ChunkedChain(node.name, tuple(sorted(places)), cut, axes, spec.chunks)
@@ -157,9 +159,9 @@ class _Finder:
         """The first kernel that reads what is gathered, if a matmul does; or a cast, with the matmul behind
         it. What they cut is added to ``cut``.
         """
-        found: list[int] = []
+        kernels: list[int] = []
         made = self.order.kernels[place][0].outputs
-        while len(found) < 2:
+        while len(kernels) < 2:
             users = sorted(user for value in made for user in self.order.users(value, place))
             if not users or not self._joins(place, users[0]):
                 return None
@@ -168,9 +170,9 @@ class _Finder:
             if wider is None:
                 return None
             cut |= wider
-            found.append(users[0])
-            if any(_multiplies(each) for each in kernel):
-                return found
+            kernels.append(users[0])
+            if any(_multiplies(node) for node in kernel):
+                return kernels
             made = tuple(value for value in self.order.made(users[0]) if value in cut)
         return None
 
@@ -184,7 +186,7 @@ class _Finder:
             return None
         kernel = self.order.kernels[maker]
         wider = chunked_dims(self.order.block, kernel, {value: cut[value]})
-        if wider is None or not any(_multiplies(each) and value in each.outputs for each in kernel):
+        if wider is None or not any(_multiplies(node) and value in node.outputs for node in kernel):
             return None
         cut |= wider
         return [maker]
@@ -193,12 +195,12 @@ class _Finder:
 
     def _around(self, place: int, cut: Cut, axes: tuple[str, ...], spec: OverlapSpec) -> set[int]:
         """The places of all that is cut with a collective. What they cut is added to ``cut``."""
-        found = {place}
+        chain = {place}
         grew = True
         while grew:
             grew = False
             for other, kernel in enumerate(self.order.kernels):
-                if other in found or other in self.taken or not self._joins(place, other):
+                if other in chain or other in self.taken or not self._joins(place, other):
                     continue
                 near = {
                     value: cut[value]
@@ -207,8 +209,8 @@ class _Finder:
                 }
                 # What only reads a value that the chain reads too need not be cut with it.
                 makers = {self.order.makers.get(value) for value in near}
-                linked = not found.isdisjoint(makers) or any(
-                    self._feeds(value, found) for value in self.order.made(other)
+                linked = not chain.isdisjoint(makers) or any(
+                    self._feeds(value, chain) for value in self.order.made(other)
                 )
                 if not near or not linked or not self._takes(kernel, axes, spec):
                     continue
@@ -217,9 +219,9 @@ class _Finder:
                     continue
                 if self._divided(wider, axes, spec):
                     cut |= wider
-                    found.add(other)
+                    chain.add(other)
                     grew = True
-        return found
+        return chain
 
     def _feeds(self, value: str, places: set[int]) -> bool:
         return not places.isdisjoint(self.order.readers.get(value, ()))

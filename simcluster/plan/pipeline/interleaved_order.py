@@ -31,8 +31,8 @@ class SlicedChunkSchedule(Schedule):
 def spread_rounds(num_micro_batches: int, size: int) -> list[int]:
     """Rounds of at least ``size`` micro-batches, if there are so many; the first take one more each."""
     count = max(1, num_micro_batches // size)
-    each, left = divmod(num_micro_batches, count)
-    return [each + (index < left) for index in range(count)]
+    round_size, left = divmod(num_micro_batches, count)
+    return [round_size + (index < left) for index in range(count)]
 
 
 def interleaved_actions(

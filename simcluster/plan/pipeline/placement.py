@@ -40,8 +40,8 @@ def written_layers(
 
     Of one chunk it may be the list alone.
     """
-    by_chunk = [each for each in written if isinstance(each, tuple)]
-    by_stage = [each for each in written if not isinstance(each, tuple)]
+    by_chunk = [counts for counts in written if isinstance(counts, tuple)]
+    by_stage = [count for count in written if not isinstance(count, tuple)]
     chunks = by_chunk or [tuple(by_stage)]
     if len(chunks) != chain.num_chunks:
         raise PlanError(
@@ -49,10 +49,10 @@ def written_layers(
             path="parallel.schedule.stages",
             hint="write a list of stages for every chunk: [[2, 2], [1, 3]]",
         )
-    for each in chunks:
-        if len(each) != chain.num_stages:
+    for of_stages in chunks:
+        if len(of_stages) != chain.num_stages:
             raise PlanError(
-                f"{len(each)} stages are listed, but the mesh has {chain.num_stages}",
+                f"{len(of_stages)} stages are listed, but the mesh has {chain.num_stages}",
                 path="parallel.schedule.stages",
             )
     return chain.by_virtual(chunks)
@@ -75,15 +75,15 @@ def place(graph: Graph, layers: Sequence[int], chain: VirtualStages | None = Non
             path="parallel.schedule.stages",
         )
     stages = [stage for stage, count in enumerate(layers) for _ in range(count)]
-    found = _stages(graph, dict(zip(layered, stages, strict=True)))
-    placed = tuple(replace(instance, stage=found[instance.name]) for instance in graph.instances)
+    stage_of = _stages(graph, dict(zip(layered, stages, strict=True)))
+    placed = tuple(replace(instance, stage=stage_of[instance.name]) for instance in graph.instances)
     repeated = _repeated(replace(graph, instances=placed))
-    places = [chain.places[each.stage] for each in repeated.instances]
+    places = [chain.places[instance.stage] for instance in repeated.instances]
     return replace(
         repeated,
         instances=tuple(
-            replace(each, stage=stage, chunk=chunk)
-            for each, (stage, chunk) in zip(repeated.instances, places, strict=True)
+            replace(instance, stage=stage, chunk=chunk)
+            for instance, (stage, chunk) in zip(repeated.instances, places, strict=True)
         ),
     )
 
@@ -91,14 +91,16 @@ def place(graph: Graph, layers: Sequence[int], chain: VirtualStages | None = Non
 def _stages(graph: Graph, of_layer: Mapping[str, int]) -> dict[str, int]:
     """Instance -> virtual stage."""
     makers = {
-        (each.chunk, each.output(value)): each.name
-        for each in graph.instances
-        for value in graph.block_of(each).outputs
+        (instance.chunk, instance.output(value)): instance.name
+        for instance in graph.instances
+        for value in graph.block_of(instance).outputs
     }
     # Makers in the same pass: what other passes make comes from where it is.
     read = {
-        each.name: [makers[each.chunk, value] for value in each.inputs if (each.chunk, value) in makers]
-        for each in graph.instances
+        instance.name: [
+            makers[instance.chunk, value] for value in instance.inputs if (instance.chunk, value) in makers
+        ]
+        for instance in graph.instances
     }
     behind = dict(of_layer)
     for instance in graph.instances:
@@ -110,7 +112,8 @@ def _stages(graph: Graph, of_layer: Mapping[str, int]) -> dict[str, int]:
         own = behind.get(instance.name, ahead.get(instance.name, 0))
         for maker in read[instance.name]:
             ahead[maker] = min(own, ahead.get(maker, own))
-    return {each.name: behind.get(each.name, ahead.get(each.name, 0)) for each in graph.instances}
+    names = [instance.name for instance in graph.instances]
+    return {name: behind.get(name, ahead.get(name, 0)) for name in names}
 
 
 def _repeated(graph: Graph) -> Graph:
@@ -136,7 +139,7 @@ def _repeated(graph: Graph) -> Graph:
         instances += copies
         if copies:
             ties += [
-                tuple(f"{each.name}.{name}" for each in (instance, *copies)) for name in block.parameters
+                tuple(f"{member.name}.{name}" for member in (instance, *copies)) for name in block.parameters
             ]
         here |= {
             (instance.output(value), copy.stage): copy.output(value)

@@ -66,15 +66,17 @@ class Schedule(ABC):
 
     def timetable(self, num_stages: int, num_micro_batches: int) -> Timetable:
         """The actions of every stage, checked."""
-        found = tuple(self.stage(stage, num_stages, num_micro_batches) for stage in range(num_stages))
-        validate_schedule(found, num_micro_batches, self.chain(num_stages), self.num_slices)
-        return found
+        timetable = tuple(self.stage(stage, num_stages, num_micro_batches) for stage in range(num_stages))
+        validate_schedule(timetable, num_micro_batches, self.chain(num_stages), self.num_slices)
+        return timetable
 
 
 def forward_only(num_stages: int, num_passes: int, num_micro_batches: int) -> Timetable:
     """All micro-batches go forward, one pass after another; a pass is a chunk (``VirtualStages.wrapped``)."""
     passes = range(num_passes)
-    actions = tuple(Action(FORWARD, each, chunk) for chunk in passes for each in range(num_micro_batches))
+    actions = tuple(
+        Action(FORWARD, micro_batch, chunk) for chunk in passes for micro_batch in range(num_micro_batches)
+    )
     return (actions,) * num_stages
 
 
@@ -89,14 +91,14 @@ def has_recompute(timetable: Timetable) -> bool:
 
 
 def _has(timetable: Timetable, kind: str) -> bool:
-    return any(half.kind == kind for actions in timetable for each in actions for half in each.halves)
+    return any(half.kind == kind for actions in timetable for action in actions for half in action.halves)
 
 
 def activation_peaks(timetable: Timetable) -> list[int]:
     """Per stage the most activations alive at once: of one micro-batch, chunk and slice each, until the last
     half of its backward.
     """
-    found = []
+    peaks = []
     for actions in timetable:
         alive = most = 0
         halves = [half for action in actions for half in action.halves]
@@ -105,5 +107,5 @@ def activation_peaks(timetable: Timetable) -> list[int]:
             last = WEIGHTS if half.unit in split else BACKWARD
             alive += (half.kind == FORWARD) - (half.kind == last)
             most = max(most, alive)
-        found.append(most)
-    return found
+        peaks.append(most)
+    return peaks

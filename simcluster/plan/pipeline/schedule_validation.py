@@ -36,8 +36,8 @@ def _complete(
     stage: int, actions: tuple[Action, ...], num_micro_batches: int, num_chunks: int, num_slices: int
 ) -> None:
     done = Counter(half for action in actions for half in action.halves)
-    both = {each.unit for each in done if each.kind == WEIGHTS}
-    again = {each.unit for each in done if each.kind == RECOMPUTE}
+    both = {half.unit for half in done if half.kind == WEIGHTS}
+    again = {half.unit for half in done if half.kind == RECOMPUTE}
     wanted: Counter[Action] = Counter()
     for chunk in range(num_chunks):
         for index in range(num_micro_batches):
@@ -47,8 +47,8 @@ def _complete(
                 kinds = (FORWARD, *(RECOMPUTE,) * (unit in again), *backward)
                 wanted.update(Action(kind, *unit) for kind in kinds)
     if done != wanted:
-        wrong = [f"{each} is missing" for each in (wanted - done)]
-        wrong += [f"{each} is too much" for each in (done - wanted)]
+        wrong = [f"{action} is missing" for action in (wanted - done)]
+        wrong += [f"{action} is too much" for action in (done - wanted)]
         chunks = f" and {num_chunks} chunks" if num_chunks > 1 else ""
         slices = f" of {num_slices} slices" if num_slices > 1 else ""
         raise PlanError(
@@ -109,7 +109,7 @@ def _run(timetable: Timetable, chain: VirtualStages, num_slices: int) -> list[tu
         for stage, actions in enumerate(timetable):
             while position[stage] < len(actions):
                 halves = [
-                    (each, chain.virtual[stage, each.chunk]) for each in actions[position[stage]].halves
+                    (half, chain.virtual[stage, half.chunk]) for half in actions[position[stage]].halves
                 ]
                 if not all(need in done for half, virtual in halves for need in needs(half, virtual)):
                     break
@@ -137,11 +137,11 @@ def _agree(timetable: Timetable, chain: VirtualStages) -> None:
                 continue
             forward, virtual = half.kind == FORWARD, chain.virtual[stage, half.chunk]
             after, before = (virtual + 1, virtual - 1) if forward else (virtual - 1, virtual + 1)
-            for there, found, out in ((after, sent, True), (before, taken, False)):
+            for there, transfers, out in ((after, sent, True), (before, taken, False)):
                 if 0 <= there <= last and chain.places[there][0] != stage:
                     other = chain.places[there][0]
                     ends = (stage, other) if out else (other, stage)
-                    found[(*ends, forward)].append((half, chain.places[virtual if out else there][1]))
+                    transfers[(*ends, forward)].append((half, chain.places[virtual if out else there][1]))
     for (one, other, forward), order in sent.items():
         got = taken[one, other, forward]
         for (half, chunk), (coming, its_chunk) in zip(order, got, strict=True):

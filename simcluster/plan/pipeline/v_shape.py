@@ -24,7 +24,7 @@ class StageActions:
         F0&B1 a pair.
         """
         for word in text.split():
-            first, *beside = [self._next(each) for each in word.split("&")]
+            first, *beside = [self._next(part) for part in word.split("&")]
             self.actions.append(first.overlapping(beside))
 
     def _next(self, word: str) -> Action:

@@ -70,12 +70,12 @@ def update_of(spec: RuleSpec) -> Update:
 
 def groups_of(spec: OptimizerSpec) -> tuple[ParameterGroup, ...]:
     """The groups of parameters with rules of their own."""
-    found = []
-    for index, each in enumerate(spec.groups):
-        update = update_of(each)
-        states = states_of(update, each, f"training.optimizer.groups.{index}")
-        found.append(ParameterGroup(each.match, update, states))
-    return tuple(found)
+    groups = []
+    for index, group in enumerate(spec.groups):
+        update = update_of(group)
+        states = states_of(update, group, f"training.optimizer.groups.{index}")
+        groups.append(ParameterGroup(group.match, update, states))
+    return tuple(groups)
 
 
 def states_of(update: Update, spec: RuleSpec, path: str = "training.optimizer") -> dict[str, DType]:

@@ -83,15 +83,15 @@ def _moved(block: Block, makers: Mapping[str, Node], cast: Node) -> list[Node]:
     """The movements behind which a copy is made, last first; one that completes a sum, or exchanges all to
     all, is not repeated.
     """
-    found: list[Node] = []
+    movements: list[Node] = []
     maker = makers.get(cast.inputs[0])
     while maker is not None and isinstance(maker.operator, Movement):
         layout = block.values[maker.inputs[0]].layout
         if layout is None or layout.partial or maker.operator.kind is MovementKind.ALL_TO_ALL:
             break
-        found.append(maker)
+        movements.append(maker)
         maker = makers.get(maker.inputs[0])
-    return found
+    return movements
 
 
 def _kept(cast: Node, read: set[str]) -> tuple[str, ...]:

@@ -30,15 +30,15 @@ def distribute_saved_inputs(
     instances: list[Instance] = []
     for instance in graph.instances:
         block = graph.block_of(instance)
-        found: dict[str, Layout] = {}
+        parts: dict[str, Layout] = {}
         if block.recomputed:
             for inner, outer in zip(block.inputs, instance.inputs, strict=True):
                 layout = _divided(block.values[inner], mesh, axes)
                 if outer in alone and layout is not None:
-                    found[inner] = layout
-        name = f"{block.name}{''.join(f'.{value}' for value in found)}{PART if found else ''}"
+                    parts[inner] = layout
+        name = f"{block.name}{''.join(f'.{value}' for value in parts)}{PART if parts else ''}"
         if name not in blocks:
-            blocks[name] = replace(_slicing(block, found, router), name=name)
+            blocks[name] = replace(_slicing(block, parts, router), name=name)
         instances.append(replace(instance, block=name))
     return replace(graph, blocks=blocks, instances=tuple(instances))
 

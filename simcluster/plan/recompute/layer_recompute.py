@@ -36,13 +36,13 @@ def recomputed_layers(graph: Graph, layers: Layers) -> frozenset[str]:
                 hint="write all",
             )
         return frozenset(name for names in stages for name in names[:layers])
-    named = tuple(each for each in layers if isinstance(each, str))
+    named = tuple(entry for entry in layers if isinstance(entry, str))
     if named:
         return frozenset(_named(named, [name for names in stages for name in names]))
     rows = [row for row in layers if isinstance(row, tuple)]
     if not rows:
         return frozenset(_counted(tuple(count for count in layers if isinstance(count, int)), stages))
-    chunks = 1 + max(each.chunk for each in graph.instances)
+    chunks = 1 + max(instance.chunk for instance in graph.instances)
     if len(rows) != chunks:
         several = f"{chunks} chunks" if chunks > 1 else "one chunk"
         raise PlanError(
@@ -55,11 +55,11 @@ def recomputed_layers(graph: Graph, layers: Layers) -> frozenset[str]:
 
 def _stages(graph: Graph, chunk: int | None = None) -> list[list[str]]:
     """The layers of every stage, or of one chunk on it, in order."""
-    found: list[list[str]] = [[] for _ in range(1 + max(each.stage for each in graph.instances))]
+    layers: list[list[str]] = [[] for _ in range(1 + max(instance.stage for instance in graph.instances))]
     for instance in graph.instances:
         if instance.is_layer and not instance.first and chunk in (None, instance.chunk):
-            found[instance.stage].append(instance.name)
-    return found
+            layers[instance.stage].append(instance.name)
+    return layers
 
 
 def _counted(counts: tuple[int, ...], stages: list[list[str]]) -> Iterator[str]:
@@ -82,11 +82,11 @@ def _named(patterns: tuple[str, ...], names: list[str]) -> Iterator[str]:
     """The layers with matching names."""
     problems = []
     for index, pattern in enumerate(patterns):
-        found = [name for name in names if matches(pattern, name)]
-        if not found:
+        matching = [name for name in names if matches(pattern, name)]
+        if not matching:
             hint = nearest(pattern, names)
             problems.append(Problem(f"'{pattern}' matches no layer", f"{PATH}.layers.{index}", hint))
-        yield from found
+        yield from matching
     if problems:
         raise PlanError(*problems)
 

@@ -23,16 +23,16 @@ def separate_recompute_phase(graph: Graph, timetables: Sequence[Timetable]) -> G
     things fetched, for every backward.
     """
     asked: dict[tuple[int, int], Action] = {}
-    for stage, actions in (each for timetable in timetables for each in enumerate(timetable)):
+    for stage, actions in (numbered for timetable in timetables for numbered in enumerate(timetable)):
         for half in (half for action in actions for half in action.halves if half.kind == RECOMPUTE):
             asked.setdefault((stage, half.chunk), half)
     if not asked:
         return graph
-    found = graph.with_blocks({name: _apart(block) for name, block in graph.blocks.items()})
+    separated = graph.with_blocks({name: _apart(block) for name, block in graph.blocks.items()})
     having = {
-        (each.stage, each.chunk)
-        for each in found.instances
-        if any(found.block_of(each).phase(Phase.RECOMPUTE))
+        (instance.stage, instance.chunk)
+        for instance in separated.instances
+        if any(separated.block_of(instance).phase(Phase.RECOMPUTE))
     }
     problems = [
         Problem(
@@ -57,7 +57,7 @@ def separate_recompute_phase(graph: Graph, timetables: Sequence[Timetable]) -> G
         )
     if problems:
         raise PlanError(*problems)
-    return found
+    return separated
 
 
 def _apart(block: Block) -> Block:

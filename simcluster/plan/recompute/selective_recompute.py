@@ -38,10 +38,10 @@ def recompute_operators(graph: Graph, patterns: Sequence[str], *, collectives: b
             chosen = frozenset()
         key = (block.name, chosen)
         if key not in made:
-            count = sum(name == block.name and bool(found) for name, found in made)
+            count = sum(name == block.name and bool(operators) for name, operators in made)
             made[key] = f"{block.name}.selective{count or ''}" if chosen else block.name
-            found = recompute_in_block(block, chosen, collectives=collectives)
-            blocks[made[key]] = replace(found, name=made[key])
+            changed = recompute_in_block(block, chosen, collectives=collectives)
+            blocks[made[key]] = replace(changed, name=made[key])
         instances.append(replace(instance, block=made[key]))
     if unused:
         places = {pattern: index for index, pattern in enumerate(patterns)}
@@ -61,10 +61,10 @@ def _chosen(
     for node in block.phase(Phase.FORWARD):
         if isinstance(node.operator, Movement):
             continue
-        found = [each for each in patterns if matches(each, f"{instance.home}.{node.source}")]
-        for pattern in found:
+        matching = [pattern for pattern in patterns if matches(pattern, f"{instance.home}.{node.source}")]
+        for pattern in matching:
             unused.pop(pattern, None)
-        if found:
+        if matching:
             yield node.name
 
 
@@ -128,7 +128,7 @@ class _Selection:
 
     def _copies(self, reader: Node) -> list[Node]:
         """Copies of the forward nodes that a reader is the first to need, in forward order."""
-        found: dict[str, Node] = {}
+        copies: dict[str, Node] = {}
         waiting = list(reader.inputs)
         while waiting:
             value = waiting.pop()
@@ -136,9 +136,9 @@ class _Selection:
                 maker = self.makers[value]
                 if maker.name not in self.copied:
                     self.copied.add(maker.name)
-                    found[maker.name] = maker
+                    copies[maker.name] = maker
                     waiting += maker.inputs
-        ordered = sorted(found.values(), key=lambda node: self.order[node.name])
+        ordered = sorted(copies.values(), key=lambda node: self.order[node.name])
         return [
             replace(
                 node,

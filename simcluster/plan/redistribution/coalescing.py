@@ -39,9 +39,10 @@ def coalesce_redistributions(
     the sum of the sizes decides which steps are cheapest: one decision per bucket.
     """
     buckets: dict[tuple[object, ...], list[str]] = {}
-    for value, each in journeys.items():
-        _, left, wanted = _rows(each)
-        key = (each.start.partial, each.start.flat, each.target.flat, left, wanted, each.type.dtype)
+    for value, journey in journeys.items():
+        _, left, wanted = _rows(journey)
+        start, target = journey.start, journey.target
+        key = (start.partial, start.flat, target.flat, left, wanted, journey.type.dtype)
         buckets.setdefault(key, []).append(value)
     for bucket in buckets.values():
         first = journeys[bucket[0]]

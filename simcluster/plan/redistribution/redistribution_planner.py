@@ -47,7 +47,7 @@ def collective_bytes(
         dim = movement.to_dim
         length = after.shape[dim] * ways
         before = TensorType((*before.shape[:dim], length, *before.shape[dim + 1 :]), before.dtype)
-    held, reached = (0 if each is None else each.num_bytes for each in (before, after))
+    held, reached = (0 if kind is None else kind.num_bytes for kind in (before, after))
     return movement.num_bytes(held, reached, ways)
 
 

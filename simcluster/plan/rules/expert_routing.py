@@ -100,8 +100,8 @@ def expert_counts(shares: NDArray[np.float64], rows: int, once: int, most: int |
         if not over.any():
             break
         full |= over
-    found = np.floor(wanted).astype(np.int64)
-    order = np.argsort(found - wanted, kind="stable")
-    able = order[found[order] < once]
-    found[able[: rows - int(found.sum())]] += 1
-    return found if most is None else np.minimum(found, most)
+    counts = np.floor(wanted).astype(np.int64)
+    order = np.argsort(counts - wanted, kind="stable")
+    able = order[counts[order] < once]
+    counts[able[: rows - int(counts.sum())]] += 1
+    return counts if most is None else np.minimum(counts, most)

@@ -62,8 +62,8 @@ class StrategyRule:
         """The axes and roles it names."""
         if self.layout is not None:
             return set()
-        found = {name for entry in self._entries() if isinstance(entry, tuple) for name in entry}
-        return found | {axis for split in self.alternatives for axes in split.values() for axis in axes}
+        names = {name for entry in self._entries() if isinstance(entry, tuple) for name in entry}
+        return names | {axis for split in self.alternatives for axes in split.values() for axis in axes}
 
     def _entries(self) -> list[Entry]:
         operands = (*(self.inputs or ()), *(self.outputs or ()))
@@ -82,14 +82,14 @@ class AxisRoles:
 
     def resolve(self, names: Sequence[Token], mesh: Mesh) -> tuple[str, ...]:
         """Roles, axes and digits as axes of the mesh; those that the mesh does not have are dropped."""
-        found: list[str] = []
+        axes: list[str] = []
         for name in names:
             if isinstance(name, SubAxis):
                 assert self.cut is not None, "digits need a mesh that is cut for them"
-                found += self.cut.axes(name)
+                axes += self.cut.axes(name)
             else:
-                found += [part for axis in self.axes.get(name, (name,)) for part in axis_pieces(mesh, axis)]
-        return tuple(axis for axis in found if axis in mesh.sizes)
+                axes += [part for axis in self.axes.get(name, (name,)) for part in axis_pieces(mesh, axis)]
+        return tuple(axis for axis in axes if axis in mesh.sizes)
 
     def known(self, mesh: Mesh) -> set[str]:
         """Every name a rule may use."""

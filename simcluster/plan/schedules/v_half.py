@@ -81,16 +81,16 @@ class VHalf(Schedule):
             for begin, (kind, chunk) in block.items()
             for index in range(num_micro_batches)
         }
-        found: list[Action] = []
+        actions: list[Action] = []
         waiting: deque[Action] = deque()
         for time in range(max(passes) + 1):
             action = passes.get(time)
             if action is not None:
-                found.append(action)
+                actions.append(action)
                 waiting += [action] if action.kind == INPUTS else []
             elif waiting:
-                found.append(_weights(waiting.popleft()))
-        return (*found, *map(_weights, waiting))
+                actions.append(_weights(waiting.popleft()))
+        return (*actions, *map(_weights, waiting))
 
 
 def _weights(action: Action) -> Action:

@@ -63,9 +63,9 @@ def check_slices(slices: int, graph: Graph, sharding: ShardingChoice, *, pieces:
 def _together(graph: Graph) -> Iterator[list[str]]:
     """Names of tied parameters with several copies on one stage."""
     stage_of = {
-        f"{each.name}.{name}": each.stage
-        for each in graph.instances
-        for name in graph.block_of(each).parameters
+        f"{instance.name}.{name}": instance.stage
+        for instance in graph.instances
+        for name in graph.block_of(instance).parameters
     }
     for group in graph.ties:
         for stage in dict.fromkeys(stage_of[name] for name in group):
@@ -87,7 +87,7 @@ def slice_sequence(graph: Graph, slices: int) -> Graph:
         for name, block in graph.blocks.items()
         for index in range(slices)
     }
-    instances = tuple(each for one in graph.instances for each in _instances(one, graph, slices))
+    instances = tuple(sliced for one in graph.instances for sliced in _instances(one, graph, slices))
     return replace(graph, blocks=blocks, instances=instances)
 
 
@@ -122,14 +122,14 @@ def _sliced(node: Node, index: int) -> Operator | None:
 
 def _cached(block: Block) -> list[str]:
     """The keys and values of a block, each once, in order."""
-    found = (value for node in block.nodes if _sliced(node, 0) is not None for value in node.inputs[1:])
-    return list(dict.fromkeys(found))
+    cached = (value for node in block.nodes if _sliced(node, 0) is not None for value in node.inputs[1:])
+    return list(dict.fromkeys(cached))
 
 
 def _check(graph: Graph) -> None:
     """PlanError if the slices of sequences cannot be worked on one after the other."""
     problems: list[Problem] = []
-    found = False
+    attention = False
     for block in graph.blocks.values():
         for node in block.nodes:
             assert isinstance(node.operator, Operator)
@@ -138,16 +138,16 @@ def _check(graph: Graph) -> None:
             except ValueError as error:
                 problems.append(Problem(f"{node.name}: {error}", PATH))
                 continue
-            found |= attends
+            attention |= attends
             dims = node.operator.dims()
             if not attends and (SEQ in dict(dims.whole) or "keys" in dims.names):
                 reason = dict(dims.whole).get(SEQ, "it works on all keys")
                 problems.append(Problem(f"{node.name} takes no slices of sequences: {reason}", PATH))
-    if not found and not problems:
+    if not attention and not problems:
         problems.append(Problem("nothing in this model attends over sequences that could be sliced", PATH))
     if problems:
         hint = "causal attention in one kernel does: a decoder, a framework profile with attention: flash"
-        raise PlanError(*(replace(each, hint=hint) for each in dict.fromkeys(problems)))
+        raise PlanError(*(replace(problem, hint=hint) for problem in dict.fromkeys(problems)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ class BlockSharder:
             return [node]
         names = {f"in{i}": value for i, value in enumerate(node.inputs)}
         names |= {f"out{i}": value for i, value in enumerate(node.outputs)}
-        found = []
+        primitives = []
         for suffix, part, inputs, outputs in decomposition.parts:
             kinds = [self.bench.type(names[name]) for name in inputs]
             if isinstance(part, Movement):
@@ -162,9 +162,9 @@ class BlockSharder:
                     names[name] = f"{node.name}.{name}"
                     self.bench.values[names[name]] = Value(kind)
             bound = tuple(names[name] for name in inputs), tuple(names[name] for name in outputs)
-            found.append(replace(node, name=f"{node.name}.{suffix}", operator=part, origin=node.source))
-            found[-1] = replace(found[-1], inputs=bound[0], outputs=bound[1])
-        return found
+            primitives.append(replace(node, name=f"{node.name}.{suffix}", operator=part, origin=node.source))
+            primitives[-1] = replace(primitives[-1], inputs=bound[0], outputs=bound[1])
+        return primitives
 
     def _ringed(self, node: Node, operator: Operator, split: frozenset[str]) -> Operator:
         """The operator in as many turns as it has slices, if it takes turns."""
@@ -279,15 +279,17 @@ class BlockSharder:
 
     def _common_partial(self, nodes: Sequence[Node]) -> dict[str, frozenset[str]]:
         """Accumulator of several terms -> the axes over which all of them are partial, and so their sum."""
-        found: defaultdict[str, list[frozenset[str]]] = defaultdict(list)
+        partial_axes: defaultdict[str, list[frozenset[str]]] = defaultdict(list)
         for node in nodes:
             if isinstance(node.operator, Movement):
                 continue
             layouts = operator_of(node).dims().output_layouts(self._strategy(node))
             for value, layout in zip(node.outputs, layouts, strict=True):
                 if self.bench.kind(value).role is Role.ACCUMULATOR:
-                    found[value].append(frozenset(layout.partial_axes))
-        return {value: frozenset.intersection(*terms) for value, terms in found.items() if len(terms) > 1}
+                    partial_axes[value].append(frozenset(layout.partial_axes))
+        return {
+            value: frozenset.intersection(*terms) for value, terms in partial_axes.items() if len(terms) > 1
+        }
 
     def _passing(
         self, node: Node, dims: Dims, strategy: Strategy, readers: Readers, kept: set[str]
@@ -307,8 +309,8 @@ class BlockSharder:
                 by_partial[layout.partial].add(index)
         if len(by_partial) != 1:
             return frozenset()
-        ((partial, found),) = by_partial.items()
-        indices = frozenset(found)
+        ((partial, same_partial),) = by_partial.items()
+        indices = frozenset(same_partial)
         if any(how != "sum" or dims.passes(axis, indices, strategy) is None for axis, how in partial):
             return frozenset()
         before = [(node.inputs[index], wanted[index]) for index in indices]

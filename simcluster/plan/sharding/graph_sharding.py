@@ -63,10 +63,10 @@ def shard(
             made = sharder.run(incoming, wants, {**dict(fixed), **given}, dict(added))
             same = sum(other.name.partition("#")[0] == block.name for other in blocks.values())
             blocks[key] = replace(made, name=f"{block.name}#{same}" if same else block.name)
-        found = blocks[key]
-        instances.append(replace(instance, block=found.name))
+        sharded_block = blocks[key]
+        instances.append(replace(instance, block=sharded_block.name))
         for value in block.outputs:
-            layout = found.values[value].layout
+            layout = sharded_block.values[value].layout
             assert layout is not None
             layouts[instance.output(value)] = layout
     sharded = Graph({block.name: block for block in blocks.values()}, tuple(instances), graph.ties)
@@ -94,14 +94,14 @@ def _first_wish(block: Block, value: str, chosen: Mapping[str, Strategy]) -> Lay
 
 def _wanted(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
     """Graph value -> the layout its first reader in another instance wants."""
-    found: dict[str, Layout] = {}
+    layouts: dict[str, Layout] = {}
     for instance in graph.instances:
         block = graph.block_of(instance)
         for inner, outer in zip(block.inputs, instance.inputs, strict=True):
             wish = _first_wish(block, inner, strategies.of(instance.home))
             if wish is not None:
-                found.setdefault(outer, wish)
-    return found
+                layouts.setdefault(outer, wish)
+    return layouts
 
 
 def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
@@ -110,7 +110,7 @@ def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
     Over these they add while partial, and the sum is reduced once: that of an activation where it was made,
     that of a tied parameter behind all micro-batches. It goes by graph values and full names of parameters.
     """
-    found: dict[str, frozenset[str]] = {}
+    axes: dict[str, frozenset[str]] = {}
     tied = {name: group[0] for group in graph.ties for name in group}
     for instance in graph.instances:
         block, chosen = graph.block_of(instance), strategies.of(instance.home)
@@ -126,8 +126,8 @@ def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
                 for index, value in enumerate(node.outputs):
                     if value == block.gradients[inner]:
                         part = _partial_axes(node, index, chosen)
-                        found[outer] = found.get(outer, part) & part
-    return found | {name: found[first] for name, first in tied.items() if first in found}
+                        axes[outer] = axes.get(outer, part) & part
+    return axes | {name: axes[first] for name, first in tied.items() if first in axes}
 
 
 def _partial_axes(node: Node, output: int, chosen: Mapping[str, Strategy]) -> frozenset[str]:
@@ -142,7 +142,7 @@ def _partial_axes(node: Node, output: int, chosen: Mapping[str, Strategy]) -> fr
 
 def _tied_layouts(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
     """Full name of every tied parameter or cache -> the one layout all its copies have: the first copy's."""
-    found: dict[str, Layout] = {}
+    layouts: dict[str, Layout] = {}
     owners = {
         f"{instance.name}.{name}": instance
         for instance in graph.instances
@@ -153,8 +153,8 @@ def _tied_layouts(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
         name = group[0].removeprefix(f"{first.name}.")
         layout = _first_wish(graph.block_of(first), name, strategies.of(first.name))
         assert layout is not None, f"tied parameter {group[0]} is read by nobody"
-        found.update(dict.fromkeys(group, layout))
-    return found
+        layouts.update(dict.fromkeys(group, layout))
+    return layouts
 
 
 def _check_ties(graph: Graph) -> None:

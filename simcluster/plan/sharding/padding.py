@@ -24,7 +24,7 @@ def padded_dims(
     graph: Graph, strategies: Strategies, mesh: Mesh
 ) -> dict[tuple[str, int, tuple[str, ...]], int]:
     """Every dim that strategies split unevenly, with its size and its axes: in how many forward operators."""
-    found: dict[tuple[str, int, tuple[str, ...]], int] = {}
+    counts: dict[tuple[str, int, tuple[str, ...]], int] = {}
     for instance in graph.instances:
         block = graph.block_of(instance)
         chosen = strategies.of(instance.name)
@@ -35,8 +35,8 @@ def padded_dims(
             for dim, axes in chosen[node.source].splits if node.source in chosen else ():
                 if extent.get(dim, 0) % mesh.product(axes):
                     key = dim, extent[dim], axes
-                    found[key] = found.get(key, 0) + 1
-    return found
+                    counts[key] = counts.get(key, 0) + 1
+    return counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,24 +243,24 @@ class _Propagation:
 
     def _candidates(self, vertex: Vertex) -> list[Strategy]:
         """The strategies that follow from neighbours: from each alone, and from all together."""
-        found: list[dict[str, tuple[str, ...]]] = []
+        splits: list[dict[str, tuple[str, ...]]] = []
         pin = self.pins.get(vertex)
         for index, layout in pin.outputs if pin else ():
             names = operator_of(self.nodes[vertex]).dims().outputs[index]
-            found.append(dict(zip(names, layout.dims, strict=True)))
+            splits.append(dict(zip(names, layout.dims, strict=True)))
         for edge in self.edges[vertex]:
-            for mine, other in ((edge.source, edge.reader), (edge.reader, edge.source)):
-                if mine.vertex == vertex and other.vertex in self.decided and other.vertex != vertex:
+            for own, other in ((edge.source, edge.reader), (edge.reader, edge.source)):
+                if own.vertex == vertex and other.vertex in self.decided and other.vertex != vertex:
                     layout = self._layout(other, self.chosen[other.vertex]).reduced
-                    found.append(dict(zip(self._names(mine), layout.dims, strict=True)))
+                    splits.append(dict(zip(self._names(own), layout.dims, strict=True)))
         merged: dict[str, tuple[str, ...]] = {}
-        for split in found:
+        for split in splits:
             used = {axis for axes in merged.values() for axis in axes}
             merged |= {
                 dim: axes for dim, axes in split.items() if not merged.get(dim) and used.isdisjoint(axes)
             }
         default = {BATCH: self.roles.resolve((BATCH,), self.mesh)}
-        possible = [self._possible(vertex, split) for split in (*found, merged, default)]
+        possible = [self._possible(vertex, split) for split in (*splits, merged, default)]
         return list(dict.fromkeys(possible))
 
     def _possible(self, vertex: Vertex, split: Mapping[str, tuple[str, ...]]) -> Strategy:
@@ -296,7 +296,9 @@ class _Propagation:
         if pin is None or not pin.outputs or strategy.outputs:
             return strategy
         follows = operator_of(self.nodes[vertex]).dims().output_layouts(strategy)
-        return replace(strategy, outputs=tuple(each for each in pin.outputs if each[1] != follows[each[0]]))
+        return replace(
+            strategy, outputs=tuple(output for output in pin.outputs if output[1] != follows[output[0]])
+        )
 
     def _padded(self, dims: Dims, dim: str, shapes: Sequence[Sequence[int]]) -> bool:
         """Whether a dim that does not divide may be padded."""

@@ -67,24 +67,26 @@ class ShardedValues:
         """Starts another phase: redistributed copies are gone, homes stay."""
         self.phase = phase
         self._masked, self._cleaned = {}, {}
-        self._versions = {value: dict([next(iter(found.items()))]) for value, found in self._versions.items()}
+        self._versions = {
+            value: dict([next(iter(versions.items()))]) for value, versions in self._versions.items()
+        }
 
     def fetch(self, value: str, need: Layout, reader: str) -> str:
         """The name of a version of ``value`` in layout ``need``, made by movements if there is none yet."""
-        found = self._versions[value]
-        if need in found:
-            return found[need]
+        versions = self._versions[value]
+        if need in versions:
+            return versions[need]
         kind = self.type(value)
-        starts = [layout for layout in found if not layout.partial and not layout.halos] or list(found)
+        starts = [layout for layout in versions if not layout.partial and not layout.halos] or list(versions)
         layout = min(starts, key=lambda start: self.router.priced(kind, start, need)[0])
-        name = found[layout]
+        name = versions[layout]
         for movement, reached in self.router.path(kind, layout, need):
             why = f"{value} lies as {layout}; {reader} needs it as {need}"
             name = self._move(value, name, reached, movement, why)
             if layout.has_pending_reduction and not reached.has_pending_reduction:
                 # The reduced version is home from now on: nobody reduces this value again.
-                found.clear()
-            found.setdefault(reached, name)
+                versions.clear()
+            versions.setdefault(reached, name)
             layout = reached
         return name
 

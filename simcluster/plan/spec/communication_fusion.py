@@ -204,7 +204,7 @@ _WHAT = {
 
 def fusible_reductions(graph: Graph) -> set[str]:
     """The operations of FusionSpec that have gradients of a sharded graph to reduce, once per step."""
-    found = set()
+    operations = set()
     for block in graph.blocks.values():
         gradients = set(block.gradients.values())
         steps: dict[str, set[MovementKind]] = {}
@@ -214,15 +214,15 @@ def fusible_reductions(graph: Graph) -> set[str]:
                 assert isinstance(node.operator, Movement)
                 steps.setdefault(node.origin, set()).add(node.operator.kind)
         for kinds in steps.values():
-            found.add("reduce_scatter" if MovementKind.REDUCE_SCATTER in kinds else "all_reduce")
-    return found
+            operations.add("reduce_scatter" if MovementKind.REDUCE_SCATTER in kinds else "all_reduce")
+    return operations
 
 
 def fusible_collectives(graph: Graph) -> set[str]:
     """The operations of FusionSpec that a sharded graph has collectives for."""
     scatters, gathers = _collective(graph, Phase.SCATTER), _collective(graph, *_GATHERS)
-    found = {"reduce_scatter"} if scatters else set()
-    return fusible_reductions(graph) | found | ({"all_gather"} if gathers else set())
+    operations = {"reduce_scatter"} if scatters else set()
+    return fusible_reductions(graph) | operations | ({"all_gather"} if gathers else set())
 
 
 def _collective(graph: Graph, *phases: Phase) -> bool:
@@ -232,7 +232,7 @@ def _collective(graph: Graph, *phases: Phase) -> bool:
 
 def unused_fusion(spec: FusionSpec, graph: Graph, sharding: ShardingChoice) -> list[str]:
     """What of the section changes nothing in this plan, in words."""
-    found = fusible_collectives(graph)
-    if spec.closed and not found and not sharding.states:
+    operations = fusible_collectives(graph)
+    if spec.closed and not operations and not sharding.states:
         return ["fusion.openstate changes nothing: no gradients are reduced and no weights are gathered"]
-    return [f"fusion.{name} fuses nothing: no {_WHAT[name]}" for name in spec.said if name not in found]
+    return [f"fusion.{name} fuses nothing: no {_WHAT[name]}" for name in spec.said if name not in operations]

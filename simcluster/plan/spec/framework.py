@@ -274,15 +274,15 @@ class FrameworkSpec(CatalogSection):
 
     def settings(self) -> dict[str, Any]:
         """Every switch by its key path: ``reduction.overlap`` -> value, in the order of the keys."""
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for key, value in self.model_dump(mode="json").items():
             if key in ("use", "borrowed", "title", "source"):
                 continue
             if isinstance(getattr(self, key), Section):
-                found |= {f"{key}.{name}": _given(each) for name, each in value.items()}
+                settings |= {f"{key}.{name}": _given(switch) for name, switch in value.items()}
             else:
-                found[key] = value
-        return found
+                settings[key] = value
+        return settings
 
     def changes(self) -> dict[str, Any]:
         """The switches that differ from the ideal profile's."""
@@ -293,5 +293,5 @@ class FrameworkSpec(CatalogSection):
 def _given(value: Any) -> Any:
     """A value without what was not given."""
     if isinstance(value, Mapping):
-        return {key: each for key, each in value.items() if each}
+        return {key: entry for key, entry in value.items() if entry}
     return value

@@ -130,12 +130,12 @@ class OffloadSpec(Section):
             return {"auto": True}
         if not isinstance(written, dict):
             return written
-        found = dict(written)
+        section = dict(written)
         for name, category in (("offload_param", "parameters"), ("offload_checkpoint", "activations")):
-            if name in found and category not in found and found[name] in _PLACES:
-                place = _PLACES[found.pop(name)]
-                found |= {} if place is None else {category: place}
-        return found
+            if name in section and category not in section and section[name] in _PLACES:
+                place = _PLACES[section.pop(name)]
+                section |= {} if place is None else {category: place}
+        return section
 
     @model_validator(mode="after")
     def _is_consistent(self) -> OffloadSpec:

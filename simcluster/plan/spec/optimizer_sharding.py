@@ -244,13 +244,13 @@ class OptimizerShardingSpec(Section):
 
     def expanded(self, batch: tuple[str, ...]) -> ShardingChoice:
         """The explicit form; ``batch`` are the axes if none are written."""
-        found = self._form()
+        form = self._form()
         axes = (self.axes,) if isinstance(self.axes, str) else self.axes
-        threshold = found.min_bytes if self.min_bytes is None else int(self.min_bytes)
-        if not found.states:
+        threshold = form.min_bytes if self.min_bytes is None else int(self.min_bytes)
+        if not form.states:
             return ShardingChoice()
         return replace(
-            found,
+            form,
             axes=batch if axes is None else axes,
             min_bytes=threshold,
             shard_size=self.shard_size,
@@ -296,12 +296,12 @@ def explicit_sharding(written: Written | None, batch: tuple[str, ...]) -> Shardi
 
 def mesh_sharding(written: Written | None, roles: AxisRoles, mesh: Mesh, stage_axis: str) -> ShardingChoice:
     """The explicit form over axes of the mesh with more than one rank; PlanError if it cannot be."""
-    found = explicit_sharding(written, _USUAL)
+    choice = explicit_sharding(written, _USUAL)
     path, known = "parallel.optimizer_sharding.axes", roles.known(mesh)
-    for axis in found.axes:
+    for axis in choice.axes:
         if axis not in known:
             raise PlanError(f"the mesh has no axis '{axis}'", path=path, hint=nearest(axis, known))
-    axes = roles.resolve(found.axes, mesh)
+    axes = roles.resolve(choice.axes, mesh)
     if isinstance(written, OptimizerShardingSpec) and written.mindspore and written.axes is None:
         # MindSpore takes every rank that holds the same, for what they are otherwise.
         axes = tuple(axis for axis in mesh.names if axis != stage_axis)
@@ -309,15 +309,15 @@ def mesh_sharding(written: Written | None, roles: AxisRoles, mesh: Mesh, stage_a
         raise PlanError(
             f"stages hold different parameters: nothing is sharded over '{stage_axis}'", path=path
         )
-    if found.axes not in ((), _USUAL) and not axes:
-        raise PlanError(f"the mesh has no axis of role '{found.axes[0]}'", path=path)
+    if choice.axes not in ((), _USUAL) and not axes:
+        raise PlanError(f"the mesh has no axis of role '{choice.axes[0]}'", path=path)
     axes = tuple(axis for axis in dict.fromkeys(axes) if mesh.size(axis) > 1)
-    if found.shard_size > mesh.num_ranks // mesh.size(stage_axis):
+    if choice.shard_size > mesh.num_ranks // mesh.size(stage_axis):
         raise PlanError(
-            f"groups of {found.shard_size} ranks, but a stage has {mesh.num_ranks // mesh.size(stage_axis)}",
+            f"groups of {choice.shard_size} ranks, but a stage has {mesh.num_ranks // mesh.size(stage_axis)}",
             path="parallel.optimizer_sharding.shard_size",
         )
-    return replace(found, axes=axes) if axes else ShardingChoice()
+    return replace(choice, axes=axes) if axes else ShardingChoice()
 
 
 def sharding_sub_axes(
@@ -330,14 +330,14 @@ def sharding_sub_axes(
     """
     places = dict(spans(mesh, stage_axis))
     inner_first = [axis for axis in places if axis in sharding.axes][::-1]
-    found: dict[SubAxis, None] = {}
+    digits: dict[SubAxis, None] = {}
     for count in range(1, len(inner_first) + 1):
         for axes in combinations(inner_first, count):
             left = sharding.shard_size
             for axis in axes:
                 size = places[axis].size
                 if left > 1 and size > left and size % left == 0:
-                    found[SubAxis(places[axis].stride, left)] = None
+                    digits[SubAxis(places[axis].stride, left)] = None
                 left = left // size if left % size == 0 else 0
     path = "parallel.optimizer_sharding.shard_size"
-    return [(f"groups of {sharding.shard_size} ranks", path, digit) for digit in found]
+    return [(f"groups of {sharding.shard_size} ranks", path, digit) for digit in digits]

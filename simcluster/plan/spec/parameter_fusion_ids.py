@@ -29,7 +29,7 @@ def fusion_ids(entries: Sequence[FusionIdSpec], parameters: Collection[str]) -> 
 
     Tied parameters go by the name under which they count. PlanError with every pattern that matches none.
     """
-    found: dict[str, int] = {}
+    ids: dict[str, int] = {}
     problems = []
     for place, entry in enumerate(entries):
         meant = [name for name in parameters if matches(entry.match, name)]
@@ -37,13 +37,14 @@ def fusion_ids(entries: Sequence[FusionIdSpec], parameters: Collection[str]) -> 
             path = f"parallel.fusion.ids.{place}.match"
             words = f"no parameter is called '{entry.match}'"
             problems.append(Problem(words, path, nearest(entry.match, _shown(parameters))))
-        found |= dict.fromkeys(meant, entry.id)
+        ids |= dict.fromkeys(meant, entry.id)
     if problems:
         raise PlanError(*problems)
-    return {name: number for name, number in found.items() if number != USUAL}
+    return {name: number for name, number in ids.items() if number != USUAL}
 
 
 def _shown(parameters: Collection[str]) -> list[str]:
     """The names with one ``*`` for the numbers of layers, so that a hint is short."""
-    parts = (name.split(".") for name in parameters)
-    return sorted({".".join("*" if part.isdigit() else part for part in each) for each in parts})
+    return sorted(
+        {".".join("*" if part.isdigit() else part for part in name.split(".")) for name in parameters}
+    )

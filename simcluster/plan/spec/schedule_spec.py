@@ -60,25 +60,25 @@ class ScheduleSpec(Section):
         """A kind however it is spelled: 1F1B, GPipe, ZB-V."""
         if not isinstance(written, str):
             return written
-        found = written.lower().replace("-", "_")
-        return found if found in schedule_kinds() else written
+        kind = written.lower().replace("-", "_")
+        return kind if kind in schedule_kinds() else written
 
     @model_validator(mode="after")
     def _is_known(self) -> ScheduleSpec:
-        found = schedule_kinds().get(self.kind)
-        if found is None:
+        schedule = schedule_kinds().get(self.kind)
+        if schedule is None:
             raise Refused(
                 f"unknown schedule '{self.kind}'", path="kind", hint=nearest(self.kind, schedule_kinds())
             )
-        takes = {each.name: each for each in fields(found)}
+        takes = {field.name: field for field in fields(schedule)}
         for name in self._given:
             if name not in takes:
-                able = [kind for kind, each in schedule_kinds().items() if name in each.__match_args__]
+                able = [kind for kind, other in schedule_kinds().items() if name in other.__match_args__]
                 raise Refused(
                     f"schedule {self.kind} takes no {name}", path=name, hint=f"with kind {' or '.join(able)}"
                 )
-        for name, each in takes.items():
-            if each.default is MISSING and name not in self._given:
+        for name, field in takes.items():
+            if field.default is MISSING and name not in self._given:
                 raise Refused(
                     f"schedule {self.kind} needs its {name}", path="kind", hint=f"write {name}: ..."
                 )
@@ -108,8 +108,8 @@ class ScheduleSpec(Section):
     def overlapped(self, framework: FrameworkSpec, chain: VirtualStages) -> bool:
         """Whether kernels go on beside transfers between stages; PlanError where they have to."""
         interleaved = framework.p2p_interleaved if chain.num_chunks > 1 else None
-        found = (self.p2p or interleaved or framework.p2p) == "overlapped"
-        if not found and self.build().overlaps(chain.num_stages):
+        overlapped = (self.p2p or interleaved or framework.p2p) == "overlapped"
+        if not overlapped and self.build().overlaps(chain.num_stages):
             owner = "" if self.p2p else f"with the framework {framework.title}, "
             raise PlanError(
                 f"{owner}kernels wait for transfers: with schedule {self.kind} two stages "
@@ -117,4 +117,4 @@ class ScheduleSpec(Section):
                 path="parallel.schedule.p2p" if self.p2p else "parallel.schedule",
                 hint="write p2p: overlapped",
             )
-        return found
+        return overlapped

@@ -30,19 +30,19 @@ def read_tuple(written: Any, form: str) -> Any:
     stack: list[list[Any]] = [[]]
     place = 0
     while place < len(written.rstrip()):
-        found = _TOKEN.match(written, place)
-        if found is None or len(stack) > _MOST_NESTED:
+        token = _TOKEN.match(written, place)
+        if token is None or len(stack) > _MOST_NESTED:
             raise ValueError(f"'{written}' is no {form}")
-        place = found.end()
-        if found["open"]:
+        place = token.end()
+        if token["open"]:
             stack.append([])
-        elif found["close"]:
+        elif token["close"]:
             if len(stack) == 1:
                 raise ValueError(f"'{written}' closes a bracket that it did not open")
             inner = stack.pop()
             stack[-1].append(inner)
-        elif found["word"]:
-            word = found["word"].strip("\"'")
+        elif token["word"]:
+            word = token["word"].strip("\"'")
             stack[-1].append(int(word) if word.isdecimal() else word)
     if len(stack) > 1 or len(stack[0]) != 1 or not isinstance(stack[0][0], list):
         raise ValueError(f"'{written}' is no {form}")
@@ -152,7 +152,7 @@ class StrategySpec(Section):
             try:
                 made(*split.values())
             except ScenarioError as error:
-                raise Refused(*(each.message for each in error.problems), path="split") from None
+                raise Refused(*(problem.message for problem in error.problems), path="split") from None
         for key, operands in (("in", self.inputs), ("out", self.outputs)):
             for index, dims in enumerate(operands or ()):
                 entries = [_entry(entry) for entry in dims or ()]
@@ -161,13 +161,15 @@ class StrategySpec(Section):
                 try:
                     made(*(entry for entry in entries if isinstance(entry, tuple)))
                 except ScenarioError as error:
-                    raise Refused(*(each.message for each in error.problems), path=f"{key}.{index}") from None
+                    raise Refused(
+                        *(problem.message for problem in error.problems), path=f"{key}.{index}"
+                    ) from None
 
     def alternatives(self) -> tuple[dict[str, tuple[str, ...]], ...]:
         """The maps, every entry a tuple of axes."""
         maps = self.split if isinstance(self.split, tuple) else (self.split or {},)
         return tuple(
-            {dim: (axes,) if isinstance(axes, str) else axes for dim, axes in each.items()} for each in maps
+            {dim: (axes,) if isinstance(axes, str) else axes for dim, axes in split.items()} for split in maps
         )
 
     def rule(self, source: str, path: str = "") -> StrategyRule:

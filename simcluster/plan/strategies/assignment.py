@@ -45,7 +45,9 @@ class Strategies:
     @property
     def unconfigured(self) -> int:
         """How many operators nobody configured."""
-        return sum(source == DEFAULT for found in self.sources.values() for source in found.values())
+        return sum(
+            source == DEFAULT for of_instance in self.sources.values() for source in of_instance.values()
+        )
 
 
 def assign_strategies(
@@ -93,8 +95,8 @@ def assign_strategies(
 def _together(refused: Iterable[tuple[str, Problem]]) -> list[Problem]:
     """Operators that are refused for one reason, in one problem."""
     reasons: dict[tuple[str, str, str], list[str]] = {}
-    for name, each in refused:
-        reasons.setdefault((each.message, each.path, each.hint), []).append(name)
+    for name, problem in refused:
+        reasons.setdefault((problem.message, problem.path, problem.hint), []).append(name)
     return [
         Problem(f"{names[0]}{_and_more(len(set(names)) - 1)}: {reason}", path, hint)
         for (reason, path, hint), names in reasons.items()
@@ -118,8 +120,8 @@ def _narrowed(
         if index is None or index in narrow or len(rules[index].alternatives) < 2:
             continue
         block = graph.block_of(instance)
-        found = _strategy(node, block, rules[index], mesh, roles, pads=False)
-        if isinstance(found, Problem):
+        strategy = _strategy(node, block, rules[index], mesh, roles, pads=False)
+        if isinstance(strategy, Problem):
             narrow.add(index)
     return [
         replace(rule, alternatives=rule.alternatives[:1]) if index in narrow else rule
@@ -187,25 +189,25 @@ def _behind(
     """The strategy with what is to become of the results right behind the operator."""
     follows = dims.output_layouts(made)
     if rule.scatter:
-        found = {index: _scattered(layout) for index, layout in enumerate(follows) if layout.partial}
-        if not found:
+        layouts = {index: _scattered(layout) for index, layout in enumerate(follows) if layout.partial}
+        if not layouts:
             raise StrategyMismatch(
                 "no sum is due in its results, so nothing is scattered", "forward_reduce_scatter"
             )
     else:
-        found = {
+        layouts = {
             index: Layout(
                 tuple(axes_with_several_ranks(roles.resolve(tokens, mesh), mesh) for tokens in wanted)
             )
             for index, wanted in wish.outputs.items()
         }
-    for index, layout in found.items():
+    for index, layout in layouts.items():
         if len(set(layout.axes)) < len(layout.axes):
             raise StrategyMismatch(f"output {index} is split twice over one axis: {layout}", "out")
         for dim, axes in zip(dims.outputs[index], layout.dims, strict=True):
             if extent[dim] % mesh.product(axes) and not pads:
                 raise StrategyMismatch(remainder_problem(dim, extent[dim], axes, mesh), "out", _PAD)
-    kept = tuple((index, layout) for index, layout in found.items() if layout != follows[index])
+    kept = tuple((index, layout) for index, layout in layouts.items() if layout != follows[index])
     return replace(made, outputs=kept, scatter=rule.scatter and bool(kept))
 
 

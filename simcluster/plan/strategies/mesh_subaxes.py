@@ -29,14 +29,14 @@ def split_mesh_axes(
     if not others and not any(rule.numbered for rule in rules):
         return mesh, roles
     digits: list[SubAxis] = []
-    found = SplitMesh.of(mesh, stage_axis, digits)
+    split_mesh = SplitMesh.of(mesh, stage_axis, digits)
     for name, path, digit in (*_digits(graph, rules, stage_devices(mesh, roles)), *others):
         if digit in digits:
             continue
         try:
-            found = SplitMesh.of(mesh, stage_axis, [*digits, digit])
+            split_mesh = SplitMesh.of(mesh, stage_axis, [*digits, digit])
         except ValueError as error:
-            beside = ", ".join(str(each) for each in digits)
+            beside = ", ".join(str(other) for other in digits)
             raise PlanError(
                 Problem(
                     f"{name}: a split over {digit} does not fit on mesh {mesh}"
@@ -46,7 +46,7 @@ def split_mesh_axes(
                 )
             ) from None
         digits.append(digit)
-    return found.mesh, replace(roles, cut=found)
+    return split_mesh.mesh, replace(roles, cut=split_mesh)
 
 
 def _digits(graph: Graph, rules: Sequence[StrategyRule], devices: int) -> Iterator[tuple[str, str, SubAxis]]:

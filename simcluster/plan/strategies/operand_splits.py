@@ -35,17 +35,17 @@ class SplitCandidate:
 def operand_candidate(rule: StrategyRule, dims: Dims, devices: int) -> SplitCandidate:
     """The wish of a rule by operands, on ``devices`` ranks of a stage; Unfit if it contradicts itself."""
     assert rule.inputs is not None
-    found = _split(rule.inputs, dims)
-    numbers = any(isinstance(entry, int) for entry in found.values())
-    if numbers and any(entry for entry in found.values() if isinstance(entry, tuple)):
+    split = _split(rule.inputs, dims)
+    numbers = any(isinstance(entry, int) for entry in split.values())
+    if numbers and any(entry for entry in split.values() if isinstance(entry, tuple)):
         raise StrategyMismatch(
             "axes and numbers are mixed", hint="write axes of the mesh or numbers of parts, not both"
         )
     if numbers:
-        matrix = _matrix(found, devices, rule.repeated_on, "in")
-        tokens: dict[str, Tokens] = {dim: _factor(matrix, dim) for dim in found}
+        matrix = _matrix(split, devices, rule.repeated_on, "in")
+        tokens: dict[str, Tokens] = {dim: _factor(matrix, dim) for dim in split}
     else:
-        tokens = {dim: _named(entry, rule.layout) for dim, entry in found.items()}
+        tokens = {dim: _named(entry, rule.layout) for dim, entry in split.items()}
     results = result_layouts(rule, dims, tokens, devices)
     for index, names in enumerate(dims.outputs):
         for dim, wanted in zip(names, results.get(index, ()), strict=False):
@@ -73,16 +73,16 @@ def result_layouts(
     if rule.outputs is None:
         return {}
     _check_count(rule.outputs, dims.outputs, "output", "out")
-    found: dict[int, tuple[Tokens, ...]] = {}
+    layouts: dict[int, tuple[Tokens, ...]] = {}
     for index, (names, entries) in enumerate(zip(dims.outputs, rule.outputs, strict=True)):
         if entries is None:
             continue
         _check_rank(entries, names, index, "output", "out")
         if any(isinstance(entry, int) for entry in entries):
-            found[index] = _numbered(entries, names, tokens, rule, devices)
+            layouts[index] = _numbered(entries, names, tokens, rule, devices)
         else:
-            found[index] = tuple(_named(entry, rule.layout) for entry in entries)
-    return found
+            layouts[index] = tuple(_named(entry, rule.layout) for entry in entries)
+    return layouts
 
 
 def device_matrix_of(factors: Mapping[str, Entry], devices: int) -> DeviceMatrix:
@@ -109,8 +109,8 @@ def _numbered(
     wanted = [_count(entry) for entry in entries]
     follows = [tokens.get(name, ()) for name in names]
     sizes = [
-        math.prod(token.size for token in each if isinstance(token, SubAxis)) if each else 1
-        for each in follows
+        math.prod(token.size for token in factors if isinstance(token, SubAxis)) if factors else 1
+        for factors in follows
     ]
     if wanted == sizes:
         return tuple(follows)
@@ -121,21 +121,21 @@ def _numbered(
 def _split(operands: Operands, dims: Dims) -> dict[str, Entry]:
     """Dim -> what every input that has it says, in the order of first appearance."""
     _check_count(operands, dims.inputs, "input", "in")
-    found: dict[str, Entry] = {}
+    entry_of: dict[str, Entry] = {}
     first: dict[str, int] = {}
     for index, (names, entries) in enumerate(zip(dims.inputs, operands, strict=True)):
         if entries is None:
             continue
         _check_rank(entries, names, index, "input", "in")
         for name, entry in zip(names, entries, strict=True):
-            if found.setdefault(name, entry) != entry:
+            if entry_of.setdefault(name, entry) != entry:
                 raise StrategyMismatch(
-                    f"dim '{name}' is {_shown(found[name])} in input {first[name]} and {_shown(entry)} in "
+                    f"dim '{name}' is {_shown(entry_of[name])} in input {first[name]} and {_shown(entry)} in "
                     f"input {index}",
                     hint=f"inputs are {_listed(dims.inputs)}: what they share is split alike",
                 )
             first.setdefault(name, index)
-    return found
+    return entry_of
 
 
 def _check_count(given: Operands, wanted: Sequence[Sequence[str]], noun: str, key: str) -> None:

@@ -28,7 +28,7 @@ def _enclosed(block: Block) -> Block:
     pieces |= {node.source: node.piece for node in block.nodes if node.piece}
     if not pieces:
         return block
-    found = {node.name: _own(node, pieces) for node in block.phase(*_GRAPHS)}
+    piece_of = {node.name: _own(node, pieces) for node in block.phase(*_GRAPHS)}
     for phase in _GRAPHS:
         nodes = list(block.phase(phase))
         readers: defaultdict[str, list[Node]] = defaultdict(list)
@@ -37,18 +37,18 @@ def _enclosed(block: Block) -> Block:
                 readers[value].append(node)
         makers = {value: node for node in nodes for value in node.outputs}
         for node in reversed(nodes):
-            if _serves(node) and not found[node.name]:
-                theirs = {found[other.name] for value in node.outputs for other in readers[value]}
-                found[node.name] = theirs.pop() if len(theirs) == 1 else ""
+            if _serves(node) and not piece_of[node.name]:
+                theirs = {piece_of[other.name] for value in node.outputs for other in readers[value]}
+                piece_of[node.name] = theirs.pop() if len(theirs) == 1 else ""
         for node in nodes:
-            if found[node.name]:
+            if piece_of[node.name]:
                 continue
             if _serves(node):
-                theirs = {found[makers[value].name] for value in node.inputs if value in makers}
-                found[node.name] = theirs.pop() if len(theirs) == 1 else ""
+                theirs = {piece_of[makers[value].name] for value in node.inputs if value in makers}
+                piece_of[node.name] = theirs.pop() if len(theirs) == 1 else ""
             elif node.name.endswith(GRADIENT_SUM):
-                found[node.name] = _summing(block, node.name.removesuffix(GRADIENT_SUM), found)
-    made = tuple(replace(node, piece=found.get(node.name, "")) for node in block.nodes)
+                piece_of[node.name] = _summing(block, node.name.removesuffix(GRADIENT_SUM), piece_of)
+    made = tuple(replace(node, piece=piece_of.get(node.name, "")) for node in block.nodes)
     return replace(block, nodes=made)
 
 

@@ -68,8 +68,8 @@ class _Tensor:
         """Its dims with numbers of parts, if it is written in numbers; those that are whole have one part."""
         if not any(isinstance(entry, int) for entry in self.entries):
             return {}
-        found = zip(self.dims, self.entries, strict=True)
-        return {dim: entry if isinstance(entry, int) else 1 for dim, entry in found}
+        written = zip(self.dims, self.entries, strict=True)
+        return {dim: entry if isinstance(entry, int) else 1 for dim, entry in written}
 
     def refused(self, factors: Mapping[str, Entry]) -> StrategyMismatch | None:
         """Why it cannot be what is written, where dims have ``factors`` already."""
@@ -98,11 +98,11 @@ def boundary_sub_axes(
     for block in graph.blocks.values():
         for piece in pieces.get(block.name, ()):
             for tensor, tokens in _resolved(_tensors(block, piece), devices):
-                for each in (
-                    () if isinstance(tokens, StrategyMismatch) else (t for found in tokens for t in found)
+                for token in (
+                    () if isinstance(tokens, StrategyMismatch) else (t for of_dim in tokens for t in of_dim)
                 ):
-                    if isinstance(each, SubAxis):
-                        yield f"{piece.shard.source}, {tensor.name}", tensor.path, each
+                    if isinstance(token, SubAxis):
+                        yield f"{piece.shard.source}, {tensor.name}", tensor.path, token
 
 
 def find_boundary_constraints(
@@ -139,16 +139,16 @@ def _tensors(block: Block, piece: Subgraph) -> list[_Tensor]:
     """The tensors of a piece of which something is written; those that it does not have are left out."""
     shard = piece.shard
     plan = dict(shard.parameters)
-    found: list[tuple[str, Sequence[Entry] | None, str, str]] = []
+    written: list[tuple[str, Sequence[Entry] | None, str, str]] = []
     for place, (name, entries) in enumerate(zip(piece.inputs, shard.inputs or (), strict=False)):
-        found.append((name, entries, f"in.{place}", "input"))
+        written.append((name, entries, f"in.{place}", "input"))
     for name, key in piece.parameters:
-        found.append((name, plan[key], "parameter_plan", "parameter"))
+        written.append((name, plan[key], "parameter_plan", "parameter"))
     for place, (name, entries) in enumerate(zip(piece.outputs, shard.outputs or (), strict=False)):
-        found.append((name, entries, f"out.{place}", "output"))
+        written.append((name, entries, f"out.{place}", "output"))
     return [
         _Tensor(name, boundary_dims(block, piece, name), entries, f"{shard.path}.{key}", noun)
-        for name, entries, key, noun in found
+        for name, entries, key, noun in written
         if entries is not None
     ]
 
@@ -229,7 +229,7 @@ class _Border:
                 else:
                     self._fix(tensor, tokens)
         free = BoundaryConstraint(self.piece.name, shard.level, shard.source)
-        found: dict[str, BoundaryConstraint] = {}
+        pins: dict[str, BoundaryConstraint] = {}
         for node in self.nodes:
             fixed = self.splits.get(node.name, {})
             splits = {dim: axes for dim, (axes, _) in fixed.items()}
@@ -241,16 +241,16 @@ class _Border:
                 self.problems[named] = None
             if sources[node.name] != DEFAULT:
                 self._agrees(node, chosen[node.name], sources[node.name])
-            found[node.name] = replace(free, splits=tuple(splits.items()), outputs=outputs)
+            pins[node.name] = replace(free, splits=tuple(splits.items()), outputs=outputs)
         unsaid = shard.inputs is None and shard.outputs is None and not shard.parameters
         unsaid = unsaid or len(self.problems) == before
-        if unsaid and not any(pin.fixes or sources[name] != DEFAULT for name, pin in found.items()):
+        if unsaid and not any(pin.fixes or sources[name] != DEFAULT for name, pin in pins.items()):
             self._problem(
                 "nothing says how it is sharded, so its operators have nothing to follow",
                 shard.path,
                 "give in, out or parameter_plan, or strategies for some of its operators",
             )
-        return found
+        return pins
 
     def _counts(self, key: str, noun: str, names: Sequence[str], written: Operands | None) -> bool:
         """Whether as much is written as the piece has of it."""
@@ -275,7 +275,7 @@ class _Border:
         if unknown:
             return
         split = tuple(
-            axes_with_several_ranks(self.roles.resolve(each, self.mesh), self.mesh) for each in tokens
+            axes_with_several_ranks(self.roles.resolve(of_dim, self.mesh), self.mesh) for of_dim in tokens
         )
         if tensor.noun == "output":
             self._hands_on(tensor, split)
@@ -288,9 +288,8 @@ class _Border:
 
     def _unknown(self, tokens: Sequence[Tokens]) -> Iterator[str]:
         known = self.roles.known(self.mesh)
-        for each in (token for found in tokens for token in found):
-            if isinstance(each, str) and each not in known:
-                yield each
+        names = (token for of_dim in tokens for token in of_dim if isinstance(token, str))
+        yield from (name for name in names if name not in known)
 
     def _pin(self, node: Node, dim: str, axes: tuple[str, ...], tensor: _Tensor) -> None:
         fixed = self.splits.setdefault(node.name, {})

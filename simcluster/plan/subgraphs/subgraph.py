@@ -50,7 +50,7 @@ def assign_subgraphs(graph: Graph, shards: Sequence[ShardRequest]) -> tuple[Grap
     problems: dict[Problem, None] = {}
     said: set[tuple[int, str]] = set()
     blocks: dict[str, Block] = {}
-    found: dict[str, Sequence[Subgraph]] = {}
+    subgraphs: dict[str, Sequence[Subgraph]] = {}
     variants: dict[tuple[str, tuple[tuple[int, Subgraph], ...]], str] = {}
     instances: list[Instance] = []
     for instance in graph.instances:
@@ -61,14 +61,14 @@ def assign_subgraphs(graph: Graph, shards: Sequence[ShardRequest]) -> tuple[Grap
             count = sum(name == block.name and bool(taken) for name, taken in variants)
             variants[key] = name = f"{block.name}.pieces{count or ''}" if pieces else block.name
             made = [piece for _, piece in pieces]
-            blocks[name], found[name] = _with_pieces(block, name, made), made
+            blocks[name], subgraphs[name] = _with_pieces(block, name, made), made
         for number, piece in pieces:
             said.update((number, written) for _, written in (("", ""), *piece.parameters))
         instances.append(replace(instance, block=variants[key]))
     problems |= dict.fromkeys(_idle(graph, shards, said))
     if problems:
         raise PlanError(*problems)
-    return replace(graph, blocks=blocks, instances=tuple(instances)), found
+    return replace(graph, blocks=blocks, instances=tuple(instances)), subgraphs
 
 
 def subgraph_refusal(
@@ -119,7 +119,7 @@ def _pieces(
     for node in block.phase(Phase.FORWARD):
         full = f"{instance.name}.{node.name}"
         fitting = [
-            number for number, each in enumerate(shards) if matches_operator_or_module(each.match, full)
+            number for number, shard in enumerate(shards) if matches_operator_or_module(shard.match, full)
         ]
         for number in fitting[:1]:
             members.setdefault(number, []).append(node)
