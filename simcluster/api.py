@@ -271,8 +271,8 @@ class Result:
         """Where pieces run as graphs: operators ``alone`` and ``in_graphs`` per rank and step, ``launches``
         of graphs, and ``busy_s``, the host's seconds for all of them; empty where there are none.
         """
-        found: Mapping[str, float] = self._run.documents["summary"].get("dispatch", {})
-        return found
+        dispatch: Mapping[str, float] = self._run.documents["summary"].get("dispatch", {})
+        return dispatch
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
@@ -390,11 +390,11 @@ def _rows(table: Table, frame: bool | None) -> Rows:
         return table.structured()
     import polars
 
-    found = {}
+    columns = {}
     for name, column in table.columns.items():
         if name in table.names:
             words = polars.Series(name, list(table.names[name]), dtype=polars.String)
-            found[name] = words.gather(polars.Series(column.astype(np.uint32)))
+            columns[name] = words.gather(polars.Series(column.astype(np.uint32)))
         else:
-            found[name] = polars.Series(name, column)
-    return polars.DataFrame(found)
+            columns[name] = polars.Series(name, column)
+    return polars.DataFrame(columns)

@@ -21,11 +21,11 @@ def printable_text(text: str, *, styled: bool = False) -> str:
 
 def printable_json(content: bytes) -> bytes:
     """The same for JSON, which stays the same data."""
-    return _COMMAND.sub(lambda found: f"\\u{ord(found[0]):04x}", content.decode()).encode()
+    return _COMMAND.sub(lambda match: f"\\u{ord(match[0]):04x}", content.decode()).encode()
 
 
-def _spelled(found: re.Match[str]) -> str:
-    if len(found[0]) > 1:
-        return found[0]
-    code = ord(found[0])
+def _spelled(match: re.Match[str]) -> str:
+    if len(match[0]) > 1:
+        return match[0]
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

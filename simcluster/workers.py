@@ -34,7 +34,7 @@ def parallel_map(
     with ExitStack() as stack:
         free = [stack.enter_context(_Worker(function)) for _ in range(num_workers)]
         left, died = deque(range(len(items))), Counter[int]()
-        found: dict[int, Future[Result] | None] = {}
+        futures: dict[int, Future[Result] | None] = {}
         running: dict[Future[Result], tuple[int, _Worker[Item, Result]]] = {}
         told = 0
         while told < len(items):
@@ -45,16 +45,16 @@ def parallel_map(
                 index, worker = running.pop(future)
                 free.append(worker)
                 if not isinstance(future.exception(), BrokenProcessPool):
-                    found[index] = future
+                    futures[index] = future
                     continue
                 worker.replace()
                 died[index] += 1
                 if died[index] < _TRIES:
                     left.append(index)
                 else:
-                    found[index] = None
-            while told in found:
-                done = found.pop(told)
+                    futures[index] = None
+            while told in futures:
+                done = futures.pop(told)
                 yield None if done is None else done.result()
                 told += 1
 
@@ -69,14 +69,14 @@ class _Worker(Generic[Item, Result]):
 
     def submit(self, item: Item) -> Future[Result]:
         """The function of an item. The process begins with the first, and anew where it died meanwhile."""
-        before = {each.pid for each in active_children()}
+        before = {process.pid for process in active_children()}
         with _interrupts_later():
             try:
                 future = self._executor.submit(self._function, item)
             except BrokenProcessPool:
                 self.replace()
                 future = self._executor.submit(self._function, item)
-        self._processes |= {each.pid for each in active_children() if each.pid} - before
+        self._processes |= {process.pid for process in active_children() if process.pid} - before
         return future
 
     def replace(self) -> None:
@@ -92,7 +92,7 @@ class _Worker(Generic[Item, Result]):
 
     def _end(self) -> None:
         self._executor.shutdown(wait=False, cancel_futures=True)
-        ours = [each for each in active_children() if each.pid in self._processes]
+        ours = [child for child in active_children() if child.pid in self._processes]
         for process in ours:
             process.terminate()
         for process in ours:

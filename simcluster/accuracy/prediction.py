@@ -128,13 +128,13 @@ def _placed(row: MeasuredRow, entry: HardwareSpec) -> tuple[Cluster, Numbers]:
     if row.num_devices % hosts:
         raise PlanError("devices that do not spread evenly over their hosts")
     host = _loaded(entry.cluster, 1).host
-    each = row.num_devices // hosts
-    places = entry.places if entry.places and len(entry.places) >= each else range(host.num_devices)
-    if each > len(places):
+    per_host = row.num_devices // hosts
+    places = entry.places if entry.places and len(entry.places) >= per_host else range(host.num_devices)
+    if per_host > len(places):
         raise PlanError(f"more devices to a host than {entry.cluster} has ({host.num_devices})")
     stride = host.pod.num_hosts if host.pod and entry.apart else 1
     first = np.arange(hosts, dtype=np.int64) * stride * host.num_devices
-    ranks = first[:, np.newaxis] + np.array(places[:each], dtype=np.int64)
+    ranks = first[:, np.newaxis] + np.array(places[:per_host], dtype=np.int64)
     return _loaded(entry.cluster, (hosts - 1) * stride + 1), ranks.ravel()
 
 

@@ -32,7 +32,7 @@ _ADDED = ("cluster", "algorithm", "measured_us", "predicted_us", "error", "size_
 
 def accuracy_text(predictions: Sequence[Prediction], num_worst: int = 0, *, colour: bool = False) -> str:
     """The tables to read: by hardware and operation, by operation, overall; then what was not predicted."""
-    done = [each for each in predictions if not each.reason]
+    done = [prediction for prediction in predictions if not prediction.reason]
     told: list[RenderableType] = [Text(_head(predictions, len(done)), "bold")]
     if done:
         told += ["", _table(("hardware", "operation"), errors_by_key(done, by_hardware))]
@@ -45,7 +45,7 @@ def accuracy_text(predictions: Sequence[Prediction], num_worst: int = 0, *, colo
         told += [
             text_table([Column(quantity=True), Column(wraps=True)], [(f"{n}", why) for why, n in reasons])
         ]
-        if any(not each.cluster and each.row.operation in PRICED for each in predictions):
+        if any(not prediction.cluster and prediction.row.operation in PRICED for prediction in predictions):
             known = "; ".join(dict.fromkeys(entry.words for entry in known_hardware()))
             told += ["", Text(f"Hardware that is known: {known}; any other with --cluster NAME", "dim")]
     told += [
@@ -60,8 +60,8 @@ def accuracy_csv(predictions: Sequence[Prediction]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*COLUMNS, *_ADDED))
-    for each in predictions:
-        writer.writerow([*_written(each), *_predicted(each)])
+    for prediction in predictions:
+        writer.writerow([*_written(prediction), *_predicted(prediction)])
     return text.getvalue().rstrip("\n")
 
 
@@ -102,23 +102,23 @@ def _worst(rows: Sequence[Prediction]) -> RenderableType:
         columns,
         [
             [
-                each.row.name,
-                each.row.hardware,
-                each.row.operation,
-                f"{each.row.num_devices}",
-                units.size(each.row.size),
-                units.seconds(each.measured),
-                units.seconds(each.predicted),
-                f"{each.error:+.0%}",
-                each.how,
+                prediction.row.name,
+                prediction.row.hardware,
+                prediction.row.operation,
+                f"{prediction.row.num_devices}",
+                units.size(prediction.row.size),
+                units.seconds(prediction.measured),
+                units.seconds(prediction.predicted),
+                f"{prediction.error:+.0%}",
+                prediction.how,
             ]
-            for each in rows
+            for prediction in rows
         ],
     )
 
 
-def _written(each: Prediction) -> list[str]:
-    row = each.row
+def _written(prediction: Prediction) -> list[str]:
+    row = prediction.row
     figures = (
         (row.seconds, 1e6),
         (row.algbw, 1e-9),
@@ -137,8 +137,12 @@ def _written(each: Prediction) -> list[str]:
     ]
 
 
-def _predicted(each: Prediction) -> list[str]:
-    if each.reason:
-        return [each.cluster, "", "", "", "", SizeClass.of(each), each.reason]
-    times = (f"{each.measured * 1e6:.10g}", f"{each.predicted * 1e6:.10g}", f"{each.error:.6g}")
-    return [each.cluster, each.how, *times, SizeClass.of(each), ""]
+def _predicted(prediction: Prediction) -> list[str]:
+    if prediction.reason:
+        return [prediction.cluster, "", "", "", "", SizeClass.of(prediction), prediction.reason]
+    times = (
+        f"{prediction.measured * 1e6:.10g}",
+        f"{prediction.predicted * 1e6:.10g}",
+        f"{prediction.error:.6g}",
+    )
+    return [prediction.cluster, prediction.how, *times, SizeClass.of(prediction), ""]

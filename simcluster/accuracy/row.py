@@ -78,7 +78,7 @@ def read_rows(path: str | Path) -> list[MeasuredRow]:
 
 def _row(line: int, written: Mapping[str, str]) -> MeasuredRow:
     figures = [parse_figure(written, name) for name in ("time_us", "algbw_gb_s", "busbw_gb_s")]
-    if all(each is None for each in figures):
+    if all(figure is None for figure in figures):
         raise ValueError("none of time_us, algbw_gb_s and busbw_gb_s is given")
     seconds, algbw, busbw = figures
     devices, hosts = parse_count(written, "num_devices"), parse_count(written, "num_hosts")

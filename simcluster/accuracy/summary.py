@@ -70,7 +70,7 @@ class Errors:
     @classmethod
     def of(cls, predictions: Iterable[Comparable]) -> Errors:
         """The errors of at least one row that was predicted."""
-        signed = np.array([each.error for each in predictions])
+        signed = np.array([prediction.error for prediction in predictions])
         sizes = np.abs(signed)
         return cls(
             len(signed),
@@ -97,42 +97,42 @@ def errors_by_key(
     predictions: Iterable[Prediction], key: Callable[[Prediction], Key]
 ) -> dict[Key, dict[SizeClass, Errors]]:
     """The errors of the predicted rows by key (sorted) and size class."""
-    found: dict[Key, dict[SizeClass, list[Prediction]]] = {}
-    for each in predictions:
-        if not each.reason:
-            found.setdefault(key(each), {}).setdefault(SizeClass.of(each), []).append(each)
+    by_key: dict[Key, dict[SizeClass, list[Prediction]]] = {}
+    for prediction in predictions:
+        if not prediction.reason:
+            by_key.setdefault(key(prediction), {}).setdefault(SizeClass.of(prediction), []).append(prediction)
     return {
-        name: {size: Errors.of(found[name][size]) for size in SizeClass if size in found[name]}
-        for name in sorted(found)
+        name: {size: Errors.of(by_key[name][size]) for size in SizeClass if size in by_key[name]}
+        for name in sorted(by_key)
     }
 
 
-def by_hardware(each: Prediction) -> Key:
+def by_hardware(prediction: Prediction) -> Key:
     """The publisher's words and the operation."""
-    return each.row.hardware, each.row.operation
+    return prediction.row.hardware, prediction.row.operation
 
 
-def by_cluster(each: Prediction) -> Key:
+def by_cluster(prediction: Prediction) -> Key:
     """The host of the catalog."""
-    return (each.cluster,)
+    return (prediction.cluster,)
 
 
-def by_operation(each: Prediction) -> Key:
+def by_operation(prediction: Prediction) -> Key:
     """The operation."""
-    return (each.row.operation,)
+    return (prediction.row.operation,)
 
 
-def overall(each: Prediction) -> Key:
+def overall(prediction: Prediction) -> Key:
     """All rows together."""
     return ("all",)
 
 
 def unsupported(predictions: Sequence[Comparable]) -> list[tuple[str, int]]:
     """Why rows were not predicted and how many for each reason, most first."""
-    return Counter(each.reason for each in predictions if each.reason).most_common()
+    return Counter(prediction.reason for prediction in predictions if prediction.reason).most_common()
 
 
 def worst(predictions: Iterable[Erred], count: int) -> list[Erred]:
     """The ``count`` predicted rows farthest off, by the ratio of the figures."""
-    done = [each for each in predictions if not each.reason]
-    return sorted(done, key=lambda each: -abs(np.log(each.predicted / each.measured)))[:count]
+    done = [row for row in predictions if not row.reason]
+    return sorted(done, key=lambda row: -abs(np.log(row.predicted / row.measured)))[:count]

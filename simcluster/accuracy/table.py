@@ -42,15 +42,15 @@ def read_table(
     length, no rows at all, and the ValueErrors of ``make``.
     """
     problems: list[Problem] = []
-    found: list[Row] = []
+    rows: list[Row] = []
     for line, cells in _cells(path, columns, required):
         try:
-            found.append(make(line, cells))
+            rows.append(make(line, cells))
         except ValueError as error:
             problems.append(Problem(str(error), where=f"{path}:{line}"))
     if problems:
         raise ScenarioError(*problems)
-    return found
+    return rows
 
 
 def parse_count(cells: Mapping[str, str], title: str) -> int | None:
@@ -93,7 +93,7 @@ def _cells(
     path: str | Path, columns: Sequence[str], required: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, str]]]:
     problems: list[Problem] = []
-    found: list[tuple[int, dict[str, str]]] = []
+    rows: list[tuple[int, dict[str, str]]] = []
     reader = _reader(path)
     try:
         head = _head(reader)
@@ -109,14 +109,14 @@ def _cells(
             if len(cells) != len(head):
                 problems.append(Problem(f"{len(cells)} cells, but {len(head)} titles", where=where))
                 continue
-            found.append((reader.line_num, dict(zip(head, (cell.strip() for cell in cells), strict=True))))
+            rows.append((reader.line_num, dict(zip(head, (cell.strip() for cell in cells), strict=True))))
     except csv.Error as error:
         problems.append(_no_csv(path, reader, error))
-    if not problems and not found:
+    if not problems and not rows:
         problems.append(Problem("the file has titles, but no rows", where=str(path)))
     if problems:
         raise ScenarioError(*problems)
-    yield from found
+    yield from rows
 
 
 def _reader(path: str | Path) -> Reader:

@@ -81,7 +81,7 @@ def dimension(figure: str) -> Dimension | None:
     if "_bytes" in figure:
         return Dimension.BYTES
     if "_per_s" in figure:
-        return next(found for noun, found in _RATES.items() if figure.startswith(noun))
+        return next(unit for noun, unit in _RATES.items() if figure.startswith(noun))
     return Dimension.TIME if figure.endswith(("_s", "_s_max")) else None
 
 

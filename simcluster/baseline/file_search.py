@@ -21,21 +21,21 @@ def scenario_files(paths: Iterable[str | Path]) -> list[Path]:
     Hidden folders are left out. A file is returned in any case, even if there is none or it is no scenario.
     Raises ScenarioError for a folder without a scenario.
     """
-    found: dict[Path, Path] = {}
+    files: dict[Path, Path] = {}
     problems = []
     for path in map(Path, paths):
         if not path.is_dir():
-            found.setdefault(real_path(path), path)
+            files.setdefault(real_path(path), path)
             continue
         inside = list(_inside(path))
         if not inside:
             message = "no scenario in this folder: no *.yaml with a line 'simcluster: 1'"
             problems.append(Problem(message, where=str(path)))
-        for each in inside:
-            found.setdefault(real_path(each), each)
+        for file in inside:
+            files.setdefault(real_path(file), file)
     if problems:
         raise ScenarioError(*problems)
-    return list(found.values())
+    return list(files.values())
 
 
 def _inside(folder: Path) -> Iterator[Path]:

@@ -51,7 +51,7 @@ def check(
     writes = update and not any(outcome.error for outcome in outcomes)
     if writes:
         kept = {key: old for key, old in known.items() if key not in gone}
-        record.save(target, kept | {each.key: each.new for each in outcomes if each.new is not None})
+        record.save(target, kept | {outcome.key: outcome.new for outcome in outcomes if outcome.new})
     unseen = len(known) - sum(outcome.old is not None for outcome in outcomes)
     return CheckReport(target, tuple(given), tuple(outcomes), unseen, update, writes, allow_new)
 
@@ -72,12 +72,12 @@ def _outcome(
     try:
         scenario = Scenario.load(path)
         bounds_of(scenario)
-        found = run(scenario)
+        result = run(scenario)
     except SimclusterError as error:
         return CheckOutcome(key, old, error=error)
-    new = Record.of(found)
+    new = Record.of(result)
     moved = drifts(old, new, tolerances) if old is not None else ()
-    return CheckOutcome(key, old, new, moved, check_bounds(scenario, found))
+    return CheckOutcome(key, old, new, moved, check_bounds(scenario, result))
 
 
 def _path(target: Path, key: str) -> Path:

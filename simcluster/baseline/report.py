@@ -61,7 +61,7 @@ class CheckReport:
     @property
     def wrong(self) -> tuple[CheckOutcome, ...]:
         """The scenarios that could not be run."""
-        return tuple(each for each in self.outcomes if each.error is not None)
+        return tuple(outcome for outcome in self.outcomes if outcome.error is not None)
 
     @property
     def passed(self) -> bool:
@@ -72,7 +72,7 @@ class CheckReport:
         if not self.update:
             failing |= {CheckStatus.WORSE, CheckStatus.MISSING}
             failing |= set() if self.allow_new else {CheckStatus.NEW}
-        return not any(each.status in failing or each.broken for each in self.outcomes)
+        return not any(outcome.status in failing or outcome.broken for outcome in self.outcomes)
 
     def text(self, *, width: int | None = None, colour: bool = False, errors: bool = True) -> str:
         """A line per scenario, a paragraph for what moved or broke, and the sum of it.
@@ -104,10 +104,10 @@ class CheckReport:
             yield f"{self.baseline} is written"
         elif self.update:
             yield f"{self.baseline} is left as it was: every scenario must run first"
-        elif not self.wrong and any(each.status in _ACCEPTED for each in self.outcomes):
+        elif not self.wrong and any(outcome.status in _ACCEPTED for outcome in self.outcomes):
             yield f"to accept: {update_command(self.baseline, self.paths)}"
         may_be_new = self.update or self.allow_new
-        if not may_be_new and any(each.status is CheckStatus.NEW for each in self.outcomes):
+        if not may_be_new and any(outcome.status is CheckStatus.NEW for outcome in self.outcomes):
             yield "to pass without a baseline for what is new: --allow-new"
 
 
@@ -144,12 +144,12 @@ def _drift_table(drifts: tuple[Drift, ...], *, wide: bool) -> RenderableType:
     moved = {drift.figure for drift in drifts}
     # The largest of any class says little more where the mean moved too.
     told = [
-        each
-        for each in drifts
-        if each.judged or each.figure.removesuffix("_max") not in moved - {each.figure}
+        drift
+        for drift in drifts
+        if drift.judged or drift.figure.removesuffix("_max") not in moved - {drift.figure}
     ]
-    told.sort(key=lambda each: not each.judged)
-    return text_table(columns, [_row(each, wide=wide) for each in told], indent=2)
+    told.sort(key=lambda drift: not drift.judged)
+    return text_table(columns, [_row(drift, wide=wide) for drift in told], indent=2)
 
 
 def _row(drift: Drift, *, wide: bool) -> list[Cell]:
@@ -182,7 +182,7 @@ def _remarks(outcome: CheckOutcome, *, written: bool) -> Iterator[Text]:
     else:
         if new.lost(old):
             yield Text(_MEMORY[new.said], "bold")
-        if not all(each.judged for each in outcome.drifts):
+        if not all(drift.judged for drift in outcome.drifts):
             yield Text("(in brackets: explains the rest, judged only with a tolerance of its own)", "dim")
         if outcome.drifts and old.program == new.program:
             yield Text("the Program is the same: what it costs on this hardware changed", "dim")

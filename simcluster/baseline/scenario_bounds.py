@@ -50,7 +50,7 @@ def bounds_of(scenario: Scenario) -> dict[str, Limits]:
     Raises ScenarioError, pointing into the file, for names that are no figures, for figures bounded twice and
     for limits with the unit of something else.
     """
-    found: dict[str, Limits] = {}
+    bounds: dict[str, Limits] = {}
     names: dict[str, str] = {}
     problems: list[Problem] = []
     unknown = False
@@ -68,15 +68,15 @@ def bounds_of(scenario: Scenario) -> dict[str, Limits]:
             problems.append(Problem(f"only a scenario with tenants has a {name}", path))
         if figure in INFERENCE_METRICS and scenario.spec.inference is None:
             problems.append(Problem(f"only an inference has a {name}", path))
-        if figure in found:
+        if figure in bounds:
             problems.append(Problem(f"'{names[figure]}' and '{name}' are one figure", path))
         try:
-            found[figure], names[figure] = _limits(figure, name, bound), name
+            bounds[figure], names[figure] = _limits(figure, name, bound), name
         except Refused as error:
             problems += error.problems
     if problems:
         raise scenario.located(ScenarioError(*problems))
-    return found
+    return bounds
 
 
 def _limits(figure: str, name: str, bound: BoundSpec) -> Limits:

@@ -147,12 +147,12 @@ class _Composer:
     def merge(self, event: Any, value: DocumentNode) -> dict[Key, DocumentNode]:
         """What ``<<`` brings in; of several mappings the first that has a key wins."""
         parts = value.children.values() if isinstance(value.data, list) else [value]
-        found: dict[Key, DocumentNode] = {}
+        merged: dict[Key, DocumentNode] = {}
         for part in parts:
             if not isinstance(part.data, dict):
                 raise self.error(event, "'<<' merges a mapping; write for example '<<: *name'")
-            found = found | {key: node for key, node in part.children.items() if key not in found}
-        return found
+            merged = merged | {key: node for key, node in part.children.items() if key not in merged}
+        return merged
 
     def error(self, event: Any, message: str) -> ScenarioError:
         return error_at(self.source, event.start_mark.index, message)

@@ -22,7 +22,7 @@ def text_of(path: str | Path, name: str = "") -> str:
         content = content_of(path)
     except Refused as error:
         raise ScenarioError(
-            *(Problem(each.message, hint=each.hint, where=name) for each in error.problems)
+            *(Problem(problem.message, hint=problem.hint, where=name) for problem in error.problems)
         ) from None
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
@@ -54,17 +54,19 @@ def check_readable(path: str | Path, most: int) -> None:
     Devices and pipes are refused: they may have no end, or never send a byte.
     """
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except FileNotFoundError:
         raise Refused(f"there is no such file{_similar(Path(path))}") from None
     except (OSError, ValueError) as error:
         raise Refused(_cannot(error)) from None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise Refused("this is a folder; name a file in it")
-    if not stat.S_ISREG(found.st_mode):
-        raise Refused(f"this is {_kind(found.st_mode)}, not a file", hint="write its content to a file first")
-    if found.st_size > most:
-        raise Refused(f"the file has {units.size(found.st_size)}; at most {units.size(most)} are read")
+    if not stat.S_ISREG(status.st_mode):
+        raise Refused(
+            f"this is {_kind(status.st_mode)}, not a file", hint="write its content to a file first"
+        )
+    if status.st_size > most:
+        raise Refused(f"the file has {units.size(status.st_size)}; at most {units.size(most)} are read")
 
 
 def names_file(words: str) -> bool:
@@ -93,7 +95,7 @@ def _similar(path: Path) -> str:
     """Words about the file beside the missing one that is named most like it."""
     suffixes = {".yaml", ".yml", path.suffix}
     try:
-        known = {found.name for found in path.parent.iterdir() if found.suffix in suffixes}
+        known = {sibling.name for sibling in path.parent.iterdir() if sibling.suffix in suffixes}
     except OSError:
         return f", nor a folder '{path.parent}'"
     close = difflib.get_close_matches(path.name, sorted(known), n=1)

@@ -15,16 +15,16 @@ def json_object(path: Path) -> dict[str, Any]:
     """What a JSON file holds; Refused if it cannot be read, holds no object, or nests values too deeply."""
     content = content_of(path)
     try:
-        found = json.loads(content.decode("utf-8"))
+        data = json.loads(content.decode("utf-8"))
     except ValueError as error:
         raise Refused(f"is no JSON: {error}") from error
     except RecursionError:
         raise Refused(_TOO_DEEP) from None
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise Refused("is no JSON object")
-    if _depth(found) > MAX_DEPTH:
+    if _depth(data) > MAX_DEPTH:
         raise Refused(_TOO_DEEP)
-    return found
+    return data
 
 
 _TOO_DEEP = f"its values are nested more than {MAX_DEPTH} levels deep"
@@ -35,12 +35,12 @@ def _depth(value: Any) -> int:
     depth, level = 0, _inside([value])
     while level:
         depth += 1
-        level = _inside([part for each in level for part in _parts(each)])
+        level = _inside([part for outer in level for part in _parts(outer)])
     return depth
 
 
 def _inside(values: list[Any]) -> list[Any]:
-    return [each for each in values if isinstance(each, (list, dict))]
+    return [value for value in values if isinstance(value, (list, dict))]
 
 
 def _parts(value: list[Any] | dict[str, Any]) -> list[Any]:

@@ -61,8 +61,8 @@ class OtherNames:
 
     def read_data(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Plain data with its own keys only; ScenarioError, with key paths, as ``read``."""
-        found: Mapping[str, Any] = self._renamed(_planted(data)).data
-        return found
+        renamed: Mapping[str, Any] = self._renamed(_planted(data)).data
+        return renamed
 
     def in_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """A document's JSON schema that knows these names too."""
@@ -104,7 +104,7 @@ class OtherNames:
         parents = {
             name.rpartition(".")[0]: tool for name, (tool, _) in self.names.items() if name.count(".") > 1
         }
-        found = []
+        problems = []
         for parent, tool in parents.items():
             keys = tuple(parent.split("."))
             node, depth = root.find(keys)
@@ -112,8 +112,8 @@ class OtherNames:
             if depth == len(keys):
                 for key in node.children:
                     told = f"'{key}' is not known of {tool}'s {keys[-1]}"
-                    found.append(Problem(told, f"{parent}.{key}", nearest(str(key), known)))
-        return found
+                    problems.append(Problem(told, f"{parent}.{key}", nearest(str(key), known)))
+        return problems
 
 
 def _told(schema: dict[str, Any], tool: str, meant: OtherNameSpec) -> dict[str, Any]:

@@ -40,12 +40,12 @@ class Quantity:
 
     def write(self, value: float) -> str:
         """The shortest text in whole bytes, seconds or FLOPs that ``read`` turns into exactly this value."""
-        found = [f"{_digits(value)} {self.dimension.base}"]
+        texts = [f"{_digits(value)} {self.dimension.base}"]
         for unit, scale in self.dimension.units.items():
             text = f"{_digits(value / scale)} {unit}"
             if unit.endswith(_SPELLED[self.dimension]) and units.parse(text, self.dimension) == value:
-                found.append(text)
-        return min(found, key=len)
+                texts.append(text)
+        return min(texts, key=len)
 
     def _serialize(self, value: Any) -> str:
         if not isinstance(value, (int, float)):  # in a union, another branch writes it

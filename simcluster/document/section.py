@@ -168,7 +168,7 @@ def field_descriptions(section: type[Section]) -> Mapping[str, str]:
 
     pydantic can read that too, but of every class as it is made, for which starting would wait.
     """
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for base in reversed(section.__mro__):
         if not issubclass(base, Section) or base.__pydantic_generic_metadata__["origin"]:
             continue
@@ -180,11 +180,11 @@ def field_descriptions(section: type[Section]) -> Mapping[str, str]:
         assert isinstance(made, ast.ClassDef)
         for field, text in pairwise([*made.body, None]):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                found.pop(field.target.id, None)
+                descriptions.pop(field.target.id, None)
                 match text:
                     case ast.Expr(ast.Constant(str(words))):
-                        found[field.target.id] = inspect.cleandoc(words)
-    return found
+                        descriptions[field.target.id] = inspect.cleandoc(words)
+    return descriptions
 
 
 class Refused(ValueError):

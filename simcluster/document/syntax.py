@@ -41,9 +41,9 @@ def syntax_error(source: SourceText, error: YAMLError) -> ScenarioError:
     if source.text[place : place + 1] == "\t" or _indented_with_tab(source, place):
         return error_at(source, place, "a tab where YAML wants spaces; indent and align with spaces only")
     for pattern, words in _WORDS:
-        found = re.search(pattern, problem)
-        if found:
-            return error_at(source, *words(source, place, begun, found))
+        match = re.search(pattern, problem)
+        if match:
+            return error_at(source, *words(source, place, begun, match))
     return error_at(source, place, f"this is not valid YAML: {problem}")
 
 
@@ -61,12 +61,12 @@ def _indented_with_tab(source: SourceText, place: int) -> bool:
 _Words = Callable[[SourceText, int, int, "re.Match[str]"], tuple[int, str]]
 
 
-def _unexpected_start(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
+def _unexpected_start(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
     character = source.text[place : place + 1]
     return place, f"text cannot start with '{character}'; put it in quotes"
 
 
-def _second_colon(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
+def _second_colon(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
     line_start = source.text.rfind("\n", 0, place) + 1
     if ": " in source.text[line_start:place]:
         return place, "a second ': ' on this line; put text that holds ': ' in quotes"
@@ -74,13 +74,13 @@ def _second_colon(source: SourceText, place: int, begun: int, found: re.Match[st
     return key, "this key does not fit below the line above; align it with the keys it belongs to"
 
 
-def _no_colon(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
+def _no_colon(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
     text = source.text[begun:].split("\n", 1)[0].strip()
     return begun, f"'{_short(text)}' has no value; expected 'key: value'"
 
 
-def _not_closed(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
-    closing = found[1]
+def _not_closed(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
+    closing = match[1]
     kind, opening = ("list", "[") if closing == "]" else ("mapping", "{")
     line = source.mark(begun).line
     opened = f"the {kind} opened with '{opening}'" + (f" on line {line}" if line else "")
@@ -89,8 +89,8 @@ def _not_closed(source: SourceText, place: int, begun: int, found: re.Match[str]
     return place, f"expected ',' or '{closing}' here: {opened} is not closed yet"
 
 
-def _block_ends(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
-    met = found[1]
+def _block_ends(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
+    met = match[1]
     if met in ("<block mapping start>", "<block sequence start>"):
         return place, "the indentation fits none of the lines above; align this line with its neighbours"
     if met == "-":
@@ -100,8 +100,8 @@ def _block_ends(source: SourceText, place: int, begun: int, found: re.Match[str]
     return place, f"expected the end of the line, but found {_MET.get(met, repr(met))}"
 
 
-def _no_content(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
-    met = found[1]
+def _no_content(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
+    met = match[1]
     if met in ("]", "}") and source.text[begun:place].count("{["["}]".index(met)]) == 0:
         return place, f"a closing '{met}' without its opening '{'[' if met == ']' else '{'}'"
     return place, f"expected a value, but found {_MET.get(met, repr(met))}"
@@ -110,8 +110,8 @@ def _no_content(source: SourceText, place: int, begun: int, found: re.Match[str]
 def _saying(message: str, *, where_begun: bool = False) -> _Words:
     """Fixed words; groups of the pattern may be named in them."""
 
-    def words(source: SourceText, place: int, begun: int, found: re.Match[str]) -> tuple[int, str]:
-        return begun if where_begun else place, message.format(*found.groups())
+    def words(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
+        return begun if where_begun else place, message.format(*match.groups())
 
     return words
 

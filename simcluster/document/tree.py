@@ -35,12 +35,12 @@ class DocumentNode:
     @property
     def inline(self) -> tuple[str, ...]:
         """The names of the command line's settings that gave parts of the value: ``--set mesh.tensor=4``."""
-        found = dict.fromkeys(
+        names = dict.fromkeys(
             name
             for child in self.children.values()
             for name in ((str(child.place),) if not child.place.line else child.inline)
         )
-        return tuple(found)
+        return tuple(names)
 
     def find(self, path: Sequence[Key]) -> tuple[DocumentNode, int]:
         """The deepest node that exists on the path, and how many keys lead to it."""

@@ -83,19 +83,19 @@ def schedule_layout(
     written = {half.key(stage) for stage, row in enumerate(halves) for word in row for half in word}
     chunks = 1 + max((half.chunk for row in halves for word in row for half in word), default=0)
     order = _Order(places or [(stage, chunk) for chunk in range(chunks) for stage in range(len(rows))])
-    found: list[list[ScheduleSlot]] = [[] for _ in rows]
+    placed: list[list[ScheduleSlot]] = [[] for _ in rows]
     over: dict[_Key, int] = {}
-    while any(len(done) < len(row) for done, row in zip(found, rows, strict=True)):
+    while any(len(done) < len(row) for done, row in zip(placed, rows, strict=True)):
         ready = [
             stage
             for stage, row in enumerate(halves)
-            if len(found[stage]) < len(row)
-            and _blocking(row[len(found[stage])], stage, order, written) <= over.keys()
+            if len(placed[stage]) < len(row)
+            and _blocking(row[len(placed[stage])], stage, order, written) <= over.keys()
         ]
-        stuck = [stage for stage, row in enumerate(rows) if len(found[stage]) < len(row)][:1]
+        stuck = [stage for stage, row in enumerate(rows) if len(placed[stage]) < len(row)][:1]
         for stage in ready or stuck:
-            _place(stage, rows[stage], halves[stage], found[stage], over, order, lengths)
-    return found
+            _place(stage, rows[stage], halves[stage], placed[stage], over, order, lengths)
+    return placed
 
 
 def _halves(word: str) -> list[_Half]:
@@ -113,16 +113,16 @@ def _place(
     stage: int,
     words: Sequence[str],
     halves: Sequence[Sequence[_Half]],
-    found: list[ScheduleSlot],
+    placed: list[ScheduleSlot],
     over: dict[_Key, int],
     order: _Order,
     lengths: Mapping[str, int],
 ) -> None:
-    position = len(found)
+    position = len(placed)
     word = halves[position]
-    free = found[-1].end if found else 0
+    free = placed[-1].end if placed else 0
     start = max([free, *(over.get(half.needs(stage, order) or half.key(stage), 0) for half in word)])
     length = sum(lengths.get(half.kind, 1) for half in word) or 1
-    found.append(ScheduleSlot(words[position], "".join(half.kind for half in word), start, length))
+    placed.append(ScheduleSlot(words[position], "".join(half.kind for half in word), start, length))
     for half in word:
         over[half.key(stage)] = start + length

@@ -31,13 +31,13 @@ def timeline_svg(
     *,
     end: float | None = None,
     width: float = 960,
-    told: Callable[[float], str] | None = None,
+    time_text: Callable[[float], str] | None = None,
 ) -> str:
     """The SVG of labelled rows of blocks on one axis of time, 0 to ``end`` (default: the last block's).
 
-    ``told`` writes times, if they are no seconds.
+    ``time_text`` writes times, if they are no seconds.
     """
-    seconds, tick_text = told or units.seconds, told or time_label
+    seconds, tick_text = time_text or units.seconds, time_text or time_label
     last = max((block.end for _, blocks in rows for block in blocks), default=0.0)
     end = end or last or 1.0
     margin = 12 + FONT_SIZE * CHARACTER * max((len(label) for label, _ in rows), default=0)

@@ -27,7 +27,7 @@ def text_table(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], 
     Quantities are flush right. Where the screen is too narrow, columns that may wrap do.
     """
     wanted = [Column(column) if isinstance(column, str) else column for column in columns]
-    found = Table(
+    table = Table(
         box=None,
         show_header=any(column.title for column in wanted),
         pad_edge=False,
@@ -35,9 +35,9 @@ def text_table(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], 
         header_style="",
     )
     if indent:
-        found.add_column(width=max(0, indent - 2))
+        table.add_column(width=max(0, indent - 2))
     for index, column in enumerate(wanted):
-        found.add_column(
+        table.add_column(
             Text(column.title, "dim" if index else "bold"),
             justify="right" if column.quantity else "left",
             no_wrap=not column.wraps,
@@ -45,5 +45,5 @@ def text_table(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], 
             style=column.style,
         )
     for row in rows:
-        found.add_row(*([""] if indent else []), *row)
-    return found
+        table.add_row(*([""] if indent else []), *row)
+    return table

@@ -28,7 +28,7 @@ class Explanation:
     @property
     def fitting(self) -> list[Trial]:
         """What would fit, what leaves most first."""
-        return sorted((each for each in self.trials if each.fits), key=lambda each: -each.use.left)
+        return sorted((trial for trial in self.trials if trial.fits), key=lambda trial: -trial.use.left)
 
     @property
     def hopeless(self) -> bool:
@@ -38,7 +38,7 @@ class Explanation:
     @property
     def failing(self) -> list[Trial]:
         """What would not: what is tight, what lacks memory, the least first; then what is impossible."""
-        return sorted((each for each in self.trials if not each.fits), key=lambda each: each.nearness)
+        return sorted((trial for trial in self.trials if not trial.fits), key=lambda trial: trial.nearness)
 
 
 def explain_scenario(scenario: Scenario, watch: Callable[[Trial], None] | None = None) -> Explanation:
@@ -51,9 +51,9 @@ def explain_scenario(scenario: Scenario, watch: Callable[[Trial], None] | None =
     if present.fits:
         return Explanation(run, present, ())
     trials = Trials(scenario, simulate, watch)
-    found = open_knobs(scenario, run.documents["plan"])
-    alone = {knob.kind: nearest_change(trials, knob) for knob in found}
-    together = () if any(each.fits for each in alone.values()) else _together(trials, alone)
+    knobs = open_knobs(scenario, run.documents["plan"])
+    alone = {knob.kind: nearest_change(trials, knob) for knob in knobs}
+    together = () if any(trial.fits for trial in alone.values()) else _together(trials, alone)
     return Explanation(run, present, (*alone.values(), *together))
 
 
@@ -63,10 +63,10 @@ def _together(trials: Trials, alone: Mapping[str, Trial]) -> tuple[Trial, ...]:
     All of them come first: if they are not enough, no fewer are.
     """
     best: dict[tuple[str, ...], tuple[str, Trial]] = {}
-    for name, each in alone.items():
-        keys = tuple(key for key, _ in each.changes)
-        if not each.refused and (keys not in best or each.nearness < best[keys][1].nearness):
-            best[keys] = (name, each)
+    for name, trial in alone.items():
+        keys = tuple(key for key, _ in trial.changes)
+        if not trial.refused and (keys not in best or trial.nearness < best[keys][1].nearness):
+            best[keys] = (name, trial)
     able = dict(best.values())
     if len(able) < 2:
         return ()
@@ -75,7 +75,7 @@ def _together(trials: Trials, alone: Mapping[str, Trial]) -> tuple[Trial, ...]:
         return (every,)
     for count in range(2, len(able)):
         tried = [_tried(trials, names, able) for names in combinations(able, count)]
-        if any(each.fits for each in tried):
+        if any(trial.fits for trial in tried):
             return tuple(tried)
     return (every,)
 

@@ -37,8 +37,8 @@ def transfers_table(run: Run, ranks: Ranks = None) -> Table:
     """
     table, rank = _spans(run, ranks)
     moving = moves_data(table)
-    found = _shown(run, table.where(moving), rank[moving], "bytes")
-    return Table({**found.columns, "ready_s": table["arrival"][moving] * 1e-9}, found.names)
+    shown = _shown(run, table.where(moving), rank[moving], "bytes")
+    return Table({**shown.columns, "ready_s": table["arrival"][moving] * 1e-9}, shown.names)
 
 
 def memory_table(run: Run, ranks: Ranks = None) -> Table:
@@ -89,7 +89,7 @@ def _chosen(run: Run, table: Table, ranks: Ranks) -> tuple[Table, Column]:
 
 
 def _representatives(run: Run) -> Column:
-    return np.array([each["representative"] for each in run.documents["classes"]], dtype=np.int32)
+    return np.array([entry["representative"] for entry in run.documents["classes"]], dtype=np.int32)
 
 
 def _shown(run: Run, table: Table, rank: Column, *more: str) -> Table:
@@ -107,7 +107,7 @@ def _whose(run: Run, table: Table, rank: Column) -> dict[str, Column]:
     """The class of every row, with its stage and its size, and the rank."""
     classes: list[Mapping[str, Any]] = run.documents["classes"]
     number = table["class"]
-    stage, ranks = (np.array([each[key] for each in classes], dtype=np.int32) for key in ("stage", "ranks"))
+    stage, ranks = (np.array([entry[key] for entry in classes], dtype=np.int32) for key in ("stage", "ranks"))
     return {"class": number, "stage": stage[number], "rank": rank, "ranks": ranks[number]}
 
 
@@ -116,5 +116,5 @@ def _running(ranks: Column, changes: Column) -> Column:
     level: Column = np.cumsum(changes)
     new = np.append(True, ranks[1:] != ranks[:-1]) if len(ranks) else np.zeros(0, dtype=np.bool_)
     first = np.flatnonzero(new)[np.cumsum(new) - 1]
-    found: Column = level - (level[first] - changes[first])
-    return found
+    total: Column = level - (level[first] - changes[first])
+    return total

@@ -35,8 +35,8 @@ def with_long_names(root: DocumentNode) -> DocumentNode:
     names = {short: long for short, long in SHORT.items() if short not in own}
     for key in _KEYED:
         if key in parallel.children:
-            found = _renamed(parallel.children[key], names, f"parallel.{key}")
-            root = root.with_value(("parallel", key), found)
+            renamed = _renamed(parallel.children[key], names, f"parallel.{key}")
+            root = root.with_value(("parallel", key), renamed)
     listed, depth = parallel.find(_LISTED)
     if depth == len(_LISTED):
         root = root.with_value(("parallel", *_LISTED), _spelled(listed, names))
@@ -54,17 +54,17 @@ def _renamed(node: DocumentNode, names: dict[str, str], path: str) -> DocumentNo
     """A mapping with long names as keys, in its order."""
     if not isinstance(node.data, dict):
         return node
-    found: dict[Key, DocumentNode] = {}
+    renamed: dict[Key, DocumentNode] = {}
     for key, child in node.children.items():
         name = names.get(key, key) if isinstance(key, str) else key
-        other = found.get(name)
+        other = renamed.get(name)
         if other is not None and not (_is_set(child) or _is_set(other)):
             written = key if key != name else next(short for short in names if names[short] == name)
             message = f"'{written}' is read as '{name}', which is written too"
             raise ScenarioError(Problem(message, f"{path}.{written}", "leave one of them out"))
         if other is None or _is_set(child):
-            found[name] = child
-    return node.with_children(found) if list(found) != list(node.children) else node
+            renamed[name] = child
+    return node.with_children(renamed) if list(renamed) != list(node.children) else node
 
 
 def _is_set(node: DocumentNode) -> bool:

@@ -85,22 +85,22 @@ class Scenario:
 
         Raises ScenarioError with the problems of all their files, and if two have one name.
         """
-        found: list[Scenario] = []
+        tenants: list[Scenario] = []
         problems: list[Problem] = []
-        for index, each in enumerate(self.spec.tenants):
+        for index, spec in enumerate(self.spec.tenants):
             try:
-                found.append(self._tenant(each, f"tenants.{index}"))
+                tenants.append(self._tenant(spec, f"tenants.{index}"))
             except ScenarioError as error:
                 problems += self.located(error).problems
                 continue
-            if found[-1].name in (self.name, *(other.name for other in found[:-1])):
-                twice = f"there is another '{found[-1].name}'"
-                key = f"tenants.{index}.{'scenario' if each.name is None else 'name'}"
+            if tenants[-1].name in (self.name, *(other.name for other in tenants[:-1])):
+                twice = f"there is another '{tenants[-1].name}'"
+                key = f"tenants.{index}.{'scenario' if spec.name is None else 'name'}"
                 problem = Problem(twice, key, "give this one a name of its own: name: ...")
                 problems += self.located(ScenarioError(problem)).problems
         if problems:
             raise ScenarioError(*problems)
-        return tuple(found)
+        return tuple(tenants)
 
     def _tenant(self, tenant: TenantSpec, key: str) -> Scenario:
         hosts = parse_index_list(tenant.hosts)
@@ -111,7 +111,9 @@ class Scenario:
             try:
                 document = other_tool_names().read(Document.read(path))
             except ScenarioError as error:
-                raise ScenarioError(*(Problem(each.message, under) for each in error.problems)) from None
+                raise ScenarioError(
+                    *(Problem(problem.message, under) for problem in error.problems)
+                ) from None
             guest, folder, under = validate(document, TenantFileSpec), path.parent, ""
             name = name or guest.name
             if guest.cluster is not None and guest.cluster.num_devices != (
@@ -123,14 +125,16 @@ class Scenario:
                     path=f"{key}.hosts",
                 )
             if guest.cluster is not None and guest.cluster.hardware != cluster.hardware:
-                ours, theirs = (_title(each) for each in (cluster, guest.cluster))
+                ours, theirs = (_title(hardware) for hardware in (cluster, guest.cluster))
                 remark = f"tenant '{name}' runs on {ours}, not on {theirs} as in its file"
         assert isinstance(guest, TenantWorkloadSpec)
         own = cluster.model_copy(update={"hosts": len(hosts), "own_hosts": None, "changes": ()})
         try:
             parallel = guest.parallel.filled(len(hosts) * self._devices)
         except Refused as error:
-            raise ScenarioError(*(Problem(each.message, f"{key}.hosts") for each in error.problems)) from None
+            raise ScenarioError(
+                *(Problem(problem.message, f"{key}.hosts") for problem in error.problems)
+            ) from None
         parts = {part: getattr(guest, part) for part in _PARTS} | {"parallel": parallel}
         spec = ScenarioSpec(simcluster=1, name=name or key, cluster=own, **parts)
         return Scenario(spec, document, folder, self._whole.on(hosts), under, remark)
@@ -153,8 +157,10 @@ class Scenario:
         """The error with key paths as ``file:line:column``, if the scenario came from a file."""
         if self.under:
             inside = (
-                each if each.where else replace(each, path=".".join(filter(None, (self.under, each.path))))
-                for each in error.problems
+                problem
+                if problem.where
+                else replace(problem, path=".".join(filter(None, (self.under, problem.path))))
+                for problem in error.problems
             )
             error = type(error)(*inside)
         return self.document.located(error) if self.document is not None else error

@@ -92,19 +92,19 @@ class ScenarioSpec(Section):
     @model_validator(mode="after")
     def _is_known(self) -> ScenarioSpec:
         check_library(self.cluster)
-        found = self._filled()
-        check_hosts(found.cluster, found.num_ranks, found.tenants)
-        if isinstance(found.task, InferenceSpec):
-            others = {"data": found.data, "tenants": found.tenants}
-            check_inference(found.parallel, others, found.run.steps)
-        return found
+        filled = self._filled()
+        check_hosts(filled.cluster, filled.num_ranks, filled.tenants)
+        if isinstance(filled.task, InferenceSpec):
+            others = {"data": filled.data, "tenants": filled.tenants}
+            check_inference(filled.parallel, others, filled.run.steps)
+        return filled
 
     def _filled(self) -> ScenarioSpec:
         """The same with a mesh whose sizes are numbers."""
         try:
             parallel = self.parallel.filled(own_devices(self.cluster, self.tenants))
         except Refused as refused:
-            inside = (replace(each, path=f"parallel.{each.path}") for each in refused.problems)
+            inside = (replace(problem, path=f"parallel.{problem.path}") for problem in refused.problems)
             raise Refused(*inside) from None
         return self if parallel is self.parallel else self.model_copy(update={"parallel": parallel})
 

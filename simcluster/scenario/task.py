@@ -27,11 +27,11 @@ def task_kind(training: TrainingSpec | None, inference: InferenceSpec | None) ->
     """The one that is written; Refused if there is none, or both are."""
     if training is not None and inference is not None:
         raise Refused("a scenario trains or infers, not both", path="inference", hint="leave one of them out")
-    found = training or inference
-    if found is None:
+    task = training or inference
+    if task is None:
         hint = "write training: {global_batch: ..., micro_batch: ..., seq_len: ...}, or inference: {...}"
         raise Refused("'training' is missing", path="training", hint=hint)
-    return found
+    return task
 
 
 def check_inference(parallel: ParallelSpec, others: Mapping[str, object], steps: int) -> None:

@@ -110,10 +110,9 @@ def check_hosts(cluster: ClusterSpec, num_ranks: int, tenants: tuple[TenantSpec,
         if (most := max(hosts)) >= cluster.num_hosts:
             wrong = f"there is no host {most}; the last of {cluster.num_hosts:,} is {cluster.num_hosts - 1}"
             if path == "parallel.mesh":
-                each = cluster.devices_per_host
-                wrong = (
-                    f"{num_ranks:,} ranks need {len(own):,} hosts of {each} devices, of {cluster.num_hosts:,}"
-                )
+                per_host = cluster.devices_per_host
+                wrong = f"{num_ranks:,} ranks need {len(own):,} hosts of {per_host} devices, "
+                wrong += f"of {cluster.num_hosts:,}"
             raise Refused(wrong, path=path)
         for whose in dict.fromkeys(given[host] for host in hosts if host in given):
             twice = [host for host in hosts if given.get(host) == whose]

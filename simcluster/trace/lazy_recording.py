@@ -47,8 +47,8 @@ class LazyRecording:
 
     @cached_property
     def _examples(self) -> tuple[list[int], Ints]:
-        found, which = np.unique(self.alike, return_inverse=True)
-        return found.tolist(), which.reshape(-1)
+        values, which = np.unique(self.alike, return_inverse=True)
+        return values.tolist(), which.reshape(-1)
 
     @cached_property
     def _first(self) -> Recording:

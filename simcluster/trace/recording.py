@@ -93,10 +93,10 @@ class Recording:
         for code, rows in self._codes.items():
             lengths[code] = rows.stop - rows.start
         scripts = self.classes["script"]
-        found = np.zeros(int(scripts.max(initial=-1)) + 1, dtype=np.int64)
+        totals = np.zeros(int(scripts.max(initial=-1)) + 1, dtype=np.int64)
         for script, rows in self._scripts.items():
-            found[script] = lengths[self.executions["code"][rows]].sum()
-        return np.asarray(found[scripts], dtype=np.int64)
+            totals[script] = lengths[self.executions["code"][rows]].sum()
+        return np.asarray(totals[scripts], dtype=np.int64)
 
     @cached_property
     def end(self) -> int:
@@ -142,12 +142,12 @@ class Recording:
 
     def _of_code(self, index: int, script: slice, code: int, which: Ints) -> dict[str, Column]:
         """The columns of a class's executions ``which`` of a code: all instructions of one, then the next."""
-        mine, rows = self._codes[code], which + script.start
-        starts, ends, arrivals = self._times(index, mine, rows, code)
+        instructions, rows = self._codes[code], which + script.start
+        starts, ends, arrivals = self._times(index, instructions, rows, code)
         shape = starts.shape
         labels = self._operators[1]
         instances = self.executions["instance"][rows].tolist()
-        found: dict[str, Column] = {
+        columns: dict[str, Column] = {
             "start": starts,
             "end": ends,
             "arrival": arrivals,
@@ -156,15 +156,15 @@ class Recording:
             "operator": np.stack([labels[instance, code] for instance in instances]),
         }
         for name in ("stream", "kind", "graph", "bytes", "flops", "code", "instruction"):
-            found[name] = np.broadcast_to(self.codes[name][mine], shape)
+            columns[name] = np.broadcast_to(self.codes[name][instructions], shape)
         for name in ("micro_batch", "step", "action"):
-            found[name] = np.broadcast_to(self.executions[name][rows][:, None], shape)
-        return {name: column.ravel() for name, column in found.items()}
+            columns[name] = np.broadcast_to(self.executions[name][rows][:, None], shape)
+        return {name: column.ravel() for name, column in columns.items()}
 
-    def _times(self, index: int, mine: slice, rows: Ints, code: int) -> tuple[Ints, Ints, Ints]:
+    def _times(self, index: int, instructions: slice, rows: Ints, code: int) -> tuple[Ints, Ints, Ints]:
         """Starts, ends and arrivals of a code's instructions [executions, instructions]."""
-        streams = self.codes["stream"][mine]
-        first = self.classes["first"][index][streams] + self.codes["entry"][mine]
+        streams = self.codes["stream"][instructions]
+        first = self.classes["first"][index][streams] + self.codes["entry"][instructions]
         entry = self.executions["base"][rows][:, streams] + first
         price = self._prices[int(self.classes["price"][index][self._order[code]])]
         starts = np.empty(entry.shape, dtype=np.int64)
@@ -172,7 +172,9 @@ class Recording:
         kernels = streams == self.codes.index("stream", COMPUTE)
         begun = self.segments["start"][entry[:, kernels]] + self.prices["offset"][price][kernels]
         over = begun + self.prices["duration"][price][kernels]
-        stretch_kernels(self.stretched, entry[:, kernels], self.codes["entry"][mine][kernels], begun, over)
+        stretch_kernels(
+            self.stretched, entry[:, kernels], self.codes["entry"][instructions][kernels], begun, over
+        )
         starts[:, kernels] = arrivals[:, kernels] = begun
         ends[:, kernels] = over
         moves = entry[:, ~kernels]
@@ -206,11 +208,11 @@ class Recording:
         for rows in self._scripts.values():
             codes, which = self.executions["code"][rows], self.executions["instance"][rows]
             for code in np.unique(codes).tolist():
-                mine = [names[name] for name in self.codes["name"][self._codes[code]].tolist()]
+                own_names = [names[name] for name in self.codes["name"][self._codes[code]].tolist()]
                 for instance in dict.fromkeys(which[codes == code].tolist()):
-                    texts = (f"{instances[instance]}.{name}" for name in mine)
-                    found = [numbers.setdefault(text, len(numbers)) for text in texts]
-                    labels[instance, code] = np.array(found, dtype=np.int32)
+                    texts = (f"{instances[instance]}.{name}" for name in own_names)
+                    own_numbers = [numbers.setdefault(text, len(numbers)) for text in texts]
+                    labels[instance, code] = np.array(own_numbers, dtype=np.int32)
         return list(numbers), labels
 
 

@@ -108,14 +108,14 @@ class Run:
         try:
             check_readable(path, MOST_BYTES)
             with zipfile.ZipFile(path) as archive:
-                content = sum(each.file_size for each in archive.infolist())
+                content = sum(entry.file_size for entry in archive.infolist())
                 if content > MOST_BYTES:
                     raise Refused(
                         f"it holds {units.size(content)}; at most {units.size(MOST_BYTES)} are read"
                     )
-                found = orjson.loads(archive.read("format.json"))
-                if not isinstance(found, dict) or found.get("simcluster_run") != FORMAT:
-                    raise TraceError(f"{path} was saved in another format: {found}")
+                saved = orjson.loads(archive.read("format.json"))
+                if not isinstance(saved, dict) or saved.get("simcluster_run") != FORMAT:
+                    raise TraceError(f"{path} was saved in another format: {saved}")
                 tables = {name: _read(archive, name) for name in _TABLES}
                 recording = Recording(**{name: _read(archive, f"recording.{name}") for name in _RECORDED})
                 return cls(recording, **tables, documents=orjson.loads(archive.read("documents.json")))
@@ -129,13 +129,13 @@ _UNREADABLE = (
     *(NotImplementedError, RuntimeError),
 )
 _TABLES = ("memory", "waits", "ranks")
-_RECORDED = tuple(each.name for each in fields(Recording))
+_RECORDED = tuple(field.name for field in fields(Recording))
 
 
 def moves_data(spans: Table) -> NDArray[np.bool_]:
     """Which of the spans move data between devices."""
-    found: NDArray[np.bool_] = spans["kind"] != spans.index("kind", COMPUTE)
-    return found
+    moves: NDArray[np.bool_] = spans["kind"] != spans.index("kind", COMPUTE)
+    return moves
 
 
 def _write(archive: zipfile.ZipFile, name: str, table: Table) -> None:

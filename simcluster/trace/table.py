@@ -74,13 +74,15 @@ class Table:
     def among(self, column: str, value: int) -> Table:
         """The rows with a value, of a table that is sorted by the column."""
         first, last = np.searchsorted(self[column], [value, value + 1]).tolist()
-        return Table({name: each[first:last] for name, each in self.columns.items()}, self.names)
+        return Table({name: values[first:last] for name, values in self.columns.items()}, self.names)
 
     def structured(self) -> NDArray[np.void]:
         """The table as a NumPy structured array, names as text."""
-        found = {name: self.text(name) if name in self.names else self.columns[name] for name in self.columns}
-        rows = np.empty(len(self), dtype=[(name, column.dtype) for name, column in found.items()])
-        for name, column in found.items():
+        columns = {
+            name: self.text(name) if name in self.names else self.columns[name] for name in self.columns
+        }
+        rows = np.empty(len(self), dtype=[(name, column.dtype) for name, column in columns.items()])
+        for name, column in columns.items():
             rows[name] = column
         return rows
 
@@ -96,8 +98,8 @@ class _Deferred(Table):
     def among(self, column: str, value: int) -> Table:
         """The rows of a class, made for this."""
         assert column == "class"
-        found: Table = object.__getattribute__(self, "_one")(value)
-        return found
+        table: Table = object.__getattribute__(self, "_one")(value)
+        return table
 
 
 def concatenate_tables(tables: Sequence[Table], names: Mapping[str, Sequence[str]]) -> Table:

@@ -13,10 +13,10 @@ _OF_A_HOST = re.compile(r"(\d+)\s*Gb/s", re.IGNORECASE)
 
 def host_rate(words: str, num_devices: int) -> float | None:
     """What all cards of a host of so many devices carry one way, in bit/s; None if the words do not say."""
-    if found := _CARDS.search(words):
-        return int(found[1]) * int(found[2]) * 1e9
-    if found := _PER_DEVICE.search(words):
-        return int(found[1]) * num_devices * 1e9
-    if found := _OF_A_HOST.search(words):
-        return int(found[1]) * 1e9
+    if match := _CARDS.search(words):
+        return int(match[1]) * int(match[2]) * 1e9
+    if match := _PER_DEVICE.search(words):
+        return int(match[1]) * num_devices * 1e9
+    if match := _OF_A_HOST.search(words):
+        return int(match[1]) * 1e9
     return None

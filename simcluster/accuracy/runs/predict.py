@@ -57,11 +57,11 @@ def predict_runs(
     """
     chosen = named_hardware(cluster) if cluster else None
     rows = list(rows)
-    found = parallel_map(partial(_predicted, entry=chosen), rows, jobs)
+    predicted = parallel_map(partial(_predicted, entry=chosen), rows, jobs)
     return [
-        each
-        for row, some in zip(rows, found, strict=True)
-        for each in (_without(row, _KILLED) if some is None else some)
+        prediction
+        for row, some in zip(rows, predicted, strict=True)
+        for prediction in (_without(row, _KILLED) if some is None else some)
     ]
 
 
@@ -82,7 +82,10 @@ def _asked(row: MeasuredRun) -> list[RunPrediction]:
 
 def _without(row: MeasuredRun, reason: str) -> list[RunPrediction]:
     """The figures of a row of which nothing is predicted; one without numbers if it states none."""
-    return [replace(each, reason=reason) for each in _asked(row) or [RunPrediction(row, RunFigure.STEP)]]
+    return [
+        replace(prediction, reason=reason)
+        for prediction in _asked(row) or [RunPrediction(row, RunFigure.STEP)]
+    ]
 
 
 def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPrediction]:
@@ -95,11 +98,11 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
     except SimclusterError as error:
         return _without(row, error.problems[0].message)
     stages = documents["memory"][-1:] if framework_of(row).memory == "last" else documents["memory"]
-    found = {
+    figures = {
         RunFigure.STEP: documents["summary"]["step_time_s"],
-        RunFigure.MEMORY: max(each["allocated"] for each in stages),
+        RunFigure.MEMORY: max(stage["allocated"] for stage in stages),
         RunFigure.ACTIVATIONS: max(
-            each["breakdown"]["activations"] for each in documents["summary"]["peak_memory_bytes"]
+            peak["breakdown"]["activations"] for peak in documents["summary"]["peak_memory_bytes"]
         ),
     }
-    return [replace(each, predicted=found[each.figure]) for each in asked]
+    return [replace(prediction, predicted=figures[prediction.figure]) for prediction in asked]

@@ -22,20 +22,22 @@ Groups = dict[tuple[str, RunFigure], Errors]
 
 def run_errors_by_group(predictions: Sequence[RunPrediction]) -> Groups:
     """The errors of the predicted figures by group of rows, and of all of them."""
-    found: dict[tuple[str, RunFigure], list[RunPrediction]] = {}
-    for each in predictions:
-        if not each.reason:
-            found.setdefault((each.row.group, each.figure), []).append(each)
-    groups = {key: Errors.of(found[key]) for key in sorted(found)}
+    by_group: dict[tuple[str, RunFigure], list[RunPrediction]] = {}
+    for prediction in predictions:
+        if not prediction.reason:
+            by_group.setdefault((prediction.row.group, prediction.figure), []).append(prediction)
+    groups = {key: Errors.of(by_group[key]) for key in sorted(by_group)}
     for figure in RunFigure:
-        if chosen := [each for each in predictions if each.figure is figure and not each.reason]:
+        if chosen := [
+            prediction for prediction in predictions if prediction.figure is figure and not prediction.reason
+        ]:
             groups["all", figure] = Errors.of(chosen)
     return groups
 
 
 def runs_text(predictions: Sequence[RunPrediction], num_worst: int = 0, *, colour: bool = False) -> str:
     """The tables to read: by group of rows, the rows farthest off, then what was not predicted."""
-    done = [each for each in predictions if not each.reason]
+    done = [prediction for prediction in predictions if not prediction.reason]
     head = f"{len(done):,} of {len(predictions):,} figures of {_rows(predictions):,} runs predicted"
     told: list[RenderableType] = [Text(head, "bold")]
     if done:
@@ -64,12 +66,16 @@ def runs_csv(predictions: Sequence[RunPrediction]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*COLUMNS, *_ADDED))
-    for each in predictions:
+    for prediction in predictions:
         figures = ("", "", "")
-        if not each.reason:
-            figures = (f"{each.measured:.10g}", f"{each.predicted:.10g}", f"{each.error:.6g}")
-        cells = [each.row.words.get(column, "") for column in COLUMNS]
-        writer.writerow([*cells, str(each.figure), *figures, each.reason])
+        if not prediction.reason:
+            figures = (
+                f"{prediction.measured:.10g}",
+                f"{prediction.predicted:.10g}",
+                f"{prediction.error:.6g}",
+            )
+        cells = [prediction.row.words.get(column, "") for column in COLUMNS]
+        writer.writerow([*cells, str(prediction.figure), *figures, prediction.reason])
     return text.getvalue().rstrip("\n")
 
 
@@ -83,7 +89,7 @@ def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
 
 
 def _rows(predictions: Sequence[RunPrediction]) -> int:
-    return len({each.row.line for each in predictions})
+    return len({prediction.row.line for prediction in predictions})
 
 
 def _worst(rows: Sequence[RunPrediction]) -> RenderableType:
@@ -94,15 +100,18 @@ def _worst(rows: Sequence[RunPrediction]) -> RenderableType:
         columns,
         [
             [
-                each.row.name,
-                each.row.words["model"],
-                each.row.words["hardware"],
-                f"{each.row.count('num_devices')}",
-                str(each.figure),
-                *(_quantity(each.figure, value) for value in (each.measured, each.predicted)),
-                f"{each.error:+.0%}",
+                prediction.row.name,
+                prediction.row.words["model"],
+                prediction.row.words["hardware"],
+                f"{prediction.row.count('num_devices')}",
+                str(prediction.figure),
+                *(
+                    _quantity(prediction.figure, value)
+                    for value in (prediction.measured, prediction.predicted)
+                ),
+                f"{prediction.error:+.0%}",
             ]
-            for each in rows
+            for prediction in rows
         ],
     )
 

@@ -67,10 +67,10 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> dict[str
 def framework_of(run: MeasuredRun) -> FrameworkWords:
     """What is known of a run's framework; PlanError if nothing is."""
     told = (run.words.get(name, "") for name in ("framework", "model", "source", "notes"))
-    found = known_words().framework(*told)
-    if found is None:
+    framework = known_words().framework(*told)
+    if framework is None:
         raise PlanError(f"no profile is known for the framework '{run.words['framework']}'")
-    return found
+    return framework
 
 
 def _check(run: MeasuredRun) -> None:
@@ -119,10 +119,10 @@ def _cards(host: Host, num_devices: int, stated: str) -> dict[str, Any]:
     Fewer or more of the catalog's cards, if these make up the rate; otherwise as many slower or faster ones.
     """
     rate, network = host_rate(stated, num_devices), host.network
-    each = network.link.bandwidth * 8
-    if rate is None or rate == each * network.nics:
+    card_rate = network.link.bandwidth * 8
+    if rate is None or rate == card_rate * network.nics:
         return {}
-    count = rate / each
+    count = rate / card_rate
     if count >= 1 and count.is_integer() and num_devices % count == 0:
         return {"nics": int(count)}
     cards = min(network.nics, num_devices)
@@ -133,18 +133,18 @@ def _model(run: MeasuredRun) -> dict[str, Any]:
     known = known_words().model(run.words["model"], run.words.get("notes", ""))
     if known is None:
         raise PlanError(f"no model is known as '{run.words['model']}'")
-    found, sizes = known
+    model, sizes = known
     if sizes:
-        found |= {name: run.counts[name] for name in _SIZES if name in run.counts}
-        if found.get("family") == "gpt" or str(found.get("use", "")).startswith("mpt"):
-            longest = max(run.counts["seq_len"], int(found.get("max_positions", 0)))
-            if found.get("positions", "learned") == "learned":
-                found["max_positions"] = longest
+        model |= {name: run.counts[name] for name in _SIZES if name in run.counts}
+        if model.get("family") == "gpt" or str(model.get("use", "")).startswith("mpt"):
+            longest = max(run.counts["seq_len"], int(model.get("max_positions", 0)))
+            if model.get("positions", "learned") == "learned":
+                model["max_positions"] = longest
             else:
-                found.pop("max_positions", None)
-        if found.get("family") == "llama" and "ffn" not in found:
+                model.pop("max_positions", None)
+        if model.get("family") == "llama" and "ffn" not in model:
             raise PlanError("the row does not state ffn")
-    return found
+    return model
 
 
 def _schedule(run: MeasuredRun) -> dict[str, Any]:
@@ -196,27 +196,27 @@ def _parallel(run: MeasuredRun, profile: str) -> dict[str, Any]:
     }
     if data % experts:
         raise PlanError(f"{experts} expert ranks do not divide {data} data-parallel ones")
-    found: dict[str, Any] = {
+    parallel: dict[str, Any] = {
         "mesh": {axis: size for axis, size in mesh.items() if size > 1 or axis == "data"}
     }
     if tensor > 1:
         split = run.words["sequence_parallel"] == "true"
-        found["recipe"] = "megatron_sp" if split else "megatron"
+        parallel["recipe"] = "megatron_sp" if split else "megatron"
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
-            found["overlap"] = {"tensor": overlap}
+            parallel["overlap"] = {"tensor": overlap}
     if context > 1:
-        found |= _context(run, [axis for axis in ("tensor", "context") if mesh[axis] > 1])
+        parallel |= _context(run, [axis for axis in ("tensor", "context") if mesh[axis] > 1])
     stage = parse_whole(run.words["zero_stage"] or "0")
     if stage == 3 and profile in _SHARDED:
-        found["optimizer_sharding"] = "fsdp"
+        parallel["optimizer_sharding"] = "fsdp"
         if tensor == 1:
-            found["recipe"] = "fsdp"
-            del found["optimizer_sharding"]
+            parallel["recipe"] = "fsdp"
+            del parallel["optimizer_sharding"]
     elif stage in range(4):
-        found["optimizer_sharding"] = {"zero": stage}
+        parallel["optimizer_sharding"] = {"zero": stage}
     else:
         raise PlanError(f"the ZeRO stage '{run.words['zero_stage']}'")
     again = _recomputed(run)
     if schedule := _schedule(run):
-        found["schedule"] = schedule
-    return found | ({"recompute": dict(again)} if again else {})
+        parallel["schedule"] = schedule
+    return parallel | ({"recompute": dict(again)} if again else {})

@@ -145,63 +145,65 @@ class Words(Section):
 
     def model(self, words: str, notes: str) -> tuple[dict[str, Any], bool] | None:
         """What a scenario says of a model, and whether the row's sizes count; None if it is not known."""
-        found = [
-            each for each in self.models if _fits(each.words, words) and matches(each.notes, notes or "-")
+        entries = [
+            entry for entry in self.models if _fits(entry.words, words) and matches(entry.notes, notes or "-")
         ]
-        if not found:
+        if not entries:
             return None
         merged: dict[str, Any] = {}
-        for each in found:
-            merged |= each.model
-        return merged, all(each.sizes for each in found)
+        for entry in entries:
+            merged |= entry.model
+        return merged, all(entry.sizes for entry in entries)
 
     def unsaid(self, notes: str, model: str) -> str:
         """What of a row no scenario says, or nothing."""
-        found = (
-            each.why for each in self.unlike if _fits(each.notes, notes or "-") and _fits(each.models, model)
+        reasons = (
+            entry.why
+            for entry in self.unlike
+            if _fits(entry.notes, notes or "-") and _fits(entry.models, model)
         )
-        return next(found, "")
+        return next(reasons, "")
 
     def framework(self, words: str, model: str, source: str, notes: str) -> FrameworkWords | None:
         """The framework profile and whose memory is stated, or None if it is not known."""
-        for each in self.frameworks:
+        for entry in self.frameworks:
             said = (
-                (each.words, words),
-                (each.models, model),
-                (each.sources, source or "-"),
-                (each.notes, notes or "-"),
+                (entry.words, words),
+                (entry.models, model),
+                (entry.sources, source or "-"),
+                (entry.notes, notes or "-"),
             )
             if all(_fits(pattern, text) for pattern, text in said):
-                return each
+                return entry
         return None
 
     def overlap(self, notes: str, ranks: int) -> dict[str, Any] | None:
         """What ``parallel.overlap`` says of so many tensor ranks, or None if nothing goes in chunks."""
-        found = (each.overlap for each in self.overlaps if _fits(each.notes, notes or "-"))
-        said = next(found, None)
+        overlaps = (entry.overlap for entry in self.overlaps if _fits(entry.notes, notes or "-"))
+        said = next(overlaps, None)
         return None if said is None or ranks == 1 else {"chunks": ranks, **said}
 
     def context(self, framework: str, notes: str) -> str | None:
         """How ranks with parts of sequences work together, or None if that is not known."""
-        found = (
-            each.algorithm
-            for each in self.contexts
-            if _fits(each.frameworks, framework) and _fits(each.notes, notes or "-")
+        algorithms = (
+            entry.algorithm
+            for entry in self.contexts
+            if _fits(entry.frameworks, framework) and _fits(entry.notes, notes or "-")
         )
-        return next(found, None)
+        return next(algorithms, None)
 
     def precision(self, words: str, notes: str) -> str | Mapping[str, Any] | None:
         """The number formats, or None if they are not known."""
-        found = (
-            each.precision
-            for each in self.precisions
-            if _fits(each.words, words) and matches(each.notes, notes or "-")
+        precisions = (
+            entry.precision
+            for entry in self.precisions
+            if _fits(entry.words, words) and matches(entry.notes, notes or "-")
         )
-        return next(found, None)
+        return next(precisions, None)
 
     def computed_again(self, words: str) -> Mapping[str, Any] | None:
         """What is computed again, or None if that is not known."""
-        return next((each.recompute for each in self.recompute if _fits(each.words, words)), None)
+        return next((entry.recompute for entry in self.recompute if _fits(entry.words, words)), None)
 
 
 def _fits(pattern: str, words: str) -> bool:

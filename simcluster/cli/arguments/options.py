@@ -26,14 +26,14 @@ Settings = Annotated[
 
 def changes(settings: Sequence[str] | None) -> list[tuple[str, str]]:
     """The (key path, YAML text) pairs of ``--set`` options; ScenarioError for one without ``=``."""
-    found = []
+    pairs = []
     for setting in settings or ():
         key, equals, text = setting.partition("=")
         if not equals:
             message = f"--set {setting}: expected KEY=VALUE, such as parallel.mesh.tensor=4"
             raise ScenarioError(message)
-        found.append((key.strip(), text))
-    return found
+        pairs.append((key.strip(), text))
+    return pairs
 
 
 def complete_names(family: str) -> Callable[[str], list[str]]:

@@ -35,11 +35,11 @@ def explain(
 
     which = Scenario.load(scenario, changes(settings))
     with progress_line(which.name, doing="trying changes"):
-        found = explain_scenario(which)
+        explanation = explain_scenario(which)
     if json:
         import orjson
 
-        print_json(orjson.dumps(explanation_document(found), option=orjson.OPT_INDENT_2) + b"\n")
+        print_json(orjson.dumps(explanation_document(explanation), option=orjson.OPT_INDENT_2) + b"\n")
     else:
-        print_result(explanation_text(found, colour=has_colour()), drawn=True)
-    return ExitCode.FAILED if found.hopeless else ExitCode.DONE
+        print_result(explanation_text(explanation, colour=has_colour()), drawn=True)
+    return ExitCode.FAILED if explanation.hopeless else ExitCode.DONE

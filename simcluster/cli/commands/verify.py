@@ -45,14 +45,14 @@ def verify(
         try:
             scenario = Scenario.load(path, changed)
             with progress_line(scenario.name, doing="verifying"):
-                found = verify(scenario, dtype=dtype.value)
+                verification = verify(scenario, dtype=dtype.value)
         except SimclusterError as error:
             print_problems(error)
             worst = max(worst, ExitCode.of(error))
             continue
         if index:
             print_result("")
-        print_result(verification_text(found.document(), colour=has_colour()), drawn=True)
-        if not found.agrees:
+        print_result(verification_text(verification.document(), colour=has_colour()), drawn=True)
+        if not verification.agrees:
             worst = max(worst, ExitCode.FAILED)
     return worst

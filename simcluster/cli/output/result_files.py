@@ -86,14 +86,14 @@ class Outputs:
         assert self.out is not None
         if len(self.scenarios) == 1:
             return [self.out]
-        found: list[Path] = []
+        folders: list[Path] = []
         for scenario in self.scenarios:
             name, number = Path(scenario).stem, 1
-            while self.out / name in found:
+            while self.out / name in folders:
                 number += 1
                 name = f"{Path(scenario).stem}-{number}"
-            found.append(self.out / name)
-        return found
+            folders.append(self.out / name)
+        return folders
 
     def chosen(self, num_ranks: int) -> NDArray[np.int64] | None:
         """The ranks that traces show; ScenarioError if they are no list or one of them does not exist."""

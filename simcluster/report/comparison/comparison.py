@@ -41,8 +41,8 @@ class Side:
     @property
     def summary(self) -> Document:
         """Its figures."""
-        found: Document = self.documents["summary"]
-        return found
+        summary: Document = self.documents["summary"]
+        return summary
 
     @cached_property
     def fullest(self) -> Document:
@@ -103,13 +103,17 @@ class Trade:
     @property
     def sentences(self) -> list[str]:
         """What is less, then what is more: ``less: activations -41.2 GiB``."""
-        found = []
+        sentences = []
         for word, sign in (("less", -1), ("more", 1)):
-            listed = [f"{name} {signed(each, units.seconds)}" for name, each in self.time if each * sign > 0]
-            listed += [f"{name} {signed(each, units.size)}" for name, each in self.memory if each * sign > 0]
+            listed = [
+                f"{name} {signed(change, units.seconds)}" for name, change in self.time if change * sign > 0
+            ]
+            listed += [
+                f"{name} {signed(change, units.size)}" for name, change in self.memory if change * sign > 0
+            ]
             if listed:
-                found.append(f"{word}: {', '.join(listed)}")
-        return found
+                sentences.append(f"{word}: {', '.join(listed)}")
+        return sentences
 
 
 @dataclass(frozen=True)
@@ -136,14 +140,14 @@ class Comparison:
     def differences(self) -> list[tuple[str, tuple[str, ...]]]:
         """(label, what each side has that not all have) for every line of the headline that differs."""
         lines = [dict(header_rows(side.documents)) for side in self.sides]
-        found = []
+        differing = []
         for label in dict.fromkeys(label for line in lines for label in line):
             pieces = [line[label].split("; ") if label in line else [] for line in lines]
             shared = set(pieces[0]).intersection(*pieces[1:])
-            own = tuple("; ".join(piece for piece in each if piece not in shared) for each in pieces)
+            own = tuple("; ".join(piece for piece in clauses if piece not in shared) for clauses in pieces)
             if any(own):
-                found.append((label, own))
-        return found
+                differing.append((label, own))
+        return differing
 
     @property
     def figures(self) -> list[FigureRow]:
@@ -176,7 +180,7 @@ class Comparison:
                 axis
                 for side in self.sides
                 for axis, _ in sorted(
-                    side.summary["exposed_communication_s"].items(), key=lambda each: -each[1]
+                    side.summary["exposed_communication_s"].items(), key=lambda axis_seconds: -axis_seconds[1]
                 )
             )
         )
@@ -208,16 +212,16 @@ class Comparison:
     def caveats(self) -> list[str]:
         """Why a step of one is not a step of another, where it is not."""
         works = [side.work for side in self.sides]
-        found = []
+        caveats = []
         if len({is_inference(side.documents) for side in self.sides}) > 1:
-            found.append("some train, others answer prompts: a step of one is nothing of the other")
+            caveats.append("some train, others answer prompts: a step of one is nothing of the other")
         for what, place in (("tokens a step", 0), ("devices", 1)):
             if len({work[place] for work in works}) > 1:
-                each = ", ".join(
+                amounts = ", ".join(
                     f"{side.letter} {work[place]:,}" for side, work in zip(self.sides, works, strict=True)
                 )
-                found.append(f"not the same {what}: {each}; compare tokens/s per device")
-        return found
+                caveats.append(f"not the same {what}: {amounts}; compare tokens/s per device")
+        return caveats
 
     def document(self) -> dict[str, Any]:
         """All of it as JSON-able data, in SI units."""
@@ -267,14 +271,14 @@ def signed(value: float, reading: Callable[[float], str]) -> str:
 
 def _rows(sides: Sequence[Sequence[BarPart]], reading: Callable[[float], str]) -> list[FigureRow]:
     """Parts of all sides by name; one that a side lacks is nothing there."""
-    found: dict[str, BarPart] = {}
+    known: dict[str, BarPart] = {}
     for parts in sides:
         for part in parts:
-            found.setdefault(part.name, part)
+            known.setdefault(part.name, part)
     by_name = [{part.name: part.value for part in parts} for parts in sides]
     rows = []
-    for name, part in found.items():
-        values = tuple(each.get(name, 0.0) for each in by_name)
+    for name, part in known.items():
+        values = tuple(values_of.get(name, 0.0) for values_of in by_name)
         if any(values):
             rows.append(
                 FigureRow(name, values, reading, tuple(BarPart(name, value, part.tone) for value in values))
@@ -284,4 +288,6 @@ def _rows(sides: Sequence[Sequence[BarPart]], reading: Callable[[float], str]) -
 
 def _changes(rows: Sequence[FigureRow], index: int, least: float) -> Iterator[tuple[str, float]]:
     changes = [(row.name, row.values[index] - row.values[0]) for row in rows]
-    yield from sorted((each for each in changes if abs(each[1]) >= least), key=lambda each: -abs(each[1]))
+    yield from sorted(
+        (change for change in changes if abs(change[1]) >= least), key=lambda change: -abs(change[1])
+    )

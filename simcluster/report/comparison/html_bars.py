@@ -23,20 +23,20 @@ from simcluster.report.content import NEAR, emphasised_verdict, verdict_text
 WIDTH = 960
 
 
-def comparison_html(found: Comparison) -> str:
+def comparison_html(comparison: Comparison) -> str:
     """A comparison as one ``div``, at most 960 pixels wide, without scripts or anything from outside."""
-    body = "".join(_sections(found))
+    body = "".join(_sections(comparison))
     style = f"max-width:{WIDTH}px;font-size:13px;line-height:1.45;color:inherit;background:none;{FONT}"
     return f'<div style="{style}">{body}</div>'
 
 
-def comparison_page(found: Comparison) -> str:
+def comparison_page(comparison: Comparison) -> str:
     """The same as a page for a browser."""
-    title = " | ".join(side.name for side in found.sides)
+    title = " | ".join(side.name for side in comparison.sides)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="color-scheme" content="light dark"></head>'
-        f'<body style="margin:24px auto;max-width:{WIDTH}px">{comparison_html(found)}</body></html>\n'
+        f'<body style="margin:24px auto;max-width:{WIDTH}px">{comparison_html(comparison)}</body></html>\n'
     )
 
 
@@ -49,37 +49,41 @@ def _verdict(side: Side) -> Markup:
     return Markup(f'<b style="color:{colour}">{emphasised_verdict(side.summary)}</b>')
 
 
-def _sections(found: Comparison) -> Iterator[Markup]:
-    rows = [[Markup(f"<b>{side.letter}</b>"), side.name, _verdict(side)] for side in found.sides]
+def _sections(comparison: Comparison) -> Iterator[Markup]:
+    rows = [[Markup(f"<b>{side.letter}</b>"), side.name, _verdict(side)] for side in comparison.sides]
     yield html_table(["", "", ""], rows)
-    yield Markup("".join(_told(found, trade) for trade in found.trades))
-    for caveat in found.caveats:
+    yield Markup("".join(_told(comparison, trade) for trade in comparison.trades))
+    for caveat in comparison.caveats:
         yield Markup(f'<div style="opacity:.7">Note: {escape(caveat)}</div>')
-    steps = [side.summary["step_time_s"] for side in found.sides]
+    steps = [side.summary["step_time_s"] for side in comparison.sides]
     yield section(
         "Where the step goes",
         "mean over ranks, all to one scale",
         *_bars(
-            found, found.step, units.seconds, [units.seconds(step) for step in steps], [None] * len(steps)
+            comparison,
+            comparison.step,
+            units.seconds,
+            [units.seconds(step) for step in steps],
+            [None] * len(steps),
         ),
-        _table(found, found.step),
+        _table(comparison, comparison.step),
     )
-    held = [side.fullest for side in found.sides]
-    notes = [f"{units.size(each['total'])}, {100 * each['total'] / each['capacity']:.0f} %" for each in held]
+    held = [side.fullest for side in comparison.sides]
+    notes = [f"{units.size(peak['total'])}, {100 * peak['total'] / peak['capacity']:.0f} %" for peak in held]
     yield section(
         "Memory of the fullest device",
         "at its peak, against its capacity",
-        *_bars(found, found.memory, units.size, notes, [float(each["capacity"]) for each in held]),
-        _table(found, found.memory),
+        *_bars(comparison, comparison.memory, units.size, notes, [float(peak["capacity"]) for peak in held]),
+        _table(comparison, comparison.memory),
     )
-    yield section("Figures", "", _table(found, found.figures))
-    if found.differences:
-        yield section("What differs", "", html_table(["", "", ""], list(_differences(found))))
+    yield section("Figures", "", _table(comparison, comparison.figures))
+    if comparison.differences:
+        yield section("What differs", "", html_table(["", "", ""], list(_differences(comparison))))
 
 
-def _told(found: Comparison, trade: Trade) -> str:
+def _told(comparison: Comparison, trade: Trade) -> str:
     """The trade in large figures, then what is less and what is more."""
-    first, side = found.sides[0], trade.side
+    first, side = comparison.sides[0], trade.side
     what, seconds = side.spent
     step = signed(seconds - first.spent[1], units.seconds)
     memory = signed(side.fullest["total"] - first.fullest["total"], units.size)
@@ -99,7 +103,7 @@ def _told(found: Comparison, trade: Trade) -> str:
 
 
 def _bars(
-    found: Comparison,
+    comparison: Comparison,
     rows: Sequence[FigureRow],
     reading: Callable[[float], str],
     notes: Sequence[str],
@@ -107,25 +111,25 @@ def _bars(
 ) -> Iterator[Markup]:
     bars = [
         Stack(side.letter, [row.parts[index] for row in rows], notes[index], limits[index])
-        for index, side in enumerate(found.sides)
+        for index, side in enumerate(comparison.sides)
     ]
     yield html_legend((row.name, row.parts[0].tone) for row in rows)
     yield Markup(stacked_bars_svg(bars, reading, width=WIDTH))
 
 
-def _table(found: Comparison, rows: Sequence[FigureRow]) -> Markup:
+def _table(comparison: Comparison, rows: Sequence[FigureRow]) -> Markup:
     """A row per figure: what every side has, and how much more than the first."""
     lines = []
     for row in rows:
         mark = f"{swatch(row.parts[0].tone)} " if row.parts else ""
         line = [Markup(f"{mark}{escape(row.name)}"), row.reading(row.values[0])]
-        for index in range(1, len(found.sides)):
+        for index in range(1, len(comparison.sides)):
             line += [row.reading(row.values[index]), Markup(f"<b>{escape(row.change(index))}</b>")]
         lines.append(line)
-    return html_table(found.columns(), lines)
+    return html_table(comparison.columns(), lines)
 
 
-def _differences(found: Comparison) -> Iterator[list[str]]:
-    for label, own in found.differences:
-        for side, text in zip(found.sides, own, strict=True):
-            yield [label if side is found.sides[0] else "", side.letter, text or "-"]
+def _differences(comparison: Comparison) -> Iterator[list[str]]:
+    for label, own in comparison.differences:
+        for side, text in zip(comparison.sides, own, strict=True):
+            yield [label if side is comparison.sides[0] else "", side.letter, text or "-"]

@@ -14,10 +14,10 @@ from simcluster.report.comparison.comparison import Comparison, FigureRow, Side,
 from simcluster.report.content import emphasised_verdict, verdict_text
 
 
-def comparison_text(found: Comparison, *, width: int | None = None, colour: bool = False) -> str:
+def comparison_text(comparison: Comparison, *, width: int | None = None, colour: bool = False) -> str:
     """A comparison as text, at most ``width`` columns wide (default: the terminal's, up to 120)."""
     columns = screen_width(width)
-    return render_text(Group(*_parts(found, columns, colour)), width=columns, colour=colour)
+    return render_text(Group(*_parts(comparison, columns, colour)), width=columns, colour=colour)
 
 
 def _verdict(side: Side) -> Text:
@@ -28,26 +28,26 @@ def _verdict(side: Side) -> Text:
     return Text(emphasised_verdict(side.summary), "bold yellow" if said == "tight" else "bold red")
 
 
-def _parts(found: Comparison, width: int, colour: bool) -> Iterator[RenderableType]:
-    rows: list[list[Cell]] = [[side.letter, side.name, _verdict(side)] for side in found.sides]
+def _parts(comparison: Comparison, width: int, colour: bool) -> Iterator[RenderableType]:
+    rows: list[list[Cell]] = [[side.letter, side.name, _verdict(side)] for side in comparison.sides]
     yield text_table([Column(style="bold"), Column(wraps=True), Column()], rows)
     yield ""
-    for trade in found.trades:
-        yield from describe_trade(trade, found.sides[0])
-    for caveat in found.caveats:
+    for trade in comparison.trades:
+        yield from describe_trade(trade, comparison.sides[0])
+    for caveat in comparison.caveats:
         yield Text(f"Note: {caveat}", "yellow")
     yield ""
-    if found.differences:
-        yield text_table([Column("What differs"), Column(), Column(wraps=True)], _differences(found))
+    if comparison.differences:
+        yield text_table([Column("What differs"), Column(), Column(wraps=True)], _differences(comparison))
         yield ""
-    yield _figures("Figures", found, found.figures)
+    yield _figures("Figures", comparison, comparison.figures)
     yield ""
-    yield _figures("Where the step goes", found, found.step, colour=colour, tones=True)
-    yield _bars(found, found.step, width, colour)
+    yield _figures("Where the step goes", comparison, comparison.step, colour=colour, tones=True)
+    yield _bars(comparison, comparison.step, width, colour)
     yield ""
-    yield _figures("Memory of the fullest device", found, found.memory, colour=colour, tones=True)
-    limits = [float(side.fullest["capacity"]) for side in found.sides]
-    yield _bars(found, found.memory, width, colour, limits)
+    yield _figures("Memory of the fullest device", comparison, comparison.memory, colour=colour, tones=True)
+    limits = [float(side.fullest["capacity"]) for side in comparison.sides]
+    yield _bars(comparison, comparison.memory, width, colour, limits)
 
 
 def describe_trade(trade: Trade, first: Side) -> Iterator[RenderableType]:
@@ -65,14 +65,19 @@ def describe_trade(trade: Trade, first: Side) -> Iterator[RenderableType]:
         yield Padding(Text(sentence), (0, 0, 0, 3), expand=False)
 
 
-def _differences(found: Comparison) -> Iterator[Sequence[Cell]]:
-    for label, own in found.differences:
-        for side, text in zip(found.sides, own, strict=True):
-            yield ("  " + label if side is found.sides[0] else "", side.letter, text or Text("-", "dim"))
+def _differences(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+    for label, own in comparison.differences:
+        for side, text in zip(comparison.sides, own, strict=True):
+            yield ("  " + label if side is comparison.sides[0] else "", side.letter, text or Text("-", "dim"))
 
 
 def _figures(
-    title: str, found: Comparison, rows: Sequence[FigureRow], *, colour: bool = False, tones: bool = False
+    title: str,
+    comparison: Comparison,
+    rows: Sequence[FigureRow],
+    *,
+    colour: bool = False,
+    tones: bool = False,
 ) -> RenderableType:
     """A row per figure: what every side has, and how much more than the first."""
     cells = []
@@ -80,20 +85,20 @@ def _figures(
         tone = row.parts[0].tone if tones else None
         head = Text("  ").append(f"{tone.fill(colour)} ", tone.style) if tone else Text("  ")
         line: list[Cell] = [head.append(row.name), row.reading(row.values[0])]
-        for index in range(1, len(found.sides)):
+        for index in range(1, len(comparison.sides)):
             line += [row.reading(row.values[index]), Text(row.change(index), "bold")]
         cells.append(line)
-    return text_table(found.columns(title), cells)
+    return text_table(comparison.columns(title), cells)
 
 
 def _bars(
-    found: Comparison, rows: Sequence[FigureRow], width: int, colour: bool, limits: Sequence[float] = ()
+    comparison: Comparison, rows: Sequence[FigureRow], width: int, colour: bool, limits: Sequence[float] = ()
 ) -> RenderableType:
     """A bar for each side, all to one scale; with ``limits``, against what it must not pass."""
-    sides = [[row.parts[index] for row in rows] for index in range(len(found.sides))]
+    sides = [[row.parts[index] for row in rows] for index in range(len(comparison.sides))]
     scale = max(*map(sum_of_parts, sides), *limits)
     lines: list[Sequence[Cell]] = []
-    for index, side in enumerate(found.sides):
+    for index, side in enumerate(comparison.sides):
         limit = limits[index] if limits else None
         drawn = text_bar(sides[index], width - 4, scale=scale, limit=limit, colour=colour)
         lines.append([side.letter, drawn])

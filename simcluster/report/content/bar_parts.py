@@ -31,14 +31,14 @@ def step_parts(summary: Mapping[str, Any], axes: Sequence[str] = ()) -> list[tup
     other steps beside this one; the others follow by what is exposed.
     """
     exposed, most = summary["exposed_communication_s"], summary["exposed_communication_s_max"]
-    found = [(BarPart("compute", summary["compute_s"], BLUE), summary["compute_s_max"])]
+    parts = [(BarPart("compute", summary["compute_s"], BLUE), summary["compute_s_max"])]
     rest = (axis for axis in exposed if axis not in axes)
     order = [*axes, *sorted(rest, key=lambda axis: -exposed[axis])]
     for index, axis in enumerate(order):
         if axis not in exposed:
             continue
         tone = _COMMUNICATION[index % len(_COMMUNICATION)]
-        found.append((BarPart(f"{axis} communication", exposed[axis], tone), most[axis]))
+        parts.append((BarPart(f"{axis} communication", exposed[axis], tone), most[axis]))
     for name, key, tone in (
         ("slowed beside communication", "slowed_s", OLIVE),
         ("pipeline wait", "pipeline_wait_s", PURPLE),
@@ -47,8 +47,8 @@ def step_parts(summary: Mapping[str, Any], axes: Sequence[str] = ()) -> list[tup
         ("input wait", "input_wait_s", GREEN),
         ("idle", "idle_s", GREY),
     ):
-        found.append((BarPart(name, summary[key], tone), summary[f"{key}_max"]))
-    return [entry for entry in found if entry[0].value > 0 or entry[0].name == "compute"]
+        parts.append((BarPart(name, summary[key], tone), summary[f"{key}_max"]))
+    return [entry for entry in parts if entry[0].value > 0 or entry[0].name == "compute"]
 
 
 def memory(breakdown: Mapping[str, int]) -> list[BarPart]:

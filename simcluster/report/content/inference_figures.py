@@ -23,16 +23,16 @@ def is_inference(documents: Document) -> bool:
 
 def quoted_figures(documents: Document) -> tuple[tuple[str, str], ...]:
     """The figures that people quote, each with what it is."""
-    found = documents["summary"]
+    summary = documents["summary"]
     return (
-        (units.seconds(found["ttft_s"]), "to the first token (TTFT)"),
-        (units.seconds(found["tpot_s"]), "per further token (TPOT)"),
-        (units.seconds(found["latency_s"]), "to the last token"),
+        (units.seconds(summary["ttft_s"]), "to the first token (TTFT)"),
+        (units.seconds(summary["tpot_s"]), "per further token (TPOT)"),
+        (units.seconds(summary["latency_s"]), "to the last token"),
         (
-            units.count(found["tokens_per_s"]),
-            f"tokens/s, {_each(found['tokens_per_s_per_device'])} per device",
+            units.count(summary["tokens_per_s"]),
+            f"tokens/s, {_each(summary['tokens_per_s_per_device'])} per device",
         ),
-        memory_figure(found),
+        memory_figure(summary),
     )
 
 
@@ -42,14 +42,14 @@ def _each(rate: float) -> str:
 
 def inference_remarks(documents: Document) -> list[str]:
     """How well prefill and decode steps use the devices, and which decode steps were simulated."""
-    found, asked = documents["summary"], documents["plan"]["inference"]
-    lines = [f"prefill at MFU {units.percent(found['prefill_mfu'])}{_spent(found['prefill_parts_s'])}"]
+    summary, asked = documents["summary"], documents["plan"]["inference"]
+    lines = [f"prefill at MFU {units.percent(summary['prefill_mfu'])}{_spent(summary['prefill_parts_s'])}"]
     steps, last = asked["decode_steps"], asked["tokens"] - 1
     if not steps:
         return lines
-    bandwidth = f"{units.percent(found['decode_mbu'])} of the memory bandwidth (MBU)"
-    lines.append(f"decode at {bandwidth}{_spent(found['decode_parts_s'])}")
-    first, final = (units.seconds(found[name]) for name in ("tpot_first_s", "tpot_last_s"))
+    bandwidth = f"{units.percent(summary['decode_mbu'])} of the memory bandwidth (MBU)"
+    lines.append(f"decode at {bandwidth}{_spent(summary['decode_parts_s'])}")
+    first, final = (units.seconds(summary[name]) for name in ("tpot_first_s", "tpot_last_s"))
     rest = "" if len(steps) == last else ", others on lines between these"
     lines.append(
         f"{first} for the second token, {final} for the last; {len(steps):,} of {last:,} decode steps "
@@ -63,7 +63,9 @@ def _spent(parts: Document) -> str:
     names = {name: f"{name} communication" for name in parts} | dict.fromkeys(_NAMED)
     total, most = sum(parts.values()), sorted(parts.items(), key=lambda part: -part[1])
     shown = [
-        f"{names[name] or name} {units.seconds(each)}" for name, each in most if each > NEGLIGIBLE * total
+        f"{names[name] or name} {units.seconds(seconds)}"
+        for name, seconds in most
+        if seconds > NEGLIGIBLE * total
     ]
     return f": {', '.join(shown)}" if shown else ""
 

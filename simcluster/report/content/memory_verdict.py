@@ -17,14 +17,14 @@ NEAR = "#c77700"
 """The colour of what is tight."""
 
 
-def verdict_text(found: Document) -> str:
+def verdict_text(figures: Document) -> str:
     """That of a summary, or of a device or host in it; files of earlier versions know no tight ones."""
-    return str(found.get("verdict", "fits" if found["fits"] else "does not fit"))
+    return str(figures.get("verdict", "fits" if figures["fits"] else "does not fit"))
 
 
-def emphasised_verdict(found: Document) -> str:
+def emphasised_verdict(figures: Document) -> str:
     """The same where it must not be overlooked: ``fits``, ``TIGHT``, ``DOES NOT FIT``."""
-    said = verdict_text(found)
+    said = verdict_text(figures)
     return said if said == "fits" else said.upper()
 
 
@@ -43,7 +43,7 @@ def memory_figure(summary: Document) -> tuple[str, str]:
 
 def is_mixed(summary: Document) -> bool:
     """Whether not all ranks run on equal devices."""
-    return len({each["device"] for each in summary["peak_memory_bytes"]}) > 1
+    return len({peak["device"] for peak in summary["peak_memory_bytes"]}) > 1
 
 
 def tight_text(summary: Document) -> tuple[str, ...]:

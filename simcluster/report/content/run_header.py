@@ -49,16 +49,16 @@ def _profile(name: str) -> str:
 
 
 def _cluster(topology: Mapping[str, Any]) -> str:
-    whole = "; ".join(_hosts(each) for each in topology.get("groups", [topology]))
+    whole = "; ".join(_hosts(group) for group in topology.get("groups", [topology]))
     return whole + (f"; {_changed(topology['changed'])}" if "changed" in topology else "")
 
 
 def _hosts(group: Mapping[str, Any]) -> str:
     """``32 x dgx-h100 = 256 x h100-sxm of 80 GiB``, or ``32 of 72 x ...`` where others have the rest."""
-    hosts, each = group["hosts"], group["devices_per_host"]
+    hosts, per_host = group["hosts"], group["devices_per_host"]
     memory = units.size(group["device_memory_bytes"])
     part = f" of {group['of_hosts']:,}" if "of_hosts" in group else ""
-    return f"{hosts:,}{part} x {group['host']} = {hosts * each:,} x {group['device']} of {memory}"
+    return f"{hosts:,}{part} x {group['host']} = {hosts * per_host:,} x {group['device']} of {memory}"
 
 
 def _changed(changed: Mapping[str, Any]) -> str:
@@ -86,11 +86,11 @@ def _plan(plan: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _offloaded(found: Mapping[str, Any]) -> Iterator[str]:
+def _offloaded(rules: Mapping[str, Any]) -> Iterator[str]:
     """``gradients, half of optimizer states to the host``, and so on, by place."""
-    for place in dict.fromkeys(rule["to"] for rule in found.values()):
+    for place in dict.fromkeys(rule["to"] for rule in rules.values()):
         named = []
-        for name, rule in found.items():
+        for name, rule in rules.items():
             if rule["to"] != place:
                 continue
             share = "" if rule["fraction"] == 1 else f"{units.percent(rule['fraction'])} of "
@@ -108,7 +108,7 @@ def _recomputed(again: Mapping[str, Any]) -> Iterator[str]:
     elif isinstance(layers, str) and layers != "none":
         told = f"recompute {layers} layers"
     elif isinstance(layers, list):
-        counted = all(isinstance(each, int) for each in layers)
+        counted = all(isinstance(entry, int) for entry in layers)
         named = ", ".join(map(str, layers))
         told = f"recompute {_summed(layers)} layers of the stages" if counted else f"recompute {named}"
     # Files of earlier versions know neither of these.

@@ -43,17 +43,17 @@ def instance_slices(kernels: Table, owners: Ints) -> Slices:
     """One slice per instance (a layer, say) in an action; ``owners`` [operators] has its number or -1."""
     owner = owners[kernels["operator"]]
     count = int(owners.max(initial=0)) + 2
-    found = _joined(kernels, _action_key(kernels) * count + owner + 1)
-    known = owner[found.rows] >= 0
-    return Slices(found.starts[known], found.ends[known], found.rows[known])
+    slices = _joined(kernels, _action_key(kernels) * count + owner + 1)
+    known = owner[slices.rows] >= 0
+    return Slices(slices.starts[known], slices.ends[known], slices.rows[known])
 
 
 def instance_owners(run: Run) -> tuple[Sequence[str], Ints]:
     """The instances by name, and for each operator in the spans the number of its instance or -1."""
     names = [name for block in run.documents["layouts"] for name in block["names"]]
     number = {name: index for index, name in enumerate(names)}
-    found = [_owner(operator, number) for operator in run.recording.operators]
-    return names, np.array(found, dtype=np.int64)
+    owners = [_owner(operator, number) for operator in run.recording.operators]
+    return names, np.array(owners, dtype=np.int64)
 
 
 def _owner(operator: str, number: Mapping[str, int]) -> int:

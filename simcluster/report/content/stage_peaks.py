@@ -65,11 +65,13 @@ def stage_memory(peaks: Sequence[Entry], most: int) -> list[StageMemory]:
     by_device: dict[str, list[StageMemory]] = {}
     for row in rows:
         by_device.setdefault(row.worst["device"], []).append(row)
-    found = [_equal_together(each) for each in by_device.values()]
+    groups = [_equal_together(group) for group in by_device.values()]
     size = 1
-    while sum(-(-len(each) // size) for each in found) > max(most, len(found)):
+    while sum(-(-len(group) // size) for group in groups) > max(most, len(groups)):
         size += 1
-    return [_together(each[start : start + size]) for each in found for start in range(0, len(each), size)]
+    return [
+        _together(group[start : start + size]) for group in groups for start in range(0, len(group), size)
+    ]
 
 
 def _mixed(peaks: Sequence[Entry]) -> set[int]:
@@ -77,7 +79,7 @@ def _mixed(peaks: Sequence[Entry]) -> set[int]:
     devices: dict[int, set[str]] = {}
     for entry in peaks:
         devices.setdefault(entry["stage"], set()).add(entry["device"])
-    return {stage for stage, found in devices.items() if len(found) > 1}
+    return {stage for stage, names in devices.items() if len(names) > 1}
 
 
 def bar_scale(rows: Sequence[StageMemory]) -> float:
@@ -119,7 +121,7 @@ def _equal_together(rows: Sequence[StageMemory]) -> list[StageMemory]:
 
 
 def _together(rows: Sequence[StageMemory]) -> StageMemory:
-    found = rows[0]
+    joined = rows[0]
     for row in rows[1:]:
-        found = found.joined(row)
-    return found
+        joined = joined.joined(row)
+    return joined

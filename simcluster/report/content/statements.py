@@ -47,14 +47,16 @@ def memory_shortage(summary: Document) -> MemoryShortage | None:
             *([hosts] if hosts else ()),
             f"alive at its peak, {units.seconds(worst['time_s'])} into the run:",
         ),
-        tuple(f"{each['buffer']} {units.size(each['bytes'])}" for each in worst["alive"][:4]),
+        tuple(f"{tensor['buffer']} {units.size(tensor['bytes'])}" for tensor in worst["alive"][:4]),
     )
 
 
 def fullest_device(documents: Document) -> Document | None:
     """Of what is told of memory by stage, that of the fullest device; None in files of earlier versions."""
-    found = documents.get("memory", ())
-    return max(found, key=lambda each: (each["reserved"] + each["outside"]) / each["capacity"], default=None)
+    stages = documents.get("memory", ())
+    return max(
+        stages, key=lambda stage: (stage["reserved"] + stage["outside"]) / stage["capacity"], default=None
+    )
 
 
 def fragmentation_text(entry: Document) -> float:
@@ -85,8 +87,8 @@ def rate_unit(plan: Document) -> str:
 def throughput_text(documents: Document) -> tuple[str, str, str]:
     """Tokens per second of all and of one device, and what counts: samples, where one is no sequence."""
     summary, unit = documents["summary"], rate_unit(documents["plan"])
-    each = summary["tokens_per_s_per_device"]
-    shown = f"{each:,.0f}" if 100 <= each < 1e5 else units.count(each)
+    per_device = summary["tokens_per_s_per_device"]
+    shown = f"{per_device:,.0f}" if 100 <= per_device < 1e5 else units.count(per_device)
     return units.count(summary["tokens_per_s"]), shown, unit
 
 
@@ -136,20 +138,20 @@ def host_group_rows(summary: Document) -> list[list[str]]:
     names = ("compute_s", "slowed_s", "host_s", "exposed_communication_s", "wait_s")
     return [
         [
-            f"{each['host']}, ranks {each['first_rank']:,} to {each['first_rank'] + each['ranks'] - 1:,}",
-            *(units.seconds(each[name]) for name in names),
+            f"{group['host']}, ranks {group['first_rank']:,} to {group['first_rank'] + group['ranks'] - 1:,}",
+            *(units.seconds(group[name]) for name in names),
         ]
-        for each in summary.get("groups", [])
+        for group in summary.get("groups", [])
     ]
 
 
 def waiting_text(summary: Document) -> str:
     """Which group of hosts waits for which; empty where all hosts are equal."""
-    found = summary.get("groups", [])
-    if not found:
+    groups = summary.get("groups", [])
+    if not groups:
         return ""
-    idle = max(found, key=lambda each: each["wait_s"] + each["exposed_communication_s"])
-    busy = max(found, key=lambda each: each["compute_s"] + each["slowed_s"] + each["host_s"])
+    idle = max(groups, key=lambda group: group["wait_s"] + group["exposed_communication_s"])
+    busy = max(groups, key=lambda group: group["compute_s"] + group["slowed_s"] + group["host_s"])
     share = units.percent((idle["wait_s"] + idle["exposed_communication_s"]) / summary["step_time_s"])
     most = f"{busy['host']} (group {busy['group']}) has the most to compute"
     if idle is busy:
@@ -165,14 +167,14 @@ def tenant_rows(summary: Document) -> list[list[str]]:
     """Per scenario on the cluster: name, hosts, step alone and shared, slowdown, what it waits longer for."""
     return [
         [
-            each["name"] + ("" if verdict_text(each) == "fits" else f" ({emphasised_verdict(each)})"),
-            _hosts(each),
-            units.seconds(each["step_time_alone_s"]),
-            units.seconds(each["step_time_s"]),
-            f"{each['slowdown']:.3f} x",
-            ", ".join(f"{name} +{units.seconds(more)}" for name, more in _longer(each)) or "nothing",
+            tenant["name"] + ("" if verdict_text(tenant) == "fits" else f" ({emphasised_verdict(tenant)})"),
+            _hosts(tenant),
+            units.seconds(tenant["step_time_alone_s"]),
+            units.seconds(tenant["step_time_s"]),
+            f"{tenant['slowdown']:.3f} x",
+            ", ".join(f"{name} +{units.seconds(more)}" for name, more in _longer(tenant)) or "nothing",
         ]
-        for each in summary.get("tenants", [])
+        for tenant in summary.get("tenants", [])
     ]
 
 
@@ -186,22 +188,22 @@ def _longer(tenant: Mapping[str, Any]) -> list[tuple[str, float]]:
     """What it waits longer for than alone, and by how many seconds per step; the most first."""
     alone = tenant["waits_alone_s"]
     more = [(name, lost - alone.get(name, 0.0)) for name, lost in tenant["waits_s"].items()]
-    most = max((each for _, each in more), default=0.0)
+    most = max((entry for _, entry in more), default=0.0)
     return sorted(
-        (each for each in more if each[1] > NEGLIGIBLE * most), key=lambda each: (-each[1], each[0])
+        (entry for entry in more if entry[1] > NEGLIGIBLE * most), key=lambda entry: (-entry[1], entry[0])
     )
 
 
 def assumptions_text(documents: Document) -> list[str]:
     """How much was simulated, what it leans on, and what the planner had to decide."""
-    found = documents["summary"]
-    ranks, classes = found["num_ranks"], found["num_classes"]
+    summary = documents["summary"]
+    ranks, classes = summary["num_ranks"], summary["num_classes"]
     folded = "each" if classes == ranks else f"as {classes:,} class{'es' * (classes > 1)} of equal ranks"
-    took = f" in {units.seconds(found['wall_s'])}" if "wall_s" in found else ""
-    assumptions = found["assumptions"]
+    took = f" in {units.seconds(summary['wall_s'])}" if "wall_s" in summary else ""
+    assumptions = summary["assumptions"]
     return [
-        f"Simulated {ranks:,} ranks, {folded}: {found['num_events']:,} events{took}.",
-        *_dispatch(found),
+        f"Simulated {ranks:,} ranks, {folded}: {summary['num_events']:,} events{took}.",
+        *_dispatch(summary),
         f"Leans on {len(assumptions)} assumptions, listed in the JSON result: {_assumed(assumptions)}.",
         *(f"Note: {note}." for note in documents["plan"]["notes"]),
     ]
@@ -209,17 +211,18 @@ def assumptions_text(documents: Document) -> list[str]:
 
 def _dispatch(summary: Document) -> list[str]:
     """What the host dispatches, where pieces of the network are graphs."""
-    found = summary.get("dispatch")
-    if found is None:
+    dispatch = summary.get("dispatch")
+    if dispatch is None:
         return []
     return [
-        f"Dispatch: {found['alone']:,.0f} operators by themselves, {found['in_graphs']:,.0f} in "
-        f"{found['launches']:,.0f} launches of graphs; {units.seconds(found['busy_s'])} of the host per step."
+        f"Dispatch: {dispatch['alone']:,.0f} operators by themselves, {dispatch['in_graphs']:,.0f} in "
+        f"{dispatch['launches']:,.0f} launches of graphs; "
+        f"{units.seconds(dispatch['busy_s'])} of the host per step."
     ]
 
 
 def _assumed(assumptions: Sequence[Mapping[str, str]]) -> str:
     """``13 of h100-sxm, 2 of dgx-h100, framework, links``."""
-    owners = Counter(each["name"].partition(".")[0] for each in assumptions)
-    names = {each["name"] for each in assumptions}
+    owners = Counter(figure["name"].partition(".")[0] for figure in assumptions)
+    names = {figure["name"] for figure in assumptions}
     return ", ".join(owner if owner in names else f"{count} of {owner}" for owner, count in owners.items())

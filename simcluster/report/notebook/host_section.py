@@ -28,11 +28,11 @@ def host_section_html(documents: Document, width: int) -> Iterator[Markup]:
         return
     columns = [Column(), *(Column(title, quantity=True) for title in HOST_COLUMNS[1:4])]
     table = html_table([*columns, Column(HOST_COLUMNS[4])], rows)
-    shown = [each for each in documents.get("host_memory", ()) if each["levels"]][:MOST_AREAS]
-    names = dict.fromkeys(name for each in shown for name, levels in each["levels"].items() if any(levels))
+    shown = [host for host in documents.get("host_memory", ()) if host["levels"]][:MOST_AREAS]
+    names = dict.fromkeys(name for host in shown for name, levels in host["levels"].items() if any(levels))
     legend = html_legend(map(memory_category, names)) if names else Markup("")
     yield section(
-        "Hosts", "at their peak, and over time", table, legend, *(_area(each, width) for each in shown)
+        "Hosts", "at their peak, and over time", table, legend, *(_area(host, width) for host in shown)
     )
 
 

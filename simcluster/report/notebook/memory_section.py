@@ -57,8 +57,8 @@ def memory_section_html(run: Run, width: int) -> Iterator[Markup]:
     yield from _living(documents)
 
 
-def _bars(found: Document, width: int) -> Markup:
-    rows = stage_memory(found["peak_memory_bytes"], MOST_STAGES)
+def _bars(summary: Document, width: int) -> Markup:
+    rows = stage_memory(summary["peak_memory_bytes"], MOST_STAGES)
     bars = [
         Stack(
             label,
@@ -69,7 +69,7 @@ def _bars(found: Document, width: int) -> Markup:
         for label, row in zip(row_labels(rows), rows, strict=True)
     ]
     names = dict.fromkeys(name for row in rows for name, size in row.worst["breakdown"].items() if size)
-    said = [f'<div style="font-size:12px;opacity:.7">{escape(line)}</div>' for line in _verdict(found)]
+    said = [f'<div style="font-size:12px;opacity:.7">{escape(line)}</div>' for line in _verdict(summary)]
     return section(
         "Memory at its peak",
         capacity_marks(rows),
@@ -79,32 +79,32 @@ def _bars(found: Document, width: int) -> Markup:
     )
 
 
-def _verdict(found: Document) -> Iterator[str]:
+def _verdict(summary: Document) -> Iterator[str]:
     """What is left, and the rule, unless they stand above it all."""
-    if told := headroom_text(found):
+    if told := headroom_text(summary):
         yield told
-    if verdict_text(found) != "tight" and "verdict_rule" in found:
-        yield f"the rule: {found['verdict_rule']}"
+    if verdict_text(summary) != "tight" and "verdict_rule" in summary:
+        yield f"the rule: {summary['verdict_rule']}"
 
 
 def _reserved(stages: Sequence[Document], summary: Document) -> Iterator[Markup]:
     """What an allocator makes of it, by stage, and what is left of each device."""
-    told = [each for each in stages if each["allocator"] is not None]
+    told = [stage for stage in stages if stage["allocator"] is not None]
     if not told:
         return
     titles = ("tensors", "reserved", "fragments", "outside", "of capacity", "left")
     mixed = is_mixed(summary)
     rows = [
         [
-            f"{stage_title(each)}{_device(each, mixed)}",
-            units.size(each["allocated"]),
-            units.size(each["reserved"]),
-            units.percent(fragmentation_text(each)),
-            units.size(each["outside"]),
-            units.percent((each["reserved"] + each["outside"]) / each["capacity"]),
-            units.size(each["capacity"] - each["reserved"] - each["outside"]),
+            f"{stage_title(stage)}{_device(stage, mixed)}",
+            units.size(stage["allocated"]),
+            units.size(stage["reserved"]),
+            units.percent(fragmentation_text(stage)),
+            units.size(stage["outside"]),
+            units.percent((stage["reserved"] + stage["outside"]) / stage["capacity"]),
+            units.size(stage["capacity"] - stage["reserved"] - stage["outside"]),
         ]
-        for each in told[:MOST_STAGES]
+        for stage in told[:MOST_STAGES]
     ]
     note = f"by replay through the allocator {told[0]['allocator']}; outside: runtime and communicators"
     body = html_table(["", *(Column(title, quantity=True) for title in titles)], rows)
@@ -146,7 +146,9 @@ def _over_time(run: Run, width: int) -> Iterator[Markup]:
         head = f"{stage_title(entry)}, rank {entry['rank']}{_device(entry, mixed)}"
         areas.append(Markup(f'<div style="font-size:12px;opacity:.7;margin:4px 0 0">{head}</div>{area}'))
     if areas:
-        line = "; the line: reserved, with what is outside" if any(_line(each) for each, _ in chosen) else ""
+        line = (
+            "; the line: reserved, with what is outside" if any(_line(stage) for stage, _ in chosen) else ""
+        )
         note = f"the highest moment of every pixel{line}"
         yield section("Memory over time", note, html_legend(map(memory_category, names)), *areas)
 
@@ -163,15 +165,15 @@ def _line(entry: Document) -> tuple[Any, Any] | None:
 def _chosen(documents: Document) -> list[tuple[Document, int]]:
     """Entries of stages in order, with the heights at which they are drawn; the fullest is among them."""
     stages = documents.get("memory") or documents["summary"]["peak_memory_bytes"]
-    top = fullest_device(documents) or max(stages, key=lambda each: each["total"] / each["capacity"])
+    top = fullest_device(documents) or max(stages, key=lambda stage: stage["total"] / stage["capacity"])
     places = np.unique(np.linspace(0, len(stages) - 1, min(MOST_AREAS, len(stages))).astype(int)).tolist()
-    found = [stages[place] for place in places]
-    if top not in found:
-        found[-1] = top
-    found.sort(key=lambda each: int(each["stage"]))
+    chosen = [stages[place] for place in places]
+    if top not in chosen:
+        chosen[-1] = top
+    chosen.sort(key=lambda stage: int(stage["stage"]))
     if not documents.get("memory"):
-        found = [top]
-    return [(each, TALL if each is top else LOW) for each in found]
+        chosen = [top]
+    return [(stage, TALL if stage is top else LOW) for stage in chosen]
 
 
 def _living(documents: Document) -> Iterator[Markup]:
@@ -181,14 +183,14 @@ def _living(documents: Document) -> Iterator[Markup]:
         return
     rows = [
         [
-            Markup(f"{swatch(memory_category(each['category'])[1])} {escape(each['buffer'])}")
-            if each["category"]
-            else each["buffer"],
-            f"{each['buffers']:,}",
-            units.size(each["bytes"]),
-            units.percent(each["bytes"] / (entry["allocated"] + entry["outside"])),
+            Markup(f"{swatch(memory_category(tensor['category'])[1])} {escape(tensor['buffer'])}")
+            if tensor["category"]
+            else tensor["buffer"],
+            f"{tensor['buffers']:,}",
+            units.size(tensor["bytes"]),
+            units.percent(tensor["bytes"] / (entry["allocated"] + entry["outside"])),
         ]
-        for each in entry["alive"]
+        for tensor in entry["alive"]
     ]
     titles = [Column(title, quantity=True) for title in ("buffers", "size", "share")]
     device = _device(entry, is_mixed(documents["summary"]))

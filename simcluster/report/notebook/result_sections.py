@@ -73,29 +73,29 @@ def result_html(run: Run) -> str:
 
 def _sections(run: Run) -> Iterator[Markup]:
     documents = run.documents
-    found = documents["summary"]
+    summary = documents["summary"]
     yield Markup(f'<div style="font-size:17px;font-weight:600">{escape(documents["plan"]["name"])}</div>')
-    yield from _misfit(found)
+    yield from _misfit(summary)
     rows = [
         [Markup(f'<span style="opacity:.7">{label}</span>'), text] for label, text in header_rows(documents)
     ]
     yield html_table(["", ""], rows)
     yield _figures(documents)
-    yield _cut(found, step_title(documents))
+    yield _cut(summary, step_title(documents))
     yield from memory_section_html(run, WIDTH)
     yield from host_section_html(documents, WIDTH)
-    yield from _groups(found)
-    yield from _communication(found)
-    yield from _tenants(found)
+    yield from _groups(summary)
+    yield from _communication(summary)
+    yield from _tenants(summary)
     yield from _timeline(run)
     yield _foot(documents)
 
 
-def _misfit(found: Document) -> Iterator[Markup]:
-    over = memory_shortage(found)
+def _misfit(summary: Document) -> Iterator[Markup]:
+    over = memory_shortage(summary)
     if over is not None:
         yield _warning(LIMIT, over.sentence, [*over.details, ", ".join(over.alive)])
-    elif close := tight_text(found):
+    elif close := tight_text(summary):
         yield _warning(NEAR, close[0], close[1:])
 
 
@@ -113,11 +113,11 @@ def _figures(documents: Document) -> Markup:
         f'<div style="font-size:12px;opacity:.7">{escape(label)}</div></div>'
         for value, label in (quoted_figures(documents) if is_inference(documents) else _trained(documents))
     )
-    found = documents["summary"]
+    summary = documents["summary"]
     told = (
         inference_remarks(documents)
         if is_inference(documents)
-        else [useful_work_text(documents), flop_convention_text(found)]
+        else [useful_work_text(documents), flop_convention_text(summary)]
     )
     notes = "; ".join(line for line in told if line)
     note = f'<div style="font-size:12px;opacity:.7">{escape(notes)}</div>'
@@ -126,19 +126,19 @@ def _figures(documents: Document) -> Markup:
 
 def _trained(documents: Document) -> tuple[tuple[str, str], ...]:
     """Those of a training, each with what it is."""
-    found = documents["summary"]
-    rate, each, unit = throughput_text(documents)
+    summary = documents["summary"]
+    rate, per_device, unit = throughput_text(documents)
     return (
-        (units.seconds(found["step_time_s"]), "step time"),
-        (rate, f"{unit}/s, {each} per device"),
-        (units.percent(found["mfu"]), f"MFU (HFU {units.percent(found['hfu'])})"),
-        (units.percent(found["bubble_fraction"]), "of the step is pipeline wait"),
-        memory_figure(found),
+        (units.seconds(summary["step_time_s"]), "step time"),
+        (rate, f"{unit}/s, {per_device} per device"),
+        (units.percent(summary["mfu"]), f"MFU (HFU {units.percent(summary['hfu'])})"),
+        (units.percent(summary["bubble_fraction"]), "of the step is pipeline wait"),
+        memory_figure(summary),
     )
 
 
-def _cut(found: Document, title: str) -> Markup:
-    parts, step = step_parts(found), found["step_time_s"]
+def _cut(summary: Document, title: str) -> Markup:
+    parts, step = step_parts(summary), summary["step_time_s"]
     columns = [Column(), *(Column(title, quantity=True) for title in ("mean", "share", "worst rank"))]
     rows = [
         [
@@ -153,27 +153,27 @@ def _cut(found: Document, title: str) -> Markup:
     return section(title, "mean over ranks", bar, html_table(columns, rows))
 
 
-def _groups(found: Document) -> Iterator[Markup]:
-    rows = host_group_rows(found)
+def _groups(summary: Document) -> Iterator[Markup]:
+    rows = host_group_rows(summary)
     figures = [
         Column(title, quantity=True) for title in ("compute", "slowed", "launches", "not hidden", "waits")
     ]
     if rows:
         yield section(
-            "Groups of hosts", waiting_text(found), html_table(["means over ranks", *figures], rows)
+            "Groups of hosts", waiting_text(summary), html_table(["means over ranks", *figures], rows)
         )
 
 
-def _communication(found: Document) -> Iterator[Markup]:
-    rows = communication_rows(found)
+def _communication(summary: Document) -> Iterator[Markup]:
+    rows = communication_rows(summary)
     figures = [Column(title, quantity=True) for title in ("sent per rank", "not hidden", "of step")]
     if rows:
         body = html_table(["axis", *figures, "collectives"], rows)
         yield section("Communication", "per step, by mesh axis", body)
 
 
-def _tenants(found: Document) -> Iterator[Markup]:
-    rows = tenant_rows(found)
+def _tenants(summary: Document) -> Iterator[Markup]:
+    rows = tenant_rows(summary)
     figures = [Column(title, quantity=True) for title in TENANT_FIGURES]
     if rows:
         body = html_table(["scenario", "hosts", *figures, "waits longer for"], rows)
@@ -184,9 +184,9 @@ def _timeline(run: Run) -> Iterator[Markup]:
     """One class of every stage: what its compute stream worked on."""
     first: dict[int, int] = {}
     names: dict[int, str] = {}
-    for each in run.documents["classes"]:
-        first.setdefault(each["stage"], each["class"])
-        names[each["stage"]] = stage_title(each)
+    for entry in run.documents["classes"]:
+        first.setdefault(entry["stage"], entry["class"])
+        names[entry["stage"]] = stage_title(entry)
     stages = sorted(first)
     if len(stages) > MOST_STAGES:
         stages = [stages[at] for at in np.linspace(0, len(stages) - 1, MOST_STAGES).astype(int)]
@@ -215,11 +215,11 @@ _KINDS = tuple(
 
 def _blocks(run: Run, index: int) -> list[TimelineBlock]:
     compute = kernel_slices(run.recording.spans(index), index)
-    found = action_slices(compute)
-    labels = [compute.names["action"][number] for number in compute["action"][found.rows]]
+    slices = action_slices(compute)
+    labels = [compute.names["action"][number] for number in compute["action"][slices.rows]]
     return [
         TimelineBlock(start * 1e-9, end * 1e-9, label, TONES.get(label) or TONES.get(label[:1], GREY))
-        for start, end, label in zip(found.starts.tolist(), found.ends.tolist(), labels, strict=True)
+        for start, end, label in zip(slices.starts.tolist(), slices.ends.tolist(), labels, strict=True)
     ]
 
 
@@ -231,7 +231,9 @@ def _end(run: Run) -> float:
 def _foot(documents: Document) -> Markup:
     """What was simulated; the assumptions unfold."""
     lines = "<br>".join(escape(line) for line in assumptions_text(documents))
-    rows = [[each["name"], each["value"], each["source"]] for each in documents["summary"]["assumptions"]]
+    rows = [
+        [figure["name"], figure["value"], figure["source"]] for figure in documents["summary"]["assumptions"]
+    ]
     listed = html_table(["assumption", "value", "source"], rows)
     style = "margin:14px 0 0;font-size:12px;opacity:.8"
     return Markup(

@@ -45,21 +45,21 @@ def event_blocks_of(run: Run, ranks: Iterable[int] | None = None) -> Iterator[by
     chosen = select_tracks(run, ranks)
     names, owner = instance_owners(run)
     order = {
-        pid: at for at, pid in enumerate(sorted(t.pid for found in chosen.by_class.values() for t in found))
+        pid: at for at, pid in enumerate(sorted(t.pid for tracks in chosen.by_class.values() for t in tracks))
     }
     paired = {index for a, _, b, _ in chosen.neighbours for index in (a, b)}
     transfers: dict[int, _Ends] = {}
     for index, members in chosen.by_class.items():
-        found = _Class(index, run.recording.spans(index), run, names, owner)
+        writer = _Class(index, run.recording.spans(index), run, names, owner)
         for track in members:
-            yield found.metadata(track, order[track.pid])
+            yield writer.metadata(track, order[track.pid])
         mark, pids = _PID.encode(), [str(track.pid).encode() for track in members]
-        for block in found.blocks():
+        for block in writer.blocks():
             text = block.encode()
             for pid in pids:
                 yield text.replace(mark, pid)
         if index in paired:
-            transfers[index] = _Ends(ends(found.spans), found.threads)
+            transfers[index] = _Ends(ends(writer.spans), writer.threads)
     yield from _arrows(chosen, transfers)
 
 
@@ -87,10 +87,10 @@ def _arrows(chosen: TraceTracks, transfers: Mapping[int, _Ends]) -> Iterator[byt
             )
         forward, backward = known[index, other]
         for ways, sender, receiver in ((forward, pid, other_pid), (backward, other_pid, pid)):
-            for found in ways:
-                if found.starts:
-                    yield found.text(sender, receiver, count + 1).encode()
-                    count += len(found.starts)
+            for arrows in ways:
+                if arrows.starts:
+                    yield arrows.text(sender, receiver, count + 1).encode()
+                    count += len(arrows.starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +174,12 @@ class _Class:
     def blocks(self) -> Iterator[str]:
         """All slices and counters."""
         compute = kernel_slices(self.spans, self.index)
-        found = action_slices(compute)
-        labels = [compute.names["action"][number] for number in compute["action"][found.rows]]
-        yield from self._enclosing("action", labels, found, compute)
-        found = instance_slices(compute, self.owner)
-        layers = [self.names[number] for number in self.owner[compute["operator"][found.rows]]]
-        yield from self._enclosing("instance", layers, found, compute)
+        slices = action_slices(compute)
+        labels = [compute.names["action"][number] for number in compute["action"][slices.rows]]
+        yield from self._enclosing("action", labels, slices, compute)
+        slices = instance_slices(compute, self.owner)
+        layers = [self.names[number] for number in self.owner[compute["operator"][slices.rows]]]
+        yield from self._enclosing("instance", layers, slices, compute)
         yield from self._spans()
         yield from self._waits()
         yield from self._counters()
@@ -227,7 +227,7 @@ class _Class:
         key = spans["code"].astype(np.int64) * (int(spans["instruction"].max(initial=0)) + 1)
         key = (key + spans["instruction"]) * len(operators) + spans["operator"]
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        found = []
+        texts = []
         names = ("operator", "kind", "graph", "bytes", "flops")
         columns = (spans[name][first].tolist() for name in names)
         for operator, kind, graph, size, flops in zip(*columns, strict=True):
@@ -238,8 +238,8 @@ class _Class:
                 args["graph"] = f"{self.names[self.owner[operator]]}.{graphs[graph]}"
             name = self._short(operators[operator], int(self.owner[operator]))
             told = json_text({"name": name, "cat": kinds[kind], "args": args})
-            found.append(f",{told[1:-2]},")
-        return texts_at(found, inverse.reshape(-1))
+            texts.append(f",{told[1:-2]},")
+        return texts_at(texts, inverse.reshape(-1))
 
     def _short(self, operator: str, owner: int) -> str:
         """An operator's name within its instance: equal work has equal names. Transfers: what they do."""
@@ -298,12 +298,12 @@ def _contexts(table: Table) -> list[str]:
     ) + (batches + 1)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     steps = int(table["step"].max(initial=0)) + 1
-    found = []
+    texts = []
     for row in first.tolist():
         args: dict[str, object] = {"action": table.names["action"][table["action"][row]]}
         if batches[row] >= 0:
             args["micro_batch"] = int(batches[row])
         if steps > 1:
             args["step"] = int(table["step"][row])
-        found.append(json_text(args)[1:-1])
-    return texts_at(found, inverse.reshape(-1))
+        texts.append(json_text(args)[1:-1])
+    return texts_at(texts, inverse.reshape(-1))

@@ -63,6 +63,6 @@ def _numbered(keys: Ints, apart: int) -> Ints:
     """Numbers that tell equal keys apart by how many came before; ``apart`` exceeds every key."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    found = np.empty_like(keys)
-    found[order] = np.arange(len(keys)) - np.searchsorted(ordered, ordered)
-    return found * apart + keys
+    earlier = np.empty_like(keys)
+    earlier[order] = np.arange(len(keys)) - np.searchsorted(ordered, ordered)
+    return earlier * apart + keys

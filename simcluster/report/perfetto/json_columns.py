@@ -24,16 +24,16 @@ def join_columns(*columns: str | Sequence[str]) -> str:
 
 def texts_at(texts: Sequence[str], numbers: NDArray[np.integer[Any]]) -> list[str]:
     """A text for each number, its place among ``texts``."""
-    found: list[str] = np.array(texts, dtype=np.object_)[numbers].tolist()
-    return found
+    chosen: list[str] = np.array(texts, dtype=np.object_)[numbers].tolist()
+    return chosen
 
 
 def json_numbers(numbers: NDArray[Any]) -> list[str]:
     """Every number as JSON."""
     if not numbers.size:
         return []
-    found = orjson.dumps(np.ascontiguousarray(numbers), option=orjson.OPT_SERIALIZE_NUMPY)
-    return found[1:-1].decode().split(",")
+    text = orjson.dumps(np.ascontiguousarray(numbers), option=orjson.OPT_SERIALIZE_NUMPY)
+    return text[1:-1].decode().split(",")
 
 
 def json_microseconds(nanoseconds: NDArray[Any]) -> list[str]:
@@ -43,10 +43,10 @@ def json_microseconds(nanoseconds: NDArray[Any]) -> list[str]:
     written one ulp higher (1.0010000000000001), so that no slice ends after the one it lies in.
     """
     whole = nanoseconds.astype(np.int64)
-    found = whole / 1000.0
-    short = (found * 1000.0).astype(np.int64) < whole
-    found[short] = np.nextafter(found[short], np.inf)
-    return json_numbers(found)
+    microseconds = whole / 1000.0
+    short = (microseconds * 1000.0).astype(np.int64) < whole
+    microseconds[short] = np.nextafter(microseconds[short], np.inf)
+    return json_numbers(microseconds)
 
 
 def json_text(value: object) -> str:

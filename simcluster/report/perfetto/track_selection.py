@@ -34,24 +34,26 @@ def select_tracks(run: Run, ranks: Iterable[int] | None = None) -> TraceTracks:
     """One track per class, or one per rank that is named; TraceError if there is no such rank."""
     classes: Sequence[Mapping[str, Any]] = run.documents["classes"]
     if ranks is None:
-        found = {
-            each["class"]: [
+        tracks = {
+            entry["class"]: [
                 TraceTrack(
-                    each["class"] + 1,
-                    f"{stage_title(each)} - ranks {each['members']} ({each['ranks']})",
-                    each["device"],
+                    entry["class"] + 1,
+                    f"{stage_title(entry)} - ranks {entry['members']} ({entry['ranks']})",
+                    entry["device"],
                 )
             ]
-            for each in classes
+            for entry in classes
         }
-        pairs = [(each["class"], each["next_class"]) for each in classes if each["next_class"] is not None]
-        return TraceTracks(found, [(a, a + 1, b, b + 1) for a, b in pairs])
+        pairs = [
+            (entry["class"], entry["next_class"]) for entry in classes if entry["next_class"] is not None
+        ]
+        return TraceTracks(tracks, [(a, a + 1, b, b + 1) for a, b in pairs])
     chosen = run.classes_of(ranks)
     by_class: dict[int, list[TraceTrack]] = {}
     for rank, index in chosen.items():
-        each = classes[index]
-        name = f"rank {rank} (class {index}, {stage_title(each)})"
-        by_class.setdefault(index, []).append(TraceTrack(rank + 1, name, each["device"]))
+        entry = classes[index]
+        name = f"rank {rank} (class {index}, {stage_title(entry)})"
+        by_class.setdefault(index, []).append(TraceTrack(rank + 1, name, entry["device"]))
     following = run.ranks["next"]
     after = {rank: int(following[rank]) for rank in chosen}
     neighbours = [

@@ -30,10 +30,10 @@ def layouts_text(
     characters, ``?`` one, ``{a,b}`` either. A remark is all that is left if none fits.
     """
     columns = screen_width(width)
-    found = [part for block in document for part in _block(block, pattern, columns)]
-    if not found:
+    parts = [part for block in document for part in _block(block, pattern, columns)]
+    if not parts:
         return f"no operator is called '{pattern}'"
-    return render_text(Group(*found), width=columns, colour=colour)
+    return render_text(Group(*parts), width=columns, colour=colour)
 
 
 def _block(block: Block, pattern: str | None, width: int) -> Iterator[RenderableType]:
@@ -56,14 +56,14 @@ def _block(block: Block, pattern: str | None, width: int) -> Iterator[Renderable
 
 def _fitting(names: Sequence[str], nodes: Sequence[Node], pattern: str) -> tuple[list[str], list[Node]]:
     """The instances and the nodes that occur in a full name the pattern fits."""
-    found = [
+    fitting = [
         (name, index)
         for name in names
         for index, node in enumerate(nodes)
         if matches(pattern, f"{name}.{node['name']}")
     ]
-    kept = {index for _, index in found}
-    return list(dict.fromkeys(name for name, _ in found)), [
+    kept = {index for _, index in fitting}
+    return list(dict.fromkeys(name for name, _ in fitting)), [
         node for index, node in enumerate(nodes) if index in kept
     ]
 

@@ -70,17 +70,17 @@ def summary_text(run: Run, *, width: int | None = None, colour: bool = False) ->
 def summary_renderable(run: Run, width: int, *, colour: bool = False) -> RenderableType:
     """The summary as a rich renderable, drawn for ``width`` columns with or without ``colour``."""
     documents = run.documents
-    found = documents["summary"]
+    summary = documents["summary"]
     sections = [
-        *_misfit(found, width),
+        *_misfit(summary, width),
         _head(documents),
         _figures(documents),
-        _cut(found, step_title(documents), width, colour),
+        _cut(summary, step_title(documents), width, colour),
         _memory(documents, width, colour),
-        *_hosts(found, width),
-        *_groups(found),
-        *_communication(found, width),
-        *_tenants(found),
+        *_hosts(summary, width),
+        *_groups(summary),
+        *_communication(summary, width),
+        *_tenants(summary),
         Text("\n".join(assumptions_text(documents)), "dim"),
     ]
     return Group(*(part for section in sections for part in (section, "")))
@@ -90,10 +90,10 @@ def _title(text: str, note: str) -> Text:
     return Text.assemble((text, "bold"), (f"  {note}", "dim"))
 
 
-def _misfit(found: Document, width: int) -> Iterator[RenderableType]:
-    over = memory_shortage(found)
+def _misfit(summary: Document, width: int) -> Iterator[RenderableType]:
+    over = memory_shortage(summary)
     if over is None:
-        if close := tight_text(found):
+        if close := tight_text(summary):
             where = _indented(Text("\n".join(close[1:]), "yellow"))
             yield Group(Text(close[0], "bold yellow"), where)
         return
@@ -115,7 +115,7 @@ def _head(documents: Document) -> RenderableType:
 
 def _figures(documents: Document) -> RenderableType:
     """The figures that people quote."""
-    found = documents["summary"]
+    summary = documents["summary"]
     if is_inference(documents):
         told = [
             part
@@ -125,19 +125,19 @@ def _figures(documents: Document) -> RenderableType:
         return Group(
             Text.assemble(*told[:-2]), _indented(Text("\n".join(inference_remarks(documents)), "dim"))
         )
-    rate, each, unit = throughput_text(documents)
+    rate, per_device, unit = throughput_text(documents)
     text = Text.assemble(
-        *("Step time ", (units.seconds(found["step_time_s"]), "bold cyan"), "   "),
-        *((rate, "bold cyan"), f" {unit}/s ({each} per device)   "),
-        *("MFU ", (units.percent(found["mfu"]), "bold cyan"), f" (HFU {units.percent(found['hfu'])})"),
+        *("Step time ", (units.seconds(summary["step_time_s"]), "bold cyan"), "   "),
+        *((rate, "bold cyan"), f" {unit}/s ({per_device} per device)   "),
+        *("MFU ", (units.percent(summary["mfu"]), "bold cyan"), f" (HFU {units.percent(summary['hfu'])})"),
     )
-    notes = [line for line in (useful_work_text(documents), flop_convention_text(found)) if line]
+    notes = [line for line in (useful_work_text(documents), flop_convention_text(summary)) if line]
     return Group(text, _indented(Text("\n".join(notes), "dim")))
 
 
-def _cut(found: Document, title: str, width: int, colour: bool) -> RenderableType:
+def _cut(summary: Document, title: str, width: int, colour: bool) -> RenderableType:
     """The parts of the step: the table, and below it the bar."""
-    parts, step = step_parts(found), found["step_time_s"]
+    parts, step = step_parts(summary), summary["step_time_s"]
     rows: list[list[Cell]] = [
         [
             Text.assemble("  ", (part.tone.fill(colour), part.tone.style), f" {part.name}"),
@@ -156,9 +156,9 @@ def _cut(found: Document, title: str, width: int, colour: bool) -> RenderableTyp
 
 def _memory(documents: Document, width: int, colour: bool) -> RenderableType:
     """A bar per stage against the capacity of its device, what its allocator reserves, and what is left."""
-    found = documents["summary"]
-    most = MOST_STAGES if verdict_text(found) == "fits" else MOST_STAGES - 2
-    rows = stage_memory(found["peak_memory_bytes"], most)
+    summary = documents["summary"]
+    most = MOST_STAGES if verdict_text(summary) == "fits" else MOST_STAGES - 2
+    rows = stage_memory(summary["peak_memory_bytes"], most)
     names, remarks, whole = row_labels(rows), [_remark(row, width) for row in rows], bar_scale(rows)
     wide = max(10, width - 26 - max(map(len, names)) - max(map(len, remarks)))
     cells: list[list[Cell]] = []
@@ -179,7 +179,11 @@ def _memory(documents: Document, width: int, colour: bool) -> RenderableType:
         _title("Memory at its peak", capacity_marks(rows)),
         _indented(text_legend(memory(categories), width - 2, colour=colour)),
         text_table(["", "", Column(quantity=True), Column(quantity=True), ""], cells, indent=2),
-        *(_indented(Text(line, "dim")) for line in (reserved_text(documents), headroom_text(found)) if line),
+        *(
+            _indented(Text(line, "dim"))
+            for line in (reserved_text(documents), headroom_text(summary))
+            if line
+        ),
     )
 
 
@@ -192,9 +196,9 @@ def _remark(row: StageMemory, width: int) -> str:
     return ", ".join(f"{part.name} {units.size(part.value)}" for part in parts if part.value)
 
 
-def _hosts(found: Document, width: int) -> Iterator[RenderableType]:
+def _hosts(summary: Document, width: int) -> Iterator[RenderableType]:
     """What hosts hold for their devices."""
-    rows = [[f"  {name}", *figures] for name, *figures in host_rows(found)]
+    rows = [[f"  {name}", *figures] for name, *figures in host_rows(summary)]
     columns = [Column(HOST_COLUMNS[0], wraps=True)]
     columns += [Column(title, quantity=True) for title in HOST_COLUMNS[1:4]]
     if width >= 76:
@@ -203,20 +207,20 @@ def _hosts(found: Document, width: int) -> Iterator[RenderableType]:
         yield text_table(columns, [row[: len(columns)] for row in rows])
 
 
-def _groups(found: Document) -> Iterator[RenderableType]:
+def _groups(summary: Document) -> Iterator[RenderableType]:
     """Per group of hosts of a mixed cluster what its ranks do with the step."""
-    rows = [[f"  {name}", *figures] for name, *figures in host_group_rows(found)]
+    rows = [[f"  {name}", *figures] for name, *figures in host_group_rows(summary)]
     columns = [Column("Groups of hosts, means", wraps=True)]
     columns += [
         Column(title, quantity=True) for title in ("compute", "slowed", "launches", "not hidden", "waits")
     ]
     if rows:
-        yield Group(text_table(columns, rows), _indented(Text(waiting_text(found), "dim")))
+        yield Group(text_table(columns, rows), _indented(Text(waiting_text(summary), "dim")))
 
 
-def _communication(found: Document, width: int) -> Iterator[RenderableType]:
+def _communication(summary: Document, width: int) -> Iterator[RenderableType]:
     """Per mesh axis what a rank sends in a step, and for how long nothing hides it."""
-    rows = [[f"  {axis}", *figures] for axis, *figures in communication_rows(found)]
+    rows = [[f"  {axis}", *figures] for axis, *figures in communication_rows(summary)]
     columns = [Column("Communication")]
     columns += [Column(title, quantity=True) for title in ("sent per rank", "not hidden", "of step")]
     if width >= 76:
@@ -225,9 +229,9 @@ def _communication(found: Document, width: int) -> Iterator[RenderableType]:
         yield text_table(columns, [row[: len(columns)] for row in rows])
 
 
-def _tenants(found: Document) -> Iterator[RenderableType]:
+def _tenants(summary: Document) -> Iterator[RenderableType]:
     """Who shares the cluster, and how much longer a step takes for it."""
-    rows = [[f"  {name}", *figures] for name, *figures in tenant_rows(found)]
+    rows = [[f"  {name}", *figures] for name, *figures in tenant_rows(summary)]
     columns = [Column("On this cluster", wraps=True), Column("hosts", wraps=True)]
     columns += [Column(title, quantity=True) for title in TENANT_FIGURES]
     if rows:

@@ -67,19 +67,23 @@ _COLUMNS = (
 
 def _rows(comparisons: Sequence[Document]) -> Iterator[Sequence[Cell]]:
     """One row per step and kind, in the order in which they were compared."""
-    for (step, what), group in groupby(comparisons, key=lambda each: (each["step"], each["what"])):
-        found = list(group)
-        worst = max(found, key=lambda each: (not each["error"] <= float("inf"), each["error"]))
-        wrong = [each for each in found if each["ranks"]]
+    for (step, what), group in groupby(
+        comparisons, key=lambda comparison: (comparison["step"], comparison["what"])
+    ):
+        compared = list(group)
+        worst = max(
+            compared, key=lambda comparison: (not comparison["error"] <= float("inf"), comparison["error"])
+        )
+        wrong = [comparison for comparison in compared if comparison["ranks"]]
         verdict = Text(f"{len(wrong)} differ", "red") if wrong else Text("agrees", "green")
-        yield (what, str(step + 1), str(len(found)), f"{worst['error']:.1e}", worst["name"], verdict)
+        yield (what, str(step + 1), str(len(compared)), f"{worst['error']:.1e}", worst["name"], verdict)
 
 
 def _difference(document: Document) -> Iterator[RenderableType]:
     if document["fault"]:
         yield Text.assemble(("The plan could not be run: ", "red"), document["fault"])
         return
-    first = next((each for each in document["comparisons"] if each["ranks"]), None)
+    first = next((comparison for comparison in document["comparisons"] if comparison["ranks"]), None)
     if first is None:
         yield Text("Nothing was compared.", "red")
         return

@@ -12,11 +12,11 @@ _NUMBERED = re.compile(r"(.*?\.)(\d+)(\..*)")
 
 
 def weights_text(
-    found: Mapping[str, Mapping[str, Any]], *, width: int | None = None, colour: bool = False
+    weights: Mapping[str, Mapping[str, Any]], *, width: int | None = None, colour: bool = False
 ) -> str:
     """What ``infer_predict_layout`` found, a line per weight; layers in which it lies alike share one."""
     alike: dict[tuple[str, str, str], tuple[list[int], Mapping[str, Any]]] = {}
-    for name, entry in found.items():
+    for name, entry in weights.items():
         layer = _NUMBERED.fullmatch(name)
         before, number, behind = layer.groups() if layer else (name, "", "")
         numbers, _ = alike.setdefault((before, behind, str(entry)), ([], entry))
@@ -32,7 +32,7 @@ def weights_text(
         for (before, behind, _), (numbers, entry) in alike.items()
     ]
     # The ranks of all stages have one device matrix.
-    matrix = next((_listed(entry["device_matrix"]) for entry in found.values()), "")
+    matrix = next((_listed(entry["device_matrix"]) for entry in weights.values()), "")
     columns = [Column("Weight"), *map(Column, ("stage", "shape", "slice", "tensor map"))]
     text = render_text(text_table(columns, rows), width=screen_width(width), colour=colour)
     return f"device matrix of a stage: {matrix}\n\n{text}"
@@ -48,5 +48,5 @@ def _numbers(numbers: Sequence[int]) -> str:
 
 def _listed(numbers: Sequence[int | Sequence[int]]) -> str:
     """Numbers as MindSpore prints them: ``(8, 1)``; several places of one dim in brackets of their own."""
-    told = [str(each) if isinstance(each, int) else _listed(each) for each in numbers]
+    told = [str(number) if isinstance(number, int) else _listed(number) for number in numbers]
     return f"({', '.join(told)}{',' * (len(told) == 1)})"

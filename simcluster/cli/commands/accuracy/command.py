@@ -71,8 +71,11 @@ def accuracy(
 
     if "metric" in column_titles(file):
         runs = select_rows(read_runs(file), hardware, op, id_)[::every]
-        found = predict_runs(runs, cluster, jobs=jobs)
-        print_result(runs_csv(found) if csv else runs_text(found, worst, colour=has_colour()), drawn=not csv)
+        predictions = predict_runs(runs, cluster, jobs=jobs)
+        print_result(
+            runs_csv(predictions) if csv else runs_text(predictions, worst, colour=has_colour()),
+            drawn=not csv,
+        )
         return ExitCode.DONE
     rows = predict(select_rows(read_rows(file), hardware, op, id_)[::every], cluster)
     print_result(

@@ -40,18 +40,18 @@ def select_rows(rows: Sequence[Row], hardware: str | None, op: str | None, name:
     if op is not None and op not in operations:
         hint = nearest(op, operations)
         raise ScenarioError(Problem(f"no row is of operation '{op}'", hint=hint, where="--op"))
-    found = [row for row in rows if op is None or row.operation == op]
+    chosen = [row for row in rows if op is None or row.operation == op]
     if hardware is not None:
-        names = sorted({row.hardware for row in found})
-        found = [row for row in found if matches(hardware.lower(), row.hardware.lower())]
-        if not found:
+        names = sorted({row.hardware for row in chosen})
+        chosen = [row for row in chosen if matches(hardware.lower(), row.hardware.lower())]
+        if not chosen:
             hint = f"the file has: {'; '.join(names)}"
             message = f"no hardware matches '{hardware}'"
             raise ScenarioError(Problem(message, hint=hint, where="--hardware"))
     if name is not None:
-        found = [row for row in found if matches(name.lower(), row.name.lower())]
-        if not found:
+        chosen = [row for row in chosen if matches(name.lower(), row.name.lower())]
+        if not chosen:
             raise ScenarioError(
                 Problem(f"no id matches '{name}'", hint=f"one is {rows[0].name}", where="--id")
             )
-    return found
+    return chosen

@@ -85,8 +85,8 @@ def _dim(*texts: str) -> list[Text]:
 
 def _against_ideal(name: str) -> tuple[list[Column], list[list[Cell]]]:
     """A framework profile: every key, its value and, where it changes something, the ideal one and why."""
-    mine, ideal = FrameworkSpec.load(name), FrameworkSpec.load(IDEAL)
-    changes, usual = mine.changes(), ideal.settings()
+    profile, ideal = FrameworkSpec.load(name), FrameworkSpec.load(IDEAL)
+    changes, usual = profile.changes(), ideal.settings()
     rows: list[list[Cell]] = [
         [
             key,
@@ -94,7 +94,7 @@ def _against_ideal(name: str) -> tuple[list[Column], list[list[Cell]]]:
             _short(usual[key]) if key in changes else "",
             describe_switch(key, value) if key in changes else "",
         ]
-        for key, value in mine.settings().items()
+        for key, value in profile.settings().items()
     ]
     titles = ("switch", "value", "ideal", "what it changes")
     return [Column(title, wraps=title != "switch") for title in titles], rows

@@ -92,9 +92,11 @@ class CollectiveBenchmark:
         except ScenarioError as error:
             problems += [
                 Problem(
-                    each.message, hint=each.hint, where="--hosts" if each.path == "hosts" else "--cluster"
+                    refusal.message,
+                    hint=refusal.hint,
+                    where="--hosts" if refusal.path == "hosts" else "--cluster",
                 )
-                for each in error.problems
+                for refusal in error.problems
             ]
         else:
             try:
@@ -200,14 +202,16 @@ def describe_group(bench: CollectiveBenchmark) -> str:
     """``all_reduce of 128 ranks on 16 x dgx-h100, 8 on each``."""
     counts = np.unique(bench.cluster.hosts_of(bench.ranks), return_counts=True)[1]
     most, fewest = counts.max(), counts.min()
-    each = f"{most}" if most == fewest else f"{fewest} to {most}"
-    where = f"on {counts.size} x {bench.name}, {each} on each" if counts.size > 1 else f"on one {bench.name}"
+    per_host = f"{most}" if most == fewest else f"{fewest} to {most}"
+    where = (
+        f"on {counts.size} x {bench.name}, {per_host} on each" if counts.size > 1 else f"on one {bench.name}"
+    )
     return f"{bench.operation} of {bench.ranks.size} ranks {where}"
 
 
 def _assumed(cluster: Cluster) -> list[str]:
     """The names of the assumed figures of links and protocols."""
-    return [each.name for each in cluster.assumptions if each.name.split(".")[1] in _CARRIERS]
+    return [figure.name for figure in cluster.assumptions if figure.name.split(".")[1] in _CARRIERS]
 
 
 _LETTER = re.compile(r"([\d.]+)\s*([kKmMgGtT])")
@@ -221,18 +225,18 @@ def _sizes(text: str) -> list[int]:
         if first > last:
             raise ValueError("the first size is larger than the last")
         return [first << doublings for doublings in range((last // first).bit_length())]
-    return [_bytes(each) for each in text.split(",")]
+    return [_bytes(word) for word in text.split(",")]
 
 
 def _bytes(text: str) -> int:
     letter = _LETTER.fullmatch(text.strip())
     written = f"{letter[1]}{letter[2].upper()}iB" if letter else text
-    found = units.parse(written, units.Dimension.BYTES)
-    if found < 1 or found % 1:
+    num_bytes = units.parse(written, units.Dimension.BYTES)
+    if num_bytes < 1 or num_bytes % 1:
         raise ValueError(f"'{text.strip()}' is no whole number of bytes, at least one")
-    if found > MOST_BYTES:
+    if num_bytes > MOST_BYTES:
         raise ValueError(f"'{text.strip()}' is larger than {units.size(MOST_BYTES)}")
-    return int(found)
+    return int(num_bytes)
 
 
 def _group(text: str | None, num_devices: int) -> Ranks:

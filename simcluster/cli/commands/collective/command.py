@@ -83,8 +83,8 @@ def collective(
 
     if html and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)
-    found = CollectiveBenchmark.of(operation, cluster, hosts, sizes, algorithm, ranks, protocol, parts, seed)
+    bench = CollectiveBenchmark.of(operation, cluster, hosts, sizes, algorithm, ranks, protocol, parts, seed)
     if html:
-        write_bytes(html, bench_page(found).encode())
-    print_result(bench_csv(found) if csv else bench_text(found, colour=has_colour()), drawn=not csv)
+        write_bytes(html, bench_page(bench).encode())
+    print_result(bench_csv(bench) if csv else bench_text(bench, colour=has_colour()), drawn=not csv)
     return ExitCode.DONE

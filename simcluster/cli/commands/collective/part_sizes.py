@@ -60,14 +60,14 @@ def read_parts(words: str, seed: int | None, num_ranks: int) -> RequestedParts:
 
 
 def _row(line: str, where: str, num_ranks: int) -> list[int]:
-    found = []
+    sizes = []
     for word in line.split(","):
         if not word.strip().isdecimal() or len(word.strip()) > 16:
             raise ValueError(f"{where}: '{word.strip()}' is no whole number of bytes")
-        found.append(int(word))
-    if len(found) != num_ranks:
-        raise ValueError(f"{where}: {len(found)} numbers; {num_ranks} ranks need one each")
-    return found
+        sizes.append(int(word))
+    if len(sizes) != num_ranks:
+        raise ValueError(f"{where}: {len(sizes)} numbers; {num_ranks} ranks need one each")
+    return sizes
 
 
 def _range(shares: np.ndarray) -> str:

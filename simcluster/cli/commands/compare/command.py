@@ -40,15 +40,15 @@ def compare(
 
     if html is not None and (problems := refused_file("--html", html)):
         raise ScenarioError(*problems)
-    found = side_by_side(results, changes(settings))
+    comparison = side_by_side(results, changes(settings))
     if json:
         import orjson
 
-        print_json(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2) + b"\n")
+        print_json(orjson.dumps(comparison.document(), option=orjson.OPT_INDENT_2) + b"\n")
     else:
-        print_result(comparison_text(found, colour=has_colour()), drawn=True)
+        print_result(comparison_text(comparison, colour=has_colour()), drawn=True)
     if html is not None:
-        write_bytes(html, comparison_page(found).encode())
+        write_bytes(html, comparison_page(comparison).encode())
         print_note(f"written: {html}")
-    over = any(verdict_text(side.summary) == "does not fit" for side in found.sides)
+    over = any(verdict_text(side.summary) == "does not fit" for side in comparison.sides)
     return ExitCode.FAILED if over else ExitCode.DONE

@@ -37,12 +37,12 @@ def side_by_side(paths: Sequence[str], settings: Sequence[tuple[str, str]]) -> C
         problems.append(Problem("saved runs cannot be changed", where=f"--set {settings[0][0]}"))
     if problems:
         raise ScenarioError(*dict.fromkeys(problems))
-    found = []
+    runs = []
     for index, path in enumerate(paths):
         if index not in scenarios:
             run = Run.load(path)
         else:
             with progress_line(scenarios[index].name) as progress:
                 run = simulate(scenarios[index], progress=progress)
-        found.append((f"{run.documents['plan']['name']}  ({path})", run))
-    return Comparison.of(found)
+        runs.append((f"{run.documents['plan']['name']}  ({path})", run))
+    return Comparison.of(runs)

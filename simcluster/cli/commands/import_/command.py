@@ -77,10 +77,10 @@ def _variables(options: list[str] | tuple[()]) -> dict[str, str]:
     """The pairs of ``--var`` options; ScenarioError for one without ``=``."""
     from simcluster.errors import ScenarioError
 
-    found = {}
+    variables = {}
     for option in options:
         name, equals, value = option.partition("=")
         if not equals or not name:
             raise ScenarioError(f"--var {option}: expected NAME=VALUE, such as TP_SIZE=8")
-        found[name] = value
-    return found
+        variables[name] = value
+    return variables

@@ -32,14 +32,14 @@ def import_file(kind: str, path: str, given: UserAdditions, target: Target) -> E
 
     Raises ScenarioError and PlanError with places in the file.
     """
-    found = importer(kind)
-    imported = translate_file(found, text_of(path), path, given)
+    tool = importer(kind)
+    imported = translate_file(tool, text_of(path), path, given)
     try:
         build_scenario(Scenario.of(imported.data), search=False)
     except SimclusterError as error:
         _say(imported)
         raise imported.located(error) from None
-    target.write(translated_text(imported, found, Path(path).name))
+    target.write(translated_text(imported, tool, Path(path).name))
     _say(imported)
     return ExitCode.DONE
 

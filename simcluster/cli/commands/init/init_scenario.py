@@ -60,17 +60,17 @@ def write_init_scenario(start: SearchRequest, target: Target) -> ExitCode:
     Exit code 1, and nothing written, if none fits. Raises ScenarioError for wrong names and sizes.
     """
     with progress_line(f"{start.model} on {start.hosts} x {start.cluster}", doing="planning"):
-        found = find_first_fit(start)
-    for attempt in found.attempts:
+        result = find_first_fit(start)
+    for attempt in result.attempts:
         print_note(f"tried {_told(attempt)}")
-    if found.chosen is None:
-        print_note(_miss(found))
+    if result.chosen is None:
+        print_note(_miss(result))
         return ExitCode.FAILED
-    target.write(init_scenario_text(start, found, found.chosen))
+    target.write(init_scenario_text(start, result, result.chosen))
     return ExitCode.DONE
 
 
-def init_scenario_text(start: SearchRequest, found: FirstFit, chosen: Attempt) -> str:
+def init_scenario_text(start: SearchRequest, result: FirstFit, chosen: Attempt) -> str:
     """The scenario with a remark on every line, and the candidates before it."""
     head = [
         f"The first plan that fits for {start.model} on {start.hosts} x {start.cluster}: "
@@ -79,7 +79,7 @@ def init_scenario_text(start: SearchRequest, found: FirstFit, chosen: Attempt) -
         "Tensor parallelism grows up to the devices of a host, then the pipeline grows, then all layers are "
         "recomputed. A plan to begin with, not the fastest: change it and run it.",
     ]
-    tail = ["Tried:", *(f"- {_told(attempt)}" for attempt in found.attempts)]
+    tail = ["Tried:", *(f"- {_told(attempt)}" for attempt in result.attempts)]
     return commented_yaml(chosen.data, dict(_remarks(chosen.data, start)), head=head, tail=tail)
 
 
@@ -91,11 +91,11 @@ def _remarks(data: Mapping[str, Any], start: SearchRequest) -> Iterator[tuple[st
     batch, seq_len, ways = training["global_batch"], training["seq_len"], mesh["data"] * mesh.get("expert", 1)
     size = training["micro_batch"]
     steps = batch // ways // size
-    each = f" of {size}" if size > 1 else ""
+    of_size = f" of {size}" if size > 1 else ""
     yield (
         "training.global_batch",
         f"sequences per step, {units.count(batch * seq_len)} tokens: "
-        f"{ways} ranks x {steps} micro-batches{each}"
+        f"{ways} ranks x {steps} micro-batches{of_size}"
         f"{'' if start.global_batch else '; change it freely'}",
     )
     said = "" if start.seq_len else "; change it freely"
@@ -125,8 +125,8 @@ def _needs(use: MemoryUse) -> str:
     return f"{units.size(use.needed)} of {units.size(use.capacity)}{asked}"
 
 
-def _miss(found: FirstFit) -> str:
-    nearest = found.nearest
+def _miss(result: FirstFit) -> str:
+    nearest = result.nearest
     if nearest is None:
         return "no plan is possible"
     lacking = units.size(nearest.use.lacking)

@@ -19,8 +19,8 @@ def strategies_text(strategies: Sequence[Any]) -> str:
     yaml.width = 4096
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     lines = []
-    for each in strategies:
+    for strategy in strategies:
         stream = io.StringIO()
-        yaml.dump(dict(each), stream)
+        yaml.dump(dict(strategy), stream)
         lines.append(f"{' ' * INDENT}- {stream.getvalue().strip()}")
     return "\n".join(lines)

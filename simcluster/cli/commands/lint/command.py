@@ -32,16 +32,16 @@ def lint(
 
     changed, worst = tuple(changes(settings)), ExitCode.DONE
     asked = [LintRequest(path, changed, has_colour()) for path in scenarios]
-    for path, found in zip(scenarios, parallel_map(lint_scenario, asked, jobs), strict=True):
-        if found is None:
+    for path, result in zip(scenarios, parallel_map(lint_scenario, asked, jobs), strict=True):
+        if result is None:
             print_problems(f"{path}: the process that looked at it was killed, twice")
             worst = max(worst, ExitCode.FAILED)
             continue
-        worst = max(worst, found.code)
-        if found.is_skipped:
+        worst = max(worst, result.code)
+        if result.is_skipped:
             print_note(f"{path}: skipped")
-        if found.error is not None:
-            print_problems(found.error)
+        if result.error is not None:
+            print_problems(result.error)
         else:
-            print_result(found.text, drawn=True)
+            print_result(result.text, drawn=True)
     return worst

@@ -34,7 +34,7 @@ class Session:
         cls, outputs: Outputs, changes: Sequence[tuple[str, str]], *, unfold: bool, quiet: bool
     ) -> Session:
         """Reads all scenarios; raises one error with the problems of all, before any of them is run."""
-        found, problems = [], list[Problem]()
+        loaded, problems = [], list[Problem]()
         for path in outputs.scenarios:
             try:
                 scenario = Scenario.load(path, changes)
@@ -42,12 +42,12 @@ class Session:
                 outputs.chosen(scenario.spec.num_ranks)
                 if len(outputs.scenarios) > 1:  # one alone is planned when it is simulated
                     build_scenario(scenario, unfold=unfold, search=False)
-                found.append(scenario)
+                loaded.append(scenario)
             except (ScenarioError, PlanError) as error:
                 problems += error.problems
         if problems:
             raise ScenarioError(*dict.fromkeys(problems))
-        return cls(found, outputs, changes, unfold, quiet)
+        return cls(loaded, outputs, changes, unfold, quiet)
 
     def run(self) -> ExitCode:
         """Simulates, prints and writes; the exit code of the worst."""
@@ -107,10 +107,10 @@ def shortage(run: Run) -> str:
         return "; ".join(close[:2])
     if verdict_text(summary) == "fits":
         return ""
-    over = [each for each in summary["peak_memory_bytes"] if verdict_text(each) == "does not fit"]
+    over = [peak for peak in summary["peak_memory_bytes"] if verdict_text(peak) == "does not fit"]
     if not over:
         return f"does not fit: {overfull_hosts(summary)}"
-    worst = max(over, key=lambda each: each["excess"])
+    worst = max(over, key=lambda peak: peak["excess"])
     return (
         f"does not fit: stage {worst['stage']} needs {units.size(worst['total'])} of "
         f"{units.size(worst['capacity'])} on {worst['device']}"

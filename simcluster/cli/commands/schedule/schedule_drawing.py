@@ -87,13 +87,15 @@ class DrawnSchedule:
             written["kind"] = name
         num_stages, count = stages or num_stages, micro_batches or count
         _check_size({"stages": num_stages, "micro-batches": count, "chunks": chunks, "slices": slices})
-        found = validate_data(written, ScheduleSpec, name).build()
+        schedule = validate_data(written, ScheduleSpec, name).build()
         try:
-            timetable = found.timetable(num_stages, count)
-            return cls(name, timetable, found.chain(num_stages), lengths, count, found.num_slices)
+            timetable = schedule.timetable(num_stages, count)
+            return cls(name, timetable, schedule.chain(num_stages), lengths, count, schedule.num_slices)
         except PlanError as error:
             place = name if "text" in written else ""
-            problems = (Problem(each.message, hint=each.hint, where=place) for each in error.problems)
+            problems = (
+                Problem(problem.message, hint=problem.hint, where=place) for problem in error.problems
+            )
             raise ScenarioError(*problems) from None
 
     @property
@@ -169,7 +171,7 @@ def schedule_page(drawn: DrawnSchedule) -> str:
         for stage, row in enumerate(drawn.rows)
     ]
     looks = dict(_look(slot) for row in drawn.rows for slot in row)
-    picture = Markup(timeline_svg(rows, end=drawn.end, told=lambda time: f"{time:g}"))
+    picture = Markup(timeline_svg(rows, end=drawn.end, time_text=lambda time: f"{time:g}"))
     sections = (
         section("Timeline", "units of time", html_legend(looks.items()), picture),
         section("Stages", drawn.bubble(), html_table(drawn.columns(), drawn.figures())),
@@ -209,14 +211,14 @@ def _check_size(counts: Mapping[str, int | None]) -> None:
 
 def _lengths(times: str) -> dict[str, int]:
     """Units of time of F, I, W and B, from ``F=1,I=1,W=1``."""
-    found: dict[str, int] = {"F": 1, "I": 1, "W": 1}
+    lengths: dict[str, int] = {"F": 1, "I": 1, "W": 1}
     for word in times.split(","):
         match = _TIMES.fullmatch(word.strip())
         if match is None:
             message = f"'{word}' is no time of an action"
             raise ScenarioError(Problem(message, where=f"--times {times}", hint="write F=1,I=1,W=1"))
-        found[match[1]] = int(match[2])
-    return found | {"B": found["I"] + found["W"], "R": found["F"]}
+        lengths[match[1]] = int(match[2])
+    return lengths | {"B": lengths["I"] + lengths["W"], "R": lengths["F"]}
 
 
 def _counted(name: str, text: str) -> tuple[int, int]:
@@ -225,7 +227,7 @@ def _counted(name: str, text: str) -> tuple[int, int]:
         timetable = parse(text)
     except PlanError as error:
         raise ScenarioError(
-            *(Problem(each.message, where=name, hint=each.hint) for each in error.problems)
+            *(Problem(problem.message, where=name, hint=problem.hint) for problem in error.problems)
         ) from None
     numbers = [half.micro_batch for row in timetable for action in row for half in action.halves]
     return len(timetable), 1 + max(numbers, default=0)

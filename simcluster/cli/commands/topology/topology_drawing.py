@@ -56,8 +56,8 @@ def _sections(drawn: TopologyView) -> Iterator[Markup]:
     path = np.zeros(0, dtype=np.int64)
     if drawn.path:
         src, dst = drawn.path
-        found = topology.routes(np.array([src]), np.array([dst])).links[0]
-        path = found[found >= 0]
+        links = topology.routes(np.array([src]), np.array([dst])).links[0]
+        path = links[links >= 0]
     if line := bisection_line(topology):
         yield Markup(f"<p>{escape(line)}</p>")
     host = int(topology.host_of(np.array(drawn.path[:1]))[0]) if drawn.path else 0
@@ -83,24 +83,24 @@ def _inside(topology: Topology, host: int, path: Numbers) -> Markup:
     links = topology.matching(f"host.{host}.*")
     nodes = np.unique(np.concatenate(topology.ends(links)))
     names = {node: topology.node_name(node) for node in nodes.tolist()}
-    mine = f"host.{host}."
+    prefix = f"host.{host}."
     rows = []
     for title, kinds, tone in _TIERS:
         boxes = [
-            Box(node, name.removeprefix(mine), tone, name)
+            Box(node, name.removeprefix(prefix), tone, name)
             for node, name in names.items()
-            if name.startswith(mine) and name.removeprefix(mine).partition(".")[0] in kinds
+            if name.startswith(prefix) and name.removeprefix(prefix).partition(".")[0] in kinds
         ]
         if boxes:
             rows.append(BoxRow(title, boxes))
-    others = [_outer(topology, node) for node, name in names.items() if not name.startswith(mine)]
+    others = [_outer(topology, node) for node, name in names.items() if not name.startswith(prefix)]
     pods = [box for box in others if box.label.startswith("pod.")]
     if pods:
         rows.append(BoxRow("pod", pods))
     outside = [box for box in others if box not in pods]
     if outside:  # beside the sockets, so that no line to a card runs behind one
         row = BoxRow("outside", outside[:_MOST], _more(len(outside)))
-        at = next((at for at, each in enumerate(rows) if each.name == "sockets"), None)
+        at = next((at for at, tier in enumerate(rows) if tier.name == "sockets"), None)
         if at is None:
             rows.insert(0, row)
         else:
@@ -145,8 +145,8 @@ def _network(topology: Topology, path: Numbers, ranks: tuple[int, int] | None) -
 
 def _mixed(few: Sequence[Box], many: Sequence[Box]) -> list[Box]:
     """Both in one row, the few spread among the many."""
-    found = [((place + 0.5) / len(boxes), box) for boxes in (few, many) for place, box in enumerate(boxes)]
-    return [box for _, box in sorted(found, key=lambda each: each[0])]
+    placed = [((place + 0.5) / len(boxes), box) for boxes in (few, many) for place, box in enumerate(boxes)]
+    return [box for _, box in sorted(placed, key=lambda entry: entry[0])]
 
 
 def _outer(topology: Topology, node: int) -> Box:
@@ -167,14 +167,14 @@ def _lines(
     """A line for all links between two boxes; wider with their rate."""
     tails, heads = topology.ends(links)
     rates, on_path = topology.rates(links), np.isin(links, path)
-    found: dict[frozenset[object], list[int]] = {}
+    by_pair: dict[frozenset[object], list[int]] = {}
     for index, ends in enumerate(zip(tails.tolist(), heads.tolist(), strict=True)):
         pair = frozenset(boxed.get(end, end) for end in ends)
         if len(pair) == 2:
-            found.setdefault(pair, []).append(index)
-    most = max((rates[members].sum() for members in found.values()), default=1.0)
+            by_pair.setdefault(pair, []).append(index)
+    most = max((rates[members].sum() for members in by_pair.values()), default=1.0)
     lines = []
-    for pair, members in found.items():
+    for pair, members in by_pair.items():
         one, other = pair
         texts = [f"{topology.name(int(links[i]))}: {units.bandwidth(float(rates[i]))}" for i in members[:6]]
         weight = 0.8 + 2.2 * float(rates[members].sum() / most) ** 0.5

@@ -45,7 +45,7 @@ class TopologyView:
             spec = validate_data({"use": name, "hosts": hosts or 1}, ClusterSpec)
             cluster = spec.build()
         if cluster.num_devices > MOST_RANKS:
-            told = " + ".join(f"{each.num_hosts:,} x {each.host.num_devices}" for each in cluster.groups)
+            told = " + ".join(f"{group.num_hosts:,} x {group.host.num_devices}" for group in cluster.groups)
             devices = f"{told} = {cluster.num_devices:,} devices"
             message = f"{devices}; the links of at most {MOST_RANKS:,} are shown"
             raise ScenarioError(Problem(message, where=name if hosts is None else f"--hosts {hosts}"))
@@ -109,8 +109,8 @@ def _links(drawn: TopologyView) -> Any:
 
 
 def _path(topology: Topology, src: int, dst: int) -> Iterator[Any]:
-    found = topology.routes(np.array([src]), np.array([dst]))
-    links = found.links[0][found.links[0] >= 0]
+    route = topology.routes(np.array([src]), np.array([dst]))
+    links = route.links[0][route.links[0] >= 0]
     rates, latencies = topology.rates(links), topology.latencies(links)
     rows = [
         [topology.name(link), units.bandwidth(rate), units.seconds(latency)]
@@ -118,7 +118,7 @@ def _path(topology: Topology, src: int, dst: int) -> Iterator[Any]:
     ]
     columns = [Column(f"{src} to {dst}"), Column("rate", quantity=True), Column("latency", quantity=True)]
     yield text_table(columns, rows)
-    yield f"{units.bandwidth(float(rates.min()))}, {units.seconds(float(found.latency[0]))}"
+    yield f"{units.bandwidth(float(rates.min()))}, {units.seconds(float(route.latency[0]))}"
 
 
 def _source(spec: ClusterSpec, path: str) -> tuple[str, str]:
@@ -155,8 +155,8 @@ def _figures(part: Any) -> list[Any]:
         return [part]
     names = ("bandwidth", "efficiency", "read", "write", "host", "hosts_per_leaf", "hosts_per_unit",
              "leaves_per_block", "units_per_block", "oversubscription", "core_oversubscription")  # fmt: skip
-    found = (getattr(part, name, None) for name in names) if isinstance(part, Section) else ()
-    return [figure for figure in found if hasattr(figure, "provenance")]
+    values = (getattr(part, name, None) for name in names) if isinstance(part, Section) else ()
+    return [figure for figure in values if hasattr(figure, "provenance")]
 
 
 def _pair(text: str, count: int) -> tuple[int, int]:
