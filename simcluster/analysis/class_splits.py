@@ -71,10 +71,10 @@ def _linked(classes: RankClasses) -> Iterator[tuple[int, str]]:
 
 def _changed_rows(loads: Sequence[GroupLoads], changed: Mapping[int, str]) -> Mapping[int, int]:
     """Rows that load changed links, each with the first of them."""
-    found: dict[int, int] = {}
-    for each in loads:
-        entries = np.flatnonzero(np.isin(each.links, list(changed)))
-        rows = np.searchsorted(each.offsets, entries, side="right") - 1
-        for row, link in zip(rows.tolist(), each.links[entries].tolist(), strict=True):
-            found[row] = min(link, found.get(row, link))
-    return found
+    first_links: dict[int, int] = {}
+    for load in loads:
+        entries = np.flatnonzero(np.isin(load.links, list(changed)))
+        rows = np.searchsorted(load.offsets, entries, side="right") - 1
+        for row, link in zip(rows.tolist(), load.links[entries].tolist(), strict=True):
+            first_links[row] = min(link, first_links.get(row, link))
+    return first_links

@@ -23,56 +23,68 @@ class Choices:
     cluster: Cluster
     wants: CollectiveRequests
 
-    def of(self, index: int, each: Instruction) -> AlgorithmChoice:
+    def of(self, index: int, instruction: Instruction) -> AlgorithmChoice:
         """How a class's collective, transfer or copy is done, and how long it takes alone."""
-        if each.action is InstructionKind.COPY:
+        if instruction.action is InstructionKind.COPY:
             rank = self.classes.representatives[index]
-            if each.operation == HostPath.WORK:
-                return work_time(each.works, rank, self.cluster)
+            if instruction.operation == HostPath.WORK:
+                return work_time(instruction.works, rank, self.cluster)
             return copy_time(
-                HostPath(each.operation), rank, each.num_bytes, self.cluster, each.bandwidth_limit
+                HostPath(instruction.operation),
+                rank,
+                instruction.num_bytes,
+                self.cluster,
+                instruction.bandwidth_limit,
             )
-        where = self.where(index, each)
-        operation = Operation(each.operation)
-        parts = each.parts and each.parts.of_number(self.classes.groups[index, each.group].number)
-        return collective_time(operation, where, each.num_bytes, self.cluster, self.wants.of(each), parts)
+        where = self.where(index, instruction)
+        operation = Operation(instruction.operation)
+        parts = instruction.parts and instruction.parts.of_number(
+            self.classes.groups[index, instruction.group].number
+        )
+        return collective_time(
+            operation, where, instruction.num_bytes, self.cluster, self.wants.of(instruction), parts
+        )
 
-    def taken(self, index: int, each: Instruction) -> ResourceShare | None:
+    def taken(self, index: int, instruction: Instruction) -> ResourceShare | None:
         """What a class's collective, transfer or copy takes of its device while it is under way."""
         device = self.cluster.device(self.classes.representatives[index])
-        held = self.held(index, each)
+        held = self.held(index, instruction)
         if held is None:
             return None
         units, passing = held
         return ResourceShare(units, round(min(1.0, passing / device.memory_bandwidth) * SCALE))
 
-    def held(self, index: int, each: Instruction) -> tuple[int, float] | None:
+    def held(self, index: int, instruction: Instruction) -> tuple[int, float] | None:
         """The millionths of the units that it holds, and the bytes/s that pass the memory; None if it takes
         nothing. The same for all classes that do it from an equal place.
         """
         device = self.cluster.device(self.classes.representatives[index])
         if device.communication is None:
             return None
-        choice = self.of(index, each)
-        if each.action is InstructionKind.COPY:
-            return self._copied(each, choice)
-        where, operation = self.where(index, each), Operation(each.operation)
-        sent = operation.bus_factor(where.num_ranks) * each.num_bytes
+        choice = self.of(index, instruction)
+        if instruction.action is InstructionKind.COPY:
+            return self._copied(instruction, choice)
+        where, operation = self.where(index, instruction), Operation(instruction.operation)
+        sent = operation.bus_factor(where.num_ranks) * instruction.num_bytes
         traffic = device.communication.traffic(operation, sent, choice.seconds)
         return device.communication.units(where), traffic
 
     @staticmethod
-    def _copied(each: Instruction, choice: AlgorithmChoice) -> tuple[int, float] | None:
+    def _copied(instruction: Instruction, choice: AlgorithmChoice) -> tuple[int, float] | None:
         """What a copy takes of its device: no units, and of its memory what arrives there or leaves it."""
-        if each.operation not in (HostPath.TO_DEVICE, HostPath.FROM_DEVICE) or not choice.phases:
+        if instruction.operation not in (HostPath.TO_DEVICE, HostPath.FROM_DEVICE) or not choice.phases:
             return None
         return 0, sum(phase.num_bytes for phase in choice.phases) / choice.transfer
 
-    def where(self, index: int, each: Instruction) -> GroupPlacement:
+    def where(self, index: int, instruction: Instruction) -> GroupPlacement:
         """Where those are who meet in it."""
-        return self.classes.groups[index, each.group].placement if each.group else self.peer(index, each)[1]
+        return (
+            self.classes.groups[index, instruction.group].placement
+            if instruction.group
+            else self.peer(index, instruction)[1]
+        )
 
-    def peer(self, index: int, each: Instruction) -> tuple[int, GroupPlacement]:
+    def peer(self, index: int, instruction: Instruction) -> tuple[int, GroupPlacement]:
         """The class at the other end of a transfer, and where the pair lies."""
         classes = self.classes
-        return (classes.next_stage if peer_is_next_stage(each.stream) else classes.prev_stage)[index]
+        return (classes.next_stage if peer_is_next_stage(instruction.stream) else classes.prev_stage)[index]

@@ -22,28 +22,30 @@ def stuck(
     that has begun or is at a meeting.
     """
     lines = []
-    for each, ended, met in zip(linked.streams, done, arrived, strict=True):
-        if ended == len(each):
+    for stream, ended, met in zip(linked.streams, done, arrived, strict=True):
+        if ended == len(stream):
             continue
-        other = int(each.wait_stream[ended])
+        other = int(stream.wait_stream[ended])
         if met:
             reason = met
         elif other == NOTHING:
             reason = "nothing"
         else:
             awaited = linked.streams[other]
-            position = int(each.wait_position[ended]) - 1
+            position = int(stream.wait_position[ended]) - 1
             reason = f"{_name(program, linked, awaited, position)} on {awaited.name}"
-        lines.append(f"rank {rank}, {each.name}: {_name(program, linked, each, ended)} waits for {reason}")
+        lines.append(
+            f"rank {rank}, {stream.name}: {_name(program, linked, stream, ended)} waits for {reason}"
+        )
     return lines
 
 
-def _name(program: Program, linked: ClassProgram, each: LinkedStream, position: int) -> str:
-    index = int(each.execution[position])
+def _name(program: Program, linked: ClassProgram, stream: LinkedStream, position: int) -> str:
+    index = int(stream.execution[position])
     if index < 0:
         return "a wait"
     execution = linked.executions[index]
     code = program.codes[execution.code]
-    instruction = int(each.meeting[position])
+    instruction = int(stream.meeting[position])
     inner = code.instructions[instruction].name if instruction != NOTHING else code.name
     return f"{execution.instance}.{inner} ({execution.action})"

@@ -98,14 +98,16 @@ def run_together(
     Raises as ``run`` does.
     """
     links = lodgers[0].fabric.links if lodgers[0].fabric else NO_LINKS
-    if len(lodgers) > 1 and any(each.fabric is None or each.fabric.links is not links for each in lodgers):
+    if len(lodgers) > 1 and any(
+        workload.fabric is None or workload.fabric.links is not links for workload in lodgers
+    ):
         raise ValueError("Programs that run at once need fabrics with common links")
     watched = progress or Progress()
     try:
-        found = swept(lodgers[0], watched, method) if len(lodgers) == 1 else None
+        timing = swept(lodgers[0], watched, method) if len(lodgers) == 1 else None
         # What the events leave behind goes before anybody looks for cycles in it.
         with no_collection():
-            return [found] if found is not None else _by_events(lodgers, links, watched)
+            return [timing] if timing is not None else _by_events(lodgers, links, watched)
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
@@ -117,9 +119,9 @@ def _by_events(lodgers: Sequence[Workload], links: Links, watched: Progress) -> 
     """What ``run_together`` does where no sweep can."""
     env = simpy.Environment()
     watched.ended = 0
-    engines = [_Engine(each, env) for each in lodgers]
+    engines = [_Engine(workload, env) for workload in lodgers]
     rounds = [engine.round() for engine in engines]
-    watched.env, watched.streams = env, [each for found in rounds for each in found.every]
+    watched.env, watched.streams = env, [stream for one in rounds for stream in one.every]
     watched.total = sum(stream.length for stream in watched.streams)
     network = Network(env, coalesce_links(links))
     over = simpy.Event(env)
@@ -177,20 +179,20 @@ class _Round:
     @property
     def every(self) -> list[Stream]:
         """All streams."""
-        return [stream for found in self.streams for stream in found]
+        return [stream for streams in self.streams for stream in streams]
 
     def met(self, done: _Done) -> list[Meeting | None]:
         """Where those meet who do this, by entry."""
         most = max(done.kinds.ordinals, default=0) + 1
-        found: list[list[Meeting] | None] = []
-        for each in done.met:
-            mine = None
-            if each is not None:
-                mine = self.meetings[each[0]]
-                mine += [Meeting(each[1]) for _ in range(most - len(mine))]
-            found.append(mine)
+        meetings: list[list[Meeting] | None] = []
+        for meeting in done.met:
+            own = None
+            if meeting is not None:
+                own = self.meetings[meeting[0]]
+                own += [Meeting(meeting[1]) for _ in range(most - len(own))]
+            meetings.append(own)
         return [
-            None if (mine := found[kind]) is None else mine[ordinal]
+            None if (own := meetings[kind]) is None else own[ordinal]
             for kind, ordinal in zip(done.kinds.which, done.kinds.ordinals, strict=True)
         ]
 
@@ -206,14 +208,17 @@ class _Engine:
         self.prices = lodger.prices()
         self.choices = self.prices.choices
         self.lowered = [self._lowered(index) for index in range(len(self.classes))]
-        self.linked = [each.linked for each in self.lowered]
+        self.linked = [program.linked for program in self.lowered]
         self.done: dict[tuple[int, int], _Done] = {}
 
     def round(self) -> _Round:
         """Streams that have done nothing yet."""
         return _Round(
-            [[Stream(each.name, self.env, len(each)) for each in found.streams] for found in self.linked],
-            [self._pace(index, found) for index, found in enumerate(self.linked)],
+            [
+                [Stream(stream.name, self.env, len(stream)) for stream in linked.streams]
+                for linked in self.linked
+            ],
+            [self._pace(index, linked) for index, linked in enumerate(self.linked)],
             defaultdict(list),
         )
 
@@ -221,11 +226,11 @@ class _Engine:
         """Lets the streams run; the processes that do it."""
         processes = []
         for index, (lowered, pace) in enumerate(zip(self.lowered, now.paces, strict=True)):
-            for number, each in enumerate(lowered.linked.streams):
+            for number, linked in enumerate(lowered.linked.streams):
                 stream = now.streams[index][number]
                 table: list[Stream | None] = [*now.streams[index], None]
                 waits = map(table.__getitem__, lowered.waits[number][0]), lowered.waits[number][1]
-                if each.name == COMPUTE:
+                if linked.name == COMPUTE:
                     kernels = Kernels(*waits, lowered.durations)
                     if pace:
                         process = run_slowed_kernels(stream, kernels, lowered.segments, pace)
@@ -245,8 +250,8 @@ class _Engine:
         if any(stream.done < stream.length for stream in done.every):
             raise SimulationError(*self._stuck(done))
         timings = [
-            _class_timing(each, streams, pace)
-            for each, streams, pace in zip(self.lowered, done.streams, done.paces, strict=True)
+            _class_timing(priced, streams, pace)
+            for priced, streams, pace in zip(self.lowered, done.streams, done.paces, strict=True)
         ]
         end = max((int(ends[-1]) for timing in timings for ends in timing.ends if len(ends)), default=0)
         return Timing(timings, end, sum(stream.length for stream in done.every), num_flows, num_solves)
@@ -284,11 +289,11 @@ class _Engine:
         takes: list[ResourceShare | None] = []
         met: list[tuple[Who, int] | None] = []
         for code, place in kinds.places:
-            each = self.program.codes[code].instructions[place]
-            transfer = self.prices.transfer(index, self.program.codes[code], each)
+            instruction = self.program.codes[code].instructions[place]
+            transfer = self.prices.transfer(index, self.program.codes[code], instruction)
             moves.append(transfer or lowered.alone(code, place))
-            takes.append(self.choices.taken(index, each))
-            who, size = self._who(index, each)
+            takes.append(self.choices.taken(index, instruction))
+            who, size = self._who(index, instruction)
             met.append((who, size) if size > 1 else None)
         self.done[index, number] = _Done(kinds, [*moves, 0], [*takes, None], [*met, None])
         return self.done[index, number]
@@ -298,14 +303,14 @@ class _Engine:
         device = self.cluster.device(self.classes.representatives[index])
         return Pace(self.env) if device.communication and len(linked.streams) > 1 else None
 
-    def _who(self, index: int, each: Instruction) -> tuple[Who, int]:
+    def _who(self, index: int, instruction: Instruction) -> tuple[Who, int]:
         """Who meets: the classes of a group, or sender and receiver; who copies is alone."""
-        if each.group:
-            group = self.classes.groups[index, each.group]
-            return ("group", each.stream, group.id), len(group.members)
-        peer, _ = self.choices.peer(index, each)
-        sends = each.action is InstructionKind.SEND
-        stream = each.stream if sends else SENDER_OF[each.stream]
+        if instruction.group:
+            group = self.classes.groups[index, instruction.group]
+            return ("group", instruction.stream, group.id), len(group.members)
+        peer, _ = self.choices.peer(index, instruction)
+        sends = instruction.action is InstructionKind.SEND
+        stream = instruction.stream if sends else SENDER_OF[instruction.stream]
         return ("transfer", stream, *((index, peer) if sends else (peer, index))), 2
 
     # -- deadlock ---------------------------------------------------------------------------------------
@@ -313,11 +318,11 @@ class _Engine:
     def _stuck(self, done: _Round) -> list[str]:
         """One line per stuck stream: what it is at and what it waits for."""
         lines = [HEADING]
-        for index, found in enumerate(self.linked):
+        for index, linked in enumerate(self.linked):
             streams = done.streams[index]
             arrived = [self._held(index, number, done) for number in range(len(streams))]
             over = [stream.done for stream in streams]
-            lines += stuck(self.program, self.classes.representatives[index], found, over, arrived)
+            lines += stuck(self.program, self.classes.representatives[index], linked, over, arrived)
         return lines
 
     def _held(self, index: int, number: int, done: _Round) -> str | None:
@@ -334,7 +339,7 @@ def _class_timing(lowered: PricedProgram, streams: Sequence[Stream], pace: Pace 
     linked, kernels = lowered.linked, lowered.compute
 
     def columns(lists: Iterable[Sequence[int]]) -> list[Ints]:
-        return [np.array(each, dtype=np.int64) for each in lists]
+        return [np.array(times, dtype=np.int64) for times in lists]
 
     starts = columns(stream.starts for stream in streams)
     ends = columns(stream.ends for stream in streams)

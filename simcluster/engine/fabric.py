@@ -62,19 +62,19 @@ class Transfer:
         """
         if not self.late:
             return self.latency_ns
-        lasting = self.latency_ns + sum(each.delay for each in self.late if each.for_good)
-        passing = [each for each in self.late if not each.for_good]
+        lasting = self.latency_ns + sum(late.delay for late in self.late if late.for_good)
+        passing = [late for late in self.late if not late.for_good]
         if for_good or not passing:
             return lasting
         left, at = Fraction(1), now
-        for moment in sorted({time for each in passing for time in (each.begin, each.end) if time}):
+        for moment in sorted({time for late in passing for time in (late.begin, late.end) if time}):
             if moment <= at:
                 continue
-            whole = lasting + sum(each.delay for each in passing if each.holds(at))
+            whole = lasting + sum(late.delay for late in passing if late.holds(at))
             if at + left * whole <= moment:
                 return round(at + left * whole) - now
             left, at = left - Fraction(moment - at, whole), moment
-        whole = lasting + sum(each.delay for each in passing if each.holds(at))
+        whole = lasting + sum(late.delay for late in passing if late.holds(at))
         return round(at + left * whole) - now
 
 
@@ -132,8 +132,8 @@ class Links:
         if loading.size:
             shares = self.capacity[vectors.links] / vectors.loads
             rates[loading] = np.minimum.reduceat(shares, vectors.offsets[loading])
-        found: list[float] = rates.tolist()
-        return found
+        alone: list[float] = rates.tolist()
+        return alone
 
     def times(self, transfer: Transfer) -> list[int]:
         """Nanoseconds until each phase of a transfer begins, and to its end, if it meets no other.
@@ -141,12 +141,12 @@ class Links:
         A phase that never ends takes ``NEVER``.
         """
         now = transfer.latency(0, for_good=True)
-        found = [now]
+        times = [now]
         for phase in transfer.phases:
             rate = min(phase.cap, self.rates[phase.vector])
             now = min(NEVER, now + round(phase.num_bytes / rate * 1e9)) if rate else NEVER
-            found.append(now)
-        return found
+            times.append(now)
+        return times
 
     def alone(self, transfer: Transfer) -> int:
         """Nanoseconds of a transfer that nothing changes and none meets."""

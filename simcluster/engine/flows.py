@@ -93,8 +93,10 @@ class Network:
         self._begun = 0
         if links.changes:
             env.process(self._changing(sorted(links.changes, key=lambda change: (change.time, change.link))))
-        for each in links.background:
-            env.process(self._background(FlowPhase(each.vector, np.inf, each.rate), each.begin, each.end))
+        for traffic in links.background:
+            env.process(
+                self._background(FlowPhase(traffic.vector, np.inf, traffic.rate), traffic.begin, traffic.end)
+            )
 
     def carry(self, transfer: Transfer) -> SimEvents:
         """Waits until a transfer is over: its latency, then its phases; it takes 1 ns at least."""
@@ -117,7 +119,7 @@ class Network:
         env = self.env
         start = int(env.now)
         later = transfer.latency(began) - transfer.latency(0, for_good=True)
-        times = [began + later + each for each in self._links.times(transfer)]
+        times = [began + later + span for span in self._links.times(transfer)]
         left = [number for number in range(len(transfer.phases)) if times[number + 1] >= start]
         for number in left:
             phase = transfer.phases[number]
@@ -294,18 +296,18 @@ class Network:
         users = self._users
         links = list(self._touched)
         seen = set(links)
-        found: dict[Flow, None] = {}
+        flows: dict[Flow, None] = {}
         for link in links:  # grows
             for flow in users.get(link, ()):
-                if flow in found:
+                if flow in flows:
                     continue
-                found[flow] = None
+                flows[flow] = None
                 fresh = [other for other, _ in flow.row if other not in seen]
                 seen.update(fresh)
                 links += fresh
-            if len(found) > FEW:
+            if len(flows) > FEW:
                 return list(self._active)
-        return list(found)
+        return list(flows)
 
     def _solved(self, flows: Sequence[Flow]) -> list[float]:
         if sum(len(flow.row) for flow in flows) <= SMALL:

@@ -24,13 +24,13 @@ class EntryTypes:
     @classmethod
     def of(cls, program: Program, linked: ClassProgram, number: int) -> EntryTypes:
         """Those of the stream of this number of a class."""
-        each = linked.streams[number]
+        stream = linked.streams[number]
         per_step = len(linked.executions) // linked.steps
         codes = [run.code for run in linked.executions[:per_step]]
         numbers: dict[tuple[int, int], int] = {}
         which, ordinals = [], []
         counts: dict[tuple[str, ...], int] = {}
-        for execution, index in zip(each.execution.tolist(), each.meeting.tolist(), strict=True):
+        for execution, index in zip(stream.execution.tolist(), stream.meeting.tolist(), strict=True):
             if index == NOTHING:
                 which.append(NOTHING)
                 ordinals.append(0)

@@ -128,8 +128,8 @@ class _Linker:
                     number = self.numbers[stream]
                     self._wait(self.numbers[COMPUTE], number, self.lengths[number])
         for stream in execution.behind:
-            for mine in streams if stream in self.numbers else ():
-                self._wait(mine, self.numbers[stream], self.lengths[self.numbers[stream]])
+            for own in streams if stream in self.numbers else ():
+                self._wait(own, self.numbers[stream], self.lengths[self.numbers[stream]])
         if timed.streams[0] in SENDER_OF:
             # A receive is posted when the kernels before it in program order are done.
             compute = self.numbers[COMPUTE]
@@ -207,10 +207,10 @@ class _Linker:
 
     def _absolute(self, execution: Ints, stream: Ints, position: Ints, bases: Ints) -> tuple[Ints, Ints]:
         executions = self.program.parts[self.part].executions
-        widest = max(len(found) for found in self.local.values())
+        widest = max(len(numbers) for numbers in self.local.values())
         table = np.full((len(self.program.codes), widest), NOTHING, dtype=np.int64)
-        for code, found in self.local.items():
-            table[code, : len(found)] = found
-        codes = np.array([each.code for each in executions], dtype=np.int64)
+        for code, streams in self.local.items():
+            table[code, : len(streams)] = streams
+        codes = np.array([execution.code for execution in executions], dtype=np.int64)
         numbers = table[codes[execution % len(executions)], stream]
         return numbers, bases[execution, numbers] + position

@@ -45,10 +45,10 @@ def build_fabrics(parts: Sequence[tuple[ProgramLoads, Choices]]) -> list[Fabric]
         first.append({})
         for axes, patterns in (*flows.groups.items(), (TRANSFERS, flows.transfers)):
             first[-1][axes] = []
-            for each in patterns:
+            for loads in patterns:
                 first[-1][axes].append(count)
-                rows.append(each)
-                count += len(each)
+                rows.append(loads)
+                count += len(loads)
     any_of = parts[0][1]
     capacity, changes = _capacities(any_of.cluster, any_of.classes)
     background = list(_background(any_of.cluster, any_of.classes))
@@ -56,7 +56,7 @@ def build_fabrics(parts: Sequence[tuple[ProgramLoads, Choices]]) -> list[Fabric]
         capacity,
         _vectors([*rows, *(loads for loads, _ in background)]),
         changes,
-        tuple(Background(count + place, *each) for place, (_, each) in enumerate(background)),
+        tuple(Background(count + place, *rate) for place, (_, rate) in enumerate(background)),
     )
     return [
         Fabric(links, _Wired(choices, loaded.patterns, links.vectors, begins).transfer)
@@ -73,38 +73,38 @@ class _Wired:
     vectors: Vectors
     first: Mapping[Axes, Sequence[int]]
 
-    def transfer(self, index: int, each: Instruction) -> Transfer:
+    def transfer(self, index: int, instruction: Instruction) -> Transfer:
         """How a class does an instruction on the links."""
-        choice = self.choices.of(index, each)
-        axes, row, back = self._row(index, each)
+        choice = self.choices.of(index, instruction)
+        axes, row, back = self._row(index, instruction)
         vectors = [
-            self.first[axes][self.patterns[phase_key(each, choice, phase.index, back)]] + row
+            self.first[axes][self.patterns[phase_key(instruction, choice, phase.index, back)]] + row
             for phase in choice.phases
         ]
         phases = [
             FlowPhase(vector, phase.num_bytes, phase.cap)
             for vector, phase in zip(vectors, choice.phases, strict=True)
         ]
-        late = tuple(self._late(index, each, choice, vectors))
+        late = tuple(self._late(index, instruction, choice, vectors))
         return Transfer(nanoseconds(choice.latency), tuple(phases), late)
 
-    def _row(self, index: int, each: Instruction) -> tuple[Axes, int, bool]:
+    def _row(self, index: int, instruction: Instruction) -> tuple[Axes, int, bool]:
         """Among which groups, which class of them, and whether it goes back along the pipeline."""
         classes = self.choices.classes
-        if each.group:
-            return each.group, classes.groups[index, each.group].flow, False
-        mine = peer_is_next_stage(each.stream)
-        earlier = index if mine else self.choices.peer(index, each)[0]
-        return TRANSFERS, classes.flows.pairs[earlier], is_send_stream(each.stream) is not mine
+        if instruction.group:
+            return instruction.group, classes.groups[index, instruction.group].flow, False
+        forward = peer_is_next_stage(instruction.stream)
+        earlier = index if forward else self.choices.peer(index, instruction)[0]
+        return TRANSFERS, classes.flows.pairs[earlier], is_send_stream(instruction.stream) is not forward
 
     def _late(
-        self, index: int, each: Instruction, choice: AlgorithmChoice, vectors: Sequence[int]
+        self, index: int, instruction: Instruction, choice: AlgorithmChoice, vectors: Sequence[int]
     ) -> Iterator[Late]:
         """What changed latencies of the links add: as much for each hop as the slowest of them."""
         cluster = self.choices.cluster
         if not choice.phases or not any(change.latency for change in cluster.link_changes):
             return
-        hops = self._hops(index, each, choice)
+        hops = self._hops(index, instruction, choice)
         entries = [np.arange(*self.vectors.offsets[vector : vector + 2]) for vector in vectors]
         used = self.choices.classes.flows.links.first[np.unique(self.vectors.links[np.concatenate(entries)])]
         for change in cluster.link_changes:
@@ -113,22 +113,26 @@ class _Wired:
                 count = max(hops[int(away)] for away in cluster.topology.lead_away(touched).tolist())
                 yield Late(change.begin_ns, change.end_ns, nanoseconds(max(count, 1) * change.latency))
 
-    def _hops(self, index: int, each: Instruction, choice: AlgorithmChoice) -> tuple[int, int]:
+    def _hops(self, index: int, instruction: Instruction, choice: AlgorithmChoice) -> tuple[int, int]:
         """Waits of an instruction inside hosts and between them; a copy is one that never leaves its host."""
-        if each.action is InstructionKind.COPY:
+        if instruction.action is InstructionKind.COPY:
             return 1, 0
         groups = self.choices.classes.groups
-        where = groups[index, each.group].placement if each.group else self.choices.peer(index, each)[1]
-        operation = Operation(each.operation)
+        where = (
+            groups[index, instruction.group].placement
+            if instruction.group
+            else self.choices.peer(index, instruction)[1]
+        )
+        operation = Operation(instruction.operation)
         return algorithm_routine(choice.algorithm, operation, where, self.choices.cluster).hops
 
 
 def _vectors(parts: Sequence[GroupLoads]) -> Vectors:
-    lengths = [np.diff(each.offsets) for each in parts]
+    lengths = [np.diff(loads.offsets) for loads in parts]
     none = np.zeros(0, dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate([none, *lengths]))])
-    links = np.concatenate([none, *(each.links for each in parts)])
-    return Vectors(offsets, links, np.concatenate([none, *(each.loads for each in parts)]) * GRAIN)
+    links = np.concatenate([none, *(loads.links for loads in parts)])
+    return Vectors(offsets, links, np.concatenate([none, *(loads.loads for loads in parts)]) * GRAIN)
 
 
 def _capacities(cluster: Cluster, classes: RankClasses) -> tuple[np.ndarray, tuple[CapacityChange, ...]]:
@@ -144,9 +148,9 @@ def _capacities(cluster: Cluster, classes: RankClasses) -> tuple[np.ndarray, tup
     changes: list[CapacityChange] = []
     for moment in sorted({0, *moments}):
         now = nominal.copy()
-        for change, mine in touching:
+        for change, changed in touching:
             if change.begin_ns <= moment and (change.end_ns is None or moment < change.end_ns):
-                now[mine] *= change.rate
+                now[changed] *= change.rate
         if moment == 0:
             begun = now
         else:
@@ -161,10 +165,10 @@ def _background(
 ) -> Iterator[tuple[GroupLoads, tuple[float, int, int | None]]]:
     """What others send: a flow on each class of links that carries it."""
     links = classes.flows.links.first
-    for each in cluster.background:
-        for link in np.flatnonzero(np.isin(links, each.links)).tolist():
+    for traffic in cluster.background:
+        for link in np.flatnonzero(np.isin(links, traffic.links)).tolist():
             ends = np.array([0, 1], dtype=np.int64)
             alone = GroupLoads(
                 ends, np.array([link], dtype=np.int64), np.array([round(1 / GRAIN)], dtype=np.int64)
             )
-            yield alone, (each.rate, each.begin_ns, each.end_ns)
+            yield alone, (traffic.rate, traffic.begin_ns, traffic.end_ns)

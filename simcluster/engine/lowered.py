@@ -24,13 +24,15 @@ class PricedProgram:
     @cached_property
     def waits(self) -> list[tuple[list[int], list[int]]]:
         """By stream what every entry waits for: the stream, and how many entries of it must have ended."""
-        return [(each.wait_stream.tolist(), each.wait_position.tolist()) for each in self.linked.streams]
+        return [
+            (stream.wait_stream.tolist(), stream.wait_position.tolist()) for stream in self.linked.streams
+        ]
 
     @cached_property
     def durations(self) -> list[int]:
         """Nanoseconds of the entries of the compute stream."""
-        found: list[int] = self.linked.streams[self.compute].duration.tolist()
-        return found
+        durations: list[int] = self.linked.streams[self.compute].duration.tolist()
+        return durations
 
     @cached_property
     def segments(self) -> list[Segment | None]:
@@ -40,7 +42,7 @@ class PricedProgram:
     @property
     def compute(self) -> int:
         """The number of the compute stream."""
-        return next(number for number, each in enumerate(self.linked.streams) if each.name == COMPUTE)
+        return next(number for number, stream in enumerate(self.linked.streams) if stream.name == COMPUTE)
 
     def alone(self, code: int, instruction: int) -> int:
         """Nanoseconds of a collective or transfer that shares no link."""

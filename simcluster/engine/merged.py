@@ -67,16 +67,16 @@ def _mixed(values: Words) -> Words:
 def _changes(links: Links, used: Ints, same: Ints) -> tuple[CapacityChange, ...]:
     """Changes of the least capacity of the links that are one."""
     places = {link: place for place, link in enumerate(used.tolist())}
-    touched = {int(same[places[each.link]]) for each in links.changes if each.link in places}
+    touched = {int(same[places[change.link]]) for change in links.changes if change.link in places}
     members: defaultdict[int, dict[int, float]] = defaultdict(dict)
     if touched:
         for place in np.flatnonzero(np.isin(same, list(touched))).tolist():
             link = int(used[place])
             members[int(same[place])][link] = float(links.capacity[link])
-    found = []
-    for each in sorted(links.changes, key=lambda change: change.time):
-        if each.link in places:
-            kind = int(same[places[each.link]])
-            members[kind][each.link] = each.capacity
-            found.append(CapacityChange(each.time, kind, min(members[kind].values())))
-    return tuple(found)
+    changes = []
+    for change in sorted(links.changes, key=lambda change: change.time):
+        if change.link in places:
+            kind = int(same[places[change.link]])
+            members[kind][change.link] = change.capacity
+            changes.append(CapacityChange(change.time, kind, min(members[kind].values())))
+    return tuple(changes)

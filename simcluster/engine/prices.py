@@ -69,7 +69,11 @@ class Prices:
     def launches(self, code: InstructionBlock, device: Device) -> list[int]:
         """Nanoseconds of the host for each of a code's kernels; of a graph, for the first of its kernels."""
         alone = self.dispatch.of(device)
-        return [nanoseconds(each.dispatch_cost * alone) for each in code.instructions if runs_kernels(each)]
+        return [
+            nanoseconds(instruction.dispatch_cost * alone)
+            for instruction in code.instructions
+            if runs_kernels(instruction)
+        ]
 
     def of_code(self, index: int, code: InstructionBlock) -> list[Priced]:
         """Nanoseconds of a code's instructions for one class, how many are launches and dispatch, and in how
@@ -77,21 +81,21 @@ class Prices:
         """
         device = self.cluster.device(self.classes.representatives[index])
         kernels = {
-            row: device.price(each.works, 0.0)
-            for row, each in enumerate(code.instructions)
-            if runs_kernels(each)
+            row: device.price(instruction.works, 0.0)
+            for row, instruction in enumerate(code.instructions)
+            if runs_kernels(instruction)
         }
-        totals = [found.total_ns for found in kernels.values()]
+        totals = [price.total_ns for price in kernels.values()]
         waits = dict(zip(kernels, launch_stalls(totals, self.launches(code, device)), strict=True))
         prices: list[Priced] = []
-        for row, each in enumerate(code.instructions):
+        for row, instruction in enumerate(code.instructions):
             if row in kernels:
-                found, waited = kernels[row], int(waits[row])
-                prices.append((found.total_ns + waited, found.host_ns + waited, found.memory_ns))
-            elif each.action is InstructionKind.COMPUTE:
+                price, waited = kernels[row], int(waits[row])
+                prices.append((price.total_ns + waited, price.host_ns + waited, price.memory_ns))
+            elif instruction.action is InstructionKind.COMPUTE:
                 prices.append((1, 0, 0))
             else:
-                alone, called = self.moved(index, code, each)
+                alone, called = self.moved(index, code, instruction)
                 prices.append((alone + called, called, 0))
         return prices
 
@@ -100,22 +104,22 @@ class Prices:
         codes = self.program.codes
         return {code: price_code(codes[code], self.of_code(index, codes[code])) for code in used}
 
-    def moved(self, index: int, code: InstructionBlock, each: Instruction) -> tuple[int, int]:
+    def moved(self, index: int, code: InstructionBlock, instruction: Instruction) -> tuple[int, int]:
         """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer
         the host takes to call for it.
         """
-        alone = max(1, self.choices.of(index, each).duration_ns)
-        if each.action is not InstructionKind.COLLECTIVE:
+        alone = max(1, self.choices.of(index, instruction).duration_ns)
+        if instruction.action is not InstructionKind.COLLECTIVE:
             return alone, 0
-        return alone, max(0, nanoseconds(self.calls.seconds(code, each)) - alone)
+        return alone, max(0, nanoseconds(self.calls.seconds(code, instruction)) - alone)
 
-    def transfer(self, index: int, code: InstructionBlock, each: Instruction) -> Transfer | None:
+    def transfer(self, index: int, code: InstructionBlock, instruction: Instruction) -> Transfer | None:
         """What an instruction puts on the fabric, not before the host has called for it; None: nothing."""
-        found = self.fabric.transfer(index, each) if self.fabric else None
-        if found is None or not self.calls.host.seconds:
-            return found
-        _, called = self.moved(index, code, each)
-        return replace(found, latency_ns=found.latency_ns + called) if called else found
+        transfer = self.fabric.transfer(index, instruction) if self.fabric else None
+        if transfer is None or not self.calls.host.seconds:
+            return transfer
+        _, called = self.moved(index, code, instruction)
+        return replace(transfer, latency_ns=transfer.latency_ns + called) if called else transfer
 
 
 @dataclass(frozen=True)
@@ -182,19 +186,19 @@ class SharedPrices:
         giving = self.fleet.device.communication is not None
         parts = np.zeros((len(code.instructions) * giving, PARTS, len(self.indices)), dtype=np.int64)
         kernels = {
-            row: self.fleet.price(each.works, 0.0)
-            for row, each in enumerate(code.instructions)
-            if runs_kernels(each)
+            row: self.fleet.price(instruction.works, 0.0)
+            for row, instruction in enumerate(code.instructions)
+            if runs_kernels(instruction)
         }
-        totals = [found.total_ns for found in kernels.values()]
+        totals = [price.total_ns for price in kernels.values()]
         launches = self.prices.launches(code, self.fleet.device)
         waits = dict(zip(kernels, launch_stalls(totals, launches), strict=True))
-        for row, each in enumerate(code.instructions):
-            if each.action is not InstructionKind.COMPUTE:
-                duration[row], found = self._moved(code, each)
-                if found is not None:
-                    carried[row] = found
-                shares = self._taken(each) if giving else None
+        for row, instruction in enumerate(code.instructions):
+            if instruction.action is not InstructionKind.COMPUTE:
+                duration[row], carrying = self._moved(code, instruction)
+                if carrying is not None:
+                    carried[row] = carrying
+                shares = self._taken(instruction) if giving else None
                 if shares is not None:
                     takes[row] = shares
                 continue
@@ -211,27 +215,31 @@ class SharedPrices:
             busy += duration[row]
         return PricedCode(duration, busy, host, carried, parts, takes)
 
-    def _taken(self, each: Instruction) -> Shares | None:
+    def _taken(self, instruction: Instruction) -> Shares | None:
         """What it takes of every device: equal, one by one, to ``Choices.taken``."""
-        examples, which = self._examples(each) if each.action is InstructionKind.COPY else self._placed(each)
-        found = [self.prices.choices.held(index, each) for index in examples]
-        held = [each for each in found if each is not None]
+        examples, which = (
+            self._examples(instruction)
+            if instruction.action is InstructionKind.COPY
+            else self._placed(instruction)
+        )
+        known = [self.prices.choices.held(index, instruction) for index in examples]
+        held = [share for share in known if share is not None]
         if not held:
             return None
-        assert len(held) == len(found)
+        assert len(held) == len(known)
         units, traffic = (np.array(column)[which] for column in zip(*held, strict=True))
         share = np.minimum(1.0, traffic / self.fleet.memory_bandwidth)
         return Shares(units, np.rint(share * SCALE).astype(np.int64))
 
-    def _placed(self, each: Instruction) -> tuple[list[int], Ints]:
+    def _placed(self, instruction: Instruction) -> tuple[list[int], Ints]:
         """One class of each place from which it is done, and which of them classes are like."""
-        key = (each.group, "" if each.group else each.stream)
+        key = (instruction.group, "" if instruction.group else instruction.stream)
         if key not in self._places:
             number: dict[GroupPlacement, int] = {}
             examples: list[int] = []
             which = []
             for index in self.indices:
-                where = self.prices.choices.where(index, each)
+                where = self.prices.choices.where(index, instruction)
                 if where not in number:
                     number[where] = len(number)
                     examples.append(index)
@@ -239,37 +247,37 @@ class SharedPrices:
             self._places[key] = examples, np.array(which, dtype=np.int64)
         return self._places[key]
 
-    def _moved(self, code: InstructionBlock, each: Instruction) -> tuple[Ints, Carried | None]:
+    def _moved(self, code: InstructionBlock, instruction: Instruction) -> tuple[Ints, Carried | None]:
         """Nanoseconds [classes] of a collective or transfer, and what it puts on links."""
         prices = self.prices
-        examples, which = self._examples(each)
-        transfers = [prices.transfer(index, code, each) for index in examples]
-        if prices.fabric is None or all(found is None for found in transfers):
-            return np.array([sum(prices.moved(index, code, each)) for index in examples])[which], None
-        loading = [found for found in transfers if found is not None]
+        examples, which = self._examples(instruction)
+        transfers = [prices.transfer(index, code, instruction) for index in examples]
+        if prices.fabric is None or all(transfer is None for transfer in transfers):
+            return np.array([sum(prices.moved(index, code, instruction)) for index in examples])[which], None
+        loading = [transfer for transfer in transfers if transfer is not None]
         assert len(loading) == len(transfers)
-        alone = np.array([prices.fabric.links.alone(found) for found in loading])
+        alone = np.array([prices.fabric.links.alone(transfer) for transfer in loading])
         if alone.max() >= NEVER:
             raise UnequalDurations
         return alone[which], Carried(loading, which)
 
-    def _examples(self, each: Instruction) -> tuple[list[int], Ints]:
+    def _examples(self, instruction: Instruction) -> tuple[list[int], Ints]:
         """One class of each group or pair that may do it differently, and which of them classes are like."""
-        key = (each.group, "" if each.group else each.stream)
+        key = (instruction.group, "" if instruction.group else instruction.stream)
         if key not in self._alike:
             classes = self.prices.classes
-            peers = classes.next_stage if peer_is_next_stage(each.stream) else classes.prev_stage
+            peers = classes.next_stage if peer_is_next_stage(instruction.stream) else classes.prev_stage
             number: dict[object, int] = {}
             examples: list[int] = []
             which = []
             for index in self.indices:
-                if each.group:
-                    found: object = classes.groups[index, each.group].id
+                if instruction.group:
+                    meeting: object = classes.groups[index, instruction.group].id
                 else:
-                    found = index if self.prices.fabric else peers[index][1]
-                if found not in number:
-                    number[found] = len(number)
+                    meeting = index if self.prices.fabric else peers[index][1]
+                if meeting not in number:
+                    number[meeting] = len(number)
                     examples.append(index)
-                which.append(number[found])
+                which.append(number[meeting])
             self._alike[key] = examples, np.array(which, dtype=np.int64)
         return self._alike[key]

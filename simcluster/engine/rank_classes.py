@@ -34,17 +34,17 @@ def classes_together(
 ) -> list[tuple[RankClasses, Fabric]]:
     """The same for Programs that run at once, each on its part of one cluster; the links are common."""
     wants = [CollectiveRequests(program, algorithms) for program, _, algorithms in programs]
-    found = [
-        load_program(program, cluster, each)
-        for (program, cluster, _), each in zip(programs, wants, strict=True)
+    loads = [
+        load_program(program, cluster, wanted)
+        for (program, cluster, _), wanted in zip(programs, wants, strict=True)
     ]
     lodgers = [
-        TenantLoad(program, cluster, each.loading)
-        for (program, cluster, _), each in zip(programs, found, strict=True)
+        TenantLoad(program, cluster, loaded.loading)
+        for (program, cluster, _), loaded in zip(programs, loads, strict=True)
     ]
     classes = partition_tenants(lodgers, unfold=unfold)
     choices = [
-        Choices(own, cluster, each)
-        for own, (_, cluster, _), each in zip(classes, programs, wants, strict=True)
+        Choices(own, cluster, wanted)
+        for own, (_, cluster, _), wanted in zip(classes, programs, wants, strict=True)
     ]
-    return list(zip(classes, build_fabrics(list(zip(found, choices, strict=True))), strict=True))
+    return list(zip(classes, build_fabrics(list(zip(loads, choices, strict=True))), strict=True))

@@ -34,8 +34,8 @@ def solve_few(rows: Sequence[Row], caps: Sequence[float], capacity: Sequence[flo
     """
     load: dict[int, float] = {}
     for row in rows:
-        for link, each in row:
-            load[link] = load.get(link, 0.0) + each
+        for link, part in row:
+            load[link] = load.get(link, 0.0) + part
     _check(max(load.values(), default=0.0))
     used = dict.fromkeys(load, 0.0)
     share = {link: capacity[link] / total for link, total in load.items()}
@@ -52,13 +52,13 @@ def solve_few(rows: Sequence[Row], caps: Sequence[float], capacity: Sequence[flo
                 left.append(flow)
                 continue
             rates[flow] = rate
-            for link, each in rows[flow]:
-                spent[rate, link] = spent.get((rate, link), 0.0) + each
+            for link, part in rows[flow]:
+                spent[rate, link] = spent.get((rate, link), 0.0) + part
         now: dict[int, float] = {}
         for rate, link in sorted(spent):
-            each = spent[rate, link]
-            load[link] -= each
-            now[link] = now.get(link, 0.0) + rate * each
+            gone = spent[rate, link]
+            load[link] -= gone
+            now[link] = now.get(link, 0.0) + rate * gone
         for link, more in now.items():
             used[link] += more
             if load[link] > 0:

@@ -77,11 +77,11 @@ class Stream:
     def wake(self) -> None:
         """Lets those go on who waited for an entry that is over now."""
         waiters, self.waiters = self.waiters, []
-        for each in waiters:
-            if each[0] <= self.done:
-                each[1].succeed()
+        for waiter in waiters:
+            if waiter[0] <= self.done:
+                waiter[1].succeed()
             else:
-                self.waiters.append(each)
+                self.waiters.append(waiter)
 
 
 @dataclass(slots=True)
@@ -117,14 +117,14 @@ class Meeting:
         """Waits until the bytes are there, and lets all others go on."""
         self.began = int(env.now)
         held = self.held or ()
-        for pace, each in held:
-            pace.begin(each)
+        for pace, share in held:
+            pace.begin(share)
         if isinstance(moves, int):
             yield env.timeout(moves)
         else:
             yield from network.carry(moves)
-        for pace, each in held:
-            pace.finish(each)
+        for pace, share in held:
+            pace.finish(share)
         if self.over is not None:
             self.over.succeed()
 

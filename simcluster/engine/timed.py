@@ -90,11 +90,11 @@ class _Timer:
         offset: list[int] = []
         open_segment = False
         known: dict[tuple[int, int], int] = {}
-        for index, each in enumerate(code.instructions):
-            stream = number[each.stream]
+        for index, instruction in enumerate(code.instructions):
+            stream = number[instruction.stream]
             track = self.entries[stream]
-            waits = self._waits(each, stream, number, entry, known)
-            kernel = each.stream == COMPUTE
+            waits = self._waits(instruction, stream, number, entry, known)
+            kernel = instruction.stream == COMPUTE
             if not (kernel and open_segment and not waits and track):
                 for other, position in waits[:-1]:
                     track.append((other, position, 0, NOTHING))
@@ -111,7 +111,7 @@ class _Timer:
         return TimedCode(
             streams,
             tracks,
-            np.array([number[each.stream] for each in code.instructions], dtype=np.int64),
+            np.array([number[instruction.stream] for instruction in code.instructions], dtype=np.int64),
             np.array(entry, dtype=np.int64),
             np.array(offset, dtype=np.int64),
             np.array([total for total, _, _ in prices], dtype=np.int64),
@@ -126,14 +126,14 @@ class _Timer:
         instructions = self.code.instructions
         return {
             other
-            for each in instructions
-            for other in each.after
-            if instructions[other].stream != each.stream
+            for instruction in instructions
+            for other in instruction.after
+            if instructions[other].stream != instruction.stream
         }
 
     def _waits(
         self,
-        each: Instruction,
+        instruction: Instruction,
         stream: int,
         number: Mapping[str, int],
         entry: list[int],
@@ -141,7 +141,7 @@ class _Timer:
     ) -> list[tuple[int, int]]:
         """(stream, entries that must have ended) of what this instruction waits for and is not implied."""
         needed: dict[int, int] = {}
-        for other in each.after:
+        for other in instruction.after:
             where = number[self.code.instructions[other].stream]
             if where != stream:
                 needed[where] = max(needed.get(where, 0), entry[other] + 1)
@@ -158,21 +158,21 @@ class _Timer:
         code = self.code
         read: dict[tuple[int, int], None] = {}
         written: set[int] = set()
-        for each in code.instructions:
-            for slot in each.reads:
+        for instruction in code.instructions:
+            for slot in instruction.reads:
                 if code.slots[slot].scope is not Scope.LOCAL and slot not in written:
-                    read[number[each.stream], slot] = None
-            for slot in each.adds:
+                    read[number[instruction.stream], slot] = None
+            for slot in instruction.adds:
                 if code.slots[slot].scope is Scope.MICRO_BATCH and slot not in written:
-                    read[number[each.stream], slot] = None
-            written.update(each.writes)
+                    read[number[instruction.stream], slot] = None
+            written.update(instruction.writes)
         incoming = tuple(read)
         outgoing = tuple(
-            (slot, number[each.stream], entry[writer] + 1, slot in each.adds)
+            (slot, number[instruction.stream], entry[writer] + 1, slot in instruction.adds)
             for slot, writers in sorted(code.written.items())
             if code.slots[slot].scope is not Scope.LOCAL
             for writer in sorted(writers)
-            for each in [code.instructions[writer]]
+            for instruction in [code.instructions[writer]]
         )
         return incoming, outgoing
 

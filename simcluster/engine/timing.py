@@ -86,7 +86,7 @@ class SweptClasses(Sequence[ClassTiming]):
     def __getitem__(self, index: slice) -> list[ClassTiming]: ...
     def __getitem__(self, index: int | slice) -> ClassTiming | list[ClassTiming]:
         if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
+            return [self[number] for number in range(*index.indices(len(self)))]
         number, column = self.where[index]
         stage, lanes = self.swept.stages[number], self.swept.lanes[number]
         codes = self.coded(int(stage.columns[column]), list(stage.codes))
@@ -97,11 +97,11 @@ class SweptClasses(Sequence[ClassTiming]):
             if lane.drops:
                 ends[lane.number] = _kernel_ends(linked, lane.number, ends, longer)
         starts, arrivals = [], []
-        for lane, each, ended in zip(lanes, linked.streams, ends, strict=True):
-            starts.append(ended - (each.duration + longer if lane.drops else lane.spent(column)))
+        for lane, stream, ended in zip(lanes, linked.streams, ends, strict=True):
+            starts.append(ended - (stream.duration + longer if lane.drops else lane.spent(column)))
             before = np.concatenate([[0], ended[:-1]])[: len(ended)]
-            ready = np.maximum(before, _awaited(linked, each.wait_stream, each.wait_position, ends))
-            arrivals.append(ready if each.name != COMPUTE else np.zeros(0, dtype=np.int64))
+            ready = np.maximum(before, _awaited(linked, stream.wait_stream, stream.wait_position, ends))
+            arrivals.append(ready if stream.name != COMPUTE else np.zeros(0, dtype=np.int64))
         pace = None
         if longer.any():
             segments, shares = segments_of(linked, codes), shares_of(stage, column)
@@ -113,44 +113,44 @@ class SweptClasses(Sequence[ClassTiming]):
     def _longer(self, number: int, column: int) -> Ints:
         """How much longer the segments of a class take beside its communication."""
         lane = next(lane for lane in self.swept.lanes[number] if lane.drops)
-        found = np.zeros(lane.length, dtype=np.int64)
+        longer = np.zeros(lane.length, dtype=np.int64)
         entries, spent, first = self._by_column[number]
-        mine = slice(first[column], first[column + 1])
-        found[entries[mine]] = spent[mine]
-        return found
+        own = slice(first[column], first[column + 1])
+        longer[entries[own]] = spent[own]
+        return longer
 
     @cached_property
     def _by_column(self) -> Sequence[tuple[Ints, Ints, Ints]]:
         """By stage the slowed segments and how much longer they take, column after column, each from its
         ``first`` on.
         """
-        found = []
+        by_stage = []
         for stage, lanes in zip(self.swept.stages, self.swept.lanes, strict=True):
             longer = next(lane for lane in lanes if lane.drops).longer
             nothing = [np.zeros(0, dtype=np.int64)]
             columns = np.concatenate([*nothing, *(which for which, _ in longer.values())])
-            spent = np.concatenate([*nothing, *(each for _, each in longer.values())])
+            spent = np.concatenate([*nothing, *(more for _, more in longer.values())])
             sizes = [len(which) for which, _ in longer.values()]
             entries = np.repeat(np.array(list(longer), dtype=np.int64), sizes)
             order = np.lexsort((entries, columns))
             first = np.searchsorted(columns[order], np.arange(len(stage.columns) + 1))
-            found.append((entries[order], spent[order], first))
-        return found
+            by_stage.append((entries[order], spent[order], first))
+        return by_stage
 
 
 def _awaited(linked: ClassProgram, streams: Ints, positions: Ints, ends: Sequence[Ints]) -> Ints:
     """Per entry when what it waits for has ended; 0 where it waits for nothing."""
-    found = np.zeros(len(streams), dtype=np.int64)
+    over = np.zeros(len(streams), dtype=np.int64)
     for number in range(len(linked.streams)):
-        mine = np.flatnonzero(streams == number)
-        found[mine] = ends[number][positions[mine] - 1]
-    return found
+        waiting = np.flatnonzero(streams == number)
+        over[waiting] = ends[number][positions[waiting] - 1]
+    return over
 
 
 def _kernel_ends(linked: ClassProgram, number: int, ends: Sequence[Ints], longer: Ints) -> Ints:
     """The ends of a compute stream's entries: ``end = max(end before, awaited) + duration`` as one scan."""
-    each = linked.streams[number]
-    duration = each.duration + longer
+    stream = linked.streams[number]
+    duration = stream.duration + longer
     spent = np.cumsum(duration)
-    slack = _awaited(linked, each.wait_stream, each.wait_position, ends)
+    slack = _awaited(linked, stream.wait_stream, stream.wait_position, ends)
     return spent + np.maximum.accumulate(np.maximum(slack - (spent - duration), 0))

@@ -38,45 +38,47 @@ def check_program(program: Program, classes: RankClasses) -> None:
 
 def _code_faults(code: InstructionBlock) -> Iterator[str]:
     written: set[int] = set()
-    for index, each in enumerate(code.instructions):
-        for call in each.calls:
+    for index, instruction in enumerate(code.instructions):
+        for call in instruction.calls:
             for slot in call.inputs:
                 if code.slots[slot].scope is Scope.LOCAL and slot not in written:
                     yield f"{code.name}.{call.name} reads {code.slots[slot].name} before it is written"
             written.update(call.outputs)
-        if any(other >= index for other in each.after):
-            yield f"{code.name}.{each.name} waits for a later instruction"
+        if any(other >= index for other in instruction.after):
+            yield f"{code.name}.{instruction.name} waits for a later instruction"
 
 
 def _issues(program: Program, part: int, *wanted: InstructionKind) -> Iterator[tuple[Instruction, int]]:
     """(instruction, micro-batch) of everything of some kinds that a part issues, in order."""
     executions = program.parts[part].executions
     by_code = {
-        index: [each for each in program.codes[index].instructions if each.action in wanted]
+        index: [
+            instruction for instruction in program.codes[index].instructions if instruction.action in wanted
+        ]
         for index in {execution.code for execution in executions}
     }
     for execution in executions:
-        for each in by_code[execution.code]:
-            yield each, execution.micro_batch
+        for instruction in by_code[execution.code]:
+            yield instruction, execution.micro_batch
 
 
 def _transfers(program: Program, part: int) -> dict[str, list[tuple[int, int]]]:
     """(micro-batch, bytes) of everything that a part sends and receives, in order, by stream."""
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for each, micro_batch in _issues(program, part, InstructionKind.SEND, InstructionKind.RECEIVE):
-        found[each.stream].append((micro_batch, each.num_bytes))
-    return found
+    transfers: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for instruction, micro_batch in _issues(program, part, InstructionKind.SEND, InstructionKind.RECEIVE):
+        transfers[instruction.stream].append((micro_batch, instruction.num_bytes))
+    return transfers
 
 
 def _transfer_faults(program: Program) -> Iterator[str]:
     """Neighbouring stages send and receive the same micro-batches in the same order."""
     variants, parts = program.num_variants, len(program.parts)
-    found = [_transfers(program, part) for part in range(parts)]
+    transfers = [_transfers(program, part) for part in range(parts)]
     for part in range(parts if program.ring else parts - variants):
         after = (part + variants) % parts
         for out, into in RECEIVER_OF.items():
             sender, receiver = (part, after) if peer_is_next_stage(out) else (after, part)
-            sent, got = found[sender].get(out, []), found[receiver].get(into, [])
+            sent, got = transfers[sender].get(out, []), transfers[receiver].get(into, [])
             if sent != got:
                 yield (
                     f"stage {sender // variants} sends micro-batches {[m for m, _ in sent]} "
@@ -92,19 +94,19 @@ def _order_faults(program: Program, classes: RankClasses) -> Iterator[str]:
             meeting[axes, group.id].append(index)
     orders: dict[tuple[int, tuple[str, ...]], list[_Issue]] = {}
     for (axes, _), members in meeting.items():
-        found = []
+        issued = []
         for index in members:
             part = program.part_of(classes.representatives[index])
             if (part, axes) not in orders:
                 orders[part, axes] = _order(program, part, axes)
-            found.append(orders[part, axes])
-        if any(order != found[0] for order in found):
+            issued.append(orders[part, axes])
+        if any(order != issued[0] for order in issued):
             yield f"members of a group over {'+'.join(axes)} issue different collectives"
 
 
 def _order(program: Program, part: int, axes: tuple[str, ...]) -> list[_Issue]:
     return [
-        (each.operation, each.num_bytes, each.parts, micro_batch)
-        for each, micro_batch in _issues(program, part, InstructionKind.COLLECTIVE)
-        if each.group == axes
+        (instruction.operation, instruction.num_bytes, instruction.parts, micro_batch)
+        for instruction, micro_batch in _issues(program, part, InstructionKind.COLLECTIVE)
+        if instruction.group == axes
     ]

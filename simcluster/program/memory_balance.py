@@ -74,12 +74,14 @@ class _Rows:
             dtype=np.int64,
         )
         first = np.cumsum([0, *(len(by_code[code]) for code, _ in order)])
-        flat = [each for code, _ in order for each in by_code[code]]
-        names = [part.buffer(instance, each.slot.name) for code, instance in order for each in by_code[code]]
+        flat = [use for code, _ in order for use in by_code[code]]
+        names = [part.buffer(instance, use.slot.name) for code, instance in order for use in by_code[code]]
         numbers: dict[str, int] = {}
-        named = np.array([numbers.setdefault(each, len(numbers)) for each in names], dtype=np.int64)
-        scope = np.array([_SCOPES.index(each.slot.scope) for each in flat], dtype=np.int64)
-        labels = np.array([[run.label(each) for run in part.executions] for each in _SCOPES], dtype=np.int64)
+        named = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+        scope = np.array([_SCOPES.index(use.slot.scope) for use in flat], dtype=np.int64)
+        labels = np.array(
+            [[run.label(scope) for run in part.executions] for scope in _SCOPES], dtype=np.int64
+        )
         times = np.diff(first)[which]
         execution = np.repeat(np.arange(len(which)), times)
         inside = np.arange(len(execution)) - np.repeat(np.cumsum(times) - times, times)
@@ -89,7 +91,7 @@ class _Rows:
 
     def faults(self) -> Iterator[str]:
         """Releases without a booking before them, and whoever sees a buffer otherwise than it is booked."""
-        releases = np.array([each.releases for each in self.kinds], dtype=np.bool_)[self.seen]
+        releases = np.array([use.releases for use in self.kinds], dtype=np.bool_)[self.seen]
         first, last = (np.full(int(self.buffer.max(initial=-1)) + 1, _NONE) for _ in range(2))
         # Of several assignments to one place the last one stays.
         books, drops = np.flatnonzero(~releases)[::-1], np.flatnonzero(releases)
@@ -99,7 +101,7 @@ class _Rows:
         for row in last[(first > last) & (last != _NONE)].tolist():
             yield f"{self._told(row)} before it is booked"
         alike: dict[tuple[str, int, str], int] = {}
-        kind = np.array([alike.setdefault(each.booked_as, len(alike)) for each in self.kinds], dtype=np.int64)
+        kind = np.array([alike.setdefault(use.booked_as, len(alike)) for use in self.kinds], dtype=np.int64)
         booked = first[self.buffer]
         unlike = np.flatnonzero((booked != _NONE) & (kind[self.seen] != kind[self.seen[booked]]))
         for row in unlike.tolist():

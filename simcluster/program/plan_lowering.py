@@ -10,4 +10,4 @@ from simcluster.program.routing import apply_routing
 
 def lowered(plan: Plan) -> Program:
     """The Program of a plan."""
-    return apply_routing(build(plan), plan.routing, [each.name for each in plan.graph.instances])
+    return apply_routing(build(plan), plan.routing, [instance.name for instance in plan.graph.instances])

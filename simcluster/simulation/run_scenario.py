@@ -30,9 +30,9 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
     fit into memory is a result, not an error.
     """
     began = time.perf_counter()
-    found = run_built(build_scenario(scenario, unfold=unfold), unfold=unfold, progress=progress)
-    found.documents["summary"][WALL_TIME] = time.perf_counter() - began
-    return found
+    result = run_built(build_scenario(scenario, unfold=unfold), unfold=unfold, progress=progress)
+    result.documents["summary"][WALL_TIME] = time.perf_counter() - began
+    return result
 
 
 def run_built(built: BuiltScenario, *, unfold: bool = False, progress: Progress | None = None) -> Run:

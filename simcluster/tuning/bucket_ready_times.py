@@ -64,18 +64,18 @@ class BestBuckets:
         """The buffers behind which layers could be parted, those at the ends of every group first: what is
         between them is mostly alike.
         """
-        found: list[tuple[int, str]] = []
+        places: list[tuple[int, str]] = []
         for group in chain.from_iterable(self.groups):
             ends = [one.buffer for one, after in pairwise(group) if one.instance != after.instance]
-            found += [(min(place, len(ends) - 1 - place), buffer) for place, buffer in enumerate(ends)]
-        return [buffer for _, buffer in sorted(found, key=lambda each: each[0])]
+            places += [(min(place, len(ends) - 1 - place), buffer) for place, buffer in enumerate(ends)]
+        return [buffer for _, buffer in sorted(places, key=lambda border: border[0])]
 
 
 def _filled(group: Group, buckets: Buckets) -> list[list[int]]:
     return buckets.fill(
-        [each.num_bytes for each in group],
-        [each.buffer for each in group],
-        [each.instance for each in group],
+        [item.num_bytes for item in group],
+        [item.buffer for item in group],
+        [item.instance for item in group],
     )
 
 
@@ -91,13 +91,13 @@ def best_buckets(alone: TrialRun, usual: TrialRun, cluster: Cluster, operation: 
     assert fusion is not None
     price = movement_cost(cluster, plan.mesh, plan.execution.algorithms)
     behind: set[str] = set()
-    found: list[tuple[Group, ...]] = []
+    groups: list[tuple[Group, ...]] = []
     for probes in zip(alone.stages(), usual.stages(), strict=True):
         lines = list(_lines(*probes, fusion, operation, price))
-        found.append(tuple(group for group, _ in lines))
+        groups.append(tuple(group for group, _ in lines))
         for group, line in lines:
             behind.update(group[end - 1].buffer for end in line.best_ends())
-    return BestBuckets(frozenset(behind), tuple(found))
+    return BestBuckets(frozenset(behind), tuple(groups))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +131,15 @@ def _lines(
 
 
 def _ascending(travellers: Group) -> list[int]:
-    found: list[int] = np.maximum.accumulate([each.ready for each in travellers]).tolist()
-    return found
+    latest: list[int] = np.maximum.accumulate([item.ready for item in travellers]).tolist()
+    return latest
 
 
 def _cost(travellers: Group, price: Price) -> BucketCost:
     """The time of a bucket of consecutive travellers: that of its collectives one after another."""
     steps = [movement for movement, _ in travellers[0].steps]
     totals = np.zeros((len(travellers) + 1, len(steps)), dtype=np.int64)
-    totals[1:] = np.cumsum([[size for _, size in each.steps] for each in travellers], axis=0)
+    totals[1:] = np.cumsum([[size for _, size in item.steps] for item in travellers], axis=0)
     rows = totals.tolist()
     known: dict[tuple[int, ...], int] = {}
 
@@ -160,10 +160,10 @@ def _gradients(groups: Mapping[_Key, list[BucketItem]], stage: StageTrialRun, pr
     """Gradients that may travel together, with the updates that wait for them."""
     busy, updates = stage.updates()
     for travellers in groups.values():
-        last = {each.instance: place for place, each in enumerate(travellers)}
+        last = {item.instance: place for place, item in enumerate(travellers)}
         behind = [
-            updates.get(each.instance, 0) if last[each.instance] == place else 0
-            for place, each in enumerate(travellers)
+            updates.get(item.instance, 0) if last[item.instance] == place else 0
+            for place, item in enumerate(travellers)
         ]
         yield travellers, ReadyTimes(_ascending(travellers), behind, busy, _cost(travellers, price))
 
@@ -171,14 +171,16 @@ def _gradients(groups: Mapping[_Key, list[BucketItem]], stage: StageTrialRun, pr
 def _reduced(stage: StageTrialRun, fusion: Fusion, operation: str) -> Mapping[_Key, list[BucketItem]]:
     """Steps and fusion id -> the gradients that are reduced once per step and may travel together."""
     parameters = _parameters(stage)
-    found: defaultdict[_Key, list[BucketItem]] = defaultdict(list)
+    items: defaultdict[_Key, list[BucketItem]] = defaultdict(list)
     for place, _, code in stage.runs(REDUCE):
-        moved = [(index, each) for index, each in enumerate(code.instructions) if each.group]
+        moved = [
+            (index, instruction) for index, instruction in enumerate(code.instructions) if instruction.group
+        ]
         slot = code.slots[code.instructions[0].calls[0].inputs[0]]
         steps = tuple(
-            (movement, each.num_bytes)
-            for _, each in moved
-            if isinstance(movement := each.calls[0].operator, Movement)
+            (movement, instruction.num_bytes)
+            for _, instruction in moved
+            if isinstance(movement := instruction.calls[0].operator, Movement)
         )
         scattered = any(movement.kind is MovementKind.REDUCE_SCATTER for movement, _ in steps)
         if slot.name not in parameters or operation != ("reduce_scatter" if scattered else "all_reduce"):
@@ -188,8 +190,8 @@ def _reduced(stage: StageTrialRun, fusion: Fusion, operation: str) -> Mapping[_K
         if number != ALONE:
             ready = stage.ready(place, moved[0][0])
             key = (*(movement for movement, _ in steps), number)
-            found[key].append(BucketItem(owner, slot.name, slot.type.num_bytes, ready, steps))
-    return found
+            items[key].append(BucketItem(owner, slot.name, slot.type.num_bytes, ready, steps))
+    return items
 
 
 def _parameters(stage: StageTrialRun) -> Mapping[str, tuple[str, str]]:
@@ -199,25 +201,25 @@ def _parameters(stage: StageTrialRun) -> Mapping[str, tuple[str, str]]:
     """
     graph = stage.run.plan.graph
     apart = crossing_ties(graph)
-    found: dict[str, tuple[str, str]] = {}
+    parameters: dict[str, tuple[str, str]] = {}
     for instance in stage.instances:
         block = graph.block_of(instance)
         for name in block.parameters:
             gradient = block.gradients.get(name)
             if gradient is not None and (instance.name, gradient) not in apart:
                 buffer = stage.part.buffer(instance.name, gradient)
-                found.setdefault(buffer, (instance.name, graph.canonical(f"{instance.name}.{name}")))
-    return found
+                parameters.setdefault(buffer, (instance.name, graph.canonical(f"{instance.name}.{name}")))
+    return parameters
 
 
 def _scattered(stage: StageTrialRun, fusion: Fusion) -> Mapping[_Key, list[BucketItem]]:
     """What is equal for them -> sharded gradients that may travel together, ready as in the last backward."""
     carriers = stage.carriers(str(Phase.SCATTER))
-    found: defaultdict[_Key, list[BucketItem]] = defaultdict(list)
+    items: defaultdict[_Key, list[BucketItem]] = defaultdict(list)
     for part in _parts(stage, fusion, Phase.SCATTER):
         ready = stage.ready(*carriers[part.buffer][-1])
-        found[part.key].append(_traveller(part, ready))
-    return found
+        items[part.key].append(_traveller(part, ready))
+    return items
 
 
 def _traveller(part: BucketMember, ready: int) -> BucketItem:
@@ -248,12 +250,12 @@ def _weights(stage: StageTrialRun, fusion: Fusion, phase: Phase, price: Price) -
     for part in parts:
         if part.buffer in needed:
             groups[part.key].append(part)
-    for mine in groups.values():
+    for members in groups.values():
         # What travels behind is there no earlier: a weight is as good as needed with the first behind it.
-        starts = np.minimum.accumulate([needed[part.buffer] for part in mine][::-1])[::-1]
+        starts = np.minimum.accumulate([needed[part.buffer] for part in members][::-1])[::-1]
         kernels = np.diff([*starts, over]).tolist()
-        ready = [0 if phase is Phase.BEGIN else stage.ready(*carriers[part.buffer][-1]) for part in mine]
-        travellers = [_traveller(part, when) for part, when in zip(mine, ready, strict=True)]
+        ready = [0 if phase is Phase.BEGIN else stage.ready(*carriers[part.buffer][-1]) for part in members]
+        travellers = [_traveller(part, when) for part, when in zip(members, ready, strict=True)]
         line = ReadyTimes(
             _ascending(travellers), kernels, busy + int(starts[0]), _cost(travellers, price), by_first=True
         )
@@ -268,13 +270,13 @@ def _readers(
     """
     runs = list(stage.runs(*((BACKWARD,) if phase is Phase.REGATHER else (PREPARE, FORWARD))))
     action = (runs[0][1] if phase is Phase.BEGIN else stage.part.executions[last]).action
-    runs = [each for each in runs if each[1].action == action]
+    runs = [run for run in runs if run[1].action == action]
     needed: dict[str, int] = {}
     passed = 0
     for _, execution, code in runs:
         # The kernels of a code begin when all that they read of others is there.
-        for each in code.instructions:
-            for slot in each.reads if each.action is InstructionKind.COMPUTE else ():
+        for instruction in code.instructions:
+            for slot in instruction.reads if instruction.action is InstructionKind.COMPUTE else ():
                 name = stage.part.buffer(execution.instance, code.slots[slot].name)
                 if name in buffers:
                     needed.setdefault(name, passed)

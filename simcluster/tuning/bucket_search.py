@@ -90,7 +90,7 @@ class _Search:
     def _better(self, choice: Choice, operation: str, others: Sequence[Buckets | None]) -> Choice:
         """The choice, or that with the best of other buckets for an operation if it is better."""
         around = [
-            tuple((each, other if each == operation else had) for each, had in choice) for other in others
+            tuple((name, other if name == operation else had) for name, had in choice) for other in others
         ]
         return self.trials.best([choice, *around])
 
@@ -117,18 +117,18 @@ class _Search:
         return self.lines[operation].cut(Buckets(units=1) if buckets is None else buckets)
 
     def _note(self, choice: Choice) -> str:
-        """What was found, and what a step would lose with other buckets for all that was searched."""
-        found = self.trials.tried(choice)
+        """What was chosen, and what a step would lose with other buckets for all that was searched."""
+        chosen = self.trials.tried(choice)
         told = {operation: self._told(operation, buckets) for operation, buckets in choice}
         alike = len({buckets for _, buckets in choice}) == 1
-        best = next(iter(told.values())) if alike else ", ".join(" ".join(each) for each in told.items())
+        best = next(iter(told.values())) if alike else ", ".join(" ".join(entry) for entry in told.items())
         tried = {name: self.trials.tried(self._all(buckets)) for name, buckets in _USUAL.items()}
         lost = [
-            f"{name} {units.seconds((trial.end - found.end) * 1e-9)}"
+            f"{name} {units.seconds((trial.end - chosen.end) * 1e-9)}"
             for name, trial in tried.items()
-            if trial.lacking <= found.lacking and trial != found
+            if trial.lacking <= chosen.lacking and trial != chosen
         ]
-        large = [name for name, trial in tried.items() if trial.lacking > found.lacking]
+        large = [name for name, trial in tried.items() if trial.lacking > chosen.lacking]
         parts = [f"search for buckets: {best}"]
         if lost:
             parts.append(f"a step would take longer with {', '.join(lost)}")

@@ -127,7 +127,7 @@ class _Search:
         if refusal:
             raise ScenarioError(f"--seq-len {self.seq_len}: {refusal}")
         peak = self.cluster.host.device.peak
-        self.precision = next(each for each in (DType.BF16, DType.FP16, DType.FP32) if each in peak)
+        self.precision = next(dtype for dtype in (DType.BF16, DType.FP16, DType.FP32) if dtype in peak)
 
     def candidates(self) -> Iterator[dict[str, Any]]:
         """Scenarios in the order of the rule."""
@@ -181,7 +181,7 @@ class _Search:
             parallel["schedule"] = {"kind": "1f1b"}
         parallel |= {"optimizer_sharding": {"zero": 1}, "recompute": {"layers": recomputed}}
         count = self.cluster.num_devices
-        each, left = divmod(batch // ways, stages)
+        samples, left = divmod(batch // ways, stages)
         return {
             "simcluster": 1,
             "name": f"{start.model} on {count} {self.cluster.host.device.name}",
@@ -190,7 +190,7 @@ class _Search:
             "model": {"use": start.model},
             "training": {
                 "global_batch": batch,
-                "micro_batch": each if self.model.samples and not left else 1,
+                "micro_batch": samples if self.model.samples and not left else 1,
                 "seq_len": self.seq_len,
                 "precision": str(self.precision),
                 "optimizer": "adamw",

@@ -25,12 +25,12 @@ class OpenKnob:
 def open_knobs(scenario: Scenario, plan: Mapping[str, Any]) -> list[OpenKnob]:
     """The knobs of a plan, in the order in which they are tried; ``plan`` is its document."""
     trained = scenario.spec.training is not None
-    found = [
+    knobs = [
         OpenKnob(kind, tuple(knob().turns(scenario, plan)), knob.uneven)
         for kind, knob in kinds("simcluster.tuning.knobs", Knob).items()
         if trained or not knob.of_training
     ]
-    return [knob for knob in found if knob.turns]
+    return [knob for knob in knobs if knob.turns]
 
 
 def nearest_change(trials: Trials, knob: OpenKnob) -> Trial:

@@ -128,22 +128,22 @@ def by_idle_time(probe: TrialRun) -> list[str]:
             slots = probe.program.codes[code].slots
             for row, number in enumerate(times.executions.tolist()):
                 run = timing.linked.executions[number]
-                for index, each in enumerate(probe.program.codes[code].instructions):
+                for index, instruction in enumerate(probe.program.codes[code].instructions):
                     begin, over = int(times.starts[row, index]), int(times.ends[row, index])
                     end = max(end, over)
-                    for place in (*each.reads, *each.writes):
+                    for place in (*instruction.reads, *instruction.writes):
                         slot = slots[place]
                         if str(slot.category) not in CATEGORIES or slot.scope is Scope.LOCAL:
                             continue
                         key = (stage.part.buffer(run.instance, slot.name), run.label(slot.scope))
                         uses[key].append((begin, over))
                         bytes_of[key] = str(slot.category), slot.num_bytes, slot.scope is Scope.STEP
-        for key, found in uses.items():
+        for key, spans in uses.items():
             category, num_bytes, stays = bytes_of[key]
-            found.sort()
-            gaps = [after - before for (_, before), (after, _) in pairwise(found)]
+            spans.sort()
+            gaps = [after - before for (_, before), (after, _) in pairwise(spans)]
             if stays:
-                gaps.append(end - found[-1][1] + found[0][0])
+                gaps.append(end - spans[-1][1] + spans[0][0])
             weight[category] += num_bytes * max(gaps, default=0)
             size[category] += num_bytes
     known = [name for name in CATEGORIES if size[name]]

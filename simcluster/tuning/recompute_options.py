@@ -63,16 +63,16 @@ class _Ladder:
         everything = _kept(self.block, self.mesh)
         before = RecomputeOption(frozenset(), 0, 0)
         while True:
-            found = [
+            rungs = [
                 rung
                 for source in self.sources
                 if source not in before.operators
                 for rung in [self._rung(before.operators | self._with_inputs(source, before), everything)]
                 if rung.saved > before.saved
             ]
-            if not found:
+            if not rungs:
                 break
-            before = min(found, key=lambda rung: (rung.spent - before.spent) / (rung.saved - before.saved))
+            before = min(rungs, key=lambda rung: (rung.spent - before.spent) / (rung.saved - before.saved))
             yield before
         whole = recompute_in_block(
             self.block, frozenset(node.name for node in forward), collectives=self.collectives
@@ -89,7 +89,7 @@ class _Ladder:
 
     def _with_inputs(self, source: str, before: RecomputeOption) -> Operators:
         """An operator with those that make what it reads and nobody keeps."""
-        found = {source}
+        operators = {source}
         waiting = [value for node in self.sources[source] for value in node.inputs]
         read = _read(self.block)
         while waiting:
@@ -101,10 +101,10 @@ class _Ladder:
                 if self.collectives or not maker.operator.is_collective:
                     waiting += maker.inputs
                 continue
-            if maker.source not in found:
-                found.add(maker.source)
+            if maker.source not in operators:
+                operators.add(maker.source)
                 waiting += maker.inputs
-        return frozenset(found) | before.operators
+        return frozenset(operators) | before.operators
 
 
 def _copied(block: Block) -> list[str]:
@@ -132,7 +132,7 @@ def _kept(block: Block, mesh: Mesh) -> int:
 def _hull(rungs: list[RecomputeOption]) -> list[RecomputeOption]:
     """Those of which none is beaten by a mixture of two others, nothing being one of them."""
     hull = [RecomputeOption(frozenset(), 0, 0)]
-    for rung in sorted(rungs, key=lambda each: (each.saved, -each.spent)):
+    for rung in sorted(rungs, key=lambda rung: (rung.saved, -rung.spent)):
         if rung.saved <= hull[-1].saved and rung.spent >= hull[-1].spent:
             continue
         while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], rung):

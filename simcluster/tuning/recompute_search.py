@@ -68,16 +68,16 @@ class _Search:
         chosen = self._climbed(nothing, most=max(map(len, self.ladders.values())))
         self.ladders = {name: [WHOLE] for name in self.ladders}
         whole = self._climbed(nothing, most=1)
-        found = min(chosen, whole, key=lambda trial: trial.rank)
-        return found.noted(self._told(found, whole, nothing))
+        best = min(chosen, whole, key=lambda trial: trial.rank)
+        return best.noted(self._told(best, whole, nothing))
 
     def _ladders(self, probe: TrialRun) -> Sequence[tuple[str, list[RecomputeOption]]]:
         """Layer -> its ways to save memory."""
         known: dict[str, list[RecomputeOption]] = {}
-        found = []
+        ladders = []
         graph = probe.plan.graph
         for stage in probe.stages():
-            runs = {each.instance: (each.code, code) for _, each, code in stage.runs(FORWARD)}
+            runs = {run.instance: (run.code, code) for _, run, code in stage.runs(FORWARD)}
             for instance in stage.instances:
                 if not instance.is_layer:
                     continue
@@ -86,16 +86,16 @@ class _Search:
                     number, code = runs[instance.name]
                     took = stage.members[0].codes[number].duration
                     spent = {
-                        call.name: int(time) // len(each.calls)
-                        for each, time in zip(code.instructions, took, strict=True)
-                        for call in each.calls
+                        call.name: int(time) // len(instruction.calls)
+                        for instruction, time in zip(code.instructions, took, strict=True)
+                        for call in instruction.calls
                     }
                     mesh = probe.plan.mesh
                     known[block.name] = recompute_options_of(
                         block, spent, mesh, collectives=self.spec.collectives
                     )
-                found.append((instance.name, known[block.name]))
-        return found
+                ladders.append((instance.name, known[block.name]))
+        return ladders
 
     # -- climbing ---------------------------------------------------------------------------------------
 
@@ -137,7 +137,9 @@ class _Search:
         end = max(len(self.ladders[name]) for name in names) * len(names)
         wanted = nothing.excess[stage] / max(1, nothing.excess[stage] - top.excess[stage])
         whole = self._saved(stage, end)
-        return next((each for each in range(end) if self._saved(stage, each) >= wanted * whole), end)
+        return next(
+            (position for position in range(end) if self._saved(stage, position) >= wanted * whole), end
+        )
 
     def _saved(self, stage: int, position: int) -> int:
         """Bytes of a micro-batch that a stage saves at a position."""
@@ -177,7 +179,7 @@ class _Search:
             return "none"
         if whole == self.stages:
             return "all"
-        if all(found == names[: len(found)] for found, names in zip(whole, self.stages, strict=True)):
+        if all(chosen == names[: len(chosen)] for chosen, names in zip(whole, self.stages, strict=True)):
             return tuple(map(len, whole))
         return tuple(name for names in whole for name in names)
 
@@ -196,17 +198,17 @@ class _Search:
 
     # -- what is said -----------------------------------------------------------------------------------
 
-    def _told(self, found: _Trial, whole: _Trial, nothing: _Trial) -> str:
+    def _told(self, best: _Trial, whole: _Trial, nothing: _Trial) -> str:
         """What the choice costs, what it was chosen against, and how it was found."""
         lacking = units.size(nothing.lacking)
-        longer = units.percent(found.end / nothing.end - 1)
+        longer = units.percent(best.end / nothing.end - 1)
         counts = f"found in {len(self.trials.known)} simulations"
         without = f"to keep everything would take {lacking} more than there is"
-        if found.lacking:
-            short = units.size(found.lacking)
+        if best.lacking:
+            short = units.size(best.lacking)
             return f"recompute auto: nothing fits, the best lacks {short}; {without}; {counts}"
         other = ""
-        if found is not whole and not whole.lacking:
+        if best is not whole and not whole.lacking:
             written = whole.choice.model_dump(mode="json")["layers"]
             other = f"; with whole layers alone ({written}) {units.percent(whole.end / nothing.end - 1)}"
         return f"recompute auto: a step takes {longer} longer{other}; {without}; {counts}"

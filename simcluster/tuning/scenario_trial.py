@@ -55,10 +55,10 @@ class Trials:
 
     def run(self, kinds: Sequence[str], changes: Changes) -> Trial:
         """The scenario with some changes, simulated."""
-        found = self._run(tuple(kinds), changes)
+        trial = self._run(tuple(kinds), changes)
         if self.watch is not None:
-            self.watch(found)
-        return found
+            self.watch(trial)
+        return trial
 
     def _run(self, kinds: tuple[str, ...], changes: Changes) -> Trial:
         try:

@@ -70,19 +70,19 @@ class TrialRun:
         chosen: dict[tuple[int, str], int] = {}
         for index, rank in enumerate(self.classes.representatives):
             chosen.setdefault((self.program.part_of(rank), cluster.device(rank).name), index)
-        found: dict[int, int] = {}
+        by_stage: dict[int, int] = {}
         for (part, _), index in chosen.items():
             rank = self.classes.representatives[index]
             device = cluster.device(rank)
-            mine = self.timing.classes[index]
+            own_timing = self.timing.classes[index]
             account = build_allocation_table(
-                self.program, [part], [device], [mine], [instruction_times(mine)]
+                self.program, [part], [device], [own_timing], [instruction_times(own_timing)]
             )
             use = rule.use(account, device.memory)
             lacking = use.lacking if limit is None else use.needed - limit(device.memory)
             stage = self.program.stage_of(rank)
-            found[stage] = max(lacking, found.get(stage, lacking))
-        return [found[stage] for stage in sorted(found)]
+            by_stage[stage] = max(lacking, by_stage.get(stage, lacking))
+        return [by_stage[stage] for stage in sorted(by_stage)]
 
     def stages(self) -> Iterator[StageTrialRun]:
         """What each stage did, first to last."""
@@ -108,12 +108,12 @@ class StageTrialRun:
         program, ranks = self.run.program, self.run.classes.representatives
         wanted = program.fullest(self.stage)
         timings = zip(self.run.timing.classes, ranks, strict=True)
-        return [each for each, rank in timings if program.part_of(rank) == wanted]
+        return [timing for timing, rank in timings if program.part_of(rank) == wanted]
 
     @property
     def instances(self) -> list[Instance]:
         """The instances of blocks on the stage, in the order of the forward pass."""
-        return [each for each in self.run.plan.graph.instances if each.stage == self.stage]
+        return [instance for instance in self.run.plan.graph.instances if instance.stage == self.stage]
 
     def runs(self, *phases: str) -> Iterator[tuple[int, BlockExecution, InstructionBlock]]:
         """(place, execution, code) of everything in some phases, in program order."""
@@ -124,29 +124,30 @@ class StageTrialRun:
 
     def carriers(self, *phases: str) -> Mapping[str, list[tuple[int, int]]]:
         """Buffer -> (place, instruction) of every collective that carries it in some phases, in order."""
-        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        carriers: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for place, execution, code in self.runs(*phases):
-            for index, each in enumerate(code.instructions):
-                if each.action is InstructionKind.COLLECTIVE:
-                    for slot in (*each.reads, *each.writes):
+            for index, instruction in enumerate(code.instructions):
+                if instruction.action is InstructionKind.COLLECTIVE:
+                    for slot in (*instruction.reads, *instruction.writes):
                         name = self.part.buffer(execution.instance, code.slots[slot].name)
-                        found[name].append((place, index))
-        return found
+                        carriers[name].append((place, index))
+        return carriers
 
     def ready(self, place: int, index: int) -> int:
         """When all kernels are over that a collective of an execution waits for, on the slowest rank (ns)."""
-        return max(_ready(each, place, self.part.executions[place].code, index) for each in self.members)
+        return max(_ready(member, place, self.part.executions[place].code, index) for member in self.members)
 
     def busy(self, before: int) -> int:
         """When the kernels of all executions before a place are over (ns)."""
-        return max(_last(each, np.arange(before)) for each in self.members)
+        return max(_last(member, np.arange(before)) for member in self.members)
 
     def spent(self, code: int) -> Ints:
         """What each kernel of a code takes on the slowest rank (ns); 0 for what is no kernel."""
         kernels = [
-            each.action is InstructionKind.COMPUTE for each in self.run.program.codes[code].instructions
+            instruction.action is InstructionKind.COMPUTE
+            for instruction in self.run.program.codes[code].instructions
         ]
-        durations = [np.asarray(each.codes[code].duration) for each in self.members]
+        durations = [np.asarray(member.codes[code].duration) for member in self.members]
         spent: Ints = np.where(kernels, np.max(durations, axis=0), 0)
         return spent
 
@@ -154,9 +155,9 @@ class StageTrialRun:
         """When the kernels are over that wait for no reduction, and how long those of each instance's update
         take (ns), on the slowest rank; none where something of all gradients, their norm, is needed before.
         """
-        phases = [self.run.program.codes[each.code].phase for each in self.part.executions]
+        phases = [self.run.program.codes[execution.code].phase for execution in self.part.executions]
         own = [place for place, phase in enumerate(phases) if phase not in (REDUCE, NORM, MEASURE, UPDATE)]
-        busy = max(_last(each, np.array(own, dtype=np.int64)) for each in self.members)
+        busy = max(_last(member, np.array(own, dtype=np.int64)) for member in self.members)
         took: dict[str, int] = {}
         if NORM not in phases and MEASURE not in phases:
             for _, execution, _ in self.runs(UPDATE):
@@ -164,22 +165,22 @@ class StageTrialRun:
         return busy, took
 
 
-def _last(each: ClassTiming, places: Ints) -> int:
+def _last(timing: ClassTiming, places: Ints) -> int:
     """When the last kernel of some executions is over."""
-    names = [stream.name for stream in each.linked.streams]
+    names = [stream.name for stream in timing.linked.streams]
     kernels = names.index(COMPUTE)
-    mine = np.isin(each.linked.streams[kernels].execution, places)
-    return int(each.ends[kernels][mine].max(initial=0))
+    chosen = np.isin(timing.linked.streams[kernels].execution, places)
+    return int(timing.ends[kernels][chosen].max(initial=0))
 
 
-def _ready(each: ClassTiming, place: int, code: int, index: int) -> int:
+def _ready(timing: ClassTiming, place: int, code: int, index: int) -> int:
     """When all kernels have ended that an instruction of another stream waits for (ns)."""
-    timed = each.codes[code]
+    timed = timing.codes[code]
     name = timed.streams[int(timed.stream_of[index])]
-    names = [stream.name for stream in each.linked.streams]
-    stream = each.linked.streams[names.index(name)]
+    names = [stream.name for stream in timing.linked.streams]
+    stream = timing.linked.streams[names.index(name)]
     kernels = names.index(COMPUTE)
-    last = int(each.linked.bases[place, names.index(name)]) + int(timed.entry[index])
+    last = int(timing.linked.bases[place, names.index(name)]) + int(timed.entry[index])
     waits = stream.wait_stream[: last + 1] == kernels
     position = int(stream.wait_position[: last + 1][waits].max(initial=0))
-    return int(each.ends[kernels][position - 1]) if position else 0
+    return int(timing.ends[kernels][position - 1]) if position else 0

@@ -48,13 +48,13 @@ class Buffers:
         key, held = self._key(event, index), self._held[event.rank]
         if key in event.made:
             return self._with(event, key, event.made[key])
-        found = held.get(key)
-        if found is None and slot.feed and event.code.phase == FORWARD:
-            found = held[key] = self._fed(event, slot)
-        if found is None:
+        array = held.get(key)
+        if array is None and slot.feed and event.code.phase == FORWARD:
+            array = held[key] = self._fed(event, slot)
+        if array is None:
             was = "was released" if (event.rank, key) in self._left else "is not there yet"
             raise SimulationError(f"{event.label} reads {slot.name}, which {was}")
-        return found
+        return array
 
     def make(
         self, event: Event, index: int, array: Array, *, adds: bool, place: MemoryPlace = MemoryPlace.DEVICE
@@ -108,31 +108,31 @@ class Buffers:
                 self._held[event.rank].pop(key, None)
 
     def _residents(self, rank: int) -> Iterator[tuple[Key, Array]]:
-        for each in self.program.parts[self.program.part_of(rank)].residents:
-            if each.origin:
-                whole = self.source.parameter(each.origin, each.whole)
+        for resident in self.program.parts[self.program.part_of(rank)].residents:
+            if resident.origin:
+                whole = self.source.parameter(resident.origin, resident.whole)
             else:
-                whole = np.zeros(each.whole.shape, dtype=self.source.dtype)
-            part = local_part(whole, each.layout.reduced, self.program.mesh, rank)
-            yield (each.place, each.name, 0, 0), part
+                whole = np.zeros(resident.whole.shape, dtype=self.source.dtype)
+            part = local_part(whole, resident.layout.reduced, self.program.mesh, rank)
+            yield (resident.place, resident.name, 0, 0), part
 
     def _key(self, event: Event, index: int) -> Key:
-        found = event.keys.get(index)
-        if found is None:
-            found = event.keys[index] = _key_of(event, event.code.slots[index])
-        return found
+        key = event.keys.get(index)
+        if key is None:
+            key = event.keys[index] = _key_of(event, event.code.slots[index])
+        return key
 
     def _fed(self, event: Event, slot: Slot) -> Array:
         kind = slot.whole if slot.part is None else slot.part.whole(slot.whole)
         whole = self.source.feed(slot.name, kind, event.step, event.execution.micro_batch, slot.below)
         if slot.part is not None:
             whole = slot.part.of(whole)
-        found = local_part(whole, slot.layout, self.program.mesh, event.rank)
+        own = local_part(whole, slot.layout, self.program.mesh, event.rank)
         when = (event.rank, event.step, event.execution.micro_batch)
         if slot.place is MemoryPlace.DEVICE:
-            size = slot.type.dtype.num_bytes(found.size)
+            size = slot.type.dtype.num_bytes(own.size)
             self.inputs.read.setdefault(when, {})[slot.name, slot.part] = size
-        return found
+        return own
 
     def _droppers(self, event: Event, index: int) -> int:
         """How many instructions drop a buffer."""

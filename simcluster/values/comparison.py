@@ -79,15 +79,17 @@ def compare_training(
     weights themselves. They may differ by what rounding of the gradients makes of them.
     """
     judge = _Judge(replay.program.mesh, tolerance)
-    found: list[TensorComparison] = []
+    comparisons: list[TensorComparison] = []
     before = dict(replay.source.parameters)
     for step, values in enumerate(expected):
         loss = np.asarray(values.loss)
-        found.append(judge.compare(step, "loss", "loss", list(replay.losses[step].values()), loss, loss))
+        comparisons.append(
+            judge.compare(step, "loss", "loss", list(replay.losses[step].values()), loss, loss)
+        )
         largest = _largest_of(values.gradients.values())
         for name, gradient in values.gradients.items():
             held = replay.gradients[step, name]
-            found.append(judge.compare(step, "gradient", name, held, gradient, largest))
+            comparisons.append(judge.compare(step, "gradient", name, held, gradient, largest))
         rates = {name: rules.of(name).learning_rate for name in values.weights}
         changes = {name: (weights - before[name]) / rates[name] for name, weights in values.weights.items()}
         noises = CANCELLED * tolerance.last_place * float(largest)
@@ -97,13 +99,13 @@ def compare_training(
             held = judge.changes(replay.weights[step, name], before[name], learning_rate)
             # A weight itself is no closer to the truth than its last place.
             place = tolerance.last_place * _largest(values.weights[name]) / learning_rate
-            found.append(judge.compare(step, "update", name, held, change, largest, noise + place))
+            comparisons.append(judge.compare(step, "update", name, held, change, largest, noise + place))
         largest = _largest_of(values.states.values())
         for name, state in values.states.items():
             held = list(replay.states[step, name].values())
-            found.append(judge.compare(step, "state", name, held, state, largest))
+            comparisons.append(judge.compare(step, "state", name, held, state, largest))
         before = dict(values.weights)
-    return found
+    return comparisons
 
 
 def compare_generated(
@@ -122,11 +124,11 @@ def compare_generated(
         for number, (head, wanted) in enumerate(zip(heads, tokens, strict=True)):
             held = replay.generated[micro_batch, head]
             name = f"token {number} of micro-batch {micro_batch}"
-            for what, parts, whole, found in (
+            for what, parts, whole, comparisons in (
                 ("logits", [read for read, _ in held], wanted.logits[:, None], logits),
                 ("token", [made for _, made in held], wanted.ids[:, None], ids),
             ):
-                found.append(judge.compare(0, what, name, parts, whole, whole))
+                comparisons.append(judge.compare(0, what, name, parts, whole, whole))
     return [*logits, *ids]
 
 
@@ -158,21 +160,21 @@ class _Judge:
         scale = max(_largest(whole), floor) or 1.0
         worst = 0.0 if held else float("inf")
         wrong = [] if held else list(range(self.mesh.num_ranks))
-        for each in held:
-            wanted = local_part(whole, each.layout.reduced, self.mesh, each.rank)
-            error = _largest(each.part - wanted) / scale
+        for tensor in held:
+            wanted = local_part(whole, tensor.layout.reduced, self.mesh, tensor.rank)
+            error = _largest(tensor.part - wanted) / scale
             worst = max(worst, error) if error == error else float("nan")
             if not self.tolerance.holds(error):
-                wrong.append(each.rank)
+                wrong.append(tensor.rank)
         return TensorComparison(step, what, name, worst, tuple(wrong))
 
     def changes(self, held: Sequence[RankTensor], before: Array, learning_rate: float) -> list[RankTensor]:
         """What each rank's part has moved, in units of the learning rate."""
         return [
             replace(
-                each,
-                part=(each.part - local_part(before, each.layout.reduced, self.mesh, each.rank))
+                tensor,
+                part=(tensor.part - local_part(before, tensor.layout.reduced, self.mesh, tensor.rank))
                 / learning_rate,
             )
-            for each in held
+            for tensor in held
         ]

@@ -102,13 +102,13 @@ class EventMoment(enum.IntEnum):
 
 def event_moments(happened: Sequence[Event]) -> Iterator[tuple[int, EventMoment]]:
     """The starts and ends of events by number, in the order in which they happen; ties as events stand."""
-    found = []
+    moments = []
     for index, event in enumerate(happened):
         if event.start == event.end:
-            found.append((event.start, EventMoment.WHOLE, index))
+            moments.append((event.start, EventMoment.WHOLE, index))
         else:
-            found += [(event.start, EventMoment.START, index), (event.end, EventMoment.END, index)]
-    return ((index, moment) for _, moment, index in sorted(found))
+            moments += [(event.start, EventMoment.START, index), (event.end, EventMoment.END, index)]
+    return ((index, moment) for _, moment, index in sorted(moments))
 
 
 def meeting_events(program: Program, happened: Sequence[Event]) -> dict[int, list[int]]:
@@ -117,11 +117,15 @@ def meeting_events(program: Program, happened: Sequence[Event]) -> dict[int, lis
     counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
     number = {axes: numbers_of_groups(program.mesh, axes) for axes in program.groups}
     for index, event in enumerate(happened):
-        each = event.instruction
-        if each.action in ALONE:
+        instruction = event.instruction
+        if instruction.action in ALONE:
             continue
-        if each.action is InstructionKind.COLLECTIVE:
-            key: tuple[object, ...] = (each.stream, each.group, number[each.group][event.rank])
+        if instruction.action is InstructionKind.COLLECTIVE:
+            key: tuple[object, ...] = (
+                instruction.stream,
+                instruction.group,
+                number[instruction.group][event.rank],
+            )
         else:
             key = _pair(program, event)
         counts[key, event.rank] += 1

@@ -29,18 +29,18 @@ def without_padding(part: Array, layout: Layout, shape: Sequence[int], mesh: Mes
     split = Layout(layout.dims)
     if layout.flat or not split.padded(shape, mesh):
         return part
-    kept = tuple(slice(each.stop - each.start) for each in split.slices(shape, mesh, rank))
-    found = np.zeros_like(part)
-    found[kept] = part[kept]
-    return found
+    kept = tuple(slice(span.stop - span.start) for span in split.slices(shape, mesh, rank))
+    cleared = np.zeros_like(part)
+    cleared[kept] = part[kept]
+    return cleared
 
 
 def route_arrays(movement: Movement, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """What every member of a group gets of what each gives, in the order in which it expects them."""
-    found: list[dict[int, Array]] = [{} for _ in given]
+    received: list[dict[int, Array]] = [{} for _ in given]
     for route in movement.routes:
-        found[route.receiver][route.got] = given[route.sender][route.given]
-    return [[each[place] for place in sorted(each)] for each in found]
+        received[route.receiver][route.got] = given[route.sender][route.given]
+    return [[arrays[place] for place in sorted(arrays)] for arrays in received]
 
 
 def exchange_arrays(
@@ -79,7 +79,7 @@ def _with_halos(movement: Movement, arrays: Sequence[Array]) -> list[Array]:
     """Every part with more of its neighbours' elements around it, ``fill`` beyond the first and the last."""
     dim, (before, after), (more_before, more_after) = movement.dim, movement.halo, movement.to_halo
     own = arrays[0].shape[dim] - before - after
-    found = []
+    results = []
     for index, array in enumerate(arrays):
         left, right = arrays[max(index - 1, 0)], arrays[min(index + 1, len(arrays) - 1)]
         head = _cut(left, dim, before + own - more_before, own)
@@ -88,8 +88,8 @@ def _with_halos(movement: Movement, arrays: Sequence[Array]) -> list[Array]:
             head = np.full_like(head, movement.fill)
         if index == len(arrays) - 1:
             tail = np.full_like(tail, movement.fill)
-        found.append(np.concatenate([head, array, tail], axis=dim))
-    return found
+        results.append(np.concatenate([head, array, tail], axis=dim))
+    return results
 
 
 def _halos_added(movement: Movement, arrays: Sequence[Array]) -> list[Array]:
@@ -98,16 +98,16 @@ def _halos_added(movement: Movement, arrays: Sequence[Array]) -> list[Array]:
     whole = arrays[0].shape[dim]
     own = whole - before - after
     kept = slice(before - less_before, whole - (after - less_after))
-    found = [_cut(array, dim, kept.start, kept.stop) for array in arrays]
+    results = [_cut(array, dim, kept.start, kept.stop) for array in arrays]
     for index, array in enumerate(arrays):
         if index > 0:
             # The first elements of a part's halo are among the last that the part before it owns.
             place = slice(less_before + own - before, own)
-            found[index - 1][_along(dim, place)] += _cut(array, dim, 0, before - less_before)
+            results[index - 1][_along(dim, place)] += _cut(array, dim, 0, before - less_before)
         if index < len(arrays) - 1:
             place = slice(less_before + less_after, less_before + after)
-            found[index + 1][_along(dim, place)] += _cut(array, dim, whole - (after - less_after), whole)
-    return found
+            results[index + 1][_along(dim, place)] += _cut(array, dim, whole - (after - less_after), whole)
+    return results
 
 
 def _cut(array: Array, dim: int, start: int, stop: int) -> Array:

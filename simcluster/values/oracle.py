@@ -108,13 +108,13 @@ class Oracle:
             for micro_batch in range(self.num_micro_batches)
             for run in ((None,) if self.rows is None else self.rows[micro_batch])
         ]
-        loss = sum(self._forward(instance, each, step) for instance, each in self._forwards(passes))
-        for each in passes:
-            self._backwards(each, step, gradients)
+        loss = sum(self._forward(instance, one_pass, step) for instance, one_pass in self._forwards(passes))
+        for one_pass in passes:
+            self._backwards(one_pass, step, gradients)
         if self.clip is not None:
-            squares = np.asarray(sum((each * each).sum() for each in gradients.values()))
+            squares = np.asarray(sum((gradient * gradient).sum() for gradient in gradients.values()))
             factor = clip_factor(squares, self.clip)
-            gradients = {name: each * factor for name, each in gradients.items()}
+            gradients = {name: gradient * factor for name, gradient in gradients.items()}
         for name, states in self._states.items():
             weights, update = self._weights[name], self.update.of(name)
             if name in by_rows:
@@ -148,34 +148,34 @@ class Oracle:
         """Every instance with every pass, in its order."""
         for instance in self.graph.instances:
             order = self.orders.get(instance.name) or range(self.num_micro_batches)
-            for each in sorted(passes, key=lambda each: order.index(each.micro_batch)):
-                yield instance, each
+            for one_pass in sorted(passes, key=lambda one_pass: order.index(one_pass.micro_batch)):
+                yield instance, one_pass
 
-    def _forward(self, instance: Instance, each: _Pass, step: int) -> float:
+    def _forward(self, instance: Instance, one_pass: _Pass, step: int) -> float:
         """What an instance adds to the loss; updates its states."""
         block = self.graph.block_of(instance)
-        values = self._inputs(instance, block, each.crossing, step, each.micro_batch, each.run)
+        values = self._inputs(instance, block, one_pass.crossing, step, one_pass.micro_batch, one_pass.run)
         nodes = [node for node in block.nodes if node.phase is Phase.FORWARD]
-        _evaluate(nodes, values, each.region(instance, step, self.source.seed))
-        self._keep(instance, block, values, each.run)
-        each.crossing.update({instance.output(name): values[name] for name in block.outputs})
-        each.forwards.append((instance, block, values))
+        _evaluate(nodes, values, one_pass.region(instance, step, self.source.seed))
+        self._keep(instance, block, values, one_pass.run)
+        one_pass.crossing.update({instance.output(name): values[name] for name in block.outputs})
+        one_pass.forwards.append((instance, block, values))
         return float(values[block.loss]) if block.loss is not None else 0.0
 
-    def _backwards(self, each: _Pass, step: int, gradients: dict[str, Array]) -> None:
+    def _backwards(self, one_pass: _Pass, step: int, gradients: dict[str, Array]) -> None:
         """Adds what a pass gives to the gradients; its values are let go."""
         returned: dict[str, Array] = {}
-        while each.forwards:
-            instance, block, values = each.forwards.pop()
+        while one_pass.forwards:
+            instance, block, values = one_pass.forwards.pop()
             for name in block.outputs:
                 values[block.gradients[name]] = returned[instance.output(name)]
-            region = each.region(instance, step, self.source.seed)
+            region = one_pass.region(instance, step, self.source.seed)
             self._backward(instance, block, values, gradients, region)
             for inner, outer in zip(block.inputs, instance.inputs, strict=True):
                 if inner in block.gradients:
-                    found = values[block.gradients[inner]]
-                    returned[outer] = returned[outer] + found if outer in returned else found
-        each.crossing.clear()
+                    term = values[block.gradients[inner]]
+                    returned[outer] = returned[outer] + term if outer in returned else term
+        one_pass.crossing.clear()
 
     def _inputs(
         self,

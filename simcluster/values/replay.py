@@ -102,7 +102,8 @@ class Replay:
         self.mesh: Mesh = self.program.mesh
         self._buffers = Buffers(self.program, self.source, self._inputs)
         self._origins = [
-            {each.name: each.origin for each in part.residents if each.origin} for part in self.program.parts
+            {resident.name: resident.origin for resident in part.residents if resident.origin}
+            for part in self.program.parts
         ]
         happened = list(replay_events(self.program, self.spans))
         met = meeting_events(self.program, happened)
@@ -168,17 +169,19 @@ class Replay:
 
     def _relocate(self, event: Event, call: Call, relocation: Relocation) -> None:
         """A value that goes from one place to another as it is, with the bytes and the way that are timed."""
-        each, moved = event.instruction, 0
+        instruction, moved = event.instruction, 0
         way = host_path_of(relocation)
-        if each.operation != way:
-            raise SimulationError(f"{event.label} is timed as {each.operation}, but goes {way}")
+        if instruction.operation != way:
+            raise SimulationError(f"{event.label} is timed as {instruction.operation}, but goes {way}")
         for position, (source, target) in enumerate(zip(call.inputs, call.outputs, strict=True)):
             array = self._buffers.read(event, source, relocation.source)
             moved += event.code.slots[source].type.dtype.num_bytes(array.size)
             adds = position in call.adds
             self._buffers.make(event, target, array, adds=adds, place=relocation.target)
-        if moved != each.num_bytes:
-            raise SimulationError(f"{event.label} counts {each.num_bytes:,} bytes, but {moved:,} are copied")
+        if moved != instruction.num_bytes:
+            raise SimulationError(
+                f"{event.label} counts {instruction.num_bytes:,} bytes, but {moved:,} are copied"
+            )
 
     def _region(self, event: Event, operator: Operator, call: Call) -> Region:
         run = event.execution
@@ -221,9 +224,9 @@ class Replay:
             _check_alike(ordered)
             moved = sum(self._exchange(ordered, number) for number in range(len(first.calls)))
             for event in ordered:
-                each = event.instruction
-                operation, parts = Operation(each.operation), self._parts(event)
-                check_collective(event.label, operation, each.num_bytes, len(ordered), moved, parts)
+                instruction = event.instruction
+                operation, parts = Operation(instruction.operation), self._parts(event)
+                check_collective(event.label, operation, instruction.num_bytes, len(ordered), moved, parts)
 
     def _exchange(self, members: Sequence[Event], number: int) -> int:
         """Performs a collective's exchange of one tensor; the bytes that cross between ranks."""
@@ -266,10 +269,10 @@ class Replay:
 
     def _parts(self, event: Event) -> UnequalParts | None:
         """Those of the group of an event, if its instruction has any."""
-        each = event.instruction
-        if each.parts is None:
+        instruction = event.instruction
+        if instruction.parts is None:
             return None
-        return each.parts.of_number(numbers_of_groups(self.mesh, each.group)[event.rank])
+        return instruction.parts.of_number(numbers_of_groups(self.mesh, instruction.group)[event.rank])
 
     def _transfer(self, members: Sequence[Event]) -> None:
         if len(members) != 2:
@@ -330,7 +333,7 @@ def _exchanged(event: Event) -> list[tuple[object, ...]]:
     """Of every tensor of a collective how it moves, and what of it every member brings alike."""
     slots = event.code.slots
     return [
-        (call.operator, *(() if call.operator.kind in ROUTED else (slots[each].type for each in call.inputs)))
+        (call.operator, *(() if call.operator.kind in ROUTED else (slots[slot].type for slot in call.inputs)))
         for call in event.instruction.calls
         if isinstance(call.operator, Movement)
     ]

@@ -47,19 +47,19 @@ class EventIndex:
         executions = linked.by_code()
         instructions = {code: len(program.codes[code].instructions) for code in executions}
         total = 0
-        for code, found in executions.items():
+        for code, indices in executions.items():
             first[code] = total
-            total += 3 * len(found) * instructions[code]
+            total += 3 * len(indices) * instructions[code]
         return cls(first, executions, instructions, total)
 
     def numbered(self) -> dict[int, InstructionTimes]:
         """The numbers in the place of times."""
-        found = {}
+        numbered = {}
         for code, executions in self.executions.items():
             shape = (3, len(executions), self.instructions[code])
             starts, ends, arrivals = self.first[code] + np.arange(np.prod(shape)).reshape(shape)
-            found[code] = InstructionTimes(executions, starts, ends, arrivals)
-        return found
+            numbered[code] = InstructionTimes(executions, starts, ends, arrivals)
+        return numbered
 
     def values(self, times: Mapping[int, InstructionTimes]) -> Ints:
         """The time of every moment by its number."""
@@ -89,8 +89,8 @@ class AllocationLog:
     def times(self, times: Mapping[int, InstructionTimes]) -> Ints:
         """When a class comes to each row."""
         when = self.numbers.values(times)[self.moments]
-        found: Ints = np.where(self.latest, when.max(axis=1), when.min(axis=1))
-        return found
+        decided: Ints = np.where(self.latest, when.max(axis=1), when.min(axis=1))
+        return decided
 
 
 def log_allocations(
@@ -109,9 +109,9 @@ def log_allocations(
 
 def used_memory_places(program: Program) -> tuple[MemoryPlace, ...]:
     """The places besides the devices in which a Program holds anything."""
-    found = {slot.place for code in program.codes for slot in code.slots}
-    found |= {each.place for part in program.parts for each in part.residents}
-    return tuple(place for place in MemoryPlace if place in found and place is not MemoryPlace.DEVICE)
+    places = {slot.place for code in program.codes for slot in code.slots}
+    places |= {resident.place for part in program.parts for resident in part.residents}
+    return tuple(place for place in MemoryPlace if place in places and place is not MemoryPlace.DEVICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,8 @@ class _Stage:
         self.moments = EventIndex.of(self.program, self.linked)
         self.times = self.moments.numbered()
         self._residents()
-        for code, found in self.times.items():
-            self._code(self.program.codes[code], found)
+        for code, times in self.times.items():
+            self._code(self.program.codes[code], times)
         self._settle()
         most = max(when.shape[1] for when, *_ in self.parts)
         moments = np.concatenate([when[:, np.arange(most) % when.shape[1]] for when, *_ in self.parts])
@@ -164,9 +164,9 @@ class _Stage:
     def _residents(self) -> None:
         """What is held from the start: parameters, gradients, states, and what the runtime takes."""
         held = [
-            (each.name, each.category, each.num_bytes)
-            for each in self.program.parts[self.part].residents
-            if each.num_bytes and each.place is self.place
+            (resident.name, resident.category, resident.num_bytes)
+            for resident in self.program.parts[self.part].residents
+            if resident.num_bytes and resident.place is self.place
         ]
         held += self._of_the_runtime() if self.place is MemoryPlace.DEVICE else ()
         self._hold(held)
@@ -175,10 +175,10 @@ class _Stage:
         """What the runtime and the communication library take of the device."""
         yield "runtime", Category.RUNTIME, self.device.reserved
         meetings = {
-            tuple(map(without_root, each.group)) or self.program.stage_axis
+            tuple(map(without_root, instruction.group)) or self.program.stage_axis
             for code in self.times
-            for each in self.program.codes[code].instructions
-            if each.operation and each.action is not InstructionKind.COPY
+            for instruction in self.program.codes[code].instructions
+            if instruction.operation and instruction.action is not InstructionKind.COPY
         }
         workspaces = self.program.workspaces * self.device.workspace
         if workspaces:
@@ -197,20 +197,20 @@ class _Stage:
         executions = [self.linked.executions[index] for index in times.executions.tolist()]
         per_step = len(self.linked.executions) // self.linked.steps
         labels = {
-            scope: np.array([each.label(scope) for each in executions], dtype=np.int64)
+            scope: np.array([execution.label(scope) for execution in executions], dtype=np.int64)
             for scope in {slot.scope for slot in code.slots}
         }
-        micro_batches = np.array([each.micro_batch for each in executions], dtype=np.int64)
-        instances = list(dict.fromkeys(each.instance for each in executions))
+        micro_batches = np.array([execution.micro_batch for execution in executions], dtype=np.int64)
+        instances = list(dict.fromkeys(execution.instance for execution in executions))
         order = {instance: index for index, instance in enumerate(instances)}
-        which = np.array([order[each.instance] for each in executions], dtype=np.int64)
+        which = np.array([order[execution.instance] for execution in executions], dtype=np.int64)
         plan = self.program.parts[self.part]
-        for index, each in enumerate(code.instructions):
-            if each.scratch and self.place is MemoryPlace.DEVICE:
-                names = [f"{instance}.{each.name} (scratch)" for instance in instances]
+        for index, instruction in enumerate(code.instructions):
+            if instruction.scratch and self.place is MemoryPlace.DEVICE:
+                names = [f"{instance}.{instruction.name} (scratch)" for instance in instances]
                 buffers = np.array([self.buffers.number(name) for name in names], dtype=np.int64)[which]
                 for when, latest, size in ((times.arrivals, False, 1), (times.ends, True, -1)):
-                    what = (Category.TEMPORARY, size * each.scratch, buffers, micro_batches)
+                    what = (Category.TEMPORARY, size * instruction.scratch, buffers, micro_batches)
                     self._book(when[:, index : index + 1], latest, *what)
         for index, slot in enumerate(code.slots):
             if slot.scope is Scope.STEP or not slot.num_bytes or slot.place is not self.place:
@@ -256,14 +256,18 @@ class _Stage:
         for key, starts in self.opening.items():
             self._once(key, starts, False)
 
-    def _once(self, key: tuple[str, int, int], found: Sequence[tuple[list[int], Slot]], drops: bool) -> None:
+    def _once(
+        self, key: tuple[str, int, int], sightings: Sequence[tuple[list[int], Slot]], drops: bool
+    ) -> None:
         name, batch, step = key
-        slot = found[0][1]
+        slot = sightings[0][1]
         # One buffer, however many codes see it: the account would not come out even otherwise.
-        assert all((each.num_bytes, each.category) == (slot.num_bytes, slot.category) for _, each in found)
+        assert all(
+            (other.num_bytes, other.category) == (slot.num_bytes, slot.category) for _, other in sightings
+        )
         numbers = (0, self.buffers.number(name), batch, step)
         rows = _Rows(slot, [name], *(np.array([number], dtype=np.int64) for number in numbers))
-        when = np.array([[moment for moments, _ in found for moment in moments]], dtype=np.int64)
+        when = np.array([[moment for moments, _ in sightings for moment in moments]], dtype=np.int64)
         self._add(rows, when, drops, -slot.num_bytes if drops else slot.num_bytes)
 
     def _add(self, rows: _Rows, when: Ints, latest: bool, size: int) -> None:

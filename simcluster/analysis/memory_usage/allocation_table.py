@@ -49,16 +49,16 @@ def build_allocation_table(
     return concatenate_tables(tables, {"category": CATEGORIES, "buffer": list(buffers.names)})
 
 
-def _table(index: int, found: AllocationLog, times: Mapping[int, InstructionTimes]) -> Table:
-    time = found.times(times)
-    order = np.lexsort((found.buffers, found.sizes > 0, time))
+def _table(index: int, log: AllocationLog, times: Mapping[int, InstructionTimes]) -> Table:
+    time = log.times(times)
+    order = np.lexsort((log.buffers, log.sizes > 0, time))
     return Table(
         {
             "time": time[order],
             "class": np.full(len(time), index, dtype=np.int32),
-            "category": found.kinds[order].astype(np.int8),
-            "bytes": found.sizes[order],
-            "buffer": found.buffers[order].astype(np.int32),
-            "micro_batch": found.micro_batches[order].astype(np.int32),
+            "category": log.kinds[order].astype(np.int8),
+            "bytes": log.sizes[order],
+            "buffer": log.buffers[order].astype(np.int32),
+            "micro_batch": log.micro_batches[order].astype(np.int32),
         }
     )

@@ -164,9 +164,9 @@ class _Replay:
         """What is alive of some buffers as if so many micro-batches had passed."""
         blocks = self.allocator.blocks
         self.allocator.blocks = {
-            name + shift if isinstance(name, int) and name >> _BITS in passing else name: found
-            for name, found in blocks.items()
-            if found
+            name + shift if isinstance(name, int) and name >> _BITS in passing else name: spans
+            for name, spans in blocks.items()
+            if spans
         }
 
     def _rows(self, moves: _Moves, begin: int, end: int) -> None:

@@ -114,7 +114,7 @@ class CachingAllocator:
     @classmethod
     def of(cls, rules: tuple[PoolRules, ...]) -> CachingAllocator:
         """An allocator that has reserved nothing; ``rules`` by the largest request, ascending."""
-        return cls(tuple(_Pool(each) for each in rules))
+        return cls(tuple(_Pool(rule) for rule in rules))
 
     def allocate(self, name: Hashable, size: int) -> None:
         """A buffer of ``size`` bytes."""
@@ -129,9 +129,9 @@ class CachingAllocator:
 
     def release(self, name: Hashable) -> None:
         """The buffer that has been there longest under this name."""
-        found = self.blocks[name]
-        pool, block, rounded = found.pop(0)
-        if not found:
+        blocks = self.blocks[name]
+        pool, block, rounded = blocks.pop(0)
+        if not blocks:
             del self.blocks[name]
         self.allocated -= rounded
         pool.give(block)

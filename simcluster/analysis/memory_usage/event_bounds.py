@@ -51,18 +51,24 @@ class EventBounds:
             lows, highs = low[block].reshape(shape), high[block].reshape(shape)
             for local, name in enumerate(timed.streams):
                 number = stage.streams[name]
-                mine = np.flatnonzero(timed.stream_of == local)
-                entries = stage.linked.bases[executions, number][:, None] + timed.entry[mine][None, :]
+                indices = np.flatnonzero(timed.stream_of == local)
+                entries = stage.linked.bases[executions, number][:, None] + timed.entry[indices][None, :]
                 if number == compute:
                     # Kernels of one entry follow one another.
-                    nth = np.arange(len(mine)) - np.searchsorted(timed.entry[mine], timed.entry[mine])
+                    nth = np.arange(len(indices)) - np.searchsorted(
+                        timed.entry[indices], timed.entry[indices]
+                    )
                     start = 2 * (self.before[entries] + nth[None, :])
-                    for each in (lows, highs):
-                        each[0][:, mine], each[1][:, mine], each[2][:, mine] = start, start + 1, start
+                    for ticks in (lows, highs):
+                        ticks[0][:, indices], ticks[1][:, indices], ticks[2][:, indices] = (
+                            start,
+                            start + 1,
+                            start,
+                        )
                 else:
-                    lows[:, :, mine] = self.earliest[number][entries][None]
-                    highs[:2, :, mine] = self.latest[number][entries][None]
-                    highs[2][:, mine] = self.ready[number][entries]
+                    lows[:, :, indices] = self.earliest[number][entries][None]
+                    highs[:2, :, indices] = self.latest[number][entries][None]
+                    highs[2][:, indices] = self.ready[number][entries]
         return low, high
 
 
@@ -85,29 +91,29 @@ def bounds(lanes: Sequence[Lane]) -> EventBounds:
         changed = False
         for lane, (streams, positions) in zip(lanes, waits, strict=True):
             for number in set(lane.waits) - {NOTHING}:
-                mine = np.flatnonzero(streams == number)
+                waiting = np.flatnonzero(streams == number)
                 if lane.number != compute:
-                    found = earliest[lane.number].copy()
-                    np.maximum.at(found, mine, earliest[number][positions[mine] - 1])
-                    found = np.maximum.accumulate(found)
-                    changed |= not np.array_equal(found, earliest[lane.number])
-                    earliest[lane.number] = found
+                    raised = earliest[lane.number].copy()
+                    np.maximum.at(raised, waiting, earliest[number][positions[waiting] - 1])
+                    raised = np.maximum.accumulate(raised)
+                    changed |= not np.array_equal(raised, earliest[lane.number])
+                    earliest[lane.number] = raised
                 if number != compute:
-                    found = latest[number].copy()
-                    np.minimum.at(found, positions[mine] - 1, latest[lane.number][mine])
-                    found = np.minimum.accumulate(found[::-1])[::-1]
-                    changed |= not np.array_equal(found, latest[number])
-                    latest[number] = found
+                    raised = latest[number].copy()
+                    np.minimum.at(raised, positions[waiting] - 1, latest[lane.number][waiting])
+                    raised = np.minimum.accumulate(raised[::-1])[::-1]
+                    changed |= not np.array_equal(raised, latest[number])
+                    latest[number] = raised
     _tighten(lanes, earliest, latest, after)
     # An entry is ready when the one before it and the one it waits for are over: no later than these can be.
     over = [2 * after - 1 if lane.drops else latest[lane.number] for lane in lanes]
     ready = []
     for lane, (streams, positions) in zip(lanes, waits, strict=True):
-        found = np.concatenate([np.full(1, -1, dtype=np.int64), over[lane.number][:-1]])[: lane.length]
+        raised = np.concatenate([np.full(1, -1, dtype=np.int64), over[lane.number][:-1]])[: lane.length]
         for number in set(lane.waits) - {NOTHING}:
-            mine = np.flatnonzero(streams == number)
-            found[mine] = np.maximum(found[mine], over[number][positions[mine] - 1])
-        ready.append(np.minimum(found, latest[lane.number]))
+            waiting = np.flatnonzero(streams == number)
+            raised[waiting] = np.maximum(raised[waiting], over[number][positions[waiting] - 1])
+        ready.append(np.minimum(raised, latest[lane.number]))
     return EventBounds(earliest, ready, latest, before, after)
 
 

@@ -49,7 +49,7 @@ class HostMemory:
         total = int(self.level[top]) if self.level.size else 0
         size, category = self.size[: top + 1], self.category[: top + 1]
         capacity = self.entry["capacity"]
-        found: dict[str, Any] = {
+        entry: dict[str, Any] = {
             **self.entry,
             "total": total,
             "time_s": float(self.times[top]) * 1e-9 if self.level.size else 0.0,
@@ -60,8 +60,8 @@ class HostMemory:
         }
         if total > capacity:
             first = int(np.argmax(self.level > capacity))
-            found |= {"exceeded_at_s": float(self.times[first]) * 1e-9, "excess": total - capacity}
-        return found
+            entry |= {"exceeded_at_s": float(self.times[first]) * 1e-9, "excess": total - capacity}
+        return entry
 
     def over_time(self, end: int) -> dict[str, Any]:
         """Bytes by category at the highest moment of each of so many equal spans up to ``end`` (ns)."""
@@ -71,7 +71,7 @@ class HostMemory:
         levels = np.cumsum(np.pad(sizes, ((0, 0), (1, 0))), axis=1)
         times = np.pad(self.times, (1, 0)).astype(np.float64)
         chosen = thin_levels(times, levels.astype(np.float64), float(end), SPANS)
-        told = {CATEGORIES[kind]: each[chosen].tolist() for kind, each in zip(kinds, levels, strict=True)}
+        told = {CATEGORIES[kind]: level[chosen].tolist() for kind, level in zip(kinds, levels, strict=True)}
         return {**self.entry, "end_s": end * 1e-9, "levels": told}
 
 
@@ -81,7 +81,7 @@ def summarise_host_memory(placed: PlacedProgram, timing: Timing, offload: Offloa
     if not places:
         return []
     sorts = _sorts(placed)
-    return [found for place in places for found in _of_place(placed, timing, offload, place, sorts)]
+    return [memory for place in places for memory in _of_place(placed, timing, offload, place, sorts)]
 
 
 _Sort = tuple[int, tuple[tuple[int, int], ...]]
@@ -92,13 +92,13 @@ def _sorts(placed: PlacedProgram) -> dict[_Sort, list[int]]:
     """The hosts of every sort, by the first rank of each."""
     ranks, cluster = np.arange(placed.num_ranks), placed.cluster
     hosts, kinds = cluster.hosts_of(ranks), cluster.group_of(ranks)
-    found: dict[_Sort, list[int]] = {}
+    first_ranks: dict[_Sort, list[int]] = {}
     for host in np.unique(hosts).tolist():
-        mine = np.flatnonzero(hosts == host)
-        kind = cluster.groups[int(kinds[mine[0]])].kind
-        counts = Counter(placed.classes.of_rank[mine].tolist())
-        found.setdefault((kind, tuple(sorted(counts.items()))), []).append(int(mine[0]))
-    return found
+        ranks_here = np.flatnonzero(hosts == host)
+        kind = cluster.groups[int(kinds[ranks_here[0]])].kind
+        counts = Counter(placed.classes.of_rank[ranks_here].tolist())
+        first_ranks.setdefault((kind, tuple(sorted(counts.items()))), []).append(int(ranks_here[0]))
+    return first_ranks
 
 
 def _of_place(
@@ -108,10 +108,10 @@ def _of_place(
     place: MemoryPlace,
     sorts: dict[_Sort, list[int]],
 ) -> Sequence[HostMemory]:
-    tables = [_table(placed, index, each, place) for index, each in enumerate(timing.classes)]
+    tables = [_table(placed, index, class_timing, place) for index, class_timing in enumerate(timing.classes)]
     limit = offload.host_limit if place is MemoryPlace.HOST else offload.disk_limit
     block = offload.host_block if place is MemoryPlace.HOST else 1
-    found = []
+    members = []
     for (kind, classes), ranks in sorts.items():
         host = placed.cluster.kinds[kind]
         held = [_columns(tables[index], number, block) for index, number in classes]
@@ -129,8 +129,8 @@ def _of_place(
             "devices": devices,
             "capacity": capacity,
         }
-        found.append(HostMemory(entry, time[order], category[order], size[order], np.cumsum(taken[order])))
-    return found
+        members.append(HostMemory(entry, time[order], category[order], size[order], np.cumsum(taken[order])))
+    return members
 
 
 def _columns(table: Table, number: int, block: int) -> tuple[Ints, Ints, Ints, Ints]:

@@ -18,10 +18,10 @@ def largest_live_buffers(
     buffers: Numbers, sizes: Numbers, micro_batches: Numbers, names: Sequence[str], count: int = 8
 ) -> list[dict[str, Any]]:
     """The largest of ``live_bytes_by_name``, as entries of a document."""
-    found = {
+    sizes_by_name = {
         name: size for name, (size, _) in live_bytes_by_name(buffers, sizes, micro_batches, names).items()
     }
-    largest = sorted(found.items(), key=lambda entry: -entry[1])[:count]
+    largest = sorted(sizes_by_name.items(), key=lambda entry: -entry[1])[:count]
     return [{"buffer": name, "bytes": size} for name, size in largest]
 
 
@@ -36,10 +36,10 @@ def live_bytes_by_name(
     keys, places = np.unique(buffers.astype(np.int64) * width + micro_batches + 1, return_inverse=True)
     level = np.zeros(len(keys), dtype=np.int64)
     np.add.at(level, places, sizes)
-    found: dict[str, tuple[int, list[tuple[int, int]]]] = {}
+    by_name: dict[str, tuple[int, list[tuple[int, int]]]] = {}
     for key, size in zip(keys[level > 0].tolist(), level[level > 0].tolist(), strict=True):
         number, batch = divmod(key, width)
         name = _NUMBERED.sub("*", names[number])
-        known, members = found.get(name, (0, []))
-        found[name] = (known + size, [*members, (number, batch - 1)])
-    return found
+        known, members = by_name.get(name, (0, []))
+        by_name[name] = (known + size, [*members, (number, batch - 1)])
+    return by_name

@@ -42,14 +42,14 @@ def memory_by_stage(
 
 
 def with_verdicts(
-    rule: MemoryRule, peaks: Sequence[dict[str, Any]], found: Sequence[Mapping[str, Any]]
+    rule: MemoryRule, peaks: Sequence[dict[str, Any]], stages: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The peaks with their verdicts; ``found`` is what ``memory_by_stage`` tells of them.
+    """The peaks with their verdicts; ``stages`` is what ``memory_by_stage`` says of them.
 
     The allocator was replayed for the fullest class of a stage and sort of devices; the others there are
     taken to have as much in fragments.
     """
-    fragments = {_sort(entry): max(0, entry["reserved"] - entry["allocated"]) for entry in found}
+    fragments = {_sort(entry): max(0, entry["reserved"] - entry["allocated"]) for entry in stages}
     uses = [
         MemoryUse(entry["total"], fragments.get(_sort(entry), 0), entry["capacity"], rule.headroom)
         for entry in peaks
@@ -66,18 +66,18 @@ def _fullness(entry: Mapping[str, Any]) -> float:
     return float(entry["total"]) / float(entry["capacity"])
 
 
-def memory_maxima(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def memory_maxima(stages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """The figures of the summary: the most that tensors take on any device, and that is reserved for them."""
     return {
-        "allocated_memory_bytes_max": max(each["allocated"] for each in found),
-        "reserved_memory_bytes_max": max(each["reserved"] for each in found),
+        "allocated_memory_bytes_max": max(entry["allocated"] for entry in stages),
+        "reserved_memory_bytes_max": max(entry["reserved"] for entry in stages),
     }
 
 
 def _stage_memory(rule: MemoryRule, steps: int, rows: Table, entry: Mapping[str, Any]) -> dict[str, Any]:
     beside = outside_allocator(rows)
     allocated = entry["total"] - beside
-    found: dict[str, Any] = {
+    report: dict[str, Any] = {
         "stage": entry["stage"],
         "class": entry["class"],
         "rank": entry["rank"],
@@ -93,14 +93,14 @@ def _stage_memory(rule: MemoryRule, steps: int, rows: Table, entry: Mapping[str,
     }
     kept = rule.reserved(rows, steps)
     if kept is not None:
-        found |= {
+        report |= {
             "reserved": kept.reserved,
             "reserved_over_time": [
                 [time * 1e-9, level]
                 for time, level in zip(kept.times.tolist(), kept.levels.tolist(), strict=True)
             ],
         }
-    return found
+    return report
 
 
 def _living(rows: Table) -> list[dict[str, Any]]:
@@ -110,12 +110,12 @@ def _living(rows: Table) -> list[dict[str, Any]]:
     together = live_bytes_by_name(rows["buffer"][:top], rows["bytes"][:top], rows["micro_batch"][:top], names)
     category = dict(zip(rows["buffer"].tolist(), rows["category"].tolist(), strict=True))
     entries: list[dict[str, Any]] = [
-        {"buffer": name, "bytes": size, "buffers": len(found), "category": kinds[category[found[0][0]]]}
-        for name, (size, found) in together.items()
+        {"buffer": name, "bytes": size, "buffers": len(members), "category": kinds[category[members[0][0]]]}
+        for name, (size, members) in together.items()
     ]
-    entries.sort(key=lambda each: (-each["bytes"], each["buffer"]))
+    entries.sort(key=lambda row: (-row["bytes"], row["buffer"]))
     rest = entries[SHOWN:]
     if rest:
-        size, count = sum(each["bytes"] for each in rest), sum(each["buffers"] for each in rest)
+        size, count = sum(row["bytes"] for row in rest), sum(row["buffers"] for row in rest)
         entries[SHOWN:] = [{"buffer": "others", "bytes": size, "buffers": count, "category": ""}]
     return entries

@@ -118,8 +118,8 @@ def overall_verdict(
     devices: Sequence[Mapping[str, Any]], hosts: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
     """What a summary says of all memories together, and whether that is that it fits."""
-    found = deciding_verdict({"peak_memory_bytes": devices, "host_memory_bytes": hosts}).verdict
-    return {"verdict": str(found), "fits": found is MemoryVerdict.FITS}
+    verdict = deciding_verdict({"peak_memory_bytes": devices, "host_memory_bytes": hosts}).verdict
+    return {"verdict": str(verdict), "fits": verdict is MemoryVerdict.FITS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,21 +92,23 @@ class _Peaks:
 
     def _exceeded(self, over: Ints) -> Ints:
         """By column when more than the capacity is first held at one of some allocations, -1 if never."""
-        found = np.full(self._width, -1, dtype=np.int64)
+        exceeded = np.full(self._width, -1, dtype=np.int64)
         for row in over.tolist():
             when = np.where(self._level(row) > self.capacity, self._time(row), -1)
-            found = np.where((when >= 0) & ((found < 0) | (when < found)), when, found)
-        return found
+            exceeded = np.where((when >= 0) & ((exceeded < 0) | (when < exceeded)), when, exceeded)
+        return exceeded
 
     def _limits(self) -> tuple[Ints, Ints]:
         """Per allocation the most and the least that any class can hold at it."""
         sizes, low, high = self.account.sizes, self.low, self.high
-        mine, drops = self.allocations, np.flatnonzero(sizes < 0)
-        starts, ends = low[mine], high[mine]
+        allocated, drops = self.allocations, np.flatnonzero(sizes < 0)
+        starts, ends = low[allocated], high[allocated]
         # An allocation itself is there, whatever its bounds.
-        own = np.where(ends > starts, sizes[mine], 0)
-        most = _until(low[mine], sizes[mine], ends) + _until(high[drops], sizes[drops], starts)
-        least = _until(high[mine], sizes[mine], starts) + own + _until(low[drops], sizes[drops], ends)
+        own = np.where(ends > starts, sizes[allocated], 0)
+        most = _until(low[allocated], sizes[allocated], ends) + _until(high[drops], sizes[drops], starts)
+        least = (
+            _until(high[allocated], sizes[allocated], starts) + own + _until(low[drops], sizes[drops], ends)
+        )
         return most, least
 
     def _unsure(self, row: int) -> Ints:
@@ -133,7 +135,7 @@ class _Peaks:
         return total, time, which
 
     def _held(self, which: Ints) -> Sequence[PeakContents]:
-        found = []
+        contents = []
         for row in np.unique(which).tolist():
             columns = np.flatnonzero(which == row)
             certain, unsure = np.flatnonzero(self.high <= self.low[row]), self._unsure(row)
@@ -143,8 +145,8 @@ class _Peaks:
             kinds, of = np.unique(there, axis=1, return_inverse=True)
             for number in range(kinds.shape[1]):
                 rows = np.sort(np.concatenate([certain, unsure[kinds[:, number]]]))
-                found.append(PeakContents(rows, columns[of.reshape(-1) == number]))
-        return found
+                contents.append(PeakContents(rows, columns[of.reshape(-1) == number]))
+        return contents
 
     # -- times --------------------------------------------------------------------------------------------
 
@@ -158,11 +160,11 @@ class _Peaks:
             if len(self.rows) * self._width > MOST_KEPT:
                 self.rows.clear()
             first, *others = self._deciding(row)
-            found = self._moment(first)
+            times = self._moment(first)
             join = np.maximum if self.account.latest[row] else np.minimum
             for moment in others:
-                found = join(found, self._moment(moment))
-            self.rows[row] = found
+                times = join(times, self._moment(moment))
+            self.rows[row] = times
         return self.rows[row]
 
     def _deciding(self, row: int) -> list[int]:
@@ -219,14 +221,14 @@ class _Peaks:
         if stream == self._compute:
             duration = stage.priced[code].duration
             timed = stage.codes[code]
-            mine = np.flatnonzero(
+            together = np.flatnonzero(
                 (timed.stream_of == timed.stream_of[instruction]) & (timed.entry == timed.entry[instruction])
             )
-            later = mine[mine > instruction] if kind == 1 else mine[mine >= instruction]
-            found: Ints = self._flat(self.kept[entry]) - duration[later].sum(axis=0)
+            later = together[together > instruction] if kind == 1 else together[together >= instruction]
+            times: Ints = self._flat(self.kept[entry]) - duration[later].sum(axis=0)
             if entry in lane.longer:
-                found[lane.longer[entry][0]] = self._slowed(lane, entry)[len(mine) - len(later)]
-            return found
+                times[lane.longer[entry][0]] = self._slowed(lane, entry)[len(together) - len(later)]
+            return times
         if kind == 2:
             return self._arrival(lane, entry)
         ended = lane.ends[entry]
@@ -250,21 +252,21 @@ class _Peaks:
         return Beside.whole(self.lanes[0].stage, self.lanes)
 
     def _arrival(self, lane: Lane, entry: int) -> Ints:
-        found = np.zeros(self._width, dtype=np.int64)
+        arrived = np.zeros(self._width, dtype=np.int64)
         if entry:
             before = lane.ends[entry - 1]
             assert before is not None
-            found = self._flat(before)
+            arrived = self._flat(before)
         if lane.waits[entry] != NOTHING:
             other, position = lane.waits[entry], lane.positions[entry] - 1
             end = self.kept[position] if other == self._compute else self.lanes[other].ends[position]
             assert end is not None
-            found = np.maximum(found, self._flat(end))
-        return found
+            arrived = np.maximum(arrived, self._flat(end))
+        return arrived
 
     def _flat(self, times: Ints) -> Ints:
-        found: Ints = np.broadcast_to(times, self.lanes[0].stage.shape).ravel()
-        return found
+        flat: Ints = np.broadcast_to(times, self.lanes[0].stage.shape).ravel()
+        return flat
 
 
 def _until(ticks: Ints, sizes: Ints, at: Ints) -> Ints:

@@ -28,7 +28,7 @@ def class_peaks(
     """
     if timing.swept is not None:
         return _swept_peaks(placed, timing.swept, assigned)
-    found = []
+    peaks = []
     for index in range(len(placed.classes)):
         rows = account.where(account["class"] == index)
         level = np.cumsum(rows["bytes"])
@@ -42,13 +42,13 @@ def class_peaks(
                 rows["buffer"][: top + 1], sizes, rows["micro_batch"][: top + 1], rows.names["buffer"]
             )
             entry |= _excess(entry, int(rows["time"][first]), living)
-        found.append(entry)
-    return found
+        peaks.append(entry)
+    return peaks
 
 
 def _swept_peaks(placed: PlacedProgram, swept: Swept, assigned: bool) -> list[dict[str, Any]]:
     """The same of a sweep."""
-    found: dict[int, dict[str, Any]] = {}
+    by_class: dict[int, dict[str, Any]] = {}
     buffers = NameIndex()
     for stage, lanes in zip(swept.stages, swept.lanes, strict=True):
         device = placed.devices[int(stage.columns[0])]
@@ -67,8 +67,8 @@ def _swept_peaks(placed: PlacedProgram, swept: Swept, assigned: bool) -> list[di
                     batches = rows.micro_batches[held.rows]
                     living = living or largest_live_buffers(rows.buffers[held.rows], sizes, batches, names)
                     entry |= _excess(entry, int(most.exceeded[column]), living)
-                found[index] = entry
-    return [found[index] for index in range(len(found))]
+                by_class[index] = entry
+    return [by_class[index] for index in range(len(by_class))]
 
 
 def _peak(placed: PlacedProgram, index: int, total: int, time: int, assigned: bool) -> dict[str, Any]:
@@ -94,9 +94,9 @@ def program_of(program: Program, rank: int) -> dict[str, str]:
 
 
 def _by_category(kinds: NDArray[Any], sizes: NDArray[Any]) -> dict[str, int]:
-    found = {name: int(sizes[kinds == number].sum()) for number, name in enumerate(CATEGORIES)}
+    by_name = {name: int(sizes[kinds == number].sum()) for number, name in enumerate(CATEGORIES)}
     # Only inference has caches.
-    return {name: size for name, size in found.items() if size or name != Category.KV_CACHE}
+    return {name: size for name, size in by_name.items() if size or name != Category.KV_CACHE}
 
 
 def _excess(entry: Mapping[str, Any], first: int, living: list[dict[str, Any]]) -> dict[str, Any]:

@@ -12,16 +12,16 @@ from simcluster.work import Kernel
 
 def assumptions(placed: PlacedProgram, framework: FrameworkSpec, run: RunSpec) -> list[dict[str, str]]:
     """The figures nobody measured or published that the run leans on, and what the model leaves out."""
-    found = [{"name": a.name, "value": a.value, "source": a.source} for a in placed.cluster.assumptions]
-    found.append({"name": "framework", "value": framework.name, "source": framework.source})
+    figures = [{"name": a.name, "value": a.value, "source": a.source} for a in placed.cluster.assumptions]
+    figures.append({"name": "framework", "value": framework.name, "source": framework.source})
     headroom = framework.storage.headroom
     if run.headroom is None and headroom is not None and headroom.provenance == "assumed":
         told = units.size(headroom.value)
-        found.append({"name": "headroom", "value": told, "source": headroom.source})
+        figures.append({"name": "headroom", "value": told, "source": headroom.source})
     devices = dict.fromkeys(placed.devices)
     bare = dict.fromkeys(device.name for device in devices if device.communication is None)
     if bare:
-        found.append(
+        figures.append(
             {
                 "name": "kernels",
                 "value": "not slowed beside communication",
@@ -30,7 +30,7 @@ def assumptions(placed: PlacedProgram, framework: FrameworkSpec, run: RunSpec) -
         )
     unknown = dict.fromkeys(device.name for device in devices if device.convolution is None)
     if unknown and _convolves(placed.program):
-        found.append(
+        figures.append(
             {
                 "name": "convolutions",
                 "value": "as fast as the matmuls that they are",
@@ -38,7 +38,7 @@ def assumptions(placed: PlacedProgram, framework: FrameworkSpec, run: RunSpec) -
                 "implicit matmuls (arXiv 1410.0759)",
             }
         )
-    return found
+    return figures
 
 
 def _convolves(program: Program) -> bool:
@@ -46,6 +46,6 @@ def _convolves(program: Program) -> bool:
     return any(
         work.kernel is Kernel.CONV
         for code in program.codes
-        for each in code.instructions
-        for work in each.works
+        for instruction in code.instructions
+        for work in instruction.works
     )

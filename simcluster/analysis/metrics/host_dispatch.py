@@ -19,11 +19,11 @@ def dispatch_counts(placed: PlacedProgram, dispatch: DispatchTime) -> dict[str, 
     """
     by_code = []
     for code in placed.program.codes:
-        found = [each for each in code.instructions if runs_kernels(each)]
-        inside = [each for each in found if each.piece]
-        spent = sum(each.dispatch_cost for each in found)
-        launches = sum(each.dispatch_cost > 0 for each in inside)
-        by_code.append((len(found) - len(inside), len(inside), launches, spent))
+        launched = [instruction for instruction in code.instructions if runs_kernels(instruction)]
+        inside = [instruction for instruction in launched if instruction.piece]
+        spent = sum(instruction.dispatch_cost for instruction in launched)
+        launches = sum(instruction.dispatch_cost > 0 for instruction in inside)
+        by_code.append((len(launched) - len(inside), len(inside), launches, spent))
     table = np.array(by_code, dtype=np.float64)
     by_part = [
         sum(table[code] * times for code, times in Counter(run.code for run in part.executions).items())

@@ -87,7 +87,7 @@ def inference_figures(
             name: seconds / len(timed)
             for name, seconds in _parts(sizes, gaps, float(ends[0, -1]), float(ends[-1, -1])).items()
         },
-        "decode_steps": [[token, float(each)] for token, each in zip(asked.steps, timed, strict=True)],
+        "decode_steps": [[token, float(seconds)] for token, seconds in zip(asked.steps, timed, strict=True)],
     }
 
 
@@ -98,16 +98,16 @@ def _ends(
     shape: tuple[int, int],
 ) -> Floats:
     """When every simulated pass of every micro-batch has made its tokens, in seconds [pass, micro-batch]."""
-    program, found = placed.program, np.zeros(shape)
+    program, ends = placed.program, np.zeros(shape)
     for index, rank in enumerate(placed.classes.representatives):
         if program.stage_of(rank) != program.num_stages - 1:
             continue
         spans = recording.spans(index)
         kernels = spans["stream"] == spans.index("stream", COMPUTE)
         passes = np.array([chunks.get(action, 0) for action in spans.names["action"]])[spans["action"]]
-        mine = passes[kernels], spans["micro_batch"][kernels]
-        np.maximum.at(found, mine, spans["end"][kernels] * 1e-9)
-    return found
+        places = passes[kernels], spans["micro_batch"][kernels]
+        np.maximum.at(ends, places, spans["end"][kernels] * 1e-9)
+    return ends
 
 
 def _per_token(asked: Generation, ends: Floats) -> Floats:
@@ -129,8 +129,8 @@ def _parts(sizes: Floats, gaps: Table | None, begin: float, end: float) -> dict[
     waited = {
         cause: float(lost[gaps["cause"] == number].sum()) for number, cause in enumerate(gaps.names["cause"])
     }
-    found = {"kernels": end - begin - sum(waited.values())}
-    return found | {cause: waited[cause] for cause in sorted(waited) if waited[cause]}
+    parts = {"kernels": end - begin - sum(waited.values())}
+    return parts | {cause: waited[cause] for cause in sorted(waited) if waited[cause]}
 
 
 def _decode_bytes(placed: PlacedProgram, asked: Generation) -> float:
@@ -143,5 +143,5 @@ def _decode_bytes(placed: PlacedProgram, asked: Generation) -> float:
     total = 0.0
     for part, size in zip(placed.parts, placed.classes.sizes, strict=True):
         residents = placed.program.parts[part].residents
-        total += size * sum(each.num_bytes * shares.get(each.category, 0.0) for each in residents)
+        total += size * sum(resident.num_bytes * shares.get(resident.category, 0.0) for resident in residents)
     return total

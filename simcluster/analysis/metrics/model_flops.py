@@ -86,5 +86,5 @@ def executed_flops(placed: PlacedProgram, steps: int) -> Flops:
     """What all ranks compute in so many steps."""
     total = Flops()
     for code, runs in placed.executions(steps):
-        total += matrix_flops(work for each in code.instructions for work in each.works) * runs
+        total += matrix_flops(work for instruction in code.instructions for work in instruction.works) * runs
     return total

@@ -68,7 +68,7 @@ def summarise_run(
     tokens = task.global_batch * task.seq_len
     capacity = sum(step * group.num_devices * group.host.device.peak[matmul] for group in cluster.groups)
     cut = _Cut.of(placed, timing, gaps, steps)
-    beside = [each.peak() for each in hosts]
+    beside = [host.peak() for host in hosts]
     done = executed_flops(placed, steps) * (1 / steps)
     wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
     return {
@@ -90,7 +90,7 @@ def summarise_run(
         "communication_bytes": _traffic(placed, steps),
         **({"groups": _groups(placed, cut)} if cluster.mixed else {}),
         "peak_memory_bytes": memory,
-        "peak_memory_bytes_max": max(each["total"] for each in memory),
+        "peak_memory_bytes_max": max(entry["total"] for entry in memory),
         **({"host_memory_bytes": beside} if beside else {}),
         **overall_verdict(memory, beside),
         "verdict_rule": RULE,
@@ -162,12 +162,12 @@ class _Cut:
     def of(cls, placed: PlacedProgram, timing: Timing, gaps: Table, steps: int) -> _Cut:
         sizes = np.array(placed.classes.sizes, dtype=np.float64)
         if timing.swept is not None:
-            found = break_down_sweep(timing.swept, placed.program.stage_axis)
+            breakdown = break_down_sweep(timing.swept, placed.program.stage_axis)
         else:
-            found = break_down_classes(placed.program, timing.classes, gaps)
-        count, busy, host = len(sizes), found.busy.astype(np.float64), found.host.astype(np.float64)
-        spent = busy + found.slowed
-        lost = {cause: spent.astype(np.float64) for cause, spent in found.lost.items()}
+            breakdown = break_down_classes(placed.program, timing.classes, gaps)
+        count, busy, host = len(sizes), breakdown.busy.astype(np.float64), breakdown.host.astype(np.float64)
+        spent = busy + breakdown.slowed
+        lost = {cause: spent.astype(np.float64) for cause, spent in breakdown.lost.items()}
         scale = 1e-9 / steps
         parts: dict[str, Floats] = {name: np.zeros(count) for name in _CUT}
         parts |= {
@@ -194,13 +194,13 @@ def _groups(placed: PlacedProgram, cut: _Cut) -> list[dict[str, Any]]:
     classes = placed.classes
     every = np.arange(placed.num_ranks)
     member = placed.cluster.group_of(every)
-    found = []
+    groups = []
     for number, group in enumerate(placed.cluster.groups):
         ranks = every[member == number]
         sizes = np.bincount(classes.of_rank[ranks], minlength=len(classes)).astype(np.float64)
         exposed = sum(cut.mean(values, sizes) for values in cut.exposed.values())
         waits = sum(cut.mean(cut.parts[name], sizes) for name in _CUT if name.endswith(("wait_s", "idle_s")))
-        found.append(
+        groups.append(
             {
                 "group": number,
                 "host": group.host.name,
@@ -214,39 +214,43 @@ def _groups(placed: PlacedProgram, cut: _Cut) -> list[dict[str, Any]]:
                 "wait_s": waits,
             }
         )
-    return found
+    return groups
 
 
 def _calls(placed: PlacedProgram, host: HostCalls, sizes: Floats) -> dict[str, float]:
     """Collectives that a rank takes part in per step, and the host's calls for them: means over ranks."""
     calls = CollectiveCalls.of(placed.program, host)
-    found = np.array([calls.number(part) for part in placed.parts], dtype=np.float64)
-    mean = (found * sizes[:, None]).sum(axis=0) / sizes.sum()
+    counts = np.array([calls.number(part) for part in placed.parts], dtype=np.float64)
+    mean = (counts * sizes[:, None]).sum(axis=0) / sizes.sum()
     return {"collectives": float(mean[0]), "collective_calls": float(mean[1])}
 
 
 def _traffic(placed: PlacedProgram, steps: int) -> dict[str, dict[str, float]]:
     """Axis -> operation -> bytes that a rank sends per step, mean over ranks."""
-    found: dict[str, dict[str, float]] = {}
+    traffic: dict[str, dict[str, float]] = {}
     program, total = placed.program, placed.num_ranks * steps
     for code, runs in placed.executions(steps):
-        for each in code.instructions:
-            sent = _sent(program.mesh, each)
+        for instruction in code.instructions:
+            sent = _sent(program.mesh, instruction)
             if sent:
-                operations = found.setdefault("+".join(charged_to(each.stream, program.stage_axis)), {})
-                operations[each.operation] = operations.get(each.operation, 0.0) + sent * runs / total
-    return {axis: dict(sorted(found[axis].items())) for axis in sorted(found)}
+                operations = traffic.setdefault(
+                    "+".join(charged_to(instruction.stream, program.stage_axis)), {}
+                )
+                operations[instruction.operation] = (
+                    operations.get(instruction.operation, 0.0) + sent * runs / total
+                )
+    return {axis: dict(sorted(traffic[axis].items())) for axis in sorted(traffic)}
 
 
-def _sent(mesh: Mesh, each: Instruction) -> float:
+def _sent(mesh: Mesh, instruction: Instruction) -> float:
     """Bytes a member sends on average, as a ring would: nccl-tests' bus bytes."""
-    if each.action is InstructionKind.SEND:
-        return float(each.num_bytes)
-    if each.action is not InstructionKind.COLLECTIVE:
+    if instruction.action is InstructionKind.SEND:
+        return float(instruction.num_bytes)
+    if instruction.action is not InstructionKind.COLLECTIVE:
         return 0.0
-    ranks = mesh.product(each.group)
-    if each.parts is not None:
-        tables = [each.parts.of_number(group) for group in range(len(each.parts.of_group))]
+    ranks = mesh.product(instruction.group)
+    if instruction.parts is not None:
+        tables = [instruction.parts.of_number(group) for group in range(len(instruction.parts.of_group))]
         away = sum((int(table.counts.sum()) - int(np.trace(table.counts))) * table.share for table in tables)
-        return each.num_bytes * away / ranks / len(tables)
-    return Operation(each.operation).copies(ranks) / ranks * each.num_bytes
+        return instruction.num_bytes * away / ranks / len(tables)
+    return Operation(instruction.operation).copies(ranks) / ranks * instruction.num_bytes

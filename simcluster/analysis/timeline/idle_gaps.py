@@ -92,16 +92,16 @@ class _Blame:
 
     def rows(self, first: int, last: int, stream: int, entry: int) -> list[tuple[int, int, str]]:
         """The wait from ``first`` to ``last`` for an entry of a stream, cut by cause."""
-        found = []
+        pieces = []
         while last > first and entry >= 0:
             start = max(first, min(last, self.starts[stream][entry]))
-            found.append((start, last, self.axes[stream]))
+            pieces.append((start, last, self.axes[stream]))
             ready = max(first, min(start, self.arrivals[stream][entry]))
             # Ready but not started: the other members of the group are late.
-            found.append((ready, start, PIPELINE_WAIT if self.staged[stream] else self.axes[stream]))
+            pieces.append((ready, start, PIPELINE_WAIT if self.staged[stream] else self.axes[stream]))
             last = ready
             stream, entry = self._before(stream, entry, ready)
-        return found
+        return pieces
 
     def _before(self, stream: int, entry: int, ready: int) -> tuple[int, int]:
         """What made an entry ready at ``ready``: the entry it waited for, or the one before it."""
@@ -119,9 +119,9 @@ def _tail(
     What the host does then is cut by what that waited for.
     """
     ends = [
-        (int(found[-1]), stream.name, number)
-        for number, (found, stream) in enumerate(zip(timing.ends, timing.linked.streams, strict=True))
-        if len(found)
+        (int(stream_ends[-1]), stream.name, number)
+        for number, (stream_ends, stream) in enumerate(zip(timing.ends, timing.linked.streams, strict=True))
+        if len(stream_ends)
     ]
     kernels = timing.ends[compute]
     idle = int(kernels[-1]) if len(kernels) else 0

@@ -38,27 +38,27 @@ class InstructionTimes:
 def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
     """Code -> when each of its instructions ran, for all executions of a class."""
     number = {stream.name: index for index, stream in enumerate(timing.linked.streams)}
-    found = {}
+    by_code = {}
     for code, executions in timing.linked.by_code().items():
         timed = timing.codes[code]
         count = len(timed.duration)
         starts = np.empty((len(executions), count), dtype=np.int64)
         ends, arrivals = np.empty_like(starts), np.empty_like(starts)
         for index, stream in enumerate(timed.streams):
-            mine = np.flatnonzero(timed.stream_of == index)
+            indices = np.flatnonzero(timed.stream_of == index)
             where = number[stream]
             first = timing.linked.bases[executions, where]
-            entries = first[:, None] + timed.entry[mine][None, :]
-            starts[:, mine] = timing.starts[where][entries] + timed.offset[mine][None, :]
+            entries = first[:, None] + timed.entry[indices][None, :]
+            starts[:, indices] = timing.starts[where][entries] + timed.offset[indices][None, :]
             if stream == COMPUTE:
                 # Several kernels are one entry.
-                begun = starts[:, mine]
-                over = begun + timed.duration[mine][None, :]
-                stretch_kernels(timing.stretched, entries, timed.entry[mine], begun, over)
-                starts[:, mine], ends[:, mine] = begun, over
-                arrivals[:, mine] = starts[:, mine]
+                begun = starts[:, indices]
+                over = begun + timed.duration[indices][None, :]
+                stretch_kernels(timing.stretched, entries, timed.entry[indices], begun, over)
+                starts[:, indices], ends[:, indices] = begun, over
+                arrivals[:, indices] = starts[:, indices]
             else:
-                ends[:, mine] = timing.ends[where][entries]
-                arrivals[:, mine] = timing.arrivals[where][entries]
-        found[code] = InstructionTimes(executions, starts, ends, arrivals)
-    return found
+                ends[:, indices] = timing.ends[where][entries]
+                arrivals[:, indices] = timing.arrivals[where][entries]
+        by_code[code] = InstructionTimes(executions, starts, ends, arrivals)
+    return by_code

@@ -88,8 +88,8 @@ class _Recorder:
         if id(timed) not in self.price_of:
             if code not in self.codes:
                 self.codes[code] = timed
-                for each in self.program.codes[code].instructions:
-                    self.streams.number(each.stream)
+                for instruction in self.program.codes[code].instructions:
+                    self.streams.number(instruction.stream)
             key = (code, timed.duration.tobytes(), timed.offset.tobytes())
             number = self.equal_price.setdefault(key, len(self.prices))
             if number == len(self.prices):
@@ -112,19 +112,27 @@ class _Recorder:
     def _codes(self) -> Table:
         names, graphs = NameIndex(), NameIndex({"": 0})
         rows = [
-            (code, at, each, int(timed.entry[at]))
+            (code, at, instruction, int(timed.entry[at]))
             for code, timed in self.codes.items()
-            for at, each in enumerate(self.program.codes[code].instructions)
+            for at, instruction in enumerate(self.program.codes[code].instructions)
         ]
         columns: dict[str, NDArray[Any]] = {
             "code": np.array([code for code, _, _, _ in rows], dtype=np.int32),
             "instruction": np.array([at for _, at, _, _ in rows], dtype=np.int32),
-            "stream": np.array([self.streams.number(each.stream) for _, _, each, _ in rows], dtype=np.int16),
-            "kind": np.array([KINDS.index(each.action) for _, _, each, _ in rows], dtype=np.int8),
-            "name": np.array([names.number(each.name) for _, _, each, _ in rows], dtype=np.int32),
-            "graph": np.array([graphs.number(each.piece) for _, _, each, _ in rows], dtype=np.int16),
-            "bytes": np.array([each.bytes_moved for _, _, each, _ in rows], dtype=np.int64),
-            "flops": np.array([each.flops for _, _, each, _ in rows], dtype=np.float64),
+            "stream": np.array(
+                [self.streams.number(instruction.stream) for _, _, instruction, _ in rows], dtype=np.int16
+            ),
+            "kind": np.array(
+                [KINDS.index(instruction.action) for _, _, instruction, _ in rows], dtype=np.int8
+            ),
+            "name": np.array(
+                [names.number(instruction.name) for _, _, instruction, _ in rows], dtype=np.int32
+            ),
+            "graph": np.array(
+                [graphs.number(instruction.piece) for _, _, instruction, _ in rows], dtype=np.int16
+            ),
+            "bytes": np.array([instruction.bytes_moved for _, _, instruction, _ in rows], dtype=np.int64),
+            "flops": np.array([instruction.flops for _, _, instruction, _ in rows], dtype=np.float64),
             "entry": np.array([entry for _, _, _, entry in rows], dtype=np.int64),
         }
         told = {"stream": list(self.streams.names), "kind": KINDS, "name": list(names.names)}
@@ -151,20 +159,22 @@ class _Recorder:
             for number, stream in enumerate(linked.streams):
                 if stream.name in self.streams.names:
                     base[:, self.streams.number(stream.name)] = linked.bases[:, number]
-            found: dict[str, NDArray[np.integer]] = {
+            own_columns: dict[str, NDArray[np.integer]] = {
                 "script": np.full(count, script, dtype=np.int32),
-                "code": np.array([each.code for each in linked.executions], dtype=np.int32),
+                "code": np.array([execution.code for execution in linked.executions], dtype=np.int32),
                 "instance": np.array(
-                    [instances.number(each.instance) for each in linked.executions], dtype=np.int32
+                    [instances.number(execution.instance) for execution in linked.executions], dtype=np.int32
                 ),
                 "action": np.array(
-                    [actions.number(each.action) for each in linked.executions], dtype=np.int32
+                    [actions.number(execution.action) for execution in linked.executions], dtype=np.int32
                 ),
-                "micro_batch": np.array([each.micro_batch for each in linked.executions], dtype=np.int32),
+                "micro_batch": np.array(
+                    [execution.micro_batch for execution in linked.executions], dtype=np.int32
+                ),
                 "step": (np.arange(count) // max(1, count // linked.steps)).astype(np.int32),
                 "base": base,
             }
-            for name, column in found.items():
+            for name, column in own_columns.items():
                 columns.setdefault(name, []).append(column)
         told = {"instance": list(instances.names), "action": list(actions.names)}
         return Table({name: np.concatenate(parts) for name, parts in columns.items()}, told)

@@ -46,11 +46,11 @@ def break_down_sweep(swept: Swept, stage_axis: str) -> StepBreakdown:
         for code, times in stage.counts.items():
             busy[stage.columns] += times * stage.priced[code].busy
             host[stage.columns] += times * stage.priced[code].host
-        for columns, spent in (each for lane in lanes for each in lane.longer.values()):
+        for columns, spent in (longer for lane in lanes for longer in lane.longer.values()):
             slowed[stage.columns[columns]] += spent
-        found = _StageCut(lanes, stage_axis, stage.shape)
-        found.run(swept.end, PIPELINE_WAIT if count > 1 else IDLE)
-        for cause, spent in found.lost.items():
+        cut = _StageCut(lanes, stage_axis, stage.shape)
+        cut.run(swept.end, PIPELINE_WAIT if count > 1 else IDLE)
+        for cause, spent in cut.lost.items():
             if spent.any():
                 lost.setdefault(cause, np.zeros(total, dtype=np.int64))[stage.columns] = spent.ravel()
     return StepBreakdown(busy, host, {cause: lost[cause] for cause in sorted(lost)}, slowed)
@@ -60,19 +60,19 @@ def break_down_classes(program: Program, timings: Sequence[ClassTiming], gaps: T
     """The same from classes timed one by one, and the table of their waits."""
     count = len(timings)
     busy, host, spent = (np.zeros(count, dtype=np.int64) for _ in range(3))
-    for index, each in enumerate(timings):
-        kernels_of = next(i for i, stream in enumerate(each.linked.streams) if stream.name == COMPUTE)
-        spent[index] = int((each.ends[kernels_of] - each.starts[kernels_of]).sum())
-        for code, executions in each.linked.by_code().items():
+    for index, timing in enumerate(timings):
+        kernels_of = next(i for i, stream in enumerate(timing.linked.streams) if stream.name == COMPUTE)
+        spent[index] = int((timing.ends[kernels_of] - timing.starts[kernels_of]).sum())
+        for code, executions in timing.linked.by_code().items():
             instructions = program.codes[code].instructions
             kernels = np.array([i.action is InstructionKind.COMPUTE for i in instructions], dtype=bool)
-            timed = each.codes[code]
+            timed = timing.codes[code]
             busy[index] += len(executions) * int(timed.duration[kernels].sum())
             host[index] += len(executions) * int(timed.host[kernels].sum())
     lost = {cause: np.zeros(count, dtype=np.int64) for cause in sorted(gaps.names["cause"])}
     for number, cause in enumerate(gaps.names["cause"]):
-        mine = gaps["cause"] == number
-        np.add.at(lost[cause], gaps["class"][mine], (gaps["end"] - gaps["start"])[mine])
+        rows = gaps["cause"] == number
+        np.add.at(lost[cause], gaps["class"][rows], (gaps["end"] - gaps["start"])[rows])
     return StepBreakdown(busy, host, lost, spent - busy)
 
 
@@ -127,10 +127,10 @@ class _StageCut:
             return
         left = (last > first).ravel()
         for stream, entry, before, after in reversed(moves):
-            mine = np.flatnonzero(left & (after > before).ravel())
-            if mine.size:
-                self._blame(first.ravel()[mine], last.ravel()[mine], stream, entry, mine)
-                left[mine] = False
+            columns = np.flatnonzero(left & (after > before).ravel())
+            if columns.size:
+                self._blame(first.ravel()[columns], last.ravel()[columns], stream, entry, columns)
+                left[columns] = False
 
     def _blame(self, first: Ints, last: Ints, stream: int, entry: int, chosen: Chosen) -> None:
         """Charges the wait of the ``chosen`` columns, from ``first`` to ``last``, for an entry."""
@@ -182,8 +182,8 @@ class _StageCut:
 
     def _end(self, stream: int, entry: int, chosen: Chosen) -> Ints | None:
         """When an entry ended; None for kernels, all of which ended before the wait began."""
-        found = self.inside.get(entry) if stream == self.compute else self.lanes[stream].ends[entry]
-        return None if found is None else self._of(found, chosen)
+        end = self.inside.get(entry) if stream == self.compute else self.lanes[stream].ends[entry]
+        return None if end is None else self._of(end, chosen)
 
     def _of(self, times: Ints, chosen: Chosen) -> Ints:
         if chosen is None:
@@ -214,12 +214,12 @@ class _StageCut:
                 over = np.where(later, last, over)
                 of = np.where(later, lane.number, of)
         for lane in self.lanes:
-            mine = (of == lane.number) & (over > idle)
+            charged = (of == lane.number) & (over > idle)
             name = lane.stage.linked.streams[lane.number].name
-            if mine.any() and is_host_stream(name):
-                where = np.flatnonzero(mine.ravel())
-                first, last = (np.broadcast_to(each, self.shape).ravel()[where] for each in (idle, over))
+            if charged.any() and is_host_stream(name):
+                where = np.flatnonzero(charged.ravel())
+                first, last = (np.broadcast_to(times, self.shape).ravel()[where] for times in (idle, over))
                 self._blame(first, last, lane.number, lane.length - 1, where)
-            elif mine.any():
-                self._charge(self.axes[lane.number], np.where(mine, over - idle, 0), None)
+            elif charged.any():
+                self._charge(self.axes[lane.number], np.where(charged, over - idle, 0), None)
         self._charge(rest, end - over, None)

@@ -42,7 +42,7 @@ from simcluster.work import DType
 def build(plan: Plan) -> Program:
     """The Program of a plan, with parts for every timetable; experts have equally many tokens."""
     pipeline, policy, placement = plan.pipeline, plan.execution, plan.placement
-    paired = any(action.beside for each in pipeline.timetables for row in each for action in row)
+    paired = any(action.beside for timetable in pipeline.timetables for row in timetable for action in row)
     tf32 = plan.numerics.matmul is DType.TF32
     codes = CodeTable(Lowering(placement.mesh, policy, tf32, paired))
     # The parts of a program that is written by hand are stages of none.
@@ -52,8 +52,8 @@ def build(plan: Plan) -> Program:
         _PartBuilder(
             StageContext(plan.graph, crossings, stage, actions, codes), pipeline.overlapped, pipeline.inputs
         ).build()
-        for stage, each in enumerate(zip(*pipeline.timetables, strict=True))
-        for actions in each
+        for stage, timetables in enumerate(zip(*pipeline.timetables, strict=True))
+        for actions in timetables
     )
     return Program(
         placement.mesh,
@@ -85,10 +85,10 @@ class _PartBuilder:
             *self._gathered(acted.executions()),
             *self._late(travel.reductions),
             *self._updated(
-                each for phase in (NORM, MEASURE, UPDATE) for each in part.once(phase, part.instances[::-1])
+                run for phase in (NORM, MEASURE, UPDATE) for run in part.once(phase, part.instances[::-1])
             ),
         ]
-        by_phase = {each.name: part.codes_of(each) for each in part.instances}
+        by_phase = {instance.name: part.codes_of(instance) for instance in part.instances}
         executions = add_unit_executions(
             executions,
             by_phase,
@@ -99,7 +99,7 @@ class _PartBuilder:
             tied=tied,
         )
         executions = add_disk_sums(executions, codes, part.buffer)
-        fetches = {name: mine[FETCH] for name, mine in by_phase.items() if FETCH in mine}
+        fetches = {name: own_codes[FETCH] for name, own_codes in by_phase.items() if FETCH in own_codes}
         executions = add_prefetches(executions, codes.codes, fetches)
         executions = order_copies(executions, codes.codes)
         residents = list(persistent_buffers_of(part.graph, part.instances, codes.settings.mesh, part.buffer))
@@ -107,16 +107,20 @@ class _PartBuilder:
         residents += gradient_placeholders(part.graph, part.instances, codes.settings)
         if self.inputs is not None:
             executions = self._fed(self.inputs, executions, residents)
-        slices = {each.name: (each.home, each.slice) for each in part.instances if part.num_slices > 1}
+        slices = {
+            instance.name: (instance.home, instance.slice)
+            for instance in part.instances
+            if part.num_slices > 1
+        }
         return StageProgram(tuple(executions), tuple(residents), part.names, slices)
 
     def _fed(
         self, inputs: InputPipeline, executions: list[BlockExecution], residents: list[PersistentBuffer]
     ) -> list[BlockExecution]:
         """The executions with those of the input pipeline, if anything of the part reads inputs."""
-        fed = RankInput.of([self.part.codes.codes[each.code] for each in executions])
+        fed = RankInput.of([self.part.codes.codes[execution.code] for execution in executions])
         if fed.num_bytes:
-            numbers = [self.part.codes.add(each) for each in input_codes(inputs, fed)]
+            numbers = [self.part.codes.add(code) for code in input_codes(inputs, fed)]
             executions = add_input_executions(executions, self.part.codes.codes, inputs.prefetch, numbers)
             residents.append(input_buffer(fed))
         return executions
@@ -124,10 +128,10 @@ class _PartBuilder:
     def _updated(self, executions: Iterator[BlockExecution]) -> Iterator[BlockExecution]:
         """What follows the backward; the first that works on a host waits for its last kernel if told so."""
         waits = self.part.codes.policy.late_updates
-        for each in executions:
-            if waits and HOST in self.part.codes.codes[each.code].streams:
-                each, waits = replace(each, behind=(COMPUTE,)), False
-            yield each
+        for execution in executions:
+            if waits and HOST in self.part.codes.codes[execution.code].streams:
+                execution, waits = replace(execution, behind=(COMPUTE,)), False
+            yield execution
 
     def _late(self, reductions: Sequence[tuple[str, BlockExecution]]) -> Iterator[BlockExecution]:
         """Reductions that wait for the last kernel of the backward pass."""

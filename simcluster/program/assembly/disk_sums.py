@@ -22,38 +22,40 @@ def add_disk_sums(
     Those that put the first term there read no sum: that would be the one of the step before. ``buffer`` is
     what a value of an instance is called among all of the part.
     """
-    read_back = {number: found for number, code in enumerate(codes.codes) if (found := _read_back(code))}
+    read_back = {
+        number: own_sums for number, code in enumerate(codes.codes) if (own_sums := _read_back(code))
+    }
     if not read_back:
         return list(executions)
     begun: set[str] = set()
     shorter: dict[tuple[int, frozenset[int]], int] = {}
     made: list[BlockExecution] = []
     maker = 0
-    for place, each in enumerate(executions):
-        code = codes.codes[each.code]
-        sums = {index: buffer(each.instance, name) for index, name in read_back.get(each.code, ())}
+    for place, execution in enumerate(executions):
+        code = codes.codes[execution.code]
+        sums = {index: buffer(execution.instance, name) for index, name in read_back.get(execution.code, ())}
         made_first = {name: index for index, name in reversed(sums.items()) if name not in begun}
         first = frozenset(made_first.values())
         begun.update(sums.values())
         if sums.keys() - first:
-            each = replace(each, after=(*each.after, (maker, 0)))
+            execution = replace(execution, after=(*execution.after, (maker, 0)))
         if first:
-            key = each.code, first
+            key = execution.code, first
             if key not in shorter:
                 shorter[key] = codes.add(_without(code, first))
-            each = replace(each, code=shorter[key])
+            execution = replace(execution, code=shorter[key])
         if code.phase != SCATTER:
             maker = place
-        made.append(each)
+        made.append(execution)
     return made
 
 
 def _read_back(code: InstructionBlock) -> list[tuple[int, str]]:
     """The instructions that read a sum from a disk to add to it, each with the sum."""
     return [
-        (index, code.slots[each.reads[0]].name)
-        for index, each in enumerate(code.instructions)
-        if each.operation == HostPath.FROM_DISKS and each.adds
+        (index, code.slots[instruction.reads[0]].name)
+        for index, instruction in enumerate(code.instructions)
+        if instruction.operation == HostPath.FROM_DISKS and instruction.adds
     ]
 
 
@@ -62,7 +64,7 @@ def _without(code: InstructionBlock, left_out: frozenset[int]) -> InstructionBlo
     kept = [index for index in range(len(code.instructions)) if index not in left_out]
     place = {index: number for number, index in enumerate(kept)}
     instructions = tuple(
-        replace(each, after=tuple(place[other] for other in each.after if other in place))
-        for each in (code.instructions[index] for index in kept)
+        replace(instruction, after=tuple(place[other] for other in instruction.after if other in place))
+        for instruction in (code.instructions[index] for index in kept)
     )
     return replace(code, name=f"{code.name}.first", instructions=instructions)

@@ -55,15 +55,17 @@ def input_codes(inputs: InputPipeline, fed: RankInput) -> list[InstructionBlock]
     """What brings a micro-batch to a device, in order: reading and decoding it, if that takes anything, and
     the copy over PCIe.
     """
-    found = []
+    copies = []
     if inputs.way is not None:
         size = fed.num_bytes if inputs.sample is None else round(inputs.sample * fed.samples)
-        found.append(_copy("read", READ, inputs.way, size))
+        copies.append(_copy("read", READ, inputs.way, size))
     if inputs.decode:
         work = round(inputs.decode * 1e9 * fed.samples)
-        found.append(replace(_copy("decode", DECODE, HostPath.DECODE, work), bandwidth_limit=inputs.decoding))
-    found.append(_copy("copy", TO_DEVICE, HostPath.TO_DEVICE, fed.num_bytes))
-    return [InstructionBlock(f"input.{each.name}", INPUT, (each,), ()) for each in found]
+        copies.append(
+            replace(_copy("decode", DECODE, HostPath.DECODE, work), bandwidth_limit=inputs.decoding)
+        )
+    copies.append(_copy("copy", TO_DEVICE, HostPath.TO_DEVICE, fed.num_bytes))
+    return [InstructionBlock(f"input.{copy.name}", INPUT, (copy,), ()) for copy in copies]
 
 
 def _copy(name: str, stream: str, way: HostPath, size: int) -> Instruction:

@@ -34,24 +34,28 @@ def add_prefetches(
     turns: list[int] = []
     forward: dict[tuple[str, int], int] = {}
     begun: set[tuple[str, int]] = set()
-    for place, each in enumerate(executions):
-        code = codes[each.code]
+    for place, execution in enumerate(executions):
+        code = codes[execution.code]
         if code.phase not in _COMPUTED:
             continue
-        key = each.instance, each.micro_batch
+        key = execution.instance, execution.micro_batch
         turns.append(place)
         number = len(turns) - 1
-        depth = ahead.get(each.instance, 0)
+        depth = ahead.get(execution.instance, 0)
         if code.phase == FORWARD:
             forward[key] = number
             if _leaves(code) and number > depth:
                 waits[place] = turns[number - depth - 1]
-        elif each.instance in fetches and key not in begun:
+        elif execution.instance in fetches and key not in begun:
             begun.add(key)
             at = max(number - depth, forward[key] + 1)
             after = ((turns[at - 1], 0),) if at else ()
             fetch = BlockExecution(
-                fetches[each.instance], each.instance, each.micro_batch, each.action, after=after
+                fetches[execution.instance],
+                execution.instance,
+                execution.micro_batch,
+                execution.action,
+                after=after,
             )
             before[turns[at]].append(fetch)
     return _inserted(executions, before, waits)
@@ -69,26 +73,28 @@ def _inserted(
         shift += len(before.get(index, ()))
         place.append(index + shift)
 
-    def moved(each: BlockExecution, *more: tuple[int, int]) -> BlockExecution:
-        return replace(each, after=tuple((place[other], ago) for other, ago in (*each.after, *more)))
+    def moved(execution: BlockExecution, *more: tuple[int, int]) -> BlockExecution:
+        return replace(
+            execution, after=tuple((place[other], ago) for other, ago in (*execution.after, *more))
+        )
 
     made: list[BlockExecution] = []
-    for index, each in enumerate(executions):
+    for index, execution in enumerate(executions):
         made += [moved(fetch) for fetch in before.get(index, ())]
-        made.append(moved(each, (waits[index], 0)) if index in waits else moved(each))
+        made.append(moved(execution, (waits[index], 0)) if index in waits else moved(execution))
     return made
 
 
 def _ahead(code: InstructionBlock) -> int:
     """How many executions ahead a fetch wants to be."""
-    operators = (call.operator for each in code.instructions for call in each.calls)
-    return max(each.ahead for each in operators if isinstance(each, Relocation))
+    operators = (call.operator for instruction in code.instructions for call in instruction.calls)
+    return max(operator.ahead for operator in operators if isinstance(operator, Relocation))
 
 
 def _leaves(code: InstructionBlock) -> bool:
     """Whether something of a code leaves the device."""
     return any(
         isinstance(call.operator, Relocation) and call.operator.source is MemoryPlace.DEVICE
-        for each in code.instructions
-        for call in each.calls
+        for instruction in code.instructions
+        for call in instruction.calls
     )

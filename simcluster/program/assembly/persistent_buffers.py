@@ -17,7 +17,7 @@ def persistent_buffers_of(
 
     Views of others take no memory but hold values.
     """
-    found: dict[str, PersistentBuffer] = {}
+    buffers: dict[str, PersistentBuffer] = {}
     lasting: dict[str, list[tuple[str, Value, int]]] = {}
     for instance in instances:
         if instance.block not in lasting:
@@ -25,13 +25,13 @@ def persistent_buffers_of(
         for value, kind, size in lasting[instance.block]:
             assert kind.layout is not None
             name = buffer(instance.name, value)
-            if name in found:
+            if name in buffers:
                 continue
             source = value if kind.role is Role.PARAMETER else kind.copy_of
             origin = graph.canonical(f"{instance.home}.{source}") if source else ""
             category = PERSISTENT.get(kind.role, Category.PARAMETERS)
-            found[name] = PersistentBuffer(name, category, size, kind.type, kind.layout, origin, kind.place)
-    yield from found.values()
+            buffers[name] = PersistentBuffer(name, category, size, kind.type, kind.layout, origin, kind.place)
+    yield from buffers.values()
 
 
 def _lasting(block: Block, mesh: Mesh) -> Iterator[tuple[str, Value, int]]:
@@ -49,16 +49,16 @@ def gradient_placeholders(
     The weights of one operator are one; of a stack of matrices (experts) a single one.
     """
     families = settings.policy.storage.placeholders
-    found: dict[tuple[tuple[int, ...], ...], int] = {}
-    blocks = {each.block: graph.block_of(each) for each in instances if each.is_layer}
+    sizes: dict[tuple[tuple[int, ...], ...], int] = {}
+    blocks = {instance.block: graph.block_of(instance) for instance in instances if instance.is_layer}
     for block in blocks.values() if families else ():
         for node in block.phase(Phase.FORWARD):
             if isinstance(node.operator, Operator) and node.operator.family in families:
                 weights = list(_matrices(block, node, node.operator.dims(), settings.mesh))
                 shapes = tuple(kind.shape for kind in weights)
-                found.setdefault(shapes, sum(kind.num_bytes for kind in weights))
-    if found:
-        yield PersistentBuffer.room("gradient placeholders", Category.TEMPORARY, sum(found.values()))
+                sizes.setdefault(shapes, sum(kind.num_bytes for kind in weights))
+    if sizes:
+        yield PersistentBuffer.room("gradient placeholders", Category.TEMPORARY, sum(sizes.values()))
 
 
 def _matrices(block: Block, node: Node, dims: Dims, mesh: Mesh) -> Iterator[TensorType]:

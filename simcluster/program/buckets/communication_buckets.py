@@ -58,17 +58,17 @@ class CommunicationBuckets:
                 else:
                     yield due, run
         last = max((due for _, due, _ in together), key=self._due.place.__getitem__, default="")
-        for _, _, run in sorted(together, key=lambda each: each[0]):
+        for _, _, run in sorted(together, key=lambda member: member[0]):
             yield last, run
 
     def gathers(self, phase: Phase) -> dict[str, list[BlockExecution]]:
         """Instance -> the executions that gather those buckets of weights that it is the first to need."""
-        found: dict[str, list[BlockExecution]] = {}
+        gathers: dict[str, list[BlockExecution]] = {}
         if self.part.codes.policy.gathers_together:
-            for each in self._moved(phase):
-                run = self._bucket(each, BEGIN if phase is Phase.BEGIN else str(phase))
-                found.setdefault(each.at, []).append(run)
-        return found
+            for bucket in self._moved(phase):
+                run = self._bucket(bucket, BEGIN if phase is Phase.BEGIN else str(phase))
+                gathers.setdefault(bucket.at, []).append(run)
+        return gathers
 
     def unit_gathers(self, codes: Codes) -> Gathers:
         """What gathers the weights of instances for their forward and backward.
@@ -78,18 +78,18 @@ class CommunicationBuckets:
         if not self.part.codes.policy.gathers_together:
             alone = gather_units_separately(codes)
             return {**alone, GATHER: dict.fromkeys(self._users(Phase.GATHER), ()) | dict(alone[GATHER])}
-        found: dict[str, dict[str, Sequence[BlockExecution]]] = {}
+        gathers: dict[str, dict[str, Sequence[BlockExecution]]] = {}
         for phase in (Phase.GATHER, Phase.REGATHER):
             led = self.gathers(phase)
-            found[str(phase)] = {name: led.get(name, ()) for name in self._users(phase)}
-        return found
+            gathers[str(phase)] = {name: led.get(name, ()) for name in self._users(phase)}
+        return gathers
 
     @cached_property
     def scatters(self) -> Scatters | None:
         """What scatters the gradients of instances behind their backward, if they travel together."""
         if not self.part.codes.policy.scatters_together:
             return None
-        completed = {each.at: self._bucket(each, str(Phase.SCATTER)) for each in self._scattered}
+        completed = {bucket.at: self._bucket(bucket, str(Phase.SCATTER)) for bucket in self._scattered}
         return {name: completed.get(name) for name in self._users(Phase.SCATTER)}
 
     def buffers(self, residents: Sequence[PersistentBuffer]) -> Iterator[PersistentBuffer]:
@@ -98,7 +98,9 @@ class CommunicationBuckets:
         policy, count = conduct.buckets, conduct.buffers
         if policy is None or not count or not self.reductions:
             return
-        gradients = [each.whole.dtype for each in residents if each.category is Category.GRADIENTS]
+        gradients = [
+            resident.whole.dtype for resident in residents if resident.category is Category.GRADIENTS
+        ]
         full = policy.num_bytes(max(dtype.itemsize for dtype in gradients))
         fusion = conduct.fusion
         if fusion is not None and not {fusion.all_reduce, fusion.reduce_scatter} <= {None, policy}:
@@ -106,7 +108,7 @@ class CommunicationBuckets:
             runs = [run for _, run in self.reductions]
             runs += [run for run in (self.scatters or {}).values() if run is not None]
             codes = self.part.codes.codes
-            full = max(each.num_bytes for run in runs for each in codes[run.code].instructions)
+            full = max(instruction.num_bytes for run in runs for instruction in codes[run.code].instructions)
         yield PersistentBuffer.room("reduction buffers", Category.COMMUNICATION, round(count * full))
 
     @property
@@ -133,7 +135,7 @@ class CommunicationBuckets:
 
     def _users(self, phase: Phase) -> list[str]:
         """The instances with something to do in a phase, or with weights that others gather in it."""
-        blocks = {each.name: self.part.graph.block_of(each) for each in self.part.instances}
+        blocks = {instance.name: self.part.graph.block_of(instance) for instance in self.part.instances}
         return [
             name
             for name, block in blocks.items()
@@ -151,6 +153,6 @@ class CommunicationBuckets:
         step = -1 if phase in (Phase.REGATHER, Phase.SCATTER) else 1
         part = self.part
         for chunk, instances in part.chunks.items():
-            for each in unit_buckets(part.graph, instances[::step], phase, fusion, self._mesh, part.buffer):
-                name = f"{each.block.name}.chunk{chunk}" if chunk else each.block.name
-                yield replace(each, block=replace(each.block, name=name))
+            for bucket in unit_buckets(part.graph, instances[::step], phase, fusion, self._mesh, part.buffer):
+                name = f"{bucket.block.name}.chunk{chunk}" if chunk else bucket.block.name
+                yield replace(bucket, block=replace(bucket.block, name=name))

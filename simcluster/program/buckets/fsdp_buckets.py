@@ -62,23 +62,23 @@ def unit_buckets(
     sorted_by: dict[tuple[object, ...], list[int]] = {}
     for position, part in enumerate(parts):
         sorted_by.setdefault(part.key, []).append(position)
-    found: list[list[int]] = []
+    groups_of_positions: list[list[int]] = []
     for positions in sorted_by.values():
-        mine = [parts[position] for position in positions]
-        rule = SINGLE_BUCKET if mine[0].alone else maker.rule
+        members = [parts[position] for position in positions]
+        rule = SINGLE_BUCKET if members[0].alone else maker.rule
         filled = rule.fill(
-            [part.num_bytes for part in mine],
-            [part.buffer for part in mine],
-            [part.instance for part in mine],
+            [part.num_bytes for part in members],
+            [part.buffer for part in members],
+            [part.instance for part in members],
         )
-        found += [[positions[index] for index in group] for group in filled]
+        groups_of_positions += [[positions[index] for index in group] for group in filled]
     if phase is not Phase.SCATTER:
-        groups = [[[parts[position] for position in group]] for group in sorted(found)]
+        groups = [[[parts[position] for position in group]] for group in sorted(groups_of_positions)]
         return [maker.bucket(number, group, group[0][0].instance) for number, group in enumerate(groups)]
     full: dict[str, list[list[BucketMember]]] = {}
-    for group in sorted(found, key=lambda positions: positions[-1]):
+    for group in sorted(groups_of_positions, key=lambda positions: positions[-1]):
         full.setdefault(parts[group[-1]].instance, []).append([parts[position] for position in group])
-    return [maker.bucket(number, *each) for number, each in enumerate((v, k) for k, v in full.items())]
+    return [maker.bucket(number, *entry) for number, entry in enumerate((v, k) for k, v in full.items())]
 
 
 def unit_bucket_members(

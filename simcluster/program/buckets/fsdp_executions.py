@@ -51,25 +51,27 @@ def add_unit_executions(
     if not weights[GATHER] and not gradients:
         return list(executions)
     labelled, gathers = _gathers(executions, codes, weights, once, tied)
-    users = [index for index, each in enumerate(executions) if _uses_weights(each, codes, weights)]
+    users = [index for index, execution in enumerate(executions) if _uses_weights(execution, codes, weights)]
     due: dict[int, list[int]] = defaultdict(list)
     for number, index in enumerate(users):
         if index in gathers:
             due[users[max(0, number - prefetch)]].append(number)
     line = _Line()
     shared = _Shared.of(codes, tied)
-    for index, each in enumerate(labelled):
+    for index, execution in enumerate(labelled):
         for number in due.get(index, ()):
             before = number - prefetch - 1
             after = ((line.place[users[before]], 0),) if before >= 0 else ()
             for gather in gathers[users[number]]:
                 line.add(replace(gather, after=after))
         line.place[index] = len(line.made)
-        if (each.instance in gradients or each.instance in shared.holder) and _is_last(each, codes):
-            due_now = shared.complete(each)
-            line.backward(each, [run for name in due_now if (run := gradients.get(name)) is not None])
+        if (execution.instance in gradients or execution.instance in shared.holder) and _is_last(
+            execution, codes
+        ):
+            due_now = shared.complete(execution)
+            line.backward(execution, [run for name in due_now if (run := gradients.get(name)) is not None])
         else:
-            line.add(each)
+            line.add(execution)
     return line.made
 
 
@@ -77,9 +79,9 @@ def gather_units_separately(codes: Codes) -> Gathers:
     """Every unit is gathered by itself, by the codes of its own instance."""
     return {
         phase: {
-            name: [BlockExecution(mine[phase], name, -1, phase)]
-            for name, mine in codes.items()
-            if phase in mine
+            name: [BlockExecution(own_codes[phase], name, -1, phase)]
+            for name, own_codes in codes.items()
+            if phase in own_codes
         }
         for phase in (GATHER, REGATHER)
     }
@@ -88,9 +90,9 @@ def gather_units_separately(codes: Codes) -> Gathers:
 def scatter_units_separately(codes: Codes) -> Scatters:
     """Every unit's gradients are scattered by themselves, by the codes of its own instance."""
     return {
-        name: BlockExecution(mine[SCATTER], name, -1, SCATTER)
-        for name, mine in codes.items()
-        if SCATTER in mine
+        name: BlockExecution(own_codes[SCATTER], name, -1, SCATTER)
+        for name, own_codes in codes.items()
+        if SCATTER in own_codes
     }
 
 
@@ -102,16 +104,16 @@ class _Line:
     place: dict[int, int] = field(default_factory=dict)
     scatters: list[int] = field(default_factory=list)
 
-    def add(self, each: BlockExecution) -> None:
+    def add(self, execution: BlockExecution) -> None:
         """The next execution."""
-        self.made.append(each)
+        self.made.append(execution)
 
-    def backward(self, each: BlockExecution, scatters: Sequence[BlockExecution]) -> None:
+    def backward(self, execution: BlockExecution, scatters: Sequence[BlockExecution]) -> None:
         """The next backward, behind the scatter before the last, and the scatters that it completes."""
-        self.add(replace(each, after=((self.scatters[-2], 0),)) if len(self.scatters) > 1 else each)
+        self.add(replace(execution, after=((self.scatters[-2], 0),)) if len(self.scatters) > 1 else execution)
         for scatter in scatters:
             self.scatters.append(len(self.made))
-            self.add(replace(scatter, micro_batch=each.micro_batch, action=each.action))
+            self.add(replace(scatter, micro_batch=execution.micro_batch, action=execution.action))
 
 
 @dataclass
@@ -134,39 +136,41 @@ class _Shared:
                 members[whose].add(name)
         return cls(holder, members)
 
-    def complete(self, each: BlockExecution) -> list[str]:
+    def complete(self, execution: BlockExecution) -> list[str]:
         """The instances whose gradients of a micro-batch are complete with the end of a backward."""
-        name = each.instance
+        name = execution.instance
         if name not in self.holder:
             return [name]
         holder = self.holder[name]
-        done = self.done[holder, each.micro_batch]
+        done = self.done[holder, execution.micro_batch]
         done.add(name)
         own = [name] if name != holder else []
         return own + [holder] * (done == self.members[holder])
 
 
-def _is(each: BlockExecution, phase: str, codes: Codes) -> bool:
-    return codes.get(each.instance, {}).get(phase) == each.code
+def _is(execution: BlockExecution, phase: str, codes: Codes) -> bool:
+    return codes.get(execution.instance, {}).get(phase) == execution.code
 
 
-def _is_backward(each: BlockExecution, codes: Codes) -> bool:
+def _is_backward(execution: BlockExecution, codes: Codes) -> bool:
     """Whether it is the backward of an instance, or its first half if it has one."""
-    mine = codes.get(each.instance, {})
-    return mine.get(BACKWARD, mine.get(WEIGHTS)) == each.code
+    own_codes = codes.get(execution.instance, {})
+    return own_codes.get(BACKWARD, own_codes.get(WEIGHTS)) == execution.code
 
 
-def _is_last(each: BlockExecution, codes: Codes) -> bool:
+def _is_last(execution: BlockExecution, codes: Codes) -> bool:
     """Whether it is the end of an instance's backward, or of its second half if it has one."""
-    mine = codes.get(each.instance, {})
+    own_codes = codes.get(execution.instance, {})
     for phase in (WEIGHTS, BACKWARD):
-        if phase in mine:
-            return [code for name, code in mine.items() if phase_of(name) == phase][-1] == each.code
+        if phase in own_codes:
+            return [code for name, code in own_codes.items() if phase_of(name) == phase][-1] == execution.code
     return False
 
 
-def _uses_weights(each: BlockExecution, codes: Codes, weights: Gathers) -> bool:
-    return each.instance in weights[GATHER] and (_is(each, FORWARD, codes) or _is_backward(each, codes))
+def _uses_weights(execution: BlockExecution, codes: Codes, weights: Gathers) -> bool:
+    return execution.instance in weights[GATHER] and (
+        _is(execution, FORWARD, codes) or _is_backward(execution, codes)
+    )
 
 
 def _gathers(
@@ -178,29 +182,34 @@ def _gathers(
     gathered: defaultdict[str, set[str]] = defaultdict(set)
     label: dict[str, int] = {}
     kept_for: dict[tuple[str, int], int] = {}
-    cut = {name: {code for phase, code in mine.items() if "." in phase} for name, mine in codes.items()}
+    cut = {
+        name: {code for phase, code in own_codes.items() if "." in phase} for name, own_codes in codes.items()
+    }
     labelled = []
-    for index, each in enumerate(executions):
-        if _uses_weights(each, codes, weights):
-            again = each.instance in weights[REGATHER]
-            forward = _is(each, FORWARD, codes)
-            holder = tied.get(each.instance, each.instance)
+    for index, execution in enumerate(executions):
+        if _uses_weights(execution, codes, weights):
+            again = execution.instance in weights[REGATHER]
+            forward = _is(execution, FORWARD, codes)
+            holder = tied.get(execution.instance, execution.instance)
             if forward and not (holder in label if once else flying[holder]):
-                label[holder] = each.micro_batch
+                label[holder] = execution.micro_batch
                 gathered[holder].clear()
             kept = label[holder]
-            mine = weights[GATHER if forward else REGATHER].get(each.instance, ())
-            if again or each.instance not in gathered[holder]:
-                gathered[holder].add(each.instance)
+            runs = weights[GATHER if forward else REGATHER].get(execution.instance, ())
+            if again or execution.instance not in gathered[holder]:
+                gathered[holder].add(execution.instance)
                 gathers[index] = [
-                    replace(run, micro_batch=each.micro_batch, action=each.action, gathered=kept)
-                    for run in mine
+                    replace(run, micro_batch=execution.micro_batch, action=execution.action, gathered=kept)
+                    for run in runs
                 ]
-            under_way = (each.instance, each.micro_batch)
+            under_way = (execution.instance, execution.micro_batch)
             (flying[holder].add if forward else flying[holder].discard)(under_way)
             kept_for[under_way] = kept
-            each = replace(each, gathered=kept)
-        elif each.code in cut.get(each.instance, ()) and (each.instance, each.micro_batch) in kept_for:
-            each = replace(each, gathered=kept_for[each.instance, each.micro_batch])
-        labelled.append(each)
+            execution = replace(execution, gathered=kept)
+        elif (
+            execution.code in cut.get(execution.instance, ())
+            and (execution.instance, execution.micro_batch) in kept_for
+        ):
+            execution = replace(execution, gathered=kept_for[execution.instance, execution.micro_batch])
+        labelled.append(execution)
     return labelled, gathers

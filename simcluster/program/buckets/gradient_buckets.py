@@ -105,13 +105,13 @@ def _grouped(gradients: Sequence[_Part], conduct: ExecutionPolicy) -> list[tuple
             own = SINGLE_BUCKET if number == ALONE else own
         rules[key] = own or conduct.buckets
         sorted_by.setdefault(key, []).append(position)
-    found: list[tuple[list[int], bool]] = []
+    groups: list[tuple[list[int], bool]] = []
     for key, positions in sorted_by.items():
         rule = rules[key]
         filled = _filled(rule, [gradients[position] for position in positions])
-        found += [([positions[index] for index in group], rule is not None) for group in filled]
-    found.sort(key=lambda each: each[0][-1])
-    return [([gradients[position] for position in group], shared) for group, shared in found]
+        groups += [([positions[index] for index in group], rule is not None) for group in filled]
+    groups.sort(key=lambda group: group[0][-1])
+    return [([gradients[position] for position in group], shared) for group, shared in groups]
 
 
 def _own_rule(part: _Part, conduct: ExecutionPolicy) -> Buckets | None:
@@ -126,7 +126,7 @@ def _filled(rule: Buckets | None, parts: Sequence[_Part]) -> list[list[int]]:
     if rule is None:
         return [list(range(len(parts)))]
     types = [part.local for part in parts]
-    sizes = [each.num_elements if rule.in_elements else each.num_bytes for each in types]
+    sizes = [local.num_elements if rule.in_elements else local.num_bytes for local in types]
     names = [part.nodes[0].inputs[0] for part in parts]
     return rule.fill(sizes, names, [part.instance for part in parts])
 
@@ -180,8 +180,8 @@ def _bucket(
     if shared:
         nodes += bucket_steps([part.nodes for part in parts])
     else:
-        placed = [each for part in parts for each in zip(part.places, part.nodes, strict=True)]
-        nodes += [node for _, node in sorted(placed, key=lambda each: each[0])]
+        placed = [pair for part in parts for pair in zip(part.places, part.nodes, strict=True)]
+        nodes += [node for _, node in sorted(placed, key=lambda pair: pair[0])]
     held = {value: values[value] for node in nodes for value in node.inputs + node.outputs}
     return GradientBucket(Block(name, (), (), (), (), held, tuple(nodes)), ready)
 

@@ -26,8 +26,8 @@ class ReductionTrigger:
         cls, backward: Sequence[Instance], holder: Mapping[str, str], scatters: Sequence[GradientBucket]
     ) -> ReductionTrigger:
         """That of a stage, whose instances are given in the order of their backward."""
-        place = {each.name: number for number, each in enumerate(backward)}
-        scattered = {value: each.at for each in scatters for value in each.block.values}
+        place = {instance.name: number for number, instance in enumerate(backward)}
+        scattered = {value: bucket.at for bucket in scatters for value in bucket.block.values}
         return cls(place, holder, scattered)
 
     def behind(self, at: str, buffers: Iterable[str]) -> str:

@@ -16,9 +16,9 @@ Ties = Mapping[tuple[str, str], int]
 
 def crossing_ties(graph: Graph) -> Ties:
     """The gradients of parameters whose copies lie on more than one stage."""
-    found: dict[tuple[str, str], int] = {}
+    ties: dict[tuple[str, str], int] = {}
     if not graph.ties:
-        return found
+        return ties
     copies = {
         f"{instance.name}.{name}": (instance, block.gradients[name])
         for instance in graph.instances
@@ -29,5 +29,5 @@ def crossing_ties(graph: Graph) -> Ties:
     for place, group in enumerate(graph.ties):
         held = [copies[name] for name in group if name in copies]
         if len({instance.stage for instance, _ in held}) > 1:
-            found |= {(instance.name, gradient): place for instance, gradient in held}
-    return found
+            ties |= {(instance.name, gradient): place for instance, gradient in held}
+    return ties

@@ -31,19 +31,21 @@ class CollectiveRequests:
         if self.algorithms.overrides:
             named = list(self._named())
             self._check([name for _, names in named for name in names])
-            for each, names in named:
-                overridden[id(each)] = self._one(Operation(each.operation), names)
+            for instruction, names in named:
+                overridden[id(instruction)] = self._one(Operation(instruction.operation), names)
         for code in self.program.codes:
-            for each in code.instructions:
-                if each.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
-                    found = overridden.get(id(each)) or CollectiveRequest(
-                        self.algorithms.of(Operation(each.operation))
+            for instruction in code.instructions:
+                if instruction.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
+                    request = overridden.get(id(instruction)) or CollectiveRequest(
+                        self.algorithms.of(Operation(instruction.operation))
                     )
-                    self._found[id(each)] = replace(found, format=_format(code, each))
+                    self._found[id(instruction)] = replace(request, format=_format(code, instruction))
 
-    def of(self, each: Instruction) -> CollectiveRequest:
+    def of(self, instruction: Instruction) -> CollectiveRequest:
         """What is wanted of an instruction; of one that is not the Program's own, the format is not known."""
-        return self._found.get(id(each)) or CollectiveRequest(self.algorithms.of(Operation(each.operation)))
+        return self._found.get(id(instruction)) or CollectiveRequest(
+            self.algorithms.of(Operation(instruction.operation))
+        )
 
     def _named(self) -> Iterator[tuple[Instruction, list[str]]]:
         """Every collective and transfer, with its name in each instance that runs it."""
@@ -52,21 +54,21 @@ class CollectiveRequests:
             for execution in part.executions:
                 instances[execution.code][execution.instance] = None
         for code, running in instances.items():
-            for each in self.program.codes[code].instructions:
-                if each.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
-                    yield each, [f"{instance}.{each.name}" for instance in running]
+            for instruction in self.program.codes[code].instructions:
+                if instruction.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
+                    yield instruction, [f"{instance}.{instruction.name}" for instance in running]
 
     def _one(self, operation: Operation, names: list[str]) -> CollectiveRequest:
         """What is wanted of all these, which run the same code."""
-        found = {self.algorithms.wanted(operation, name): name for name in names}
-        if len(found) > 1:
-            one, other = list(found.values())[:2]
+        requests = {self.algorithms.wanted(operation, name): name for name in names}
+        if len(requests) > 1:
+            one, other = list(requests.values())[:2]
             raise PlanError(
                 f"'{one}' and '{other}' run the same code, but only one of them is overridden",
                 path="collectives.overrides",
                 hint="write a pattern that fits all of them, or none",
             )
-        return next(iter(found))
+        return next(iter(requests))
 
     def _check(self, names: list[str]) -> None:
         for index in self.algorithms.unmatched(sorted(names)):
@@ -78,8 +80,8 @@ class CollectiveRequests:
             )
 
 
-def _format(code: InstructionBlock, each: Instruction) -> str:
+def _format(code: InstructionBlock, instruction: Instruction) -> str:
     """The number format of what a collective adds up; nothing where it adds up nothing."""
-    if each.operation != Operation.ALL_REDUCE:
+    if instruction.operation != Operation.ALL_REDUCE:
         return ""
-    return code.slots[each.calls[0].inputs[0]].type.dtype.label
+    return code.slots[instruction.calls[0].inputs[0]].type.dtype.label

@@ -62,9 +62,15 @@ class CollectiveCalls:
         by_code: list[list[SubGraphKey]] = []
         inside = []
         for code in program.codes:
-            found = [each for each in code.instructions if each.action is InstructionKind.COLLECTIVE]
-            by_code.append([sub_graph_key(code, each) for each in found if not each.piece])
-            inside.append(sum(bool(each.piece) for each in found))
+            collectives = [
+                instruction
+                for instruction in code.instructions
+                if instruction.action is InstructionKind.COLLECTIVE
+            ]
+            by_code.append(
+                [sub_graph_key(code, collective) for collective in collectives if not collective.piece]
+            )
+            inside.append(sum(bool(collective.piece) for collective in collectives))
         return cls(
             host,
             tuple(
@@ -76,24 +82,24 @@ class CollectiveCalls:
 
     def number(self, part: int) -> tuple[int, int]:
         """Collectives that a rank of a part takes part in per step, and calls for them."""
-        found = self.collectives[part].values()
-        return sum(found) + self.inside[part], sum(map(self.host.count, found))
+        counts = self.collectives[part].values()
+        return sum(counts) + self.inside[part], sum(map(self.host.count, counts))
 
-    def seconds(self, code: InstructionBlock, each: Instruction) -> float:
+    def seconds(self, code: InstructionBlock, instruction: Instruction) -> float:
         """Host seconds of one collective: its share of its call, on the part where that is largest.
 
         One figure for all parts, since those of several meet in a collective that all of them must end.
         """
-        if not self.host.seconds or each.piece:
+        if not self.host.seconds or instruction.piece:
             return 0.0
-        kind = sub_graph_key(code, each)
+        kind = sub_graph_key(code, instruction)
         if kind not in self._shares:
-            counts = [found[kind] for found in self.collectives if found[kind]]
+            counts = [part[kind] for part in self.collectives if part[kind]]
             self._shares[kind] = max((self.host.count(count) / count for count in counts), default=1.0)
         return self.host.seconds * self._shares[kind]
 
 
-def sub_graph_key(code: InstructionBlock, each: Instruction) -> SubGraphKey:
+def sub_graph_key(code: InstructionBlock, instruction: Instruction) -> SubGraphKey:
     """What a collective has in common with others of one sub-graph."""
-    dtype = next((str(code.slots[slot].type.dtype) for slot in (*each.reads, *each.writes)), "")
-    return each.stream, each.operation, each.group, dtype, each.num_bytes
+    dtype = next((str(code.slots[slot].type.dtype) for slot in (*instruction.reads, *instruction.writes)), "")
+    return instruction.stream, instruction.operation, instruction.group, dtype, instruction.num_bytes

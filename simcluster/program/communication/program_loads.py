@@ -117,30 +117,37 @@ class _Loader:
         if len(pairs):
             placements, index = self.cluster.placements(pairs)
             for back in (False, True):
-                transfers = self._of(TRANSFERS, pairs, placements, index, back=back, found=transfers)
+                transfers = self._of(TRANSFERS, pairs, placements, index, back=back, before=transfers)
         links, changed = _links(self.cluster)
         return ProgramLoads(LinkLoading(links, groups, transfers, changed, self.placed), self.patterns)
 
     @cached_property
     def uses(self) -> dict[Axes, tuple[Use, ...]]:
         """By axes, what the instructions over them do, each once, in order."""
-        found: dict[Axes, dict[Use, None]] = {}
+        by_axes: dict[Axes, dict[Use, None]] = {}
         for code in self.program.codes:
-            for each in code.instructions:
-                if each.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
-                    use = Operation(each.operation), each.num_bytes, self.wants.of(each), each.parts
-                    found.setdefault(each.group, {})[use] = None
-        return {axes: tuple(uses) for axes, uses in found.items()}
+            for instruction in code.instructions:
+                if instruction.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
+                    use = (
+                        Operation(instruction.operation),
+                        instruction.num_bytes,
+                        self.wants.of(instruction),
+                        instruction.parts,
+                    )
+                    by_axes.setdefault(instruction.group, {})[use] = None
+        return {axes: tuple(uses) for axes, uses in by_axes.items()}
 
     @cached_property
     def copied(self) -> dict[Axes, tuple[HostPath, set[int]]]:
         """By axes that stand for a way, that way and the codes that copy over it."""
-        found: dict[Axes, tuple[HostPath, set[int]]] = {}
+        copies: dict[Axes, tuple[HostPath, set[int]]] = {}
         for number, code in enumerate(self.program.codes):
-            for each in code.instructions:
-                if each.action is InstructionKind.COPY:
-                    found.setdefault(each.group, (HostPath(each.operation), set()))[1].add(number)
-        return found
+            for instruction in code.instructions:
+                if instruction.action is InstructionKind.COPY:
+                    copies.setdefault(instruction.group, (HostPath(instruction.operation), set()))[1].add(
+                        number
+                    )
+        return copies
 
     def _copies(self, axes: Axes) -> list[GroupLoads]:
         """What those who copy over a way load, each for itself."""
@@ -151,22 +158,24 @@ class _Loader:
         if way is not HostPath.WORK:
             phases = {0: copy_loads(way, ranks, self.cluster)}
         else:
-            kernels = {work.kernel for each in self._instructions(codes) for work in each.works}
+            kernels = {work.kernel for instruction in self._instructions(codes) for work in instruction.works}
             used = [phase for phase, kernel in enumerate(PHASES) if kernel is None or kernel in kernels]
             phases = {phase: work_loads(phase, ranks, self.cluster) for phase in used}
-        found: list[GroupLoads] = []
+        patterns: list[GroupLoads] = []
         for phase, load in phases.items():
             rows = _Rows(self.program.mesh.num_ranks)
             rows.add(ranks, load)
-            self.patterns[PhaseKey(axes, way, way, phase)] = len(found)
-            found.append(rows.loads())
-        return found
+            self.patterns[PhaseKey(axes, way, way, phase)] = len(patterns)
+            patterns.append(rows.loads())
+        return patterns
 
     def _instructions(self, codes: Iterable[int]) -> Iterator[Instruction]:
         """What is done on hosts in some codes."""
         for number in codes:
             code = self.program.codes[number]
-            yield from (each for each in code.instructions if each.operation == HostPath.WORK)
+            yield from (
+                instruction for instruction in code.instructions if instruction.operation == HostPath.WORK
+            )
 
     def _of(
         self,
@@ -176,9 +185,9 @@ class _Loader:
         index: Ints,
         *,
         back: bool = False,
-        found: Sequence[GroupLoads] = (),
+        before: Sequence[GroupLoads] = (),
     ) -> list[GroupLoads]:
-        """The patterns of groups, behind those ``found`` already; ``back``: from last member to first.
+        """The patterns of groups, after those of ``before``; ``back``: from last member to first.
 
         ``index`` [groups] says which of the ``placements`` each group has.
         """
@@ -191,22 +200,22 @@ class _Loader:
         for number, first in enumerate(sorts.tolist()):
             placement = placements[int(index[first])]
             own = [parts.of_number(first) if parts else None for *_, parts in uses]
-            choices = tuple(self._choice(placement, *each) for each in zip(uses, own, strict=True))
+            choices = tuple(self._choice(placement, *pair) for pair in zip(uses, own, strict=True))
             kind_of[number] = kinds.setdefault(choices, len(kinds))
             which = np.flatnonzero(sort_of == number)
             ways = members[which, ::-1] if back else members[which]
             done = {
-                PhaseKey(axes, use[0], choice.algorithm, 0, back, use[3]): mine
-                for use, choice, mine in zip(uses, choices, own, strict=True)
+                PhaseKey(axes, use[0], choice.algorithm, 0, back, use[3]): own_parts
+                for use, choice, own_parts in zip(uses, choices, own, strict=True)
             }
             known: dict[object, list[PhaseLoad]] = {}
-            for key, mine in done.items():
-                for phase, load in enumerate(self._loads(key, placement, ways, known, mine)):
+            for key, own_parts in done.items():
+                for phase, load in enumerate(self._loads(key, placement, ways, known, own_parts)):
                     rows.setdefault(replace(key, phase=phase), _Rows(len(members))).add(which, load)
         self.placed[axes] = PlacedGroups(placements, index.astype(np.int64), kind_of[sort_of])
-        patterns = list(found)
-        for key, each in rows.items():
-            self.patterns[key] = _place(each.loads(), patterns)
+        patterns = list(before)
+        for key, row in rows.items():
+            self.patterns[key] = _place(row.loads(), patterns)
         return patterns
 
     def _choice(self, placement: GroupPlacement, use: Use, parts: UnequalParts | None) -> AlgorithmChoice:
@@ -241,22 +250,24 @@ def _sorted_out(placed: Ints, uses: Sequence[Use]) -> tuple[Ints, Ints]:
     return first.astype(np.int64), sort_of.astype(np.int64)
 
 
-def phase_key(each: Instruction, choice: AlgorithmChoice, phase: int, back: bool) -> PhaseKey:
+def phase_key(instruction: Instruction, choice: AlgorithmChoice, phase: int, back: bool) -> PhaseKey:
     """The key of a phase of an instruction that is done as ``choice`` says."""
-    return PhaseKey(each.group, each.operation, choice.algorithm, phase, back, each.parts)
+    return PhaseKey(
+        instruction.group, instruction.operation, choice.algorithm, phase, back, instruction.parts
+    )
 
 
-def _place(loads: GroupLoads, found: list[GroupLoads]) -> int:
+def _place(loads: GroupLoads, known: list[GroupLoads]) -> int:
     """The place of equal loads among those found, or behind them."""
-    for place, other in enumerate(found):
+    for place, other in enumerate(known):
         if (
             np.array_equal(loads.offsets, other.offsets)
             and np.array_equal(loads.links, other.links)
             and np.array_equal(loads.loads, other.loads)
         ):
             return place
-    found.append(loads)
-    return len(found) - 1
+    known.append(loads)
+    return len(known) - 1
 
 
 def _links(cluster: Cluster) -> tuple[Ints, dict[int, str]]:

@@ -278,11 +278,11 @@ class InstructionBlock:
     @cached_property
     def written(self) -> dict[int, tuple[int, ...]]:
         """Slot -> the instructions that make up what it holds at the end: of every stream the last."""
-        found: defaultdict[int, dict[str, int]] = defaultdict(dict)
-        for index, each in enumerate(self.instructions):
-            for slot in each.writes:
-                record_producer(found[slot], each.stream, index, adds=slot in each.adds)
-        return {slot: tuple(makers.values()) for slot, makers in found.items()}
+        producers: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        for index, instruction in enumerate(self.instructions):
+            for slot in instruction.writes:
+                record_producer(producers[slot], instruction.stream, index, adds=slot in instruction.adds)
+        return {slot: tuple(makers.values()) for slot, makers in producers.items()}
 
     @cached_property
     def books(self) -> dict[int, tuple[int, ...]]:
@@ -291,24 +291,26 @@ class InstructionBlock:
         That is the first to write it. What comes from the batch nobody writes: in a forward it is there as
         soon as the code begins, or one of its streams reads it before that.
         """
-        found: dict[int, tuple[int, ...]] = {}
-        for index, each in enumerate(self.instructions):
-            for slot in each.writes:
-                found.setdefault(slot, (index,))
+        books: dict[int, tuple[int, ...]] = {}
+        for index, instruction in enumerate(self.instructions):
+            for slot in instruction.writes:
+                books.setdefault(slot, (index,))
         feeds = [index for index, slot in enumerate(self.slots) if slot.feed and self.phase == Phase.FORWARD]
         for slot in feeds:
-            readers = [index for index, each in enumerate(self.instructions) if slot in each.reads]
-            found.setdefault(slot, tuple(dict.fromkeys((0, *readers))))
-        return found
+            readers = [
+                index for index, instruction in enumerate(self.instructions) if slot in instruction.reads
+            ]
+            books.setdefault(slot, tuple(dict.fromkeys((0, *readers))))
+        return books
 
     @cached_property
     def dropped(self) -> dict[int, tuple[int, ...]]:
         """Slot -> the instructions that drop it; the last of all to end releases it."""
-        found: defaultdict[int, list[int]] = defaultdict(list)
-        for index, each in enumerate(self.instructions):
-            for slot in dict.fromkeys(each.drops):
-                found[slot].append(index)
-        return {slot: tuple(droppers) for slot, droppers in found.items()}
+        by_slot: defaultdict[int, list[int]] = defaultdict(list)
+        for index, instruction in enumerate(self.instructions):
+            for slot in dict.fromkeys(instruction.drops):
+                by_slot[slot].append(index)
+        return {slot: tuple(droppers) for slot, droppers in by_slot.items()}
 
 
 @dataclass(frozen=True, slots=True)

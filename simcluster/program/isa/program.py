@@ -113,7 +113,7 @@ class Program:
     @cached_property
     def ring(self) -> bool:
         """Whether the last stage exchanges anything with the first as the one behind it."""
-        last = {each.code for part in self.parts[-self.num_variants :] for each in part.executions}
+        last = {execution.code for part in self.parts[-self.num_variants :] for execution in part.executions}
         streams = {stream for code in last for stream in self.codes[code].streams}
         return any(map(peer_is_next_stage, streams))
 
@@ -134,7 +134,7 @@ class Program:
     @cached_property
     def references(self) -> tuple[Mapping[str, int], ...]:
         """Per part: buffer of micro-batch scope -> how many droppers must end before it is released."""
-        found = []
+        references = []
         for part in self.parts:
             runs = {(execution.code, execution.instance) for execution in part.executions}
             counts: Counter[str] = Counter()
@@ -144,23 +144,23 @@ class Program:
                     for slot in instruction.drops:
                         if code.slots[slot].scope is Scope.MICRO_BATCH:
                             counts[part.buffer(instance, code.slots[slot].name)] += 1
-            found.append(dict(counts))
-        return tuple(found)
+            references.append(dict(counts))
+        return tuple(references)
 
     @cached_property
     def shares(self) -> tuple[Mapping[tuple[str, int], int], ...]:
         """Per part: kept buffer and the micro-batch it was gathered for -> droppers until its release."""
-        found = []
+        shares = []
         for part in self.parts:
             kept: Counter[tuple[str, int]] = Counter()
             for execution in part.executions:
                 code = self.codes[execution.code]
-                for slot in (slot for each in code.instructions for slot in each.drops):
+                for slot in (slot for instruction in code.instructions for slot in instruction.drops):
                     if code.slots[slot].scope is Scope.KEPT:
                         name = part.buffer(execution.instance, code.slots[slot].name)
                         kept[name, execution.gathered] += 1
-            found.append(dict(kept))
-        return tuple(found)
+            shares.append(dict(kept))
+        return tuple(shares)
 
     @cached_property
     def makers(self) -> tuple[Mapping[str, int], ...]:
@@ -168,7 +168,7 @@ class Program:
 
         They add to it, or read what comes from the batch.
         """
-        found = []
+        makers = []
         for part in self.parts:
             runs = {(execution.code, execution.instance) for execution in part.executions}
             counts: Counter[str] = Counter()
@@ -177,13 +177,22 @@ class Program:
                 for slot in code.books:
                     if code.slots[slot].scope is Scope.MICRO_BATCH:
                         counts[part.buffer(instance, code.slots[slot].name)] += 1
-            found.append(dict(counts))
-        return tuple(found)
+            makers.append(dict(counts))
+        return tuple(makers)
 
     @cached_property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """Every group of axes that a collective runs over, sorted."""
-        return tuple(sorted({each.group for code in self.codes for each in code.instructions if each.group}))
+        return tuple(
+            sorted(
+                {
+                    instruction.group
+                    for code in self.codes
+                    for instruction in code.instructions
+                    if instruction.group
+                }
+            )
+        )
 
     def digest(self) -> str:
         """A structural digest: equal for Programs with the same kinds, shapes, groups and order."""
@@ -196,13 +205,15 @@ class Program:
         yield f"mesh {self.mesh}\n"
         for code in self.codes:
             yield f"code {code.name} {code.phase}\n"
-            for each in code.instructions:
-                shapes = [str(code.slots[slot].type) for slot in (*each.reads, *each.writes)]
-                what = [str(getattr(call.operator, "kind", "")) for call in each.calls]
-                links = f"{each.group} {each.num_bytes} {each.after} {each.drops}"
-                links += f" {each.parts.digest()}" if each.parts else ""
-                links += f" in {each.piece} x {each.dispatch_cost:g}" if each.piece else ""
-                yield f"  {each.stream} {what} {shapes} {links}\n"
+            for instruction in code.instructions:
+                shapes = [str(code.slots[slot].type) for slot in (*instruction.reads, *instruction.writes)]
+                what = [str(getattr(call.operator, "kind", "")) for call in instruction.calls]
+                links = f"{instruction.group} {instruction.num_bytes} {instruction.after} {instruction.drops}"
+                links += f" {instruction.parts.digest()}" if instruction.parts else ""
+                links += (
+                    f" in {instruction.piece} x {instruction.dispatch_cost:g}" if instruction.piece else ""
+                )
+                yield f"  {instruction.stream} {what} {shapes} {links}\n"
         for part in self.parts:
             for run in part.executions:
                 yield f"{run.code} {run.instance} {run.micro_batch}\n"

@@ -274,30 +274,32 @@ class _CodeWriter:
         """The instructions with what each must wait for and which buffers each is the last to read."""
         maker: dict[int, int] = {}
         readers: dict[int, list[int]] = defaultdict(list)
-        for index, each in enumerate(self.instructions):
-            for slot in each.reads:
+        for index, instruction in enumerate(self.instructions):
+            for slot in instruction.reads:
                 readers[slot].append(index)
-            for slot in each.writes:
+            for slot in instruction.writes:
                 maker.setdefault(slot, index)
         drops = self._drops(readers, maker)
         barriers = [
             index
-            for index, each in enumerate(self.instructions)
-            if each.operation == str(MovementKind.BARRIER)
+            for index, instruction in enumerate(self.instructions)
+            if instruction.operation == str(MovementKind.BARRIER)
         ]
-        found = []
+        instructions = []
         makers: defaultdict[int, dict[str, int]] = defaultdict(dict)
-        for index, each in enumerate(self.instructions):
-            after = {place for slot in each.reads for place in makers[slot].values()}
-            for slot in each.writes:
-                record_producer(makers[slot], each.stream, index, adds=slot in each.adds)
+        for index, instruction in enumerate(self.instructions):
+            after = {place for slot in instruction.reads for place in makers[slot].values()}
+            for slot in instruction.writes:
+                record_producer(makers[slot], instruction.stream, index, adds=slot in instruction.adds)
             after.update(self._prefetch_edge(index, readers))
             after.update(self._turn(index))
             after.update(kernels_awaited(index, self.instructions))
             if barriers:
                 after.update(self._fence(index, barriers))
-            found.append(replace(each, after=tuple(sorted(after)), drops=tuple(drops.get(index, ()))))
-        return tuple(found)
+            instructions.append(
+                replace(instruction, after=tuple(sorted(after)), drops=tuple(drops.get(index, ())))
+            )
+        return tuple(instructions)
 
     def _turn(self, index: int) -> Iterator[int]:
         """Where collectives of activations block: the kernel before one, and for a kernel all since it, but
@@ -325,27 +327,27 @@ class _CodeWriter:
     def _inside(self, index: int) -> bool:
         """Whether an instruction of a graph has one of that graph before it: no host comes between them."""
         piece = self.instructions[index].piece
-        return bool(piece) and any(each.piece == piece for each in self.instructions[:index])
+        return bool(piece) and any(instruction.piece == piece for instruction in self.instructions[:index])
 
     def _fence(self, index: int, barriers: Sequence[int]) -> Iterator[int]:
         """Whom a barrier waits for, the last of every stream before it; and the barrier before all others."""
-        yield from [each for each in barriers if each < index][-1:]
+        yield from [barrier for barrier in barriers if barrier < index][-1:]
         if index in barriers:
             last = {self.instructions[number].stream: number for number in range(index)}
             yield from last.values()
 
-    def _of_activations(self, each: Instruction) -> bool:
-        if each.action is InstructionKind.COPY:
+    def _of_activations(self, instruction: Instruction) -> bool:
+        if instruction.action is InstructionKind.COPY:
             return False
-        roles = {self.block.values[self.slots[slot].name].role for slot in each.reads}
+        roles = {self.block.values[self.slots[slot].name].role for slot in instruction.reads}
         return roles <= {Role.ACTIVATION, Role.GRADIENT}
 
     def _drops(self, readers: Mapping[int, list[int]], maker: Mapping[int, int]) -> dict[int, list[int]]:
         """Instruction -> slots it drops: on every stream the last reader; the maker if nobody reads."""
-        found: dict[int, list[int]] = defaultdict(list)
-        for slot, each in enumerate(self.slots):
-            own = each.scope is Scope.LOCAL
-            streams = None if own else self.uses.drops(each.name, self.name)
+        drops: dict[int, list[int]] = defaultdict(list)
+        for slot, buffer in enumerate(self.slots):
+            own = buffer.scope is Scope.LOCAL
+            streams = None if own else self.uses.drops(buffer.name, self.name)
             last: dict[str, int] = {}
             for index in readers.get(slot, ()):
                 stream = self.instructions[index].stream
@@ -354,13 +356,13 @@ class _CodeWriter:
             if not last and own:
                 last[""] = maker[slot]
             for index in last.values():
-                found[index].append(slot)
-        return found
+                drops[index].append(slot)
+        return drops
 
     def _turn_edge(self, index: int, readers: Mapping[int, list[int]]) -> Iterator[int]:
         """What goes around leaves when the kernel that reads it begins: two of its kind are held at once."""
         (slot,) = self.instructions[index].reads
-        kernels = [i for i, each in enumerate(self.instructions) if each.stream == COMPUTE]
+        kernels = [i for i, instruction in enumerate(self.instructions) if instruction.stream == COMPUTE]
         users = [i for i in readers[slot] if i in kernels]
         before = [i for i in kernels if users and i < min(users[0], index)]
         if before:
@@ -368,11 +370,11 @@ class _CodeWriter:
 
     def _kernels_ahead(self, index: int) -> list[int]:
         """The kernels before an instruction; of those that are the chunks of one the last."""
-        found: dict[object, int] = {}
-        for place, each in enumerate(self.instructions[:index]):
-            if each.stream == COMPUTE and (each.works or not each.chunked):
-                found[each.chunked or place] = place
-        return sorted(found.values())
+        kernels: dict[object, int] = {}
+        for place, instruction in enumerate(self.instructions[:index]):
+            if instruction.stream == COMPUTE and (instruction.works or not instruction.chunked):
+                kernels[instruction.chunked or place] = place
+        return sorted(kernels.values())
 
     def _prefetch_edge(self, index: int, readers: Mapping[int, list[int]]) -> Iterator[int]:
         """A gathered copy may not be made arbitrarily early: the kernel that far ahead of its reader.
@@ -380,14 +382,16 @@ class _CodeWriter:
         Of those that are issued before it: where several results are gathered before the first is read, the
         kernels in between belong to the others.
         """
-        each = self.instructions[index]
-        if each.operation == MovementKind.ROTATE:
+        instruction = self.instructions[index]
+        if instruction.operation == MovementKind.ROTATE:
             yield from self._turn_edge(index, readers)
-        if each.operation != MovementKind.ALL_GATHER or phase_of(self.name) not in _COMPUTED:
+        if instruction.operation != MovementKind.ALL_GATHER or phase_of(self.name) not in _COMPUTED:
             return
-        first = min((index for slot in each.writes for index in readers.get(slot, ())), default=0)
+        first = min((index for slot in instruction.writes for index in readers.get(slot, ())), default=0)
         ahead = self._kernels_ahead(first)
-        prefetch = self.settings.policy.graphs.prefetch if each.piece else self.settings.policy.prefetch
+        prefetch = (
+            self.settings.policy.graphs.prefetch if instruction.piece else self.settings.policy.prefetch
+        )
         early = [i for i in ahead[: max(len(ahead) - prefetch, 0)] if i < index]
         if early:
             yield early[-1]

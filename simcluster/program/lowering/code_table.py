@@ -49,8 +49,8 @@ class CodeTable:
         """The codes of a phase of a block in order: one, or its segments, or none."""
         key = block.name, phase
         if key not in self.runs:
-            found = self.of(block).items()
-            self.runs[key] = tuple(code for name, code in found if phase_of(name) == phase)
+            codes = self.of(block).items()
+            self.runs[key] = tuple(code for name, code in codes if phase_of(name) == phase)
         return self.runs[key]
 
     def transfer(self, stream: str, block: Block, value: str, *, gradient: bool) -> int:

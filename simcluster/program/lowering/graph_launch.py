@@ -16,15 +16,15 @@ def dispatch_costs(instructions: Sequence[Instruction], launch: float) -> list[I
     """
     begun: set[str] = set()
     made = []
-    for each in instructions:
-        if each.piece:
-            first = runs_kernels(each) and each.piece not in begun
-            each = replace(each, dispatch_cost=launch if first else 0.0)
-            begun.update([each.piece] if first else ())
-        made.append(each)
+    for instruction in instructions:
+        if instruction.piece:
+            first = runs_kernels(instruction) and instruction.piece not in begun
+            instruction = replace(instruction, dispatch_cost=launch if first else 0.0)
+            begun.update([instruction.piece] if first else ())
+        made.append(instruction)
     return made
 
 
-def runs_kernels(each: Instruction) -> bool:
+def runs_kernels(instruction: Instruction) -> bool:
     """Whether an instruction runs kernels; a view of another buffer has none."""
-    return each.action is InstructionKind.COMPUTE and bool(each.works)
+    return instruction.action is InstructionKind.COMPUTE and bool(instruction.works)

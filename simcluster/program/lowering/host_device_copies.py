@@ -59,18 +59,18 @@ def kernels_awaited(index: int, instructions: Sequence[Instruction]) -> Iterator
     Kernels for which something is brought take turns. Before what the next one needs comes, the one as many
     turns before it as its relocation says is over, and what it made is back.
     """
-    each = instructions[index]
-    relocation = each.calls[0].operator if each.calls else None
+    bringing = instructions[index]
+    relocation = bringing.calls[0].operator if bringing.calls else None
     if not isinstance(relocation, Relocation):
         return
     if relocation.target is MemoryPlace.DISK or relocation.source is MemoryPlace.DEVICE:
         return
     users = list(_users(instructions))
-    mine = next(_readers(each, instructions, index), None)
-    if mine is None or mine not in users:
+    reader = next(_readers(bringing, instructions, index), None)
+    if reader is None or reader not in users:
         return
     # Where other kernels than those that this was brought ahead of take turns, too, it may stand earlier.
-    over = [user for user in users[: max(0, users.index(mine) - relocation.ahead)] if user < index]
+    over = [user for user in users[: max(0, users.index(reader) - relocation.ahead)] if user < index]
     if not over:
         return
     before = over[-1]
@@ -98,12 +98,12 @@ def order_copies(
         return list(executions)
     made: list[BlockExecution] = []
     kernels: list[int] = []
-    for place, each in enumerate(executions):
-        depth = ahead.get(each.code)
+    for place, execution in enumerate(executions):
+        depth = ahead.get(execution.code)
         if depth is not None and len(kernels) > depth:
-            each = replace(each, after=(*each.after, (kernels[-1 - depth], 0)))
-        made.append(each)
-        if not {COMPUTE, HOST}.isdisjoint(codes[each.code].streams):
+            execution = replace(execution, after=(*execution.after, (kernels[-1 - depth], 0)))
+        made.append(execution)
+        if not {COMPUTE, HOST}.isdisjoint(codes[execution.code].streams):
             kernels.append(place)
     return made
 
@@ -111,24 +111,24 @@ def order_copies(
 def _ahead(code: InstructionBlock) -> int | None:
     """How far ahead of its kernels a code brings something for them; None if it brings nothing."""
     users = set(_users(code.instructions))
-    found = [
+    depths = [
         call.operator.ahead
-        for index, each in enumerate(code.instructions)
-        for call in each.calls
+        for index, instruction in enumerate(code.instructions)
+        for call in instruction.calls
         if isinstance(call.operator, Relocation)
         and call.operator.ahead < ANY_TIME
-        and not users.isdisjoint(_readers(each, code.instructions, index))
+        and not users.isdisjoint(_readers(instruction, code.instructions, index))
     ]
-    return max(found, default=None)
+    return max(depths, default=None)
 
 
 def _users(instructions: Sequence[Instruction]) -> Iterator[int]:
     """The kernels of a code that read what is brought to them in turn, in order."""
     brought: set[int] = set()
-    for index, each in enumerate(instructions):
-        if _relocates(each):
-            brought.update(each.writes if _in_turn(each) else ())
-        elif not brought.isdisjoint(each.reads):
+    for index, instruction in enumerate(instructions):
+        if _relocates(instruction):
+            brought.update(instruction.writes if _in_turn(instruction) else ())
+        elif not brought.isdisjoint(instruction.reads):
             yield index
 
 
@@ -136,22 +136,22 @@ def _readers(copy: Instruction, instructions: Sequence[Instruction], start: int)
     """The kernels that read what a copy brings, or what further copies make of it."""
     written = set(copy.writes)
     for index in range(start + 1, len(instructions)):
-        each = instructions[index]
-        if written.isdisjoint(each.reads):
+        instruction = instructions[index]
+        if written.isdisjoint(instruction.reads):
             continue
-        if _relocates(each):
-            written.update(each.writes)
+        if _relocates(instruction):
+            written.update(instruction.writes)
         else:
             yield index
 
 
-def _in_turn(each: Instruction) -> bool:
+def _in_turn(instruction: Instruction) -> bool:
     """Whether a copy waits for room where it goes."""
     return any(
-        isinstance(call.operator, Relocation) and call.operator.ahead < ANY_TIME for call in each.calls
+        isinstance(call.operator, Relocation) and call.operator.ahead < ANY_TIME for call in instruction.calls
     )
 
 
-def _relocates(each: Instruction) -> bool:
+def _relocates(instruction: Instruction) -> bool:
     """Whether an instruction copies values from one place to another."""
-    return bool(each.calls) and isinstance(each.calls[0].operator, Relocation)
+    return bool(instruction.calls) and isinstance(instruction.calls[0].operator, Relocation)

@@ -22,6 +22,6 @@ def host_instruction(node: Node, call: Call, works: tuple[Work, ...]) -> Instruc
     )
 
 
-def runs_on_host(each: Instruction) -> bool:
+def runs_on_host(instruction: Instruction) -> bool:
     """Whether an instruction is an operator on the host."""
-    return each.operation == HostPath.WORK
+    return instruction.operation == HostPath.WORK

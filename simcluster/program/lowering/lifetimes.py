@@ -108,7 +108,9 @@ class ValueUses:
         if code == order[-1]:
             return last
         later = {stream for name in order[order.index(code) + 1 :] for stream in self.streams[value, name]}
-        mine = self.streams[value, code] - later
+        streams = self.streams[value, code] - later
         return (
-            {stream for stream in mine if charged_to(stream, "") == (OFFLOAD,)} if COMPUTE in last else mine
+            {stream for stream in streams if charged_to(stream, "") == (OFFLOAD,)}
+            if COMPUTE in last
+            else streams
         )

@@ -88,21 +88,21 @@ def _of_copies(block: Block) -> dict[str, Category]:
             for one, other in zip(node.inputs, node.outputs, strict=True):
                 near.setdefault(one, []).append(other)
                 near.setdefault(other, []).append(one)
-    found: dict[str, Category] = {}
+    categories: dict[str, Category] = {}
     seen: set[str] = set()
     for value in near:
         if value not in seen:
             together = list(_reached(value, near))
             seen.update(together)
-            kinds = [PERSISTENT[role] for each in together if (role := block.values[each].role) in PERSISTENT]
+            kinds = [PERSISTENT[role] for name in together if (role := block.values[name].role) in PERSISTENT]
             if kinds:
-                found |= dict.fromkeys(together, kinds[0])
+                categories |= dict.fromkeys(together, kinds[0])
             else:
                 # Gradients, or weights that were gathered, are booked as other blocks do that see them, too.
-                activations = [each for each in together if block.values[each].role is Role.ACTIVATION]
+                activations = [name for name in together if block.values[name].role is Role.ACTIVATION]
                 late = not at_end.isdisjoint(together)
-                found |= dict.fromkeys(activations, Category.GRADIENTS if late else Category.ACTIVATIONS)
-    return found
+                categories |= dict.fromkeys(activations, Category.GRADIENTS if late else Category.ACTIVATIONS)
+    return categories
 
 
 def _reached(value: str, near: Mapping[str, list[str]]) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _reached(value: str, near: Mapping[str, list[str]]) -> Iterator[str]:
     seen = {value: None}
     queue = [value]
     while queue:
-        each = queue.pop()
-        yield each
-        queue += [other for other in near[each] if other not in seen]
-        seen |= dict.fromkeys(near[each])
+        name = queue.pop()
+        yield name
+        queue += [other for other in near[name] if other not in seen]
+        seen |= dict.fromkeys(near[name])

@@ -18,9 +18,9 @@ def split_into_segments(phases: Mapping[str, list[Node]], wanted: Collection[str
     """The nodes by code; those of ``wanted`` phases cut before every kernel that reads what a collective of
     its segment makes. No kernel is cut, and no piece that is a graph.
     """
-    found: dict[str, list[Node]] = {}
+    segments: dict[str, list[Node]] = {}
     for name, nodes in phases.items():
-        found[name] = segment = []
+        segments[name] = segment = []
         if name not in wanted:
             segment += nodes
             continue
@@ -34,6 +34,6 @@ def split_into_segments(phases: Mapping[str, list[Node]], wanted: Collection[str
             elif not inside and any(value in coming for node in kernel for value in node.inputs):
                 count += 1
                 coming.clear()
-                found[f"{name}.{count}"] = segment = []
+                segments[f"{name}.{count}"] = segment = []
             segment += kernel
-    return found
+    return segments

@@ -46,7 +46,7 @@ def whole_sizes(
     Of the results of one kernel, the first that is kept for the backward holds those that are not. What other
     blocks read, as slices of sequences the keys and values of earlier ones, is a tensor of its own.
     """
-    found: dict[str, int] = {}
+    whole_of: dict[str, int] = {}
     for made in _made_together(forward, storage, uses):
         made = [value for value in made if not uses.border(value)]
         kept = [value for value in made if uses.scope(value) is Scope.MICRO_BATCH]
@@ -54,9 +54,9 @@ def whole_sizes(
             continue
         sizes = {value: local_type(block.values[value], mesh).num_bytes for value in made}
         short = [value for value in made if uses.scope(value) is Scope.LOCAL]
-        found |= dict.fromkeys(short, 0)
-        found[kept[0]] = sizes[kept[0]] + sum(sizes[value] for value in short)
-    return found
+        whole_of |= dict.fromkeys(short, 0)
+        whole_of[kept[0]] = sizes[kept[0]] + sum(sizes[value] for value in short)
+    return whole_of
 
 
 def chunk_views(block: Block, uses: ValueUses) -> dict[str, int]:
@@ -64,15 +64,15 @@ def chunk_views(block: Block, uses: ValueUses) -> dict[str, int]:
     from or put together to.
     """
     last = {value: place for place, node in enumerate(block.nodes) for value in node.inputs}
-    found: dict[str, int] = {}
+    views: dict[str, int] = {}
     for place, node in enumerate(block.nodes):
         if isinstance(node.operator, SplitChunks):
             (value,) = node.inputs
             if last[value] > place or uses.leaves(value):
-                found |= dict.fromkeys(node.outputs, 0)
+                views |= dict.fromkeys(node.outputs, 0)
         elif isinstance(node.operator, JoinChunks):
-            found |= {value: 0 for value in node.inputs if last[value] > place}
-    return found
+            views |= {value: 0 for value in node.inputs if last[value] > place}
+    return views
 
 
 def _made_together(
@@ -99,37 +99,39 @@ def with_storage(
     instructions: Sequence[Instruction], slots: Sequence[Slot], storage: FrameworkMemorySpec, phase: str
 ) -> Iterator[Instruction]:
     """The instructions with what they hold while they run, and those that write over what they read."""
-    copies = [each for each in instructions if each.action is InstructionKind.COPY]
-    brought = {slot for each in copies for slot in each.writes}
-    away = {slot for each in copies for slot in each.reads}
-    for each in instructions:
-        if each.calls and isinstance(each.calls[0].operator, SplitChunks | JoinChunks):
+    copies = [instruction for instruction in instructions if instruction.action is InstructionKind.COPY]
+    brought = {slot for copy in copies for slot in copy.writes}
+    away = {slot for copy in copies for slot in copy.reads}
+    for instruction in instructions:
+        if instruction.calls and isinstance(instruction.calls[0].operator, SplitChunks | JoinChunks):
             # What it makes lies where what it reads does.
-            yield replace(each, in_place=True)
+            yield replace(instruction, in_place=True)
             continue
-        families = [call.operator.family for call in each.calls if isinstance(call.operator, Operator)]
-        if each.action is not InstructionKind.COMPUTE or not families:
-            yield each
+        families = [call.operator.family for call in instruction.calls if isinstance(call.operator, Operator)]
+        if instruction.action is not InstructionKind.COMPUTE or not families:
+            yield instruction
             continue
-        sizes = [slots[slot].type.num_bytes for slot in (*each.reads, *each.writes)]
+        sizes = [slots[slot].type.num_bytes for slot in (*instruction.reads, *instruction.writes)]
         factor = max((storage.scratch.get(family, 0.0) for family in families), default=0.0)
         over = phase == Phase.BACKWARD and any(family in storage.in_place for family in families)
         yield replace(
-            each,
+            instruction,
             scratch=round(factor * max(sizes, default=0)),
-            in_place=each.in_place or (over and _fits(each, slots)) or _replaces(each, slots, brought, away),
+            in_place=instruction.in_place
+            or (over and _fits(instruction, slots))
+            or _replaces(instruction, slots, brought, away),
         )
 
 
-def _fits(each: Instruction, slots: Sequence[Slot]) -> bool:
+def _fits(instruction: Instruction, slots: Sequence[Slot]) -> bool:
     """Whether what an instruction writes has room in what it is the last to read."""
-    room = max((slots[slot].num_bytes for slot in each.drops), default=0)
-    return sum(slots[slot].num_bytes for slot in each.writes) <= room
+    room = max((slots[slot].num_bytes for slot in instruction.drops), default=0)
+    return sum(slots[slot].num_bytes for slot in instruction.writes) <= room
 
 
 def _replaces(
-    each: Instruction, slots: Sequence[Slot], brought: Container[int], away: Container[int]
+    instruction: Instruction, slots: Sequence[Slot], brought: Container[int], away: Container[int]
 ) -> bool:
     """Whether what an instruction makes, to be brought back, takes the place of what was brought for it."""
-    going = any(slot in away and slots[slot].scope is Scope.LOCAL for slot in each.writes)
-    return going and any(slot in brought for slot in each.drops)
+    going = any(slot in away and slots[slot].scope is Scope.LOCAL for slot in instruction.writes)
+    return going and any(slot in brought for slot in instruction.drops)

@@ -31,7 +31,7 @@ class RaggedDims:
     @classmethod
     def of(cls, names: Sequence[str], groups: str, samples: Sequence[str], places: str) -> RaggedDims:
         """Where these names are among those of a tensor's dims."""
-        where = tuple(names.index(each) for each in samples)
+        where = tuple(names.index(sample) for sample in samples)
         return cls(names.index(groups), where, names.index(places))
 
 
@@ -55,28 +55,30 @@ class RaggedSlots:
     @classmethod
     def of(cls, codes: Sequence[InstructionBlock]) -> RaggedSlots | None:
         """Those of the codes that run for one instance; None if no operator has a ragged dim."""
-        found: dict[str, RaggedDims] = {}
+        dims: dict[str, RaggedDims] = {}
         demand: RoutedRows | None = None
-        every = [(code, call) for code in codes for each in code.instructions for call in each.calls]
+        every = [
+            (code, call) for code in codes for instruction in code.instructions for call in instruction.calls
+        ]
         for code, call in every:
             ragged = call.operator.ragged() if isinstance(call.operator, Operator) else None
             if ragged is None:
                 continue
             for slot, names in _operands(code, call):
                 if ragged.places in names:
-                    found[slot.name] = RaggedDims.of(names, ragged.groups, ragged.samples, ragged.places)
-                    groups = slot.whole.shape[found[slot.name].groups]
+                    dims[slot.name] = RaggedDims.of(names, ragged.groups, ragged.samples, ragged.places)
+                    groups = slot.whole.shape[dims[slot.name].groups]
                 if set(ragged.drawn) <= set(names):
                     sizes = {name: slot.whole.shape[names.index(name)] for name in ragged.drawn}
             demand = RoutedRows(groups, math.prod(sizes.values()), sizes[ragged.once], ragged.most)
         if demand is None:
             return None
         size = 0
-        while size < len(found):
-            size = len(found)
+        while size < len(dims):
+            size = len(dims)
             for code, call in every:
-                found |= _spread(code, call, found)
-        return cls(found, demand)
+                dims |= _spread(code, call, dims)
+        return cls(dims, demand)
 
 
 def _operands(code: InstructionBlock, call: Call) -> Iterator[tuple[Slot, tuple[str, ...]]]:
@@ -87,17 +89,17 @@ def _operands(code: InstructionBlock, call: Call) -> Iterator[tuple[Slot, tuple[
     yield from zip(slots, (*dims.inputs, *dims.outputs), strict=False)
 
 
-def _spread(code: InstructionBlock, call: Call, found: dict[str, RaggedDims]) -> dict[str, RaggedDims]:
+def _spread(code: InstructionBlock, call: Call, ragged: dict[str, RaggedDims]) -> dict[str, RaggedDims]:
     """What else is ragged because a call has it together with what is known to be."""
     slots = [code.slots[slot].name for slot in (*call.inputs, *call.outputs)]
-    known = next((name for name in slots if name in found), None)
+    known = next((name for name in slots if name in ragged), None)
     if known is None:
         return {}
     if not isinstance(call.operator, Operator):
-        return dict.fromkeys(slots, found[known])
+        return dict.fromkeys(slots, ragged[known])
     operands = [(slot.name, names) for slot, names in _operands(code, call)]
     labels = next(names for name, names in operands if name == known)
-    at = found[known]
+    at = ragged[known]
     groups, places, *samples = (labels[dim] for dim in (at.groups, at.places, *at.samples))
     return {
         name: RaggedDims.of(names, groups, samples, places)
@@ -145,7 +147,7 @@ def exchanged_elements(before: Extent, after: Extent, groups: Ints, at: RaggedDi
     In elements times places, as ``Extent.rows``.
     """
     passed = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-    found = np.ones((*groups.shape, groups.shape[1]), dtype=np.int64)
+    elements = np.ones((*groups.shape, groups.shape[1]), dtype=np.int64)
     for dim in range(before.first.shape[1]):
         starts = np.maximum(before.first[groups, dim][:, :, None], after.first[groups, dim][:, None, :])
         ends = np.minimum(
@@ -153,8 +155,8 @@ def exchanged_elements(before: Extent, after: Extent, groups: Ints, at: RaggedDi
             (after.first + after.held)[groups, dim][:, None, :],
         )
         ends = np.maximum(ends, starts)
-        found *= passed[ends] - passed[starts] if dim == at.groups else ends - starts
-    return found
+        elements *= passed[ends] - passed[starts] if dim == at.groups else ends - starts
+    return elements
 
 
 def filled_type(kind: TensorType, at: RaggedDims, rows: int, places: int) -> TensorType:

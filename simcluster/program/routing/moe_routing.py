@@ -50,12 +50,12 @@ def apply_routing(program: Program, routing: ExpertRouting, layers: Sequence[str
     ``layers`` are the instances of the model in order. What is gathered or reduced over ranks that hold
     unequally much is padded to the most that any of them holds. PlanError where routing is not supported.
     """
-    found = _Ragged.of(program)
+    ragged = _Ragged.of(program)
     changed = {
-        name for name, slots in found.slots.items() if not routing.uniform or slots.demand.most is not None
+        name for name, slots in ragged.slots.items() if not routing.uniform or slots.demand.most is not None
     }
     if not changed:
-        if not routing.uniform and not found.slots:
+        if not routing.uniform and not ragged.slots:
             raise PlanError(
                 "no expert gets as many tokens as come",
                 path=ROUTING_PATH,
@@ -64,7 +64,7 @@ def apply_routing(program: Program, routing: ExpertRouting, layers: Sequence[str
         return program
     if program.num_variants > 1 or program.assigned:
         raise PlanError("not supported yet with unequal shares of the batch", path=ROUTING_PATH)
-    return _Router(program, routing, [name for name in layers if name in changed], found).run()
+    return _Router(program, routing, [name for name in layers if name in changed], ragged).run()
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,15 @@ class _Ragged:
             for run in part.executions:
                 seen.setdefault(run.instance, {})[run.code] = None
         known: dict[tuple[int, ...], RaggedSlots | None] = {}
-        found = {}
+        by_instance = {}
         for instance, codes in seen.items():
             key = tuple(codes)
             if key not in known:
                 known[key] = RaggedSlots.of([program.codes[code] for code in key])
             slots = known[key]
             if slots is not None:
-                found[instance] = slots
-        return cls(found)
+                by_instance[instance] = slots
+        return cls(by_instance)
 
 
 @dataclass
@@ -119,9 +119,9 @@ class _Router:
         parts = []
         stages = program.part_of_rank
         for stage, part in enumerate(program.parts):
-            mine = np.flatnonzero(stages == stage)
+            ranks = np.flatnonzero(stages == stage)
             for variant in range(count):
-                rank = int(mine[np.flatnonzero(variants[mine] == variant)[0]])
+                rank = int(ranks[np.flatnonzero(variants[ranks] == variant)[0]])
                 parts.append(self._part(part, rank, variant))
         assigned = tuple((stages * count + variants).tolist())
         return Program(
@@ -156,9 +156,9 @@ class _Router:
     def most(self, slot: Slot, at: RaggedDims, table: Table, axes: tuple[str, ...]) -> Ints:
         """By rank the most that anybody it meets over some axes holds: all of them send as much as that."""
         groups, rows = self.program.mesh.groups(axes), self._rows(slot, at, table)
-        found = rows.copy()
-        found[groups] = rows[groups].max(axis=1, keepdims=True)
-        return found
+        largest = rows.copy()
+        largest[groups] = rows[groups].max(axis=1, keepdims=True)
+        return largest
 
     def _extent(self, slot: Slot) -> Extent:
         key = slot.whole, slot.layout
@@ -179,20 +179,21 @@ class _Router:
                     key = slot.whole, slot.layout, at, table, axes
                     if key not in columns:
                         columns[key] = self.most(slot, at, table, axes)
-        _, found = np.unique(np.stack(list(columns.values())), axis=1, return_inverse=True)
-        return np.asarray(found.reshape(-1), dtype=np.int64)
+        _, variants = np.unique(np.stack(list(columns.values())), axis=1, return_inverse=True)
+        return np.asarray(variants.reshape(-1), dtype=np.int64)
 
     def _ragged_of(self, code: int, slots: RaggedSlots) -> list[tuple[Slot, tuple[str, ...]]]:
         """The ragged slots of a code, and again with the axes over which they are gathered or reduced."""
         if code not in self.known:
-            found = self.program.codes[code]
-            alone = [(slot, ()) for slot in found.slots if slot.name in slots.dims]
+            block = self.program.codes[code]
+            alone = [(slot, ()) for slot in block.slots if slot.name in slots.dims]
             met = [
-                (found.slots[slot], each.group)
-                for each in found.instructions
-                if each.action is InstructionKind.COLLECTIVE and each.operation != MovementKind.ALL_TO_ALL
-                for slot in (*each.reads, *each.writes)
-                if found.slots[slot].name in slots.dims
+                (block.slots[slot], instruction.group)
+                for instruction in block.instructions
+                if instruction.action is InstructionKind.COLLECTIVE
+                and instruction.operation != MovementKind.ALL_TO_ALL
+                for slot in (*instruction.reads, *instruction.writes)
+                if block.slots[slot].name in slots.dims
             ]
             self.known[code] = [*alone, *met]
         return self.known[code]
@@ -230,9 +231,12 @@ class _Router:
         if key not in self.exchanges:
             groups = self.program.mesh.groups(movement.axes)
             extents = self._extent(before), self._extent(after)
-            found = exchanged_elements(*extents, groups, at, self.tables[table])
-            elements = int(found.sum()) / groups.size / before.whole.shape[at.places]
-            self.exchanges[key] = UnequalPartsByGroup.of(found), before.type.dtype.num_bytes(round(elements))
+            exchanged = exchanged_elements(*extents, groups, at, self.tables[table])
+            elements = int(exchanged.sum()) / groups.size / before.whole.shape[at.places]
+            self.exchanges[key] = (
+                UnequalPartsByGroup.of(exchanged),
+                before.type.dtype.num_bytes(round(elements)),
+            )
         return self.exchanges[key]
 
 
@@ -262,49 +266,56 @@ class _Sized:
         kind = filled_type(slot.type, at, rows, slot.whole.shape[at.places])
         return replace(slot, type=kind, num_bytes=_scaled(slot.num_bytes, kind, slot.type))
 
-    def _instruction(self, each: Instruction) -> Instruction:
+    def _instruction(self, instruction: Instruction) -> Instruction:
         touched = [
-            slot for slot in (*each.reads, *each.writes) if self.slots[slot] is not self.old.slots[slot]
+            slot
+            for slot in (*instruction.reads, *instruction.writes)
+            if self.slots[slot] is not self.old.slots[slot]
         ]
         if not touched:
-            return each
-        if each.action is InstructionKind.COLLECTIVE:
-            return self._collective(each)
-        if each.action is InstructionKind.COPY:
+            return instruction
+        if instruction.action is InstructionKind.COLLECTIVE:
+            return self._collective(instruction)
+        if instruction.action is InstructionKind.COPY:
             # Between device and host: as much of each buffer as there is.
-            (slot,) = each.reads
+            (slot,) = instruction.reads
             return replace(
-                each, num_bytes=_scaled(each.num_bytes, self.slots[slot].type, self.old.slots[slot].type)
+                instruction,
+                num_bytes=_scaled(instruction.num_bytes, self.slots[slot].type, self.old.slots[slot].type),
             )
-        if each.action is not InstructionKind.COMPUTE:
-            raise PlanError(f"{each.name} carries what experts hold to another stage", path=ROUTING_PATH)
+        if instruction.action is not InstructionKind.COMPUTE:
+            raise PlanError(
+                f"{instruction.name} carries what experts hold to another stage", path=ROUTING_PATH
+            )
         largest, before = (
-            max(slots[slot].type.num_bytes for slot in (*each.reads, *each.writes))
+            max(slots[slot].type.num_bytes for slot in (*instruction.reads, *instruction.writes))
             for slots in (self.slots, self.old.slots)
         )
-        return replace(each, works=self._works(each), scratch=round(each.scratch * largest / before))
+        return replace(
+            instruction, works=self._works(instruction), scratch=round(instruction.scratch * largest / before)
+        )
 
     # -- kernels ----------------------------------------------------------------------------------------
 
-    def _works(self, each: Instruction) -> tuple[Work, ...]:
+    def _works(self, instruction: Instruction) -> tuple[Work, ...]:
         """The kernels of an instruction on what is there; in the formats and by the releases that it had."""
         new, old = (
-            [self._works_of(call, [slot.type for slot in slots]) for call in each.calls]
+            [self._works_of(call, [slot.type for slot in slots]) for call in instruction.calls]
             for slots in (self.slots, self.old.slots)
         )
-        if len(each.calls) > 1:
+        if len(instruction.calls) > 1:
             # What stays inside of a kernel grows as what its operators move.
             total = [work for works in old for work in works]
             more = [work for works in new for work in works]
             inside = []
             for name in ("bytes_read", "bytes_written"):
-                moved, now = (sum(getattr(work, name) for work in found) for found in (total, more))
-                hidden = moved - sum(getattr(work, name) for work in each.works)
+                moved, now = (sum(getattr(work, name) for work in works) for works in (total, more))
+                hidden = moved - sum(getattr(work, name) for work in instruction.works)
                 inside.append(hidden * now // moved if moved else 0)
             new = [fused_work(new, (inside[0], inside[1]))]
         (works,) = new
-        assert len(works) == len(each.works)
-        return tuple(_like(work, was) for work, was in zip(works, each.works, strict=True))
+        assert len(works) == len(instruction.works)
+        return tuple(_like(work, was) for work, was in zip(works, instruction.works, strict=True))
 
     def _works_of(self, call: Call, kinds: Sequence[TensorType]) -> tuple[Work, ...]:
         """The kernels of one call on slots of these types, as lowering has them.
@@ -312,7 +323,7 @@ class _Sized:
         A movement into a slot that takes no memory is a view, and launches nothing. What the slot took as it
         was lowered says so: a rank that gets no rows launches its kernels, as its framework would.
         """
-        inputs, outputs = ([kinds[slot] for slot in found] for found in (call.inputs, call.outputs))
+        inputs, outputs = ([kinds[slot] for slot in indices] for indices in (call.inputs, call.outputs))
         if isinstance(call.operator, Operator):
             return tuple(call.operator.work(inputs, outputs, accumulate=bool(call.adds)))
         if not self.old.slots[call.outputs[0]].num_bytes:
@@ -322,8 +333,8 @@ class _Sized:
 
     # -- collectives ------------------------------------------------------------------------------------
 
-    def _collective(self, each: Instruction) -> Instruction:
-        (call,) = each.calls
+    def _collective(self, instruction: Instruction) -> Instruction:
+        (call,) = instruction.calls
         movement = call.operator
         assert isinstance(movement, Movement)
         (before,), (after,) = call.inputs, call.outputs
@@ -332,8 +343,10 @@ class _Sized:
             at = self.ragged.dims[old[before].name]
             parts, num_bytes = self.router.parts(movement, old[before], old[after], at, self.table)
             if all(table.is_even for table in parts.tables):
-                return replace(each, num_bytes=num_bytes)
-            return replace(each, num_bytes=num_bytes, parts=parts, operation=str(MovementKind.ALL_TO_ALL_V))
+                return replace(instruction, num_bytes=num_bytes)
+            return replace(
+                instruction, num_bytes=num_bytes, parts=parts, operation=str(MovementKind.ALL_TO_ALL_V)
+            )
         mesh = self.router.program.mesh
         kinds = []
         for slot in (before, after):
@@ -341,7 +354,7 @@ class _Sized:
             rows = self.router.most(old[slot], at, self.table, movement.axes)
             places = old[slot].whole.shape[at.places]
             kinds.append(filled_type(old[slot].type, at, int(rows[self.rank]), places))
-        return replace(each, num_bytes=collective_bytes(movement, kinds[0], kinds[1], mesh))
+        return replace(instruction, num_bytes=collective_bytes(movement, kinds[0], kinds[1], mesh))
 
 
 def _like(work: Work, was: Work) -> Work:

@@ -53,7 +53,7 @@ class ScheduleExpansion:
         posted = 0
         for index, turn in enumerate(turns):
             ahead = index + 2 if self.overlapped else index + 1
-            for coming in (action for each in turns[posted:ahead] for action in each):
+            for coming in (action for turn in turns[posted:ahead] for action in turn):
                 yield from self._receives(coming)
             posted = max(posted, ahead)
             for action in turn:
@@ -78,7 +78,7 @@ class ScheduleExpansion:
                 paired
                 and action.kind != F_ACTION
                 and turns
-                and [each.kind for each in turns[-1]] == [F_ACTION]
+                and [action.kind for action in turns[-1]] == [F_ACTION]
             ):
                 turns[-1] = (*turns[-1], action)
             else:
@@ -92,7 +92,8 @@ class ScheduleExpansion:
         """What comes for the forward of each chunk."""
         crossings, stage = self.part.crossings, self.part.stage
         return {
-            each: list(crossings.arrivals(crossings.chain.virtual[stage, each])) for each in self.part.chunks
+            chunk: list(crossings.arrivals(crossings.chain.virtual[stage, chunk]))
+            for chunk in self.part.chunks
         }
 
     @cached_property
@@ -100,8 +101,8 @@ class ScheduleExpansion:
         """What the forward of each chunk sends."""
         crossings, stage = self.part.crossings, self.part.stage
         return {
-            each: list(crossings.departures(crossings.chain.virtual[stage, each]))
-            for each in self.part.chunks
+            chunk: list(crossings.departures(crossings.chain.virtual[stage, chunk]))
+            for chunk in self.part.chunks
         }
 
     def _receives(self, action: Action) -> Iterator[BlockExecution]:
@@ -123,8 +124,8 @@ class ScheduleExpansion:
             return
         key = (half.chunk, half.slice, half.kind == F_ACTION, crossing is self._arrivals)
         if key not in self._moving:
-            mine = [each for each in crossing[half.chunk] if each.slice == half.slice]
-            self._moving[key] = [self._transfer(each, half) for each in mine]
+            crossings = [tensor for tensor in crossing[half.chunk] if tensor.slice == half.slice]
+            self._moving[key] = [self._transfer(tensor, half) for tensor in crossings]
         for code, buffer in self._moving[key]:
             yield BlockExecution(code, buffer, half.micro_batch, str(action))
 
@@ -167,9 +168,9 @@ class ScheduleExpansion:
 
     def _phases(self, half: Action) -> tuple[str, ...]:
         """The phases that a half of an action runs."""
-        found = _PHASES[half.kind]
+        phases = _PHASES[half.kind]
         ahead = half.kind != R_ACTION and half.unit in self._ahead
-        return tuple(phase for phase in found if phase != RECOMPUTE) if ahead else found
+        return tuple(phase for phase in phases if phase != RECOMPUTE) if ahead else phases
 
 
 def _woven(halves: Sequence[list[list[BlockExecution]]]) -> list[list[BlockExecution]]:
@@ -178,5 +179,5 @@ def _woven(halves: Sequence[list[list[BlockExecution]]]) -> list[list[BlockExecu
     What happens once a step stays with the code it belongs to: gradients are reduced behind the last of
     several copies, which is the last in its turn.
     """
-    places = [((number + 0.5) / len(each), each[number]) for each in halves for number in range(len(each))]
+    places = [((number + 0.5) / len(half), half[number]) for half in halves for number in range(len(half))]
     return [run for _, run in sorted(places, key=lambda place: place[0])]

@@ -55,9 +55,9 @@ class BoundaryTensors:
     def makers(self) -> dict[str, tuple[Instance, str]]:
         """Graph value -> the instance that makes it, and its name in that block."""
         return {
-            each.output(value): (each, value)
-            for each in self.graph.instances
-            for value in self.graph.block_of(each).outputs
+            instance.output(value): (instance, value)
+            for instance in self.graph.instances
+            for value in self.graph.block_of(instance).outputs
         }
 
     @cached_property

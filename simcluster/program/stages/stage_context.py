@@ -33,26 +33,26 @@ class StageContext:
     @cached_property
     def instances(self) -> list[Instance]:
         """Those of the stage, in the order of their forward."""
-        return [each for each in self.graph.instances if each.stage == self.stage]
+        return [instance for instance in self.graph.instances if instance.stage == self.stage]
 
     @cached_property
     def chunks(self) -> dict[int, list[Instance]]:
         """The instances by chunk."""
         return {
-            chunk: [each for each in self.instances if each.chunk == chunk]
+            chunk: [instance for instance in self.instances if instance.chunk == chunk]
             for chunk in range(self.crossings.chain.num_chunks)
         }
 
     @cached_property
     def num_slices(self) -> int:
         """Slices of sequences, each with instances of its own."""
-        return 1 + max(each.slice for each in self.instances)
+        return 1 + max(instance.slice for instance in self.instances)
 
     @cached_property
     def slices(self) -> dict[tuple[int, int], list[Instance]]:
         """The instances by chunk and slice."""
         return {
-            (chunk, part): [each for each in instances if each.slice == part]
+            (chunk, part): [instance for instance in instances if instance.slice == part]
             for chunk, instances in self.chunks.items()
             for part in range(self.num_slices)
         }
@@ -67,10 +67,10 @@ class StageContext:
         """The instances in the order in which their last backward is over."""
         over = [half.chunk for action in self.actions for half in action.halves if half.kind != FORWARD]
         return [
-            each
+            instance
             for chunk in list(dict.fromkeys(reversed(over)))[::-1]
             for part in range(self.num_slices)[::-1]
-            for each in self.slices[chunk, part][::-1]
+            for instance in self.slices[chunk, part][::-1]
         ]
 
     def buffer(self, instance: str, value: str) -> str:

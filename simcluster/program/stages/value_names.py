@@ -20,14 +20,16 @@ def buffer_names(
 ) -> dict[tuple[str, str], str]:
     """(instance, value) -> buffer, for those of a stage that are not simply called ``instance.value``."""
     names = _Names(graph, crossings, instances)
-    found = dict(names.border()) | dict(names.tied()) | dict(names.shared())
-    return found | dict(names.sliced(found))
+    buffers = dict(names.border()) | dict(names.tied()) | dict(names.shared())
+    return buffers | dict(names.sliced(buffers))
 
 
 def shared_parameter_holders(graph: Graph, instances: Sequence[Instance]) -> dict[str, str]:
     """Instance -> the first one of a stage with which it shares parameters, if another one comes first."""
     here = {
-        f"{each.name}.{name}": each.name for each in instances for name in graph.block_of(each).parameters
+        f"{instance.name}.{name}": instance.name
+        for instance in instances
+        for name in graph.block_of(instance).parameters
     }
     first: dict[str, str] = {}
     led: dict[str, list[str]] = {}
@@ -39,7 +41,7 @@ def shared_parameter_holders(graph: Graph, instances: Sequence[Instance]) -> dic
                 moved = [other, *led.pop(other, [])]
                 first |= dict.fromkeys(moved, sharing[0])
                 led.setdefault(sharing[0], []).extend(moved)
-    return {each: holder for each, holder in first.items() if each != holder}
+    return {name: holder for name, holder in first.items() if name != holder}
 
 
 @dataclass(frozen=True)
@@ -87,14 +89,14 @@ class _Names:
                     if whole is not None and whole.role is Role.SUM:
                         yield (instance.name, whole_name(gradient)), whole_name(shared)
 
-    def sliced(self, found: Mapping[tuple[str, str], str]) -> Iterator[Name]:
+    def sliced(self, known: Mapping[tuple[str, str], str]) -> Iterator[Name]:
         """What outlives a micro-batch, all slices of sequences have in common with the first."""
         for instance in self.instances:
             block = self.graph.block_of(instance)
             for name, value in block.values.items() if instance.first else ():
                 if value.role in _LASTING:
                     here = instance.first, name
-                    yield (instance.name, name), found.get(here, f"{instance.first}.{name}")
+                    yield (instance.name, name), known.get(here, f"{instance.first}.{name}")
 
     def shared(self) -> Iterator[Name]:
         """Values that the blocks of this stage share are called what they call them."""

@@ -70,7 +70,7 @@ class RankGroups:
     ordered: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.colours) != len(self.members) or any(len(each) != len(self) for each in self.loads):
+        if len(self.colours) != len(self.members) or any(len(load) != len(self) for load in self.loads):
             raise ValueError("every group needs a colour and a row in each pattern of loads")
         for place in self.members.T if self.ordered else (self.members,):
             if place.size and np.bincount(place.ravel()).max() > 1:
@@ -94,15 +94,15 @@ class ColouredGraph:
                 self.ranks
             ):
                 raise ValueError("a member is not one of the ranks")
-            for each in meetings.loads:
-                if each.links.size and not 0 <= each.links.min() <= each.links.max() < len(self.links):
+            for load in meetings.loads:
+                if load.links.size and not 0 <= load.links.min() <= load.links.max() < len(self.links):
                     raise ValueError("a loaded link is not one of the links")
 
     @property
     def used(self) -> Ints:
         """The links that any group loads, in order."""
-        found = np.zeros(len(self.links), dtype=np.bool_)
+        used = np.zeros(len(self.links), dtype=np.bool_)
         for meetings in self.meetings:
-            for each in meetings.loads:
-                found[each.links] = True
-        return np.flatnonzero(found)
+            for load in meetings.loads:
+                used[load.links] = True
+        return np.flatnonzero(used)

@@ -68,11 +68,11 @@ def separate_colours(structure: ColouredGraph) -> Colouring:
     used = structure.used
     of = np.full(len(structure.links), -1, dtype=np.int64)
     of[used] = np.arange(len(used))
-    groups = [np.arange(len(each)) for each in structure.meetings]
+    groups = [np.arange(len(meeting)) for meeting in structure.meetings]
     return _coloured(
         structure,
         _numbering(np.arange(len(structure.ranks))),
-        tuple(_numbering(each) for each in groups),
+        tuple(_numbering(group) for group in groups),
         ElementClasses(of, used, np.ones(len(used), dtype=np.int64)),
         0,
     )
@@ -148,20 +148,20 @@ class _Edges:
 
     def into_groups(self, of_links: Words, sums: Words) -> None:
         """Adds to each group's sum what its links say."""
-        each = of_links[self.links]
+        words = of_links[self.links]
         if self.labels.size == 1:
-            sums[self.rows] += np.add.reduceat(each, self.starts) * self.labels
+            sums[self.rows] += np.add.reduceat(words, self.starts) * self.labels
         else:
-            each *= self.labels
-            sums[self.rows] += np.add.reduceat(each, self.starts)
+            words *= self.labels
+            sums[self.rows] += np.add.reduceat(words, self.starts)
 
     def into_links(self, of_groups: Words, sums: Words) -> None:
         """Adds to each link's sum what the groups that load it say."""
-        each = of_groups[self.rows]
+        words = of_groups[self.rows]
         if self.labels.size == 1:
-            np.add.at(sums, self.links, np.repeat(each * self.labels, self.counts))
+            np.add.at(sums, self.links, np.repeat(words * self.labels, self.counts))
         else:
-            np.add.at(sums, self.links, np.repeat(each, self.counts) * self.labels)
+            np.add.at(sums, self.links, np.repeat(words, self.counts) * self.labels)
 
 
 class _Meet:
@@ -179,42 +179,42 @@ class _Meet:
             if loads.links.size and not any(_equal(loads, other) for other in different):
                 different.append(loads)
         salts = range((number + 1) << 20, (number + 2) << 20)
-        self.edges = [_Edges(each, 2 * _FIXED + salt) for each, salt in zip(different, salts, strict=False)]
+        self.edges = [_Edges(loads, 2 * _FIXED + salt) for loads, salt in zip(different, salts, strict=False)]
 
     def from_ranks(self, of_ranks: Words) -> bool:
         """Splits groups by their members."""
-        each = of_ranks[self.members]
+        words = of_ranks[self.members]
         if self.ordered:
-            each *= self.places
-        return self.colours.split(each.sum(axis=1, dtype=np.uint64))
+            words *= self.places
+        return self.colours.split(words.sum(axis=1, dtype=np.uint64))
 
     def into_ranks(self, salt: int, sums: Words) -> None:
         """Adds to each rank's sum what its group says."""
-        mine = self.colours.words(salt + self.number)
+        words = self.colours.words(salt + self.number)
         if self.ordered:
             for place, word in zip(self.members.T, self.places, strict=True):
-                sums[place] += mine * word
+                sums[place] += words * word
         else:
-            sums[self.members] += mine[:, np.newaxis]
+            sums[self.members] += words[:, np.newaxis]
 
     def from_links(self, of_links: Words) -> bool:
         """Splits groups by the links they load."""
         sums = np.zeros(len(self.members), dtype=np.uint64)
-        for each in self.edges:
-            each.into_groups(of_links, sums)
+        for edge in self.edges:
+            edge.into_groups(of_links, sums)
         return bool(self.edges) and self.colours.split(sums)
 
     def into_links(self, salt: int, sums: Words) -> None:
         """Adds to each link's sum what the groups that load it say."""
         if self.edges:
-            mine = self.colours.words(salt + self.number)
-            for each in self.edges:
-                each.into_links(mine, sums)
+            words = self.colours.words(salt + self.number)
+            for edge in self.edges:
+                edge.into_links(words, sums)
 
 
 def _equal(one: GroupLoads, other: GroupLoads) -> bool:
     pairs = ((one.offsets, other.offsets), (one.loads, other.loads), (one.links, other.links))
-    return all(mine is theirs or np.array_equal(mine, theirs) for mine, theirs in pairs)
+    return all(own is theirs or np.array_equal(own, theirs) for own, theirs in pairs)
 
 
 class _Refinement:
@@ -224,7 +224,9 @@ class _Refinement:
         self.structure = structure
         self.ranks = _Colours(structure.ranks)
         self.meets = [
-            _Meet(each, number) for number, each in enumerate(structure.meetings) if each.members.size
+            _Meet(meeting, number)
+            for number, meeting in enumerate(structure.meetings)
+            if meeting.members.size
         ]
         self.used = structure.used
         self.links = _Colours(structure.links[self.used])
@@ -288,8 +290,8 @@ def _coloured(
     rounds: int,
 ) -> Colouring:
     flows = tuple(
-        tuple(_flow(loads, mine, links) for loads in each.loads)
-        for each, mine in zip(structure.meetings, groups, strict=True)
+        tuple(_flow(loads, group, links) for loads in meeting.loads)
+        for meeting, group in zip(structure.meetings, groups, strict=True)
     )
     return Colouring(ranks, tuple(groups), links, flows, rounds)
 
@@ -305,9 +307,9 @@ def _flow(loads: GroupLoads, groups: ElementClasses, links: ElementClasses) -> G
     sums = np.zeros(len(keys), dtype=np.int64)
     np.add.at(sums, place.reshape(-1), loads.loads[kept])
     offsets = np.searchsorted(keys, np.arange(len(groups) + 1) * wide)
-    found = GroupLoads(offsets.astype(np.int64), keys % wide, sums)
-    _check(loads, groups, found, links)
-    return found
+    flow = GroupLoads(offsets.astype(np.int64), keys % wide, sums)
+    _check(loads, groups, flow, links)
+    return flow
 
 
 def _check(loads: GroupLoads, groups: ElementClasses, flow: GroupLoads, links: ElementClasses) -> None:

@@ -158,37 +158,39 @@ def partition_tenants(lodgers: Sequence[TenantLoad], *, unfold: bool = False) ->
     class has ranks of two Programs.
     """
     links = lodgers[0].loading.links
-    if not all(np.array_equal(each.loading.links, links) for each in lodgers):
+    if not all(np.array_equal(tenant.loading.links, links) for tenant in lodgers):
         raise ValueError("Programs that run at once must be on links of one cluster")
-    wirings = [_Wiring.of(each.program, each.cluster, each.loading) for each in lodgers]
+    wirings = [_Wiring.of(tenant.program, tenant.cluster, tenant.loading) for tenant in lodgers]
     colours: list[Ints] = []
     meetings: list[RankGroups] = []
     first, used = 0, 0
-    for each, wiring in zip(lodgers, wirings, strict=True):
-        own = _first_colours(each.program, each.cluster)
+    for tenant, wiring in zip(lodgers, wirings, strict=True):
+        own = _first_colours(tenant.program, tenant.cluster)
         meetings += [replace(met, members=met.members + first) for met in wiring.all]
         colours.append(own + used)
         first, used = first + len(own), used + int(own.max()) + 1
     structure = ColouredGraph(np.concatenate(colours), meetings, links)
-    found = separate_colours(structure) if unfold else refine_colours(structure)
+    colouring = separate_colours(structure) if unfold else refine_colours(structure)
     classes: list[RankClasses] = []
     first, place = 0, 0
     for own, wiring in zip(colours, wirings, strict=True):
-        mine = slice(place, place + len(wiring.all))
-        classes.append(wiring.classes(_part(found, first, len(own), mine)))
-        first, place = first + len(own), mine.stop
+        own_meetings = slice(place, place + len(wiring.all))
+        classes.append(wiring.classes(_part(colouring, first, len(own), own_meetings)))
+        first, place = first + len(own), own_meetings.stop
     return classes
 
 
-def _part(found: Colouring, first: int, count: int, meetings: slice) -> Colouring:
+def _part(colouring: Colouring, first: int, count: int, meetings: slice) -> Colouring:
     """What a colouring says of ``count`` ranks that share no colour with others, numbered from 0."""
-    low, high = np.searchsorted(found.ranks.first, (first, first + count)).tolist()
+    low, high = np.searchsorted(colouring.ranks.first, (first, first + count)).tolist()
     ranks = ElementClasses(
-        found.ranks.of[first : first + count] - low,
-        found.ranks.first[low:high] - first,
-        found.ranks.sizes[low:high],
+        colouring.ranks.of[first : first + count] - low,
+        colouring.ranks.first[low:high] - first,
+        colouring.ranks.sizes[low:high],
     )
-    return Colouring(ranks, found.meetings[meetings], found.links, found.flows[meetings], found.rounds)
+    return Colouring(
+        ranks, colouring.meetings[meetings], colouring.links, colouring.flows[meetings], colouring.rounds
+    )
 
 
 def pipeline_pairs(mesh: Mesh, stage_axis: str, *, ring: bool = False) -> Ints:
@@ -247,44 +249,44 @@ class _Wiring:
         """The meetings of all groups, and behind them the pairs."""
         return [*self.meetings.values(), self.pairs]
 
-    def classes(self, found: Colouring) -> RankClasses:
+    def classes(self, colouring: Colouring) -> RankClasses:
         """Binds groups and peers of the representatives."""
-        representatives = found.ranks.first.tolist()
+        representatives = colouring.ranks.first.tolist()
         following: dict[int, tuple[int, GroupPlacement]] = {}
         preceding: dict[int, tuple[int, GroupPlacement]] = {}
         rows: dict[int, int] = {}
-        of_rank = found.ranks.of
+        of_rank = colouring.ranks.of
         pair_of = np.full(len(of_rank), -1, dtype=np.int64)
         pair_of[self.pairs.members[:, 0]] = np.arange(len(self.pairs))
-        for index, pair in enumerate(pair_of[found.ranks.first].tolist()):
+        for index, pair in enumerate(pair_of[colouring.ranks.first].tolist()):
             if pair >= 0:
                 peer = int(of_rank[self.pairs.members[pair, 1]])
                 where = self.placed[TRANSFERS][pair]
                 following[index], preceding[peer] = (peer, where), (index, where)
-                rows[index] = int(found.meetings[-1].of[pair])
+                rows[index] = int(colouring.meetings[-1].of[pair])
         flows = ClassFlows(
-            dict(zip(self.meetings, found.flows, strict=False)),
-            found.flows[-1],
-            found.links,
+            dict(zip(self.meetings, colouring.flows, strict=False)),
+            colouring.flows[-1],
+            colouring.links,
             rows,
-            tuple(found.meetings[-1].sizes.tolist()),
-            self._changed(found.links),
-            found.rounds,
+            tuple(colouring.meetings[-1].sizes.tolist()),
+            self._changed(colouring.links),
+            colouring.rounds,
         )
-        sizes = tuple(found.ranks.sizes.tolist())
+        sizes = tuple(colouring.ranks.sizes.tolist())
         return RankClasses(
-            of_rank, tuple(representatives), sizes, self._groups(found), following, preceding, flows
+            of_rank, tuple(representatives), sizes, self._groups(colouring), following, preceding, flows
         )
 
-    def _groups(self, found: Colouring) -> dict[tuple[int, Axes], ClassGroup]:
+    def _groups(self, colouring: Colouring) -> dict[tuple[int, Axes], ClassGroup]:
         """The group of each class's representative by axes; classes that meet in one group share its id."""
         groups: dict[tuple[int, Axes], ClassGroup] = {}
-        of_rank, known = found.ranks.of, 0
-        for (axes, meetings), numbering in zip(self.meetings.items(), found.meetings, strict=False):
+        of_rank, known = colouring.ranks.of, 0
+        for (axes, meetings), numbering in zip(self.meetings.items(), colouring.meetings, strict=False):
             group_of = np.full(len(of_rank), -1, dtype=np.int64)
             group_of[meetings.members] = np.arange(len(meetings))[:, np.newaxis]
             met: dict[int, ClassGroup] = {}
-            for index, group in enumerate(group_of[found.ranks.first].tolist()):
+            for index, group in enumerate(group_of[colouring.ranks.first].tolist()):
                 if group < 0:
                     continue
                 kind = int(numbering.of[group])

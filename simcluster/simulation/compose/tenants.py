@@ -43,15 +43,15 @@ def simulate_tenants(
 ) -> list[TenantResult]:
     """A scenario and its tenants, each run alone and all of them at once."""
     every = [built, *built.tenants]
-    alone = [run_alone(each) for each in every]
+    alone = [run_alone(built) for built in every]
     _check_rounds(every, alone)
-    parts = [(each.program, each.cluster, each.plan.execution.algorithms) for each in every]
+    parts = [(built.program, built.cluster, built.plan.execution.algorithms) for built in every]
     shared = [
-        replace(each, classes=classes, fabric=fabric)
-        for each, (classes, fabric) in zip(every, classes_together(parts, unfold=unfold), strict=True)
+        replace(tenant, classes=classes, fabric=fabric)
+        for tenant, (classes, fabric) in zip(every, classes_together(parts, unfold=unfold), strict=True)
     ]
     timings = run_tenants(shared, progress)
-    return [TenantResult(*each) for each in zip(shared, timings, every, alone, strict=True)]
+    return [TenantResult(*members) for members in zip(shared, timings, every, alone, strict=True)]
 
 
 def _check_rounds(every: Sequence[BuiltScenario], alone: Sequence[Timing]) -> None:
@@ -74,25 +74,25 @@ def summarise_tenants(lodged: Sequence[TenantResult]) -> dict[str, Any]:
     """``slowdown`` of the first, and ``tenants``: figures of all of them, itself the first; {} for none."""
     if not lodged:
         return {}
-    links = [_used(each.built.classes.flows) for each in lodged]
-    found = []
-    for index, each in enumerate(lodged):
+    links = [_used(tenant.built.classes.flows) for tenant in lodged]
+    summaries = []
+    for index, tenant in enumerate(lodged):
         others = {
             other.built.scenario.name: common
             for at, other in enumerate(lodged)
-            if at != index and (common := _common(each.built, links[index], links[at]))
+            if at != index and (common := _common(tenant.built, links[index], links[at]))
         }
-        found.append({**_figures(each), "shared_links": others})
-    return {"slowdown": found[0]["slowdown"], "tenants": found}
+        summaries.append({**_figures(tenant), "shared_links": others})
+    return {"slowdown": summaries[0]["slowdown"], "tenants": summaries}
 
 
-def _figures(each: TenantResult) -> dict[str, Any]:
+def _figures(tenant: TenantResult) -> dict[str, Any]:
     """Times are per step of its own ``run.steps``, waits means over ranks."""
-    built = each.built
+    built = tenant.built
     steps = built.scenario.spec.run.steps
     rule = MemoryRule.of(built.scenario.framework, built.scenario.spec.run)
-    account = LazyTrace(built.placed, built.plan.num_stages, each.timing).memory
-    tops = class_peaks(built.placed, each.timing, account, assigned=bool(built.plan.placement.part_of_rank))
+    account = LazyTrace(built.placed, built.plan.num_stages, tenant.timing).memory
+    tops = class_peaks(built.placed, tenant.timing, account, assigned=bool(built.plan.placement.part_of_rank))
     memory = with_verdicts(rule, tops, memory_by_stage(rule, steps, account, tops))
     hosts = built.cluster.hosts
     assert hosts is not None
@@ -102,11 +102,11 @@ def _figures(each: TenantResult) -> dict[str, Any]:
         "num_hosts": hosts.size,
         "num_ranks": built.plan.mesh.num_ranks,
         "num_classes": len(built.classes),
-        "step_time_s": each.timing.end * 1e-9 / steps,
-        "step_time_alone_s": each.timing_alone.end * 1e-9 / steps,
-        "slowdown": each.timing.end / each.timing_alone.end,
-        "waits_s": _waits(built, each.timing),
-        "waits_alone_s": _waits(each.alone, each.timing_alone),
+        "step_time_s": tenant.timing.end * 1e-9 / steps,
+        "step_time_alone_s": tenant.timing_alone.end * 1e-9 / steps,
+        "slowdown": tenant.timing.end / tenant.timing_alone.end,
+        "waits_s": _waits(built, tenant.timing),
+        "waits_alone_s": _waits(tenant.alone, tenant.timing_alone),
         "peak_memory_bytes_max": max(entry["total"] for entry in memory),
         **overall_verdict(memory),
     }

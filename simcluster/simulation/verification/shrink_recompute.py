@@ -27,9 +27,9 @@ def small_recompute(plan: Plan, small: Graph, layers: Sequence[int], chain: Virt
         if stands.name in whole:
             names.append(name)
         for node in plan.logical.block_of(stands).phase(Phase.FORWARD):
-            found = f"{name}.{node.name}"
+            full = f"{name}.{node.name}"
             if any(matches(pattern, f"{stands.name}.{node.name}") for pattern in spec.operators):
-                operators += [found] if found in known else []
+                operators += [full] if full in known else []
     return spec.model_copy(update={"layers": tuple(names) or "none", "operators": tuple(operators)})
 
 
@@ -45,13 +45,13 @@ def _standing(
     last = max(stage for stage, _ in pieces)
     ends = [pieces[stage if stage < chain.num_stages - 1 else last, chunk] for stage, chunk in chain.places]
     chosen = [
-        each[-1] if index and index == count - 1 else each[index]
-        for each, count in zip(ends, layers, strict=True)
+        layers_here[-1] if index and index == count - 1 else layers_here[index]
+        for layers_here, count in zip(ends, layers, strict=True)
         for index in range(count)
     ]
-    found = iter(chosen)
+    stand_ins = iter(chosen)
     for instance in small.instances:
         if instance.is_layer:
-            yield instance.name, next(found)
+            yield instance.name, next(stand_ins)
         elif instance.name in by_name:
             yield instance.name, by_name[instance.name]

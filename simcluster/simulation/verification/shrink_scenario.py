@@ -81,7 +81,7 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
     cluster, hosts = small_cluster(scenario, plan.mesh, mesh)
     stages = mesh.size(plan.stage_axis)
     schedule = spec.parallel.schedule.build()
-    chunks = tuple(_small_layers(each, stages) for each in plan.pipeline.chunks)
+    chunks = tuple(_small_layers(chunk, stages) for chunk in plan.pipeline.chunks)
     chain = schedule.chain(stages)
     layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
@@ -223,7 +223,7 @@ def _small_data(scenario: Scenario, plan: Plan) -> DataSpec | None:
     if data is None or data.strategy is None or isinstance(data.strategy, str):
         return data
     return data.model_copy(
-        update={"strategy": tuple(each.dims for each in given_feed_layouts(plan.graph).values())}
+        update={"strategy": tuple(layout.dims for layout in given_feed_layouts(plan.graph).values())}
     )
 
 
@@ -247,9 +247,9 @@ def _small_pieces(scenario: Scenario, plan: Plan, model: Model) -> tuple[Subgrap
     pieces = scenario.spec.parallel.shard
     names = _operators(plan, model) if pieces else []
     return tuple(
-        SubgraphSpec(piece=each.piece)
-        for each in pieces
-        if any(matches_operator_or_module(each.piece, name) for name in names)
+        SubgraphSpec(piece=piece.piece)
+        for piece in pieces
+        if any(matches_operator_or_module(piece.piece, name) for name in names)
     )
 
 
@@ -259,7 +259,7 @@ def _small_host(scenario: Scenario, plan: Plan, model: Model) -> tuple[str, ...]
     names = list(_operators(plan, model)) if written else []
     graph = model.graph(1, model.sequence or 1, plan.numerics.compute, 1)
     names += [f"{name}.update" for name, _ in graph.parameters()] if written else []
-    return tuple(each for each in written if any(matches(each, name) for name in names))
+    return tuple(pattern for pattern in written if any(matches(pattern, name) for name in names))
 
 
 def _operators(plan: Plan, model: Model) -> list[str]:
@@ -274,8 +274,8 @@ def _small_optimizer(plan: Plan, optimizer: OptimizerSpec, model: Model) -> Opti
     if optimizer.groups:
         graph = model.graph(1, model.sequence or 1, plan.numerics.compute, 1)
         names = [name for name, _ in graph.parameters()]
-    kept = [each for each in optimizer.groups if any(matches(each.match, name) for name in names)]
-    return _verifiable(optimizer).model_copy(update={"groups": tuple(_verifiable(each) for each in kept)})
+    kept = [group for group in optimizer.groups if any(matches(group.match, name) for name in names)]
+    return _verifiable(optimizer).model_copy(update={"groups": tuple(_verifiable(group) for group in kept)})
 
 
 def _verifiable(rule: R) -> R:
@@ -286,17 +286,17 @@ def _verifiable(rule: R) -> R:
 
 def small_mesh(sizes: Mapping[str, int], stage_axis: str, least_stages: int = 3) -> dict[str, int]:
     """The axes of the small plan, by the rule above; ``least_stages`` stay of a pipeline that has as many."""
-    found = dict(sizes)
-    while math.prod(found.values()) > MOST_RANKS:
+    small = dict(sizes)
+    while math.prod(small.values()) > MOST_RANKS:
         steps = {
-            axis: _next_size(size, least_stages if axis == stage_axis else 2) for axis, size in found.items()
+            axis: _next_size(size, least_stages if axis == stage_axis else 2) for axis, size in small.items()
         }
-        able = [axis for axis, size in found.items() if steps[axis] < size]
+        able = [axis for axis, size in small.items() if steps[axis] < size]
         if not able:
             break
-        largest = max(able, key=lambda axis: found[axis])
-        found[largest] = steps[largest]
-    return found
+        largest = max(able, key=lambda axis: small[axis])
+        small[largest] = steps[largest]
+    return small
 
 
 def _next_size(size: int, least: int) -> int:
@@ -330,12 +330,12 @@ def _runnable(batches: MicroBatches, schedule: Schedule, num_stages: int, most: 
 
     Some accept whole rounds only; one that is written out, only the ``most`` that it is written for.
     """
-    found: dict[int, int] = {}
+    accepted: dict[int, int] = {}
     for count in sorted(set(batches.by_coordinate)):
-        least = max([count, *(taken + 1 for taken in found.values())])
+        least = max([count, *(taken + 1 for taken in accepted.values())])
         tried = (*range(least, least + num_stages), most)
-        found[count] = next((number for number in tried if _runs(schedule, num_stages, number)), count)
-    return replace(batches, by_coordinate=tuple(found[count] for count in batches.by_coordinate))
+        accepted[count] = next((number for number in tried if _runs(schedule, num_stages, number)), count)
+    return replace(batches, by_coordinate=tuple(accepted[count] for count in batches.by_coordinate))
 
 
 def _runs(schedule: Schedule, num_stages: int, num_micro_batches: int) -> bool:
@@ -364,8 +364,8 @@ class _Ways:
     @classmethod
     def of(cls, plan: Plan, mesh: Mesh) -> _Ways:
         """Those of a plan on the small mesh; ``padded`` are the dims that some operator pads."""
-        found = padded_dims(plan.logical, plan.strategies, plan.mesh)
-        return cls(plan, mesh, frozenset(dim for dim, _, _ in found))
+        dims = padded_dims(plan.logical, plan.strategies, plan.mesh)
+        return cls(plan, mesh, frozenset(dim for dim, _, _ in dims))
 
     def __call__(self, dim: str, times: int = 1) -> int:
         """So many times the parts, or one less for a dim that the plan pads."""

@@ -55,7 +55,11 @@ class Verification:
     @property
     def agrees(self) -> bool:
         """Whether every rank computed what one device computes."""
-        return not self.fault and bool(self.comparisons) and all(each.agrees for each in self.comparisons)
+        return (
+            not self.fault
+            and bool(self.comparisons)
+            and all(comparison.agrees for comparison in self.comparisons)
+        )
 
     def __bool__(self) -> bool:
         return self.agrees
@@ -92,13 +96,13 @@ class Verification:
             "changes": [list(change) for change in self.changes],
             "comparisons": [
                 {
-                    "step": each.step,
-                    "what": each.what,
-                    "name": each.name,
-                    "error": each.error,
-                    "ranks": list(each.ranks),
+                    "step": comparison.step,
+                    "what": comparison.what,
+                    "name": comparison.name,
+                    "error": comparison.error,
+                    "ranks": list(comparison.ranks),
                 }
-                for each in self.comparisons
+                for comparison in self.comparisons
             ],
             "fault": self.fault,
         }
@@ -106,7 +110,7 @@ class Verification:
     @property
     def first_difference(self) -> TensorComparison | None:
         """The first tensor that differs, in the order loss, gradients, updates of each step."""
-        return next((each for each in self.comparisons if not each.agrees), None)
+        return next((comparison for comparison in self.comparisons if not comparison.agrees), None)
 
 
 def verify(scenario: Scenario, *, dtype: Literal["float64", "float32"] = "float64") -> Verification:
@@ -208,7 +212,10 @@ def _forward_orders(plan: Plan) -> dict[str, list[int]]:
     for stage, actions in enumerate(timetable):
         for half in (half for action in actions for half in action.halves if half.kind == FORWARD):
             orders.setdefault((stage, half.chunk, half.slice), []).append(half.micro_batch)
-    return {each.name: orders.get((each.stage, each.chunk, each.slice), []) for each in plan.graph.instances}
+    return {
+        instance.name: orders.get((instance.stage, instance.chunk, instance.slice), [])
+        for instance in plan.graph.instances
+    }
 
 
 def _generated(
@@ -227,6 +234,6 @@ def _generated(
         asked.tokens,
         vocabulary_of(model),
     )
-    expected = [list(oracle.run(each)) for each in range(plan.num_micro_batches)]
+    expected = [list(oracle.run(micro_batch)) for micro_batch in range(plan.num_micro_batches)]
     heads = [f"{asked.prefix(token)}head" for token in range(asked.tokens)]
     return compare_generated(replay, expected, heads, tolerance)

@@ -47,8 +47,8 @@ def _own_matrix(mesh: Mesh, inside: list[str], dims: Dims, strategy: Strategy) -
 
 def places(layout: Layout, inside: list[str]) -> list[int | list[int]]:
     """Per dim the place of its axis counted from the right, or of each of them."""
-    found: list[int | list[int]] = []
+    maps: list[int | list[int]] = []
     for axes in layout.dims:
         places = [len(inside) - 1 - inside.index(axis) for axis in axes]
-        found.append(-1 if not places else places[0] if len(places) == 1 else places)
-    return found
+        maps.append(-1 if not places else places[0] if len(places) == 1 else places)
+    return maps

@@ -91,7 +91,7 @@ def _named_whole(mesh: Mesh, what: Any) -> Any:
         return what
     if isinstance(what, Mapping):
         return {key: _named_whole(mesh, value) for key, value in what.items()}
-    return [_named_whole(mesh, each) for each in what]
+    return [_named_whole(mesh, element) for element in what]
 
 
 def _buckets(built: BuiltScenario, title: str, phases: Sequence[str]) -> list[dict[str, Any]]:
@@ -100,40 +100,48 @@ def _buckets(built: BuiltScenario, title: str, phases: Sequence[str]) -> list[di
     for number, stage in enumerate(built.program.parts[:: built.program.num_variants]):
         runs = {(run.code, run.instance): built.program.codes[run.code] for run in stage.executions}
         nodes = [
-            _bucket(built, instance, code, each)
+            _bucket(built, instance, code, instruction)
             for (_, instance), code in runs.items()
             if code.phase in phases
-            for each in code.instructions
-            if each.action is InstructionKind.COLLECTIVE
+            for instruction in code.instructions
+            if instruction.action is InstructionKind.COLLECTIVE
         ]
         if nodes:
             entry = alike.setdefault(str(nodes), {"block": title, "names": [], "nodes": nodes})
             entry["names"].append(f"stage.{number}")
     return [
-        each | {"instances": name_ranges_text(each["names"]), "count": len(each["names"])}
-        for each in alike.values()
+        entry | {"instances": name_ranges_text(entry["names"]), "count": len(entry["names"])}
+        for entry in alike.values()
     ]
 
 
-def _bucket(built: BuiltScenario, instance: str, code: InstructionBlock, each: Instruction) -> dict[str, Any]:
+def _bucket(
+    built: BuiltScenario, instance: str, code: InstructionBlock, instruction: Instruction
+) -> dict[str, Any]:
     """A collective of a bucket, and what travels in it."""
     slots = code.slots
-    before, after = slots[each.calls[0].inputs[0]], slots[each.calls[0].outputs[0]]
-    alone = len(each.calls) == 1
-    what = before.name if alone else f"{before.name} and {len(each.calls) - 1} more"
+    before, after = slots[instruction.calls[0].inputs[0]], slots[instruction.calls[0].outputs[0]]
+    alone = len(instruction.calls) == 1
+    what = before.name if alone else f"{before.name} and {len(instruction.calls) - 1} more"
     phase = Phase.END if code.phase == REDUCE else Phase(code.phase)
     things = "gradients" if phase in (Phase.END, Phase.SCATTER) else "weights"
     often = _OFTEN.get(phase, "once per step")
     return {
-        "name": f"{instance}.{each.name}",
+        "name": f"{instance}.{instruction.name}",
         "phase": str(phase),
-        "kind": f"{each.operation} over {'+'.join(each.group)}",
+        "kind": f"{instruction.operation} over {'+'.join(instruction.group)}",
         "inputs": [[what, str(before.layout)]],
         "outputs": [[after.name, str(after.layout)]],
         "kernel": "",
-        "why": each.why if alone else f"{len(each.calls)} {things} travel together, {often}",
-        "bytes": each.num_bytes,
-        "seconds": _worst(built.plan, built.cluster, Operation(each.operation), each.group, each.num_bytes),
+        "why": instruction.why if alone else f"{len(instruction.calls)} {things} travel together, {often}",
+        "bytes": instruction.num_bytes,
+        "seconds": _worst(
+            built.plan,
+            built.cluster,
+            Operation(instruction.operation),
+            instruction.group,
+            instruction.num_bytes,
+        ),
     }
 
 

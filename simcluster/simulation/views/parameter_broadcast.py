@@ -22,15 +22,15 @@ def summarise_parameter_broadcast(built: BuiltScenario) -> dict[str, Any]:
     axes = tuple(name for name, size in plan.mesh.axes if size > 1 and name != plan.stage_axis)
     placements, _ = cluster.placements(plan.mesh.groups(axes))
     wanted = plan.execution.algorithms.of(Operation.BROADCAST)
-    found = []
+    stages = []
     for part in built.program.parts:
         sizes = [
-            each.num_bytes
-            for each in part.residents
-            if each.category is Category.PARAMETERS
-            and each.origin
-            and each.num_bytes
-            and not each.layout.axes
+            resident.num_bytes
+            for resident in part.residents
+            if resident.category is Category.PARAMETERS
+            and resident.origin
+            and resident.num_bytes
+            and not resident.layout.axes
         ]
         seconds = sum(
             max(
@@ -39,6 +39,6 @@ def summarise_parameter_broadcast(built: BuiltScenario) -> dict[str, Any]:
             )
             for size in sizes
         )
-        found.append((seconds, sum(sizes), len(sizes)))
-    seconds, num_bytes, count = max(found)
+        stages.append((seconds, sum(sizes), len(sizes)))
+    seconds, num_bytes, count = max(stages)
     return {"parameter_broadcast": {"seconds": seconds, "bytes": num_bytes, "broadcasts": count}}

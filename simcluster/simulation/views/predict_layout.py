@@ -29,13 +29,13 @@ def predict_layouts(scenario: Scenario) -> dict[str, dict[str, Any]]:
         )
     plan = plan_scenario(scenario)
     graph, inside = plan.graph, inner_axes(plan.mesh, plan.stage_axis)
-    found: dict[str, dict[str, Any]] = {}
+    layouts: dict[str, dict[str, Any]] = {}
     for instance in graph.instances:
         block = graph.block_of(instance)
         for name in () if instance.like else block.parameters:
             value = block.values[name]
             assert value.layout is not None
-            entry = found.setdefault(
+            entry = layouts.setdefault(
                 graph.canonical(f"{instance.name}.{name}"),
                 {
                     "stages": [],
@@ -48,4 +48,4 @@ def predict_layouts(scenario: Scenario) -> dict[str, dict[str, Any]]:
             )
             if instance.stage not in entry["stages"]:
                 entry["stages"].append(instance.stage)
-    return found
+    return layouts

@@ -44,7 +44,7 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
     rule = MemoryRule.of(built.scenario.framework, spec.run)
     hosts = summarise_host_memory(placed, timing, plan.offload)
     tops = class_peaks(placed, timing, account, assigned=bool(plan.placement.part_of_rank))
-    found = memory_by_stage(rule, spec.run.steps, account, tops)
+    memory = memory_by_stage(rule, spec.run.steps, account, tops)
     summary = summarise_run(
         placed,
         timing,
@@ -55,14 +55,14 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
         matmul=plan.numerics.matmul,
         host=HostCalls.of(plan),
         hosts=hosts,
-        memory=with_verdicts(rule, tops, found),
+        memory=with_verdicts(rule, tops, memory),
         dispatch=dispatch_counts(placed, plan.execution.dispatch) if plan.pieces else None,
         assumed=assumptions(placed, built.scenario.framework, spec.run),
     )
     return {
-        "summary": summary | memory_maxima(found),
-        "memory": found,
-        "host_memory": [each.over_time(timing.end) for each in hosts],
+        "summary": summary | memory_maxima(memory),
+        "memory": memory,
+        "host_memory": [host.over_time(timing.end) for host in hosts],
         "scenario": spec.model_dump(mode="json", exclude_unset=True),
         "plan": plan_document(built),
         "layouts": layouts_document(built),
@@ -102,7 +102,7 @@ def plan_document(built: BuiltScenario) -> dict[str, Any]:
         "stage_axis": plan.stage_axis,
         "layers_per_stage": list(plan.pipeline.layers_of_stages),
         **(
-            {"layers_per_chunk": [list(each) for each in plan.pipeline.chunks]}
+            {"layers_per_chunk": [list(chunk) for chunk in plan.pipeline.chunks]}
             if plan.pipeline.chain.num_chunks > 1
             else {}
         ),
@@ -144,15 +144,15 @@ def plan_document(built: BuiltScenario) -> dict[str, Any]:
 
 def _generation(plan: Plan) -> dict[str, Any]:
     """What is generated, where nothing is trained."""
-    found = plan.pipeline.generation
-    if found is None:
+    generation = plan.pipeline.generation
+    if generation is None:
         return {}
     return {
         "inference": {
-            "prompt": found.prompt,
-            "tokens": found.tokens,
-            "decode_steps": list(found.steps),
-            "cache": str(found.dtype),
+            "prompt": generation.prompt,
+            "tokens": generation.tokens,
+            "decode_steps": list(generation.steps),
+            "cache": str(generation.dtype),
         }
     }
 
@@ -171,7 +171,7 @@ def _left_out(built: BuiltScenario) -> tuple[str, ...]:
 
 def _remarks(built: BuiltScenario) -> list[str]:
     """What of the files of tenants does not hold on this cluster."""
-    return [each.scenario.remark for each in built.tenants if each.scenario.remark]
+    return [tenant.scenario.remark for tenant in built.tenants if tenant.scenario.remark]
 
 
 def _routed(built: BuiltScenario) -> list[str]:
@@ -181,9 +181,9 @@ def _routed(built: BuiltScenario) -> list[str]:
     tables = {
         table
         for code in built.program.codes
-        for each in code.instructions
-        if each.parts is not None
-        for table in each.parts.tables
+        for instruction in code.instructions
+        if instruction.parts is not None
+        for table in instruction.parts.tables
     }
     most = max((float(table.counts.sum(axis=0).max()) * table.share for table in tables), default=1.0)
     return [f"experts chosen by {built.plan.routing}: of one layer a rank gets up to {most:.3g} x the mean"]
@@ -233,17 +233,17 @@ def _inputs(built: BuiltScenario) -> dict[str, Any]:
 
 def _shares(plan: Plan) -> dict[str, Any]:
     """Who trains how many micro-batches, and the schedule of each; nothing where all train equally many."""
-    found = plan.pipeline.batches
-    if not found.axis:
+    batches = plan.pipeline.batches
+    if not batches.axis:
         return {}
     schedules = [
         {"micro_batches": count, "text": render(timetable)}
-        for count, timetable in zip(found.counts, plan.pipeline.timetables, strict=True)
+        for count, timetable in zip(batches.counts, plan.pipeline.timetables, strict=True)
     ]
     return {
         "batch_shares": {
-            "axis": found.axis,
-            "micro_batches": list(found.by_coordinate),
+            "axis": batches.axis,
+            "micro_batches": list(batches.by_coordinate),
             "schedules": schedules,
         }
     }
@@ -378,7 +378,7 @@ def _topology(built: BuiltScenario) -> dict[str, Any]:
         "compute": [speed.compute for speed in speeds],
         "memory_bandwidth": [speed.memory_bandwidth for speed in speeds],
     }
-    changed = {name: [min(each), max(each)] for name, each in factors.items() if set(each) - {1.0}}
+    changed = {name: [min(values), max(values)] for name, values in factors.items() if set(values) - {1.0}}
     told: dict[str, Any] = {"changed": {"devices": len(speeds), **changed}} if speeds else {}
     if cluster.whole is not None:
         told["of_hosts"] = cluster.whole.num_hosts
@@ -390,7 +390,7 @@ def _topology(built: BuiltScenario) -> dict[str, Any]:
         str(dtype): sum(group.num_devices * group.host.device.peak[dtype] for group in cluster.groups)
         / cluster.num_devices
         for dtype in cluster.groups[0].host.device.peak
-        if all(dtype in each for each in common)
+        if all(dtype in formats for formats in common)
     }
     return {"groups": groups, "hosts": cluster.num_hosts, "device_peak_flops_per_s": means, **told}
 

@@ -37,12 +37,12 @@ class ShardedGraph:
         """Full name -> kind of operator, and the names of the dims of its inputs and of its outputs."""
         seq = self.scenario.spec.task.seq_len
         graph = self.scenario.model.graph(1, seq, DType.FP32, 1)
-        found = {}
+        operators = {}
         for instance, node in graph.nodes():
             assert isinstance(node.operator, Operator)
             dims = node.operator.dims()
-            found[f"{instance.name}.{node.name}"] = node.operator.kind, dims.inputs, dims.outputs
-        return found
+            operators[f"{instance.name}.{node.name}"] = node.operator.kind, dims.inputs, dims.outputs
+        return operators
 
     def shard(
         self,
@@ -120,7 +120,9 @@ class GraphPiece:
         seq = scenario.spec.task.seq_len
         shard = ShardRequest(self.match, None, None, (), None, 0, "")
         graph, pieces = assign_subgraphs(scenario.model.graph(1, seq, DType.FP32, 1), [shard])
-        block, piece = next((graph.blocks[name], found[0]) for name, found in pieces.items() if found)
+        block, piece = next(
+            (graph.blocks[name], subgraphs[0]) for name, subgraphs in pieces.items() if subgraphs
+        )
         inputs, outputs = (
             {value: boundary_dims(block, piece, value) for value in values}
             for values in (piece.inputs, piece.outputs)
@@ -144,12 +146,12 @@ class GraphPiece:
         ScenarioError for what has not this form; whether it fits is found when the graph is planned.
         """
         operands = (*(in_strategy or ()), *(out_strategy or ()), *(parameter_plan or {}).values())
-        if any(isinstance(each, MindSporeLayout) for each in operands):
+        if any(isinstance(operand, MindSporeLayout) for operand in operands):
             raise ScenarioError(
                 "a device matrix of its own is not supported at the border of a piece",
                 hint="write numbers of parts or axes of the mesh, one per dim",
             )
-        found: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "piece": self.match,
             "in": _written(in_strategy),
             "out": _written(out_strategy),
@@ -159,7 +161,7 @@ class GraphPiece:
             "device": device,
             "level": level,
         }
-        return self.graph._with("shard", {key: value for key, value in found.items() if value is not None})
+        return self.graph._with("shard", {key: value for key, value in entry.items() if value is not None})
 
 
 def _numbered(name: str) -> tuple[str, str]:
@@ -177,7 +179,7 @@ def _written(operands: Sequence[Operand] | None) -> list[Any] | None:
     """Operands as a scenario has them."""
     if operands is None:
         return None
-    found: list[Any] = []
+    written: list[Any] = []
     for operand in operands:
         if isinstance(operand, MindSporeLayout):
             if operand.dims is None:
@@ -185,10 +187,10 @@ def _written(operands: Sequence[Operand] | None) -> list[Any] | None:
                     "a layout of no tensor stands where one of a tensor should",
                     hint='call it with the dims: layout("dp", "None")',
                 )
-            found.append([list(dim) or 1 for dim in operand.dims])
+            written.append([list(dim) or 1 for dim in operand.dims])
         else:
-            found.append(operand and [list(e) if isinstance(e, tuple) else e for e in operand])
-    return found
+            written.append(operand and [list(e) if isinstance(e, tuple) else e for e in operand])
+    return written
 
 
 def _common_layout(operands: Sequence[Operand]) -> MindSporeLayout | None:

@@ -73,7 +73,7 @@ class OffloadKnob(Knob):
         for category in (*kept, *(("parameters",) if whole else ())):
             if getattr(present, category) is None:
                 away.append(category)
-                yield tuple((f"parallel.offload.{each}", "host") for each in away)
+                yield tuple((f"parallel.offload.{name}", "host") for name in away)
 
 
 class MicroBatchKnob(Knob):
