@@ -62,7 +62,7 @@ class PipelinePlan:
     """Layers of every virtual stage, in one pass through the model."""
     chunks: tuple[tuple[int, ...], ...] = ()
     """Layers for each chunk and stage."""
-    copies: int = 1
+    micro_batch_interleave: int = 1
     """Micro-batches that are interleaved; each counts as one of its own."""
     slices: int = 1
     """Slices of its sequences that every micro-batch is computed in."""

@@ -195,7 +195,7 @@ class StrategyPlanner(Planner):
         passes = generation.num_passes if generation else 1
         check_passes(self.model.num_layers, batches.most, swept=False, passes=passes)
         return PipelinePlan(
-            chain=VirtualStages.wrapped(num_stages, passes) if generation else once,
+            chain=VirtualStages.round_robin(num_stages, passes) if generation else once,
             timetables=tuple(
                 interleave_micro_batches(
                     forward_only(num_stages, passes, count // copies)
@@ -209,7 +209,7 @@ class StrategyPlanner(Planner):
             micro_batch=micro_batch,
             layers=layers,
             chunks=once.by_chunk(layers),
-            copies=copies,
+            micro_batch_interleave=copies,
             slices=slices,
             overlapped=bool(generation) or self.parallel.schedule.overlapped(self.framework, once),
             inputs=self.inputs,

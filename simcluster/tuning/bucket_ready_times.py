@@ -56,7 +56,7 @@ class BestBuckets:
 
     def most(self, behind: frozenset[str]) -> int:
         """The most buckets of any stage that end behind some buffers."""
-        rule = Buckets(behind=behind)
+        rule = Buckets(closed_after=behind)
         return max((sum(len(_filled(group, rule)) for group in groups) for groups in self.groups), default=0)
 
     @property

@@ -79,7 +79,7 @@ class _Search:
         while choice != before:
             before = choice
             for operation, lines in self.lines.items():
-                exact = [Buckets(behind=lines.behind)] if lines.behind else []
+                exact = [Buckets(closed_after=lines.behind)] if lines.behind else []
                 choice = self._better(choice, operation, [*_USUAL.values(), *exact])
         choice = self._climbed(choice)
         return self.trials.tried(choice).noted(self._note(choice))
@@ -105,7 +105,7 @@ class _Search:
                     if not steps or work < self.trials.tried(choice).work:
                         return choice
                     had = self._behind(operation, dict(choice)[operation])
-                    other = Buckets(behind=had ^ {border})
+                    other = Buckets(closed_after=had ^ {border})
                     known = len(self.trials.known)
                     choice = self._better(choice, operation, [other])
                     if len(self.trials.known) > known:
@@ -141,4 +141,4 @@ class _Search:
             if buckets == usual:
                 return name
         assert buckets is not None
-        return f"up to {self.lines[operation].most(buckets.behind)} buckets on a stage"
+        return f"up to {self.lines[operation].most(buckets.closed_after)} buckets on a stage"

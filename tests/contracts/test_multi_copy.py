@@ -42,7 +42,7 @@ def test_copies_compute_what_one_device_computes(row):
     found = verify(which)
     assert found.agrees, f"{row}: {found.fault or found.first_difference}"
     plan = build_scenario(which).plan
-    assert plan.pipeline.copies == row["copies"]
+    assert plan.pipeline.micro_batch_interleave == row["copies"]
     samples = plan.num_micro_batches * plan.pipeline.micro_batch * plan.placement.batch_ways
     assert samples == which.spec.training.global_batch
-    assert all(len(action.halves) % row["copies"] == 0 for actions in plan.timetable for action in actions)
+    assert all(len(action.parts) % row["copies"] == 0 for actions in plan.timetable for action in actions)

@@ -125,7 +125,7 @@ def held(actions, weights=None):
     found = []
     for stage, row in enumerate(actions):
         alive, most = set(), 0
-        halves = [half for action in row for half in action.halves]
+        halves = [half for action in row for half in action.parts]
         for half in halves:
             if half.kind == "F":
                 alive.add(half.unit)
@@ -160,7 +160,7 @@ def test_every_micro_batch_goes_once_each_way_through_every_chunk(kind, options,
     for m, found in runs(kind, options, p):
         assert len(found) == p == chain.num_stages
         for actions in found:
-            halves = [half for action in actions for half in action.halves]
+            halves = [half for action in actions for half in action.parts]
             for chunk in range(chain.num_chunks):
                 mine = [half for half in halves if half.chunk == chunk]
                 for direction in ("F", "BI", "BW"):

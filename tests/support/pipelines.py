@@ -96,7 +96,7 @@ def burning_graph(
     With ``weights`` its backward has a second half, which takes so many.
     """
     last = len(forward) - 1
-    chain = chain or VirtualStages.wrapped(len(forward))
+    chain = chain or VirtualStages.round_robin(len(forward))
     blocks = {}
     instances = []
     for stage, (there, back) in enumerate(zip(forward, backward, strict=True)):
@@ -165,7 +165,7 @@ def plan_of(
         logical=graph,
         placement=Placement(mesh, "pipeline"),
         pipeline=PipelinePlan(
-            chain or VirtualStages.wrapped(len(timetables[0])),
+            chain or VirtualStages.round_robin(len(timetables[0])),
             tuple(timetables),
             batches or MicroBatches("", (1,)),
             overlapped=overlapped,

@@ -21,12 +21,12 @@ def run(actions, chain, times, pair=None):
     ``times`` are those of each kind by [chunk][stage]; of an overlapped pair ``pair``, or both together.
     """
     last = len(chain) - 1
-    slices = 1 + max(half.slice for row in actions for each in row for half in each.halves)
+    slices = 1 + max(half.slice for row in actions for each in row for half in each.parts)
     again = {
         (half.micro_batch, chain.places.index((stage, half.chunk)), half.slice)
         for stage, row in enumerate(actions)
         for each in row
-        for half in each.halves
+        for half in each.parts
         if half.kind == "R"
     }
     ends: dict = {}
@@ -36,7 +36,7 @@ def run(actions, chain, times, pair=None):
         moved = False
         for stage, queue in enumerate(queues):
             while queue:
-                halves = [(each, chain.places.index((stage, each.chunk))) for each in queue[0].halves]
+                halves = [(each, chain.places.index((stage, each.chunk))) for each in queue[0].parts]
                 before = []
                 for half, virtual in halves:
                     index, part = half.micro_batch, half.slice

@@ -19,7 +19,7 @@ def describe_profile(changes: Mapping[str, Any]) -> list[str]:
 
 def describe_fusion(conduct: ExecutionPolicy) -> list[str]:
     """What the scenario says about fusion, in words; nothing if the profile decides."""
-    if conduct.apart:
+    if conduct.no_fusion:
         return ["no collectives fused"]
     if conduct.fusion is None:
         return []
@@ -53,8 +53,8 @@ def _buckets(conduct: ExecutionPolicy, name: str) -> str:
 def _closed(buckets: Buckets | None) -> str:
     if buckets is None:
         return "as the profile has them"
-    if buckets.behind:
-        return f"cut in {len(buckets.behind)} places"
+    if buckets.closed_after:
+        return f"cut in {len(buckets.closed_after)} places"
     if buckets.ends:
         return f"up to {', '.join(map(str, buckets.ends))} and the rest"
     if buckets.units is not None:

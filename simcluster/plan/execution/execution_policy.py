@@ -1,4 +1,4 @@
-"""How a framework conducts a step: what overlaps, what waits, and what travels together."""
+"""How a framework executes a step: what overlaps, what waits, and which collectives are fused."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ from simcluster.work import Kernel
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """When a bucket of gradients is full: ``limit`` of its size, ``first`` that of the first bucket.
-
-    Sizes are bytes, or elements if ``in_elements``. Buckets are closed behind so many gradients besides, if
-    ``ends`` says so, behind the gradients that ``behind`` names by their buffers, and behind the last of so
-    many ``units``; with nothing of all this everything is one bucket.
-    """
+    """When a bucket of gradients is full, so that its reduction starts; by default all are one bucket."""
 
     limit: int | None = None
+    """A bucket is closed when it has so many bytes."""
     first: int | None = None
+    """The limit of the first bucket, where it differs."""
     in_elements: bool = False
+    """The limits count elements, not bytes."""
     ends: tuple[int, ...] = ()
-    behind: frozenset[str] = frozenset()
+    """Buckets are closed after so many gradients, counted from the first."""
+    closed_after: frozenset[str] = frozenset()
+    """Buckets are closed after the gradients with these buffers."""
     units: int | None = None
+    """A bucket has the gradients of so many units (layers)."""
 
     @classmethod
     def of(cls, spec: BucketSpec, ways: int) -> Buckets:
@@ -57,7 +58,7 @@ class Buckets:
     def fill(
         self, sizes: Sequence[int], names: Sequence[str] = (), units: Sequence[str] = ()
     ) -> list[list[int]]:
-        """Consecutive positions together: a bucket is closed by whoever fills it to its limit or beyond.
+        """Positions of gradients by bucket: a bucket is closed by the one that reaches its limit.
 
         ``names`` are those of the buffers, which matter if some of them close buckets; ``units`` are what
         the gradients are of, which matters if units are counted.
@@ -73,7 +74,7 @@ class Buckets:
             held += size
             limit = self.first if self.first is not None and len(buckets) == 1 else self.limit
             full = (limit is not None and held >= limit) or position + 1 in self.ends
-            full = full or (bool(self.behind) and names[position] in self.behind)
+            full = full or (bool(self.closed_after) and names[position] in self.closed_after)
             full = full or (self.units is not None and self._ends_unit(units, buckets[-1]))
         return buckets
 
@@ -93,7 +94,7 @@ class Buckets:
             unit: self.limit,
             "first_bytes": self.first,
             "gradients": list(self.ends),
-            "behind": sorted(self.behind),
+            "behind": sorted(self.closed_after),
             "units": self.units,
         }
         return {key: value for key, value in told.items() if value}
@@ -101,12 +102,12 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True)
 class GraphLaunch:
-    """How graphs run: ``launch`` is host time for one, in multiples of what the host spends on an operator;
-    inside, a collective may start ``prefetch`` kernels ahead of its first reader.
-    """
+    """Cost of subgraphs that run as one graph launch each, and how far ahead their collectives start."""
 
     launch: float = 1.0
+    """Host time of one launch, in multiples of what the host spends on an operator."""
     prefetch: int = 1
+    """How many kernels ahead of its first reader a collective of the graph may start."""
 
 
 USUAL_GRAPH_LAUNCH = GraphLaunch()
@@ -171,32 +172,33 @@ class Fusion:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPolicy:
-    """What a framework overlaps, what it makes wait, and what it lets travel together."""
+    """How a framework executes a step: overlap, waiting, fused collectives, host time, memory."""
 
     buckets: Buckets | None = None
-    """Of the gradient reduction; None: every layer is one."""
-    late: bool = False
+    """The buckets of the gradient reduction; None: the gradients of every layer are one."""
+    reduce_after_backward: bool = False
     """Reductions start after the whole backward pass."""
     buffers: float = 0.0
-    """Memory for buckets under way, in buckets."""
+    """Memory for buckets that are being reduced, in buckets."""
     exposed_gather: bool = False
     """No kernel starts before the weights are gathered."""
     blocking_layers: bool = False
     """Kernels wait for collectives of activations."""
-    scatter: tuple[str, ...] = ()
-    """The axes over which equal activations cross stages in parts."""
+    p2p_scatter_axes: tuple[str, ...] = ()
+    """The axes over which activations that are equal on all ranks go to the next stage in parts (Megatron's
+    scatter-gather)."""
     gather_once: bool = False
     """Sharded weights that are not gathered again serve all micro-batches of a step."""
     fusion: Fusion | None = None
     """The buckets of the scenario, which win over ``buckets``."""
-    apart: bool = False
-    """Every collective travels by itself."""
+    no_fusion: bool = False
+    """Every collective is launched alone: none is fused."""
     storage: FrameworkMemorySpec = FrameworkMemorySpec()
     """The memory of tensors and kernels that the mathematics does not say."""
     late_updates: bool = False
     """Updates on hosts start after the whole backward pass."""
     releases: Mapping[Kernel, int] = field(default_factory=dict)
-    """The releases of kernels that are not the best there is."""
+    """Kernel -> its release, for kernels of which a slower one than the newest is used."""
     prefetch: int = 1
     """How many kernels ahead of its first reader a collective may start."""
     dispatch: DispatchTime = DispatchTime()
@@ -204,7 +206,7 @@ class ExecutionPolicy:
     collective_call: float = 0.0
     """Seconds of the host for every call of collectives."""
     call_reuse: int | None = None
-    """How many calls of collectives that are alike are one; None: each is its own."""
+    """Calls of collectives that are alike run as one in groups of so many; None: each call by itself."""
     graphs: GraphLaunch = USUAL_GRAPH_LAUNCH
     """What it takes to launch the functions that run as graphs."""
     algorithms: Selection = AUTOMATIC
@@ -258,7 +260,7 @@ class ExecutionPolicy:
 
     @property
     def by_layer(self) -> bool:
-        """Whether the gradients of every layer travel by themselves, in buckets of none."""
+        """Whether the gradients of every layer are reduced by themselves, not in buckets."""
         return self.buckets is None and (self.fusion is None or not self.fusion.reduces)
 
     @property
@@ -272,7 +274,7 @@ class ExecutionPolicy:
         return self.fusion is not None and self.fusion.reduce_scatter is not None
 
     def document(self) -> dict[str, Any]:
-        """What travels together, by operation, as JSON-able data: sizes, numbers of gradients, or a word."""
+        """The buckets by operation as JSON-able data: sizes, numbers of gradients, or a word."""
         fusion = self.fusion or Fusion()
         buckets: dict[str, Any] = {
             "all_reduce": self._told("all_reduce", self.buckets),
@@ -283,7 +285,7 @@ class ExecutionPolicy:
         return buckets | ({"ids": dict(sorted(fusion.ids.items()))} if fusion.ids else {})
 
     def _told(self, name: str, usual: Buckets | None) -> dict[str, Any] | str:
-        if self.apart:
+        if self.no_fusion:
             return "nothing"
         fusion = self.fusion or Fusion()
         buckets = fusion.of_operation(name) or usual

@@ -1,4 +1,4 @@
-"""Exchanges between the graphs of different ranks: differentiated as one, then woven into each.
+"""Exchanges between the graphs of different ranks: differentiated as one, then inserted into each.
 
 To a part, what it gives leaves its graph and what it gets comes in, and so do their gradients, the other way
 round. A gradient comes back for what depends on a parameter, on whichever rank, and goes into the loss there.
@@ -37,7 +37,7 @@ class ExchangeDifferentiator:
     """The written blocks of all parts, which of their values are ends of exchanges, and the part of ranks."""
 
     blocks: Sequence[Block]
-    woven: Sequence[Sequence[PlacedEnd]]
+    placed_ends: Sequence[Sequence[PlacedEnd]]
     exchanges: Sequence[Exchange]
     part_of_rank: Sequence[int]
     groups: Groups
@@ -60,7 +60,7 @@ class ExchangeDifferentiator:
 
     def _links(self) -> Iterator[ExchangeLink]:
         """Every tensor on its way; groups of one name must exchange alike."""
-        ends = [{end.number: end for end in part} for part in self.woven]
+        ends = [{end.number: end for end in part} for part in self.placed_ends]
         for number, exchange in enumerate(self.exchanges):
             seen: list[tuple[RoutedTransfer, ...]] = []
             for row in self.groups.members(exchange.axes).tolist():
@@ -121,8 +121,8 @@ class ExchangeDifferentiator:
     def _differentiated(self) -> list[Block]:
         """All blocks, in which gradients come back for what leads to one."""
         self.answered: set[Spot] = set()
-        for part, woven in enumerate(self.woven):
-            for value in (value for end in woven for value in end.given):
+        for part, placed_ends in enumerate(self.placed_ends):
+            for value in (value for end in placed_ends for value in end.given):
                 back = {link.target in self.returned for link in self.links if link.source == (part, value)}
                 if len(back) > 1:
                     raise PlanError(
@@ -136,7 +136,10 @@ class ExchangeDifferentiator:
         for part, block in enumerate(self.blocks):
             inputs = tuple(value for value in block.inputs if (part, value) in self.needed)
             outputs = tuple(
-                value for end in self.woven[part] for value in end.given if (part, value) in self.answered
+                value
+                for end in self.placed_ends[part]
+                for value in end.given
+                if (part, value) in self.answered
             )
             own = replace(block, inputs=inputs, outputs=outputs)
             bound = tuple(f"given:{value}" for value in inputs)
@@ -154,17 +157,17 @@ class ExchangeDifferentiator:
         values = dict(block.values)
         gradients = dict(block.gradients)
         ahead = _places(backward, places)
-        for end in reversed(self.woven[part]):
+        for end in reversed(self.placed_ends[part]):
             back = self._back(part, end, block, values)
             sums = {f"{value}.grad_sum" for value in end.got}
             early = [node for node in backward if node.name in sums]
             rest = [(node, at) for node, at in zip(backward, ahead, strict=True) if node.name not in sums]
             cut = next((at for at, (_, place) in enumerate(rest) if place < end.position), len(rest))
-            woven = [*early, *([back] if back else [])]
-            backward = [*(node for node, _ in rest[:cut]), *woven, *(node for node, _ in rest[cut:])]
+            inserted = [*early, *([back] if back else [])]
+            backward = [*(node for node, _ in rest[:cut]), *inserted, *(node for node, _ in rest[cut:])]
             at = [place for _, place in rest]
-            ahead = [*at[:cut], *[end.position] * len(woven), *at[cut:]]
-        for end in reversed(self.woven[part]):
+            ahead = [*at[:cut], *[end.position] * len(inserted), *at[cut:]]
+        for end in reversed(self.placed_ends[part]):
             forward.insert(end.position, self._there(end))
         for value in (*block.inputs, *block.outputs):
             gradients.pop(value, None)
@@ -224,7 +227,7 @@ class ExchangeDifferentiator:
     def _position(self, number: int, spot: Spot, among: set[Spot], *, got: bool) -> int:
         """The place of a value among those of its end that have gradients."""
         part, value = spot
-        (end,) = (candidate for candidate in self.woven[part] if candidate.number == number)
+        (end,) = (candidate for candidate in self.placed_ends[part] if candidate.number == number)
         values = [name for name in (end.got if got else end.given) if (part, name) in among]
         return values.index(value)
 

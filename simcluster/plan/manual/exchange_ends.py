@@ -50,15 +50,15 @@ class EndWriter:
 
     def _send(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
         self._reads(entry, 1)
-        return self._woven(entry, number, [self._own(entry, self.writer.known[entry.inputs[0]], 0)], [])
+        return self._placed(entry, number, [self._own(entry, self.writer.known[entry.inputs[0]], 0)], [])
 
     def _receive(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
         self._reads(entry, 0)
         told: dict[str, Any] = dict(entry.attributes)
         got = self._got(entry, f"{entry.name}.out", told["shape"], told.get("dtype"))
-        woven = self._woven(entry, number, [], [got])
+        placed = self._placed(entry, number, [], [got])
         self.writer.called(entry.name, [got])
-        return woven
+        return placed
 
     # -- many -------------------------------------------------------------------------------------------
 
@@ -75,9 +75,9 @@ class EndWriter:
             self._got(entry, f"{entry.name}.out{place}" if place else f"{entry.name}.out", shape, None)
             for place, shape in enumerate(shapes)
         ]
-        woven = self._woven(entry, number, values, got)
+        placed = self._placed(entry, number, values, got)
         self.writer.called(entry.name, got)
-        return woven
+        return placed
 
     def _parts(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
         """Pieces of a flat tensor, and the pieces that come, side by side."""
@@ -101,9 +101,9 @@ class EndWriter:
             for place, count in enumerate(get)
             if count
         ]
-        woven = self._woven(entry, number, given, got)
+        placed = self._placed(entry, number, given, got)
         self._joined(entry, entry.name, got, 0)
-        return woven
+        return placed
 
     def _around(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
         """The edges and corners of a picture, and those of its neighbours put around it."""
@@ -127,14 +127,14 @@ class EndWriter:
                 shape = _beyond(entry, way, kind.shape, get)
                 known[way] = self._got(entry, f"{entry.name}.from{way}", shape, None)
         got = [known[way] for way in range(len(source)) if source[way]]
-        woven = self._woven(entry, number, given, got)
+        placed = self._placed(entry, number, given, got)
         rows = []
         for name, ways in (("above", _ABOVE), ("middle", (6, None, 2)), ("below", _BELOW)):
             row = [known[way] for way in ways if way in known]
             if row:
                 rows.append(self._joined(entry, f"{entry.name}.{name}", row, 3))
         self._joined(entry, entry.name, rows, 2)
-        return woven
+        return placed
 
     # -- pieces -----------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class EndWriter:
             raise entry.refused(f"it reads {count} tensors here, not {len(entry.inputs)}", "inputs")
         self.writer.kinds(entry)
 
-    def _woven(self, entry: Entry, number: int, given: Sequence[str], got: Sequence[str]) -> PlacedEnd:
+    def _placed(self, entry: Entry, number: int, given: Sequence[str], got: Sequence[str]) -> PlacedEnd:
         """The end, behind what is written so far; what is made of what it gets has the entry's name."""
         name = (
             f"{entry.name}.exchange" if entry.op in ("neighbor_exchange_v2", "all_to_all_v") else entry.name

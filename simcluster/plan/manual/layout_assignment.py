@@ -14,9 +14,9 @@ from simcluster.plan.manual.collective_operator import Collective, Mirror
 from simcluster.plan.manual.tensor_parts import ReferenceParts
 
 
-def assign_layouts(block: Block, holdings: ReferenceParts) -> Block:
+def assign_layouts(block: Block, reference_parts: ReferenceParts) -> Block:
     """The block with movements, and with layouts."""
-    parts = {**holdings.feeds, **holdings.parameters}
+    parts = {**reference_parts.feeds, **reference_parts.parameters}
     own = dict(parts)
     own |= {block.gradients[name]: parts[name] for name in block.parameters if name in block.gradients}
     values: dict[str, Value] = {}

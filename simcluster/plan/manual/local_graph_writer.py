@@ -38,12 +38,12 @@ class LocalGraphWriter:
 
     name: str
     ranks: Sequence[int]
-    holdings: ReferenceParts
+    reference_parts: ReferenceParts
     groups: Groups
     dtype: DType
     exchanges: Exchanges
     strategies: dict[str, Strategy] = field(default_factory=dict)
-    woven: list[PlacedEnd] = field(default_factory=list)
+    placed_ends: list[PlacedEnd] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
 
     def write(self, scripts: EntriesByRank, loss: str) -> Block:
@@ -53,11 +53,11 @@ class LocalGraphWriter:
         self.build = BlockBuilder(self.name, self.dtype)
         read = {name for entry in entries for name in entry.inputs}
         mesh = self.groups.whole
-        for name, held in self.holdings.feeds.items():
+        for name, held in self.reference_parts.feeds.items():
             if name in read:
                 self._belong(held, f"feeds.{name}")
                 self.build.feed(name, held.local(mesh), held.below)
-        for name, held in self.holdings.parameters.items():
+        for name, held in self.reference_parts.parameters.items():
             if name in read:
                 self._belong(held, f"parameters.{name}")
                 self.build.parameter(name, held.local(mesh).shape)
@@ -90,8 +90,8 @@ class LocalGraphWriter:
         if (self.ranks[0], place) in self.exchanges.at:
             number = self.exchanges.at[self.ranks[0], place]
             ends = self.exchanges.every[number].ends[self.ranks[0]]
-            self.woven.append(self.ends.write(entry, number, ends))
-            self.paths[self.woven[-1].name] = entry.path
+            self.placed_ends.append(self.ends.write(entry, number, ends))
+            self.paths[self.placed_ends[-1].name] = entry.path
             return
         self.paths[entry.name] = entry.path
         if entry.op in CALLS:

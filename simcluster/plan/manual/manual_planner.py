@@ -81,9 +81,9 @@ class ManualPlanner(Planner):
         states = states_of(update, self.training.optimizer)
         try:
             groups = Groups.of(mesh, program.groups, "groups")
-            holdings = ReferenceParts.of(program, reference.graph, groups)
+            reference_parts = ReferenceParts.of(program, reference.graph, groups)
             reductions = written_reductions(program.gradients, list(program.parameters), groups)
-            programs = RankGraphs.of(program, holdings, groups, formats)
+            programs = RankGraphs.of(program, reference_parts, groups, formats)
         except PlanError as error:
             raise _beneath(error) from None
         mesh = groups.whole
@@ -101,7 +101,7 @@ class ManualPlanner(Planner):
         timetable = self._timetable(micro_batches.most) * programs.num_parts
         placement = Placement(mesh, STAGE_AXIS, roles, batch_axes, programs.part_of_rank)
         pipeline = PipelinePlan(
-            VirtualStages.wrapped(1),
+            VirtualStages.round_robin(1),
             (timetable,),
             micro_batches,
             self.training.micro_batch,
@@ -162,7 +162,7 @@ class ManualPlanner(Planner):
         forward = model.graph(self.training.micro_batch * ways, self.training.seq_len, compute, tokens)
         made = PassList.of(forward).then(*sequence_passes(ways, 1, "", ring=False))
         check_tensors(made.graph)
-        return made.then(place_layers((self.model.num_layers,), VirtualStages.wrapped(1)))
+        return made.then(place_layers((self.model.num_layers,), VirtualStages.round_robin(1)))
 
     def _timetable(self, num_micro_batches: int) -> Timetable:
         """What every rank does with the micro-batches; PlanError for what a program by hand does not have."""

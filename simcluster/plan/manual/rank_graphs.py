@@ -45,7 +45,7 @@ class RankGraphs:
 
     @classmethod
     def of(
-        cls, program: ProgramSpec, holdings: ReferenceParts, groups: Groups, formats: Numerics
+        cls, program: ProgramSpec, reference_parts: ReferenceParts, groups: Groups, formats: Numerics
     ) -> RankGraphs:
         """What is written; PlanError with places where it is impossible."""
         entries = program.entries()
@@ -53,7 +53,9 @@ class RankGraphs:
         exchanges = Exchanges.of(scripts, groups)
         parts = scripts.parts(exchanges.details())
         writers = [
-            LocalGraphWriter(_name(number, len(parts)), ranks, holdings, groups, formats.compute, exchanges)
+            LocalGraphWriter(
+                _name(number, len(parts)), ranks, reference_parts, groups, formats.compute, exchanges
+            )
             for number, ranks in enumerate(parts)
         ]
         written = [writer.write(scripts, program.loss) for writer in writers]
@@ -63,19 +65,19 @@ class RankGraphs:
                 f"nothing is called '{program.loss}'", path="loss", hint=nearest(program.loss, known)
             )
         part_of_rank = _part_of_rank(parts)
-        woven = [writer.woven for writer in writers]
+        placed_ends = [writer.placed_ends for writer in writers]
         weaver = ExchangeDifferentiator(
-            written, woven, exchanges.every, part_of_rank, groups, formats.gradients
+            written, placed_ends, exchanges.every, part_of_rank, groups, formats.gradients
         )
         origins = {
-            f"{block.name}.{name}": holdings.parameters[name].origin
+            f"{block.name}.{name}": reference_parts.parameters[name].origin
             for block in written
             for name in block.parameters
         }
         instances = tuple(
             Instance(block.name, block.name, stage=stage) for stage, block in enumerate(written)
         )
-        blocks = {block.name: assign_layouts(block, holdings) for block in weaver.run()}
+        blocks = {block.name: assign_layouts(block, reference_parts) for block in weaver.run()}
         return cls(
             Graph(blocks, instances, origins=origins),
             part_of_rank,

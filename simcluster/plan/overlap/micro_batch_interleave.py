@@ -42,7 +42,7 @@ def interleave_micro_batches(timetable: Timetable, copies: int) -> Timetable:
 def _abreast(action: Action, copies: int) -> Action:
     first, *others = (
         replace(half, micro_batch=half.micro_batch * copies + copy)
-        for half in action.halves
+        for half in action.parts
         for copy in range(copies)
     )
     return first.overlapping(others)

@@ -25,15 +25,18 @@ _ACTION = re.compile(r"([FBIWR])(\d+)(?:c(\d+))?(?:s(\d+))?")
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing a stage does with one micro-batch; ``beside`` is an action that overlaps it, and may itself
-    have one beside it.
-    """
+    """One thing a stage does with one micro-batch."""
 
     kind: str
+    """F, B, I, W or R."""
     micro_batch: int
+    """Which of the step's, from 0."""
     chunk: int = 0
+    """Of the model on this stage."""
     slice: int = 0
-    beside: Action | None = None
+    """Of the sequence."""
+    overlapped_with: Action | None = None
+    """The action that runs at the same time; it may be overlapped with a further one."""
 
     @classmethod
     def parse(cls, text: str) -> Action:
@@ -46,14 +49,14 @@ class Action:
                 hint="write F3, B3, I3, W3 or R3, with c1 (chunk), s2 (slice), F3&B1",
             )
         kind, micro_batch, chunk, part = match.groups()
-        beside = cls.parse(rest) if rest else None
-        return cls(kind, int(micro_batch), int(chunk or 0), int(part or 0), beside)
+        other = cls.parse(rest) if rest else None
+        return cls(kind, int(micro_batch), int(chunk or 0), int(part or 0), other)
 
     def __str__(self) -> str:
         chunk = f"c{self.chunk}" if self.chunk else ""
         part = f"s{self.slice}" if self.slice else ""
-        beside = f"&{self.beside}" if self.beside else ""
-        return f"{self.kind}{self.micro_batch}{chunk}{part}{beside}"
+        other = f"&{self.overlapped_with}" if self.overlapped_with else ""
+        return f"{self.kind}{self.micro_batch}{chunk}{part}{other}"
 
     @property
     def unit(self) -> tuple[int, int, int]:
@@ -61,13 +64,14 @@ class Action:
         return self.micro_batch, self.chunk, self.slice
 
     @property
-    def halves(self) -> tuple[Action, ...]:
+    def parts(self) -> tuple[Action, ...]:
         """The action alone, and what overlaps it."""
-        return (self,) if self.beside is None else (replace(self, beside=None), *self.beside.halves)
+        others = self.overlapped_with.parts if self.overlapped_with else ()
+        return (replace(self, overlapped_with=None), *others)
 
     def overlapping(self, others: Sequence[Action]) -> Action:
-        """The action with others beside it."""
-        return replace(self, beside=others[0].overlapping(others[1:]) if others else None)
+        """The action overlapped with others."""
+        return replace(self, overlapped_with=others[0].overlapping(others[1:]) if others else None)
 
 
 Timetable = tuple[tuple[Action, ...], ...]

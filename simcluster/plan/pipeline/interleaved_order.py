@@ -25,7 +25,7 @@ class SlicedChunkSchedule(Schedule):
 
     def chain(self, num_stages: int) -> VirtualStages:
         """Chunk c of stage s is virtual stage c x stages + s."""
-        return VirtualStages.wrapped(num_stages, self.chunks)
+        return VirtualStages.round_robin(num_stages, self.chunks)
 
 
 def spread_rounds(num_micro_batches: int, size: int) -> list[int]:

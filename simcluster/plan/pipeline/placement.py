@@ -66,7 +66,7 @@ def place(graph: Graph, layers: Sequence[int], chain: VirtualStages | None = Non
     tied: that is cheaper than sending it with every micro-batch. ``chunk`` of an instance says which pass of
     the layers it is in; every pass is placed by itself.
     """
-    chain = chain or VirtualStages.wrapped(len(layers))
+    chain = chain or VirtualStages.round_robin(len(layers))
     layered = [instance.name for instance in graph.instances if instance.is_layer]
     if sum(layers) != len(layered):
         listed = " + ".join(map(str, layers))

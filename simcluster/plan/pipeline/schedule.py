@@ -53,11 +53,11 @@ class Schedule(ABC):
 
     def chain(self, num_stages: int) -> VirtualStages:
         """Where the virtual stages lie."""
-        return VirtualStages.wrapped(num_stages)
+        return VirtualStages.round_robin(num_stages)
 
     def overlaps(self, num_stages: int) -> bool:
         """Whether kernels have to go on beside transfers: two stages would wait for each other otherwise."""
-        return self.chain(num_stages).turns
+        return self.chain(num_stages).is_v_shape
 
     @property
     def num_slices(self) -> int:
@@ -72,7 +72,7 @@ class Schedule(ABC):
 
 
 def forward_only(num_stages: int, num_passes: int, num_micro_batches: int) -> Timetable:
-    """All micro-batches go forward, one pass after another; a pass is a chunk (``VirtualStages.wrapped``)."""
+    """The timetable of inference: all micro-batches forward, one pass after another, each a chunk."""
     passes = range(num_passes)
     actions = tuple(
         Action(FORWARD, micro_batch, chunk) for chunk in passes for micro_batch in range(num_micro_batches)
@@ -91,7 +91,7 @@ def has_recompute(timetable: Timetable) -> bool:
 
 
 def _has(timetable: Timetable, kind: str) -> bool:
-    return any(half.kind == kind for actions in timetable for action in actions for half in action.halves)
+    return any(half.kind == kind for actions in timetable for action in actions for half in action.parts)
 
 
 def activation_peaks(timetable: Timetable) -> list[int]:
@@ -101,7 +101,7 @@ def activation_peaks(timetable: Timetable) -> list[int]:
     peaks = []
     for actions in timetable:
         alive = most = 0
-        halves = [half for action in actions for half in action.halves]
+        halves = [half for action in actions for half in action.parts]
         split = {half.unit for half in halves if half.kind == WEIGHTS}
         for half in halves:
             last = WEIGHTS if half.unit in split else BACKWARD

@@ -22,7 +22,7 @@ def validate_schedule(
     """PlanError unless every micro-batch, slice by slice, goes once each way through every virtual stage, in
     an order that can run; without a ``chain`` stages have one chunk each.
     """
-    chain = chain or VirtualStages.wrapped(len(timetable))
+    chain = chain or VirtualStages.round_robin(len(timetable))
     for stage, actions in enumerate(timetable):
         _complete(stage, actions, num_micro_batches, chain.num_chunks, num_slices)
     stuck = _run(timetable, chain, num_slices)
@@ -35,7 +35,7 @@ def validate_schedule(
 def _complete(
     stage: int, actions: tuple[Action, ...], num_micro_batches: int, num_chunks: int, num_slices: int
 ) -> None:
-    done = Counter(half for action in actions for half in action.halves)
+    done = Counter(half for action in actions for half in action.parts)
     both = {half.unit for half in done if half.kind == WEIGHTS}
     again = {half.unit for half in done if half.kind == RECOMPUTE}
     wanted: Counter[Action] = Counter()
@@ -78,7 +78,7 @@ def _run(timetable: Timetable, chain: VirtualStages, num_slices: int) -> list[tu
         (chain.virtual[stage, half.chunk], half.micro_batch, half.slice)
         for stage, actions in enumerate(timetable)
         for action in actions
-        for half in action.halves
+        for half in action.parts
         if half.kind == RECOMPUTE
     }
 
@@ -108,9 +108,7 @@ def _run(timetable: Timetable, chain: VirtualStages, num_slices: int) -> list[tu
         moved = False
         for stage, actions in enumerate(timetable):
             while position[stage] < len(actions):
-                halves = [
-                    (half, chain.virtual[stage, half.chunk]) for half in actions[position[stage]].halves
-                ]
+                halves = [(half, chain.virtual[stage, half.chunk]) for half in actions[position[stage]].parts]
                 if not all(need in done for half, virtual in halves for need in needs(half, virtual)):
                     break
                 for half, virtual in halves:
@@ -132,7 +130,7 @@ def _agree(timetable: Timetable, chain: VirtualStages) -> None:
     taken: dict[tuple[int, int, bool], list[tuple[Action, int]]] = defaultdict(list)
     last = len(chain) - 1
     for stage, actions in enumerate(timetable):
-        for half in (half for action in actions for half in action.halves):
+        for half in (half for action in actions for half in action.parts):
             if half.kind in (WEIGHTS, RECOMPUTE):
                 continue
             forward, virtual = half.kind == FORWARD, chain.virtual[stage, half.chunk]

@@ -49,7 +49,7 @@ class StageActions:
         """The actions, without those of micro-batches beyond a number."""
         kept = []
         for action in self.actions:
-            halves = [half for half in action.halves if half.micro_batch < num_micro_batches]
+            halves = [half for half in action.parts if half.micro_batch < num_micro_batches]
             if len(halves) == 2:
                 kept.append(action)
             else:

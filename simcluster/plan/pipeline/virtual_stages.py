@@ -24,12 +24,12 @@ class VirtualStages:
     places: tuple[tuple[int, int], ...]
 
     @classmethod
-    def wrapped(cls, num_stages: int, num_chunks: int = 1) -> VirtualStages:
+    def round_robin(cls, num_stages: int, num_chunks: int = 1) -> VirtualStages:
         """From the last stage on to the first again: chunk c of stage s is virtual stage c x stages + s."""
         return cls(tuple((stage, chunk) for chunk in range(num_chunks) for stage in range(num_stages)))
 
     @classmethod
-    def folded(cls, num_stages: int) -> VirtualStages:
+    def v_shape(cls, num_stages: int) -> VirtualStages:
         """To the last stage and back again: the turn, and both ends of the model, are on one stage each."""
         there = [(stage, 0) for stage in range(num_stages)]
         return cls((*there, *((stage, 1) for stage in reversed(range(num_stages)))))
@@ -53,7 +53,7 @@ class VirtualStages:
         return {place: number for number, place in enumerate(self.places)}
 
     @property
-    def turns(self) -> bool:
+    def is_v_shape(self) -> bool:
         """Whether it comes back from the last stage to the first, so that values go both ways at once."""
         return self.places[-1][0] < self.num_stages - 1
 

@@ -24,7 +24,7 @@ def separate_recompute_phase(graph: Graph, timetables: Sequence[Timetable]) -> G
     """
     asked: dict[tuple[int, int], Action] = {}
     for stage, actions in (numbered for timetable in timetables for numbered in enumerate(timetable)):
-        for half in (half for action in actions for half in action.halves if half.kind == RECOMPUTE):
+        for half in (half for action in actions for half in action.parts if half.kind == RECOMPUTE):
             asked.setdefault((stage, half.chunk), half)
     if not asked:
         return graph

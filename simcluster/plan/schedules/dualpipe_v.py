@@ -19,7 +19,7 @@ class DualPipeV(Schedule):
 
     def chain(self, num_stages: int) -> VirtualStages:
         """To the last stage and back: the loss is on the first."""
-        return VirtualStages.folded(num_stages)
+        return VirtualStages.v_shape(num_stages)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """The eight steps of the original, named as there."""

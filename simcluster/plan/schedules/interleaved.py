@@ -23,7 +23,7 @@ class Interleaved(Schedule):
 
     def chain(self, num_stages: int) -> VirtualStages:
         """Chunk c of stage s is virtual stage c x stages + s."""
-        return VirtualStages.wrapped(num_stages, self.chunks)
+        return VirtualStages.round_robin(num_stages, self.chunks)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Rounds of as many micro-batches as stages; PlanError if that does not divide."""

@@ -29,20 +29,20 @@ class TextSchedule(Schedule):
     @property
     def num_slices(self) -> int:
         """As many as are named."""
-        return 1 + max(half.slice for line in self.written for action in line for half in action.halves)
+        return 1 + max(half.slice for line in self.written for action in line for half in action.parts)
 
     def chain(self, num_stages: int) -> VirtualStages:
         """As many chunks as are named; folded, two."""
-        chunks = 1 + max(half.chunk for line in self.written for action in line for half in action.halves)
+        chunks = 1 + max(half.chunk for line in self.written for action in line for half in action.parts)
         if self.placement != FOLDED:
-            return VirtualStages.wrapped(num_stages, chunks)
+            return VirtualStages.round_robin(num_stages, chunks)
         if chunks != 2:
             raise PlanError(
                 f"a folded pipeline has 2 chunks on every stage, but the schedule names {chunks}",
                 path="parallel.schedule.text",
                 hint="write F0 and F0c1, or placement: wrapped",
             )
-        return VirtualStages.folded(num_stages)
+        return VirtualStages.v_shape(num_stages)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """The line of the stage."""

@@ -71,7 +71,7 @@ class VHalf(Schedule):
 
     def chain(self, num_stages: int) -> VirtualStages:
         """To the last stage and back: the loss is on the first."""
-        return VirtualStages.folded(num_stages)
+        return VirtualStages.v_shape(num_stages)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """What the block of every micro-batch has begin at each time; weight gradients in between."""

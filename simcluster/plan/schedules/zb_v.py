@@ -18,7 +18,7 @@ class ZeroBubbleV(Schedule):
 
     def chain(self, num_stages: int) -> VirtualStages:
         """To the last stage and back: the loss is on the first."""
-        return VirtualStages.folded(num_stages)
+        return VirtualStages.v_shape(num_stages)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Forwards of chunk 0, forwards of both, then both ways on both in turns, then what is left."""

@@ -40,15 +40,15 @@ class BlockSharder:
     mesh: Mesh
     router: RedistributionPlanner
     passes: Collection[str] = ()
-    bench: ShardedValues = field(init=False)
+    sharded: ShardedValues = field(init=False)
     padding: Padding = field(init=False)
     common: Mapping[str, frozenset[str]] = field(init=False, default_factory=dict)
-    behind: Mapping[str, tuple[Layout, bool]] = field(init=False)
+    results_after: Mapping[str, tuple[Layout, bool]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.bench = ShardedValues(self.router, dict(self.block.values))
-        self.padding = Padding(self.bench)
-        self.behind = {
+        self.sharded = ShardedValues(self.router, dict(self.block.values))
+        self.padding = Padding(self.sharded)
+        self.results_after = {
             node.outputs[index]: (layout, self.strategies[node.name].scatter)
             for node in self.block.phase(Phase.FORWARD)
             if node.name in self.strategies
@@ -69,39 +69,39 @@ class BlockSharder:
         over which the gradients of inputs, outputs and parameters that several blocks read stay partial while
         they add up.
         """
-        block, bench = self.block, self.bench
+        block, sharded = self.block, self.sharded
         nodes = [part for node in block.nodes for part in self._primitives(node)]
         forward = [node for node in nodes if node.phase is Phase.FORWARD]
         backward = [node for node in nodes if node.phase is Phase.BACKWARD]
         for value, layout in zip(block.inputs, incoming, strict=True):
-            bench.put(value, layout)
+            sharded.put(value, layout)
         for name in (*block.parameters, *block.feeds, *block.states):
-            bench.put(name, fixed.get(name) or self._wish(name, forward))
+            sharded.put(name, fixed.get(name) or self._wish(name, forward))
         for name in (*block.parameters, *block.feeds):
             # They come padded with zeros, and gradients keep those of parameters.
-            bench.zero[name] = frozenset(range(len(bench.type(name).shape)))
+            sharded.zero[name] = frozenset(range(len(sharded.type(name).shape)))
         kept = {value for node in backward for value in node.inputs} | set(block.outputs)
         self._phase(forward, kept)
         for value, want in zip(block.outputs, wants, strict=True):
-            layout = bench.layout(value)
+            layout = sharded.layout(value)
             if layout.partial:
-                bench.fetch(value, want or layout.reduced, "the next block")
+                sharded.fetch(value, want or layout.reduced, "the next block")
         self._keep_exchanged(backward)
-        bench.enter(Phase.BACKWARD)
+        sharded.enter(Phase.BACKWARD)
         shared = [value for value in (*block.inputs, *block.parameters) if value in sums]
         added = {block.gradients[value]: sums[value] for value in shared}
         self.common = {**self._common_partial(backward), **added}
         for value in (name for name in block.outputs if name in block.gradients):
-            layout = bench.layout(value)
+            layout = sharded.layout(value)
             partial = [axis for axis in sorted(sums.get(value, ())) if axis not in layout.axes]
-            bench.put(block.gradients[value], layout.with_partial(partial))
+            sharded.put(block.gradients[value], layout.with_partial(partial))
         self._phase(backward, {grad for value, grad in block.gradients.items() if value not in block.outputs})
         gradients = dict(block.gradients)
         for value in block.inputs:
             if value in gradients and value not in sums:
-                gradients[value] = bench.fetch(gradients[value], bench.layout(value), "the block before")
-        made = replace(block, values=bench.values, nodes=tuple(bench.nodes), gradients=gradients)
-        return _with_homes_as_outputs(made, {value: bench.home(value) for value in block.outputs})
+                gradients[value] = sharded.fetch(gradients[value], sharded.layout(value), "the block before")
+        made = replace(block, values=sharded.values, nodes=tuple(sharded.nodes), gradients=gradients)
+        return _with_homes_as_outputs(made, {value: sharded.home(value) for value in block.outputs})
 
     def _keep_exchanged(self, backward: Sequence[Node]) -> None:
         """Keeps what was exchanged all to all as it lies then, where that spares backward the exchange.
@@ -117,20 +117,22 @@ class BlockSharder:
                     needs[value].add(layout)
         exchanged = {
             node.outputs[0]
-            for node in self.bench.nodes
+            for node in self.sharded.nodes
             if isinstance(node.operator, Movement) and node.operator.kind is MovementKind.ALL_TO_ALL
         }
         # What crosses the border lies, and has its gradient, as other blocks were told.
         fixed = {*self.block.inputs, *self.block.outputs, *self.block.parameters}
         for value, wanted in needs.items():
-            versions = self.bench.versions(value)
+            versions = self.sharded.versions(value)
             moved = [layout for layout, name in versions.items() if name in exchanged]
             if moved and value not in fixed:
                 costs = {
-                    start: sum(self.router.priced(self.bench.type(value), start, need)[0] for need in wanted)
-                    for start in (self.bench.layout(value), *moved)
+                    start: sum(
+                        self.router.priced(self.sharded.type(value), start, need)[0] for need in wanted
+                    )
+                    for start in (self.sharded.layout(value), *moved)
                 }
-                self.bench.keep(value, min(costs, key=lambda start: costs[start]))
+                self.sharded.keep(value, min(costs, key=lambda start: costs[start]))
 
     # -- strategies -------------------------------------------------------------------------------------
 
@@ -151,7 +153,7 @@ class BlockSharder:
         names |= {f"out{i}": value for i, value in enumerate(node.outputs)}
         primitives = []
         for suffix, part, inputs, outputs in decomposition.parts:
-            kinds = [self.bench.type(names[name]) for name in inputs]
+            kinds = [self.sharded.type(names[name]) for name in inputs]
             if isinstance(part, Movement):
                 (dim,) = split
                 part, made = replace(part, axes=dict(self._strategy(node).splits)[dim]), tuple(kinds)
@@ -160,7 +162,7 @@ class BlockSharder:
             for name, kind in zip(outputs, made, strict=True):
                 if name not in names:
                     names[name] = f"{node.name}.{name}"
-                    self.bench.values[names[name]] = Value(kind)
+                    self.sharded.values[names[name]] = Value(kind)
             bound = tuple(names[name] for name in inputs), tuple(names[name] for name in outputs)
             primitives.append(replace(node, name=f"{node.name}.{suffix}", operator=part, origin=node.source))
             primitives[-1] = replace(primitives[-1], inputs=bound[0], outputs=bound[1])
@@ -173,7 +175,7 @@ class BlockSharder:
             return operator
         (dim,) = split
         ways = self.mesh.product(splits[dim])
-        shapes = [self.bench.type(value).shape for value in (*node.inputs, *node.outputs)]
+        shapes = [self.sharded.type(value).shape for value in (*node.inputs, *node.outputs)]
         return operator.as_ring(ways, operator.dims().extents(shapes)[dim]) or operator
 
     def _strategy(self, node: Node) -> Strategy:
@@ -184,10 +186,10 @@ class BlockSharder:
 
     def _followed(self, node: Node) -> Strategy:
         """The strategy of a sum of gradients: its terms' common split, so that partial terms add first."""
-        splits = {self.bench.layout(value).dims for value in node.inputs}
+        splits = {self.sharded.layout(value).dims for value in node.inputs}
         dims = splits.pop()
         if splits:
-            dims = self.bench.layout(node.name.removesuffix(GRADIENT_SUM)).dims
+            dims = self.sharded.layout(node.name.removesuffix(GRADIENT_SUM)).dims
         return Strategy.of(dict(zip(operator_of(node).dims().inputs[0], dims, strict=True)))
 
     def _wish(self, value: str, nodes: Sequence[Node]) -> Layout:
@@ -196,7 +198,7 @@ class BlockSharder:
             if value in node.inputs:
                 dims = operator_of(node).dims()
                 return self._strategy(node).layout(dims.inputs[node.inputs.index(value)])
-        return Layout.replicated(len(self.bench.type(value).shape))
+        return Layout.replicated(len(self.sharded.type(value).shape))
 
     # -- a phase ----------------------------------------------------------------------------------------
 
@@ -207,7 +209,7 @@ class BlockSharder:
                 readers[value].append(node)
         for node in nodes:
             if isinstance(node.operator, Movement):
-                self.bench.carry(node, self._carried(node, readers))
+                self.sharded.carry(node, self._carried(node, readers))
                 continue
             known = node.source in self.strategies
             self._place(node, self._strategy(node) if known else self._followed(node), readers, kept)
@@ -222,57 +224,57 @@ class BlockSharder:
         return None
 
     def _place(self, node: Node, strategy: Strategy, readers: Readers, kept: set[str]) -> None:
-        bench, dims = self.bench, operator_of(node).dims()
+        sharded, dims = self.sharded, operator_of(node).dims()
         passing = self._passing(node, dims, strategy, readers, kept)
-        axes = bench.layout(node.inputs[min(passing)]).partial_axes if passing else ()
+        axes = sharded.layout(node.inputs[min(passing)]).partial_axes if passing else ()
         joining = dims.passes(axes[0], passing, strategy) if axes else None
         inputs = tuple(
-            bench.fetch(value, need.with_partial(axes if index in passing else ()), node.name)
+            sharded.fetch(value, need.with_partial(axes if index in passing else ()), node.name)
             for index, (value, need) in enumerate(zip(node.inputs, dims.input_layouts(strategy), strict=True))
         )
         inputs, zero = self.padding.through(node, dims, strategy, inputs)
         masked = dims.masked(strategy) + tuple((index, axes) for index in sorted(joining or ()))
         placed = replace(node, inputs=inputs, strategy=strategy, masked=masked)
-        bench.nodes.append(placed)
+        sharded.nodes.append(placed)
         outputs = []
         tails: list[tuple[str, Layout, str, tuple[str, ...]]] = []
         made = zip(node.outputs, dims.output_layouts(strategy, axes), zero, dims.outputs, strict=True)
         for value, layout, clean, names in made:
             target = self._accumulator_layout(value, layout)
             if target == layout and not self.padding.unknown(value, layout, clean):
-                bench.put(value, layout, node.name)
-                bench.zero[value] = clean
+                sharded.put(value, layout, node.name)
+                sharded.zero[value] = clean
                 outputs.append(value)
             else:
                 part = f"{node.name}.{value}"
-                bench.values[part] = replace(bench.kind(value), role=Role.GRADIENT)
-                bench.put(part, layout, node.name)
-                bench.zero[part] = clean
+                sharded.values[part] = replace(sharded.kind(value), role=Role.GRADIENT)
+                sharded.put(part, layout, node.name)
+                sharded.zero[part] = clean
                 outputs.append(part)
                 tails.append((part, target, value, names))
-        bench.nodes[-1] = replace(placed, outputs=tuple(outputs))
+        sharded.nodes[-1] = replace(placed, outputs=tuple(outputs))
         for part, target, value, names in tails:
-            last = bench.fetch(part, target, value)
-            unknown = self.padding.unknown(value, target, bench.zero.get(last, frozenset()))
+            last = sharded.fetch(part, target, value)
+            unknown = self.padding.unknown(value, target, sharded.zero.get(last, frozenset()))
             if unknown:
-                bench.masked(last, names, unknown, 0.0, into=value)
+                sharded.masked(last, names, unknown, 0.0, into=value)
             else:
-                bench.nodes[-1] = replace(bench.nodes[-1], outputs=(value,))
-            bench.put(value, target, node.name)
+                sharded.nodes[-1] = replace(sharded.nodes[-1], outputs=(value,))
+            sharded.put(value, target, node.name)
         if node.phase is Phase.FORWARD:
             for value in node.outputs:
-                if value in self.behind:
-                    layout, scatter = self.behind[value]
-                    bench.settle(value, layout, scatter=scatter)
+                if value in self.results_after:
+                    layout, scatter = self.results_after[value]
+                    sharded.assign(value, layout, scatter=scatter)
 
     def _accumulator_layout(self, value: str, layout: Layout) -> Layout:
         """The layout a result is stored in: where gradients add up, the split of what they belong to."""
-        if self.bench.kind(value).role not in (Role.ACCUMULATOR, Role.SUM):
+        if self.sharded.kind(value).role not in (Role.ACCUMULATOR, Role.SUM):
             return layout
         owner = next((name for name, grad in self.block.gradients.items() if grad == value), None)
         if owner is None:
             return layout
-        home = self.bench.layout(owner)
+        home = self.sharded.layout(owner)
         common = self.common.get(value, layout.partial_axes)
         partial = (item for item in layout.partial if item[0] in common and item[0] not in home.axes)
         return replace(home, partial=tuple(partial))
@@ -285,7 +287,7 @@ class BlockSharder:
                 continue
             layouts = operator_of(node).dims().output_layouts(self._strategy(node))
             for value, layout in zip(node.outputs, layouts, strict=True):
-                if self.bench.kind(value).role is Role.ACCUMULATOR:
+                if self.sharded.kind(value).role is Role.ACCUMULATOR:
                     partial_axes[value].append(frozenset(layout.partial_axes))
         return {
             value: frozenset.intersection(*terms) for value, terms in partial_axes.items() if len(terms) > 1
@@ -299,11 +301,11 @@ class BlockSharder:
         Where it adds up in accumulators, which are reduced once a step and not in every micro-batch, as many
         elements are enough, whatever their format.
         """
-        bench = self.bench
+        sharded = self.sharded
         wanted = dims.input_layouts(strategy)
         by_partial: defaultdict[tuple[tuple[str, str], ...], set[int]] = defaultdict(set)
         for index, value in enumerate(node.inputs):
-            layout = bench.layout(value)
+            layout = sharded.layout(value)
             alone = len(readers[value]) == 1 and value not in kept
             if layout.partial and not layout.halos and alone and self._reaches(value, wanted[index]):
                 by_partial[layout.partial].add(index)
@@ -315,28 +317,28 @@ class BlockSharder:
             return frozenset()
         before = [(node.inputs[index], wanted[index]) for index in indices]
         after = [*zip(node.outputs, dims.output_layouts(strategy), strict=True)]
-        if all(bench.kind(value).role is Role.ACCUMULATOR for value in node.outputs):
+        if all(sharded.kind(value).role is Role.ACCUMULATOR for value in node.outputs):
             return indices if self._elements(after) <= self._elements(before) else frozenset()
         return indices if self._bytes(after) < self._bytes(before) else frozenset()
 
     def _reaches(self, value: str, wanted: Layout) -> bool:
         """Whether a partial value lies as wanted but for its sum, or does after an exchange all to all."""
-        layout = self.bench.layout(value)
+        layout = self.sharded.layout(value)
         if layout.reduced == wanted:
             return True
         if wanted.halos or any(axis in wanted.axes for axis in layout.partial_axes):
             return False
         target = replace(wanted, partial=layout.partial)
-        path = self.router.path(self.bench.type(value), layout, target)
+        path = self.router.path(self.sharded.type(value), layout, target)
         return all(movement.kind is MovementKind.ALL_TO_ALL for movement, _ in path)
 
     def _bytes(self, values: Iterable[tuple[str, Layout]]) -> int:
         """What a rank holds of some values in these layouts."""
-        return sum(local_bytes(self.bench.type(value), layout, self.mesh) for value, layout in values)
+        return sum(local_bytes(self.sharded.type(value), layout, self.mesh) for value, layout in values)
 
     def _elements(self, values: Iterable[tuple[str, Layout]]) -> int:
         """The same, counted in elements."""
-        shapes = (layout.local_shape(self.bench.type(value).shape, self.mesh) for value, layout in values)
+        shapes = (layout.local_shape(self.sharded.type(value).shape, self.mesh) for value, layout in values)
         return sum(map(math.prod, shapes))
 
 

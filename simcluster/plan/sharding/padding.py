@@ -43,7 +43,7 @@ def padded_dims(
 class Padding:
     """Masks for the nodes of one block."""
 
-    bench: ShardedValues
+    sharded: ShardedValues
 
     def through(
         self, node: Node, dims: Dims, strategy: Strategy, inputs: tuple[str, ...]
@@ -52,16 +52,16 @@ class Padding:
         padded = self._padded(node, dims, strategy)
         if not padded:
             return inputs, (frozenset(),) * len(dims.outputs)
-        floating = [self.bench.type(value).dtype.is_float for value in node.inputs]
+        floating = [self.sharded.type(value).dtype.is_float for value in node.inputs]
         fills = needed_padding(dims, padded, floating)
         if isinstance(fills, str):
             raise _refused(node, padded, fills)
         masked = tuple(
-            self._filled(self.bench.cleaned(value), names, fill)
+            self._filled(self.sharded.cleaned(value), names, fill)
             for value, names, fill in zip(inputs, dims.inputs, fills, strict=True)
         )
         zero = [
-            [names[place] for place in self.bench.zero.get(value, ())]
+            [names[place] for place in self.sharded.zero.get(value, ())]
             for value, names in zip(masked, dims.inputs, strict=True)
         ]
         return masked, tuple(
@@ -71,17 +71,17 @@ class Padding:
 
     def unknown(self, value: str, layout: Layout, clean: Collection[int]) -> tuple[int, ...]:
         """The dims of a sum of a parameter's gradients whose padding may not be zero, but has to be."""
-        if not self.bench.router.pads or self.bench.kind(value).role is not Role.ACCUMULATOR:
+        if not self.sharded.router.pads or self.sharded.kind(value).role is not Role.ACCUMULATOR:
             return ()
-        padded = layout.padded(self.bench.type(value).shape, self.bench.router.mesh)
+        padded = layout.padded(self.sharded.type(value).shape, self.sharded.router.mesh)
         return tuple(dim for dim in padded if dim not in clean)
 
     def _padded(self, node: Node, dims: Dims, strategy: Strategy) -> list[str]:
         """The dims that the node's strategy splits unevenly; PlanError if that cannot be."""
-        router = self.bench.router
+        router = self.sharded.router
         if not router.pads or not strategy.splits:
             return []
-        shapes = [self.bench.type(value).shape for value in (*node.inputs, *node.outputs)]
+        shapes = [self.sharded.type(value).shape for value in (*node.inputs, *node.outputs)]
         extent = dims.extents(shapes)
         padded = [dim for dim, axes in strategy.splits if extent[dim] % router.mesh.product(axes)]
         reason = padding_refusal(dims, padded, shapes)
@@ -93,8 +93,8 @@ class Padding:
         """A version of an input with neutral elements in its padding; all of one input's are the same."""
         for fill in dict.fromkeys(fills.values()):
             places = [names.index(dim) for dim, wanted in fills.items() if wanted == fill]
-            if fill or not self.bench.zero.get(value, frozenset()).issuperset(places):
-                value = self.bench.masked(value, names, places, fill)
+            if fill or not self.sharded.zero.get(value, frozenset()).issuperset(places):
+                value = self.sharded.masked(value, names, places, fill)
         return value
 
 

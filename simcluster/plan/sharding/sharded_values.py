@@ -97,7 +97,7 @@ class ShardedValues:
         self.nodes.append(replace(node, inputs=(moved,), why=f"{node.source} in turns"))
         self.put(out, self.layout(value) if need is None else need, node.name)
 
-    def settle(self, value: str, layout: Layout, *, scatter: bool) -> None:
+    def assign(self, value: str, layout: Layout, *, scatter: bool) -> None:
         """Redistributes a value right behind its maker: from now on its home lies as ``layout``.
 
         With ``scatter`` by the reduce-scatter of what is due in it, over its first dim.

@@ -42,11 +42,13 @@ from simcluster.work import DType
 def build(plan: Plan) -> Program:
     """The Program of a plan, with parts for every timetable; experts have equally many tokens."""
     pipeline, policy, placement = plan.pipeline, plan.execution, plan.placement
-    paired = any(action.beside for timetable in pipeline.timetables for row in timetable for action in row)
+    paired = any(
+        action.overlapped_with for timetable in pipeline.timetables for row in timetable for action in row
+    )
     tf32 = plan.numerics.matmul is DType.TF32
     codes = CodeTable(Lowering(placement.mesh, policy, tf32, paired))
     # The parts of a program that is written by hand are stages of none.
-    chain = VirtualStages.wrapped(len(plan.timetable)) if placement.part_of_rank else pipeline.chain
+    chain = VirtualStages.round_robin(len(plan.timetable)) if placement.part_of_rank else pipeline.chain
     crossings = BoundaryTensors(plan.graph, chain)
     parts = tuple(
         _PartBuilder(
@@ -135,7 +137,7 @@ class _PartBuilder:
 
     def _late(self, reductions: Sequence[tuple[str, BlockExecution]]) -> Iterator[BlockExecution]:
         """Reductions that wait for the last kernel of the backward pass."""
-        if self.part.codes.policy.late:
+        if self.part.codes.policy.reduce_after_backward:
             for _, run in reductions:
                 yield replace(run, behind=(COMPUTE,))
 

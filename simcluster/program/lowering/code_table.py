@@ -59,7 +59,7 @@ class CodeTable:
         slot = transferred_slot(kind, self.settings.mesh)
         key = (stream, slot)
         if key not in self.transfers:
-            code = transfer_block(stream, slot, kind.role, self.settings.mesh, self.policy.scatter)
+            code = transfer_block(stream, slot, kind.role, self.settings.mesh, self.policy.p2p_scatter_axes)
             self.transfers[key] = self.add(code)
         return self.transfers[key]
 

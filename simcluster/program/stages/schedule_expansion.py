@@ -45,7 +45,7 @@ class ScheduleExpansion:
 
         Transfers that are waited for are posted together where a forward and a backward follow each other.
         """
-        halves = [half for action in self.part.actions for half in action.halves]
+        halves = [half for action in self.part.actions for half in action.parts]
         begun = {half.chunk: half for half in reversed(halves) if half.kind == F_ACTION}
         over = {half.chunk: half for half in halves if half.kind in (B_ACTION, W_ACTION)}
         ends = {*begun.values(), *over.values()}
@@ -57,7 +57,7 @@ class ScheduleExpansion:
                 yield from self._receives(coming)
             posted = max(posted, ahead)
             for action in turn:
-                runs = [list(self._compute(half, str(action), at_end=half in ends)) for half in action.halves]
+                runs = [list(self._compute(half, str(action), at_end=half in ends)) for half in action.parts]
                 yield from joined.from_iterable(runs[0] if len(runs) == 1 else _woven(runs))
             for action in turn:
                 yield from self._sends(action)
@@ -107,12 +107,12 @@ class ScheduleExpansion:
 
     def _receives(self, action: Action) -> Iterator[BlockExecution]:
         """What comes for an action and for what overlaps it."""
-        for half in action.halves:
+        for half in action.parts:
             values = half.kind == F_ACTION
             yield from self._moves(half, action, self._arrivals if values else self._departures)
 
     def _sends(self, action: Action) -> Iterator[BlockExecution]:
-        for half in action.halves:
+        for half in action.parts:
             values = half.kind == F_ACTION
             yield from self._moves(half, action, self._departures if values else self._arrivals)
 
@@ -142,7 +142,7 @@ class ScheduleExpansion:
     @cached_property
     def _ahead(self) -> set[tuple[int, int, int]]:
         """What an action of its own computes again."""
-        halves = (half for action in self.part.actions for half in action.halves)
+        halves = (half for action in self.part.actions for half in action.parts)
         return {half.unit for half in halves if half.kind == R_ACTION}
 
     def _compute(self, half: Action, action: str, *, at_end: bool) -> Iterator[list[BlockExecution]]:
@@ -160,7 +160,7 @@ class ScheduleExpansion:
             ] or [[]]
             if forward and at_end and PREPARE in (codes := part.codes_of(instance)):
                 runs[0].insert(0, BlockExecution(codes[PREPARE], instance.name, ONCE, action))
-            if at_end and not forward and not part.codes.policy.late:
+            if at_end and not forward and not part.codes.policy.reduce_after_backward:
                 runs[-1] += [
                     replace(run, action=action) for ready, run in self.reductions if ready == instance.home
                 ]

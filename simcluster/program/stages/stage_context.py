@@ -65,7 +65,7 @@ class StageContext:
     @cached_property
     def backward(self) -> list[Instance]:
         """The instances in the order in which their last backward is over."""
-        over = [half.chunk for action in self.actions for half in action.halves if half.kind != FORWARD]
+        over = [half.chunk for action in self.actions for half in action.parts if half.kind != FORWARD]
         return [
             instance
             for chunk in list(dict.fromkeys(reversed(over)))[::-1]

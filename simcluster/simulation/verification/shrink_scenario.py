@@ -86,9 +86,10 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
     layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
     model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > vocabulary_of(scenario.model))
-    wanted = small_batches(plan.pipeline.batches.taken_together(plan.pipeline.copies), mesh, len(layers))
-    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // plan.pipeline.copies)
-    micro_batch = plan.pipeline.copies * _micro_batch(plan, mesh, ways, plan.pipeline.micro_batch)
+    copies = plan.pipeline.micro_batch_interleave
+    wanted = small_batches(plan.pipeline.batches.taken_together(copies), mesh, len(layers))
+    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // copies)
+    micro_batch = copies * _micro_batch(plan, mesh, ways, plan.pipeline.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.placement.batch_axes))
     seq = model.sequence or min(spec.task.seq_len, schedule.num_slices * ways("seq", 4))

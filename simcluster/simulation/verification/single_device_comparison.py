@@ -210,7 +210,7 @@ def _forward_orders(plan: Plan) -> dict[str, list[int]]:
     timetable = max(plan.pipeline.timetables, key=lambda stages: sum(map(len, stages)))
     orders: dict[tuple[int, int, int], list[int]] = {}
     for stage, actions in enumerate(timetable):
-        for half in (half for action in actions for half in action.halves if half.kind == FORWARD):
+        for half in (half for action in actions for half in action.parts if half.kind == FORWARD):
             orders.setdefault((stage, half.chunk, half.slice), []).append(half.micro_batch)
     return {
         instance.name: orders.get((instance.stage, instance.chunk, instance.slice), [])

@@ -110,7 +110,7 @@ def plan_document(built: BuiltScenario) -> dict[str, Any]:
         "data_parallel_ways": plan.placement.batch_ways,
         "global_batch": task.global_batch,
         "micro_batch": plan.pipeline.micro_batch,
-        **({"copies": plan.pipeline.copies} if plan.pipeline.copies > 1 else {}),
+        **({"copies": copies} if (copies := plan.pipeline.micro_batch_interleave) > 1 else {}),
         "seq_len": task.seq_len,
         **_generation(plan),
         "precision": {
@@ -306,10 +306,10 @@ def _framework(built: BuiltScenario) -> list[str]:
         "gather": not plan.sharding.states or plan.sharding.weights or alone,
         "reduction.bucket": alone or _buckets_are_given(built),
         "reduction.limit": alone or _buckets_are_given(built),
-        "reduction.buffers": alone or plan.execution.apart,
+        "reduction.buffers": alone or plan.execution.no_fusion,
         "p2p": one_stage or schedule.p2p is not None or (interleaved and by_chunks),
         "p2p_interleaved": one_stage or schedule.p2p is not None or not by_chunks,
-        "p2p_scatter": one_stage or not plan.execution.scatter,
+        "p2p_scatter": one_stage or not plan.execution.p2p_scatter_axes,
     }
     changes = built.scenario.framework.changes()
     return describe_profile(

@@ -55,11 +55,11 @@ def joined_unmasked(original):
 
     def place(self, node, *rest):
         original(self, node, *rest)
-        for index, each in enumerate(self.bench.nodes):
+        for index, each in enumerate(self.sharded.nodes):
             operator = each.operator
             if each.masked and not isinstance(operator, movement.Movement):
                 own = operator.dims().masked(each.strategy)
-                self.bench.nodes[index] = replace(each, masked=own)
+                self.sharded.nodes[index] = replace(each, masked=own)
 
     return place
 
@@ -98,12 +98,12 @@ def first_layout(original):
     return fetch
 
 
-def never_settled(original):
-    def settle(self, value, layout, *, scatter):
+def never_assigned(original):
+    def assign(self, value, layout, *, scatter):
         home = self.layout(value)
         self._versions[value] = {layout: self._versions[value][home]}
 
-    return settle
+    return assign
 
 
 SHARDER = [
@@ -121,7 +121,7 @@ SHARDER = [
     Mutant("shared gradients are partial over all axes", shard, "_partial_axes", partial_over_its_split),
     Mutant("readers take what is there", versions.ShardedValues, "fetch", first_layout),
     Mutant(
-        "results are not moved as their out strategy says", versions.ShardedValues, "settle", never_settled
+        "results are not moved as their out strategy says", versions.ShardedValues, "assign", never_assigned
     ),
 ]
 

@@ -154,7 +154,7 @@ def test_the_engine_takes_what_the_schedule_says(kind, stages, micro_batches, w)
     assert timing.end <= length + 8 * chain.num_chunks * (slices * micro_batches + len(chain))
     # Where a backward is not split in time though others are, its gradient leaves before its second half.
     whole = has_split_backward(timetable) and any(
-        half.kind == "B" for row in timetable for each in row for half in each.halves
+        half.kind == "B" for row in timetable for each in row for half in each.parts
     )
     assert (max(work) if whole else length) <= timing.end
 

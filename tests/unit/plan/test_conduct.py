@@ -61,4 +61,4 @@ def test_the_ideal_profile_makes_nothing_wait():
     scattering = ExecutionPolicy.of(
         FrameworkSpec.load("megatron-lm-2021"), ShardingChoice(), mesh, ("data",), "pipeline"
     )
-    assert scattering.scatter == ("tensor",)
+    assert scattering.p2p_scatter_axes == ("tensor",)

@@ -184,11 +184,11 @@ CHUNKS = "F0 F1 F0c1 B0c1 F1c1 B1c1 B0 B1\nF0 F0c1 F1 F1c1 B0c1 B0 B1c1 B1"
 
 
 def test_a_timetable_of_chunks_goes_the_way_of_its_chain():
-    validate_schedule(parse(CHUNKS), 2, VirtualStages.folded(2))
+    validate_schedule(parse(CHUNKS), 2, VirtualStages.v_shape(2))
     with pytest.raises(PlanError, match="cannot run to its end: stage 0 at B0c1; stage 1 at F1c1"):
-        validate_schedule(parse(CHUNKS), 2, VirtualStages.wrapped(2, 2))
+        validate_schedule(parse(CHUNKS), 2, VirtualStages.round_robin(2, 2))
     with pytest.raises(PlanError, match="stage 0 must run F and B once for each of 2 micro-batches and 3"):
-        validate_schedule(parse(CHUNKS), 2, VirtualStages.wrapped(2, 3))
+        validate_schedule(parse(CHUNKS), 2, VirtualStages.round_robin(2, 3))
 
 
 def test_activations_live_until_the_last_half_of_their_backward():
@@ -206,7 +206,7 @@ def test_activations_live_until_the_last_half_of_their_backward():
 
 @given(st.integers(1, 6), st.integers(1, 4))
 def test_a_wrapped_chain_goes_round(stages, chunks):
-    chain = VirtualStages.wrapped(stages, chunks)
+    chain = VirtualStages.round_robin(stages, chunks)
     assert [chunk * stages + stage for stage, chunk in chain.places] == list(range(len(chain)))
     assert (chain.num_stages, chain.num_chunks) == (stages, chunks)
     steps = [chain.step(virtual) for virtual in range(len(chain) - 1)]
@@ -219,7 +219,7 @@ def test_a_wrapped_chain_goes_round(stages, chunks):
 
 @given(st.integers(1, 6))
 def test_a_folded_chain_turns_at_the_last_stage(stages):
-    chain = VirtualStages.folded(stages)
+    chain = VirtualStages.v_shape(stages)
     assert [stage for stage, _ in chain.places] == [*range(stages), *reversed(range(stages))]
     assert [chain.step(virtual) for virtual in range(2 * stages - 1)] == [1] * (stages - 1) + [0] + [-1] * (
         stages - 1
@@ -238,8 +238,8 @@ def test_schedules_are_checked_when_they_are_made(schedule, monkeypatch):
 
 
 def test_a_written_schedule_is_folded_with_two_chunks_and_no_other_number():
-    assert TextSchedule(CHUNKS, FOLDED).chain(2) == VirtualStages.folded(2)
-    assert TextSchedule(CHUNKS).chain(2) == VirtualStages.wrapped(2, 2)
+    assert TextSchedule(CHUNKS, FOLDED).chain(2) == VirtualStages.v_shape(2)
+    assert TextSchedule(CHUNKS).chain(2) == VirtualStages.round_robin(2, 2)
     for others, count in (("F0 B0", 1), ("F0 F0c1 F0c2 B0c2 B0c1 B0", 3)):
         with pytest.raises(PlanError, match=f"has 2 chunks on every stage, but the schedule names {count}"):
             TextSchedule(others, FOLDED).chain(2)

@@ -229,5 +229,5 @@ def _counted(name: str, text: str) -> tuple[int, int]:
         raise ScenarioError(
             *(Problem(problem.message, where=name, hint=problem.hint) for problem in error.problems)
         ) from None
-    numbers = [half.micro_batch for row in timetable for action in row for half in action.halves]
+    numbers = [half.micro_batch for row in timetable for action in row for half in action.parts]
     return len(timetable), 1 + max(numbers, default=0)
