@@ -40,7 +40,7 @@ def kinds(package: str, base: type[Kind]) -> dict[str, type[Kind]]:
     found: dict[str, type[Kind]] = {}
     for module in _modules(package):
         for member in vars(module).values():
-            if not (inspect.isclass(member) and issubclass(member, base)):
+            if not (inspect.isclass(member) and issubclass(member, base) and member is not base):
                 continue
             if inspect.isabstract(member) or member.__module__ != module.__name__:
                 continue

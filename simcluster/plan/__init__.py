@@ -7,7 +7,6 @@ from simcluster.plan.diagnostics import (
     check_passes,
     describe_fusion,
     describe_profile,
-    describe_switch,
 )
 from simcluster.plan.execution import (
     FREE_EXECUTION,
@@ -170,7 +169,6 @@ __all__ = [
     "default_layers",
     "describe_fusion",
     "describe_profile",
-    "describe_switch",
     "expert_counts",
     "expert_parts",
     "fusible_reductions",

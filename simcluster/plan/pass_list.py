@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from simcluster.errors import PlanError, nearest
 from simcluster.model import Graph, graph_digests
@@ -59,6 +60,10 @@ class Pass:
     def __call__(self, graph: Graph) -> Graph:
         """The graph behind the pass; it changes none."""
         return self.rewrite(graph)
+
+    def having(self, settings: Mapping[str, Any]) -> Pass:
+        """The pass with some of its settings replaced."""
+        return replace(self, rewrite=partial(self.rewrite, **settings))
 
     def __str__(self) -> str:
         """The name, what the function gives, and those of its settings that are short."""

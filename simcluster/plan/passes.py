@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -39,6 +39,7 @@ from simcluster.plan.sharding import group_batch_statistics, shard
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, RecomputeSpec, ShardingChoice
 from simcluster.plan.strategies import Strategies
 from simcluster.plan.subgraphs import assign_backward_to_subgraphs, assign_subgraphs
+from simcluster.plan.switches import WeightCopies
 
 
 def sequence_passes(ways: int, slices: int, axis: str, *, ring: bool) -> Iterator[Pass]:
@@ -125,8 +126,14 @@ class Passes:
             ),
         )
 
-    def after_sharding(self) -> Iterator[Pass]:
+    def after_sharding(self) -> Iterable[Pass]:
         """The passes behind sharding: they recompute, optimise and fuse a graph in which all have layouts."""
+        passes: Iterable[Pass] = self._after_sharding()
+        for choice in self.framework.choices:
+            passes = choice.passes(passes)
+        return passes
+
+    def _after_sharding(self) -> Iterator[Pass]:
         if self.optimizer is not None:
             yield from self._training(self.optimizer)
         yield Pass("assign_backward_to_subgraphs", partial(assign_backward_to_subgraphs))
@@ -136,7 +143,6 @@ class Passes:
             partial(
                 fuse,
                 pairs=framework.fuse,
-                together=framework.optimizer == "together",
                 apart=self.parallel.fused.closed,
                 inside=framework.graphs.fuse,
             ),
@@ -190,8 +196,7 @@ class Passes:
     def _again(self, sharding: ShardingChoice) -> Iterator[Pass]:
         """What is computed or cast once more for the backward."""
         spec = self.parallel.recompute
-        needed = self.framework.recompute == "needed"
-        yield Pass("recompute_layers", partial(_recompute_layers, spec=spec, needed=needed))
+        yield Pass("recompute_layers", partial(_recompute_layers, spec=spec))
         patterns, collectives = spec.operators, spec.collectives
         yield Pass(
             "recompute_operators", partial(recompute_operators, patterns=patterns, collectives=collectives)
@@ -206,7 +211,7 @@ class Passes:
                     router=self.sharder,
                 ),
             )
-        if self.numerics.cast and self.framework.weights == "cast_twice":
+        if self.numerics.cast and self.framework.weights is WeightCopies.CAST_TWICE:
             yield Pass("cast_weights_again", partial(recast_in_backward))
         if sharding.weights and self.numerics.fp8 is not None:
             yield Pass("cast_fp8_per_use", partial(cast_per_use))
@@ -217,7 +222,7 @@ class Passes:
         return tuple(axis for axis in self.placement.mesh.names if axis not in other)
 
 
-def _recompute_layers(graph: Graph, spec: RecomputeSpec, *, needed: bool) -> Graph:
+def _recompute_layers(graph: Graph, spec: RecomputeSpec, *, needed: bool = False) -> Graph:
     """The graph whose chosen layers keep their inputs only, and compute their forward again."""
     layers = recomputed_layers(graph, spec.layers)
     return recompute(graph, layers, needed=needed, collectives=spec.collectives)

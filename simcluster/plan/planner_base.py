@@ -11,6 +11,7 @@ from simcluster.model import FrameworkDependent, Model
 from simcluster.plan.data import InputPipeline
 from simcluster.plan.plan import Plan
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
+from simcluster.plan.switches import AttentionKernels, LogitsFormat
 from simcluster.work import DType
 
 
@@ -31,8 +32,8 @@ class Planner(ABC):
         if not isinstance(model, FrameworkDependent):
             return model
         return model.computed(
-            flash=self.framework.attention != "unfused",
-            logits=DType.FP32 if self.framework.logits == "fp32" else None,
+            flash=self.framework.attention is not AttentionKernels.UNFUSED,
+            logits=DType.FP32 if self.framework.logits is LogitsFormat.FP32 else None,
         )
 
     @abstractmethod

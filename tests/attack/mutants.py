@@ -27,6 +27,7 @@ NO_RULES = (
     "spec",
     "hints",
     "profile_description",
+    "switch_words",
     "notes",
     "limits",
     "deadlock",

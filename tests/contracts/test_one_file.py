@@ -113,3 +113,54 @@ def test_a_tuning_knob(added):
     changes = {tuple(change["kinds"]): change for change in json.loads(ended.stdout)["changes"]}
     assert changes["sequence length",]["fits"], ended.stderr
     assert changes["sequence length",]["set"][0].startswith("training.seq_len=")
+
+
+def test_a_framework_switch(added, tmp_path):
+    simcluster = added(
+        "simcluster.plan.switches",
+        """
+        from functools import partial
+
+        from simcluster.plan.pass_list import Pass
+        from simcluster.plan.switches import FrameworkSwitch
+
+        def unchanged(graph):
+            return graph
+
+        class Launches(FrameworkSwitch, kind="launches"):
+            '''Whether operators are launched together.'''
+
+            TOGETHER = "together", "operators launched together"
+            ALONE = "alone", "every operator a kernel", {"late": True}, {"fuse": {"pairs": ()}}
+
+            def passes(self, passes):
+                yield from super().passes(passes)
+                if self is Launches.ALONE:
+                    yield Pass("count_launches", partial(unchanged))
+        """,
+    )
+    alone = ("--set", "framework={use: ideal, launches: alone}")
+    ended = simcluster("run", "small.yaml", "--out", "alone", *alone)
+    simcluster("run", "small.yaml", "--out", "usual")
+    own, usual = (json.loads((tmp_path / name / "result.json").read_text()) for name in ("alone", "usual"))
+    assert own["step_time_s"] > usual["step_time_s"], ended.stderr
+    assert "every operator a kernel" in ended.stdout
+    assert simcluster("layouts", "small.yaml", "--after", "count_launches", *alone).returncode == 0
+    assert (
+        "'together' or 'alone'" in simcluster("run", "small.yaml", "--set", "framework.launches=apart").stderr
+    )
+    schema = json.loads(simcluster("schema").stdout)
+    described = [
+        each["properties"]["launches"] for each in schemas(schema) if "launches" in each["properties"]
+    ]
+    assert {each["description"] for each in described} == {"Whether operators are launched together."}
+
+
+def schemas(value):
+    """The parts of a JSON schema that have properties."""
+    if isinstance(value, dict):
+        if "properties" in value:
+            yield value
+        value = list(value.values())
+    for part in value if isinstance(value, list) else ():
+        yield from schemas(part)

@@ -10,7 +10,7 @@ from simcluster.plan.diagnostics.plan_notes import (
     propagation_notes,
     settings_without_effect,
 )
-from simcluster.plan.diagnostics.profile_description import describe_fusion, describe_profile, describe_switch
+from simcluster.plan.diagnostics.profile_description import describe_fusion, describe_profile
 from simcluster.plan.diagnostics.size_limits import (
     MOST_BYTES,
     MOST_RANKS,
@@ -30,7 +30,6 @@ __all__ = [
     "check_tensors",
     "describe_fusion",
     "describe_profile",
-    "describe_switch",
     "padding_notes",
     "plan_notes_of",
     "propagation_notes",

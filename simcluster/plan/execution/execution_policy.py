@@ -240,23 +240,22 @@ class ExecutionPolicy:
             # Each micro-batch's sharded gradients fill the profile's buckets as those of a step would.
             given = (given or Fusion(ids=dict(ids))).having({"reduce_scatter": buckets})
         rest = tuple(axis for axis in mesh.names if axis not in (*batch_axes, stage_axis))
-        return cls(
+        policy = cls(
             buckets,
             not reduction.overlap,
             reduction.buffers,
-            framework.gather == "exposed",
-            framework.layer_collectives == "blocking",
-            rest if framework.p2p_scatter else (),
-            sharding.gather_once,
-            given,
-            fusion.closed,
-            framework.storage,
-            framework.host_updates == "behind_backward",
-            framework.releases,
+            scatter=rest if framework.p2p_scatter else (),
+            gather_once=sharding.gather_once,
+            fusion=given,
+            apart=fusion.closed,
+            storage=framework.storage,
             prefetch=framework.prefetch,
             dispatch=framework.host,
             collective_call=float(framework.collective_call or 0.0),
         )
+        for choice in framework.choices:
+            policy = replace(policy, **choice.execution)
+        return policy
 
     @property
     def by_layer(self) -> bool:

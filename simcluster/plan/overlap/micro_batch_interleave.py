@@ -13,6 +13,7 @@ from dataclasses import replace
 from simcluster.errors import PlanError
 from simcluster.plan.pipeline import Action, Timetable
 from simcluster.plan.spec import FrameworkSpec
+from simcluster.plan.switches import LayerCollectives
 
 PATH = "parallel.copies"
 
@@ -54,6 +55,6 @@ def describe_interleaving(copies: int, micro_batch: int, framework: FrameworkSpe
         return ""
     samples = f"{micro_batch} sample{'s' * (micro_batch > 1)}"
     told = f"micro-batches go in {copies} copies of {samples}, counted as micro-batches of their own"
-    if framework.layer_collectives == "blocking":
+    if framework.layer_collectives is LayerCollectives.BLOCKING:
         told += f"; with {framework.title} kernels wait for collectives of activations, so copies hide none"
     return told

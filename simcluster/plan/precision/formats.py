@@ -16,6 +16,7 @@ from simcluster.plan.spec import (
     RuleSpec,
     ShardingChoice,
 )
+from simcluster.plan.switches import WeightCopies
 from simcluster.work import DType
 
 
@@ -40,7 +41,12 @@ class Numerics:
         compute, matmul = DType.of(written.compute), DType.of(written.multiplied)
         mixed = compute is not DType.FP32
         default = "fp32" if framework.gradients_in(written.compute) == "fp32" else written.compute
-        cast = mixed and written.master is None and framework.weights != "copied" and not sharding.weights
+        cast = (
+            mixed
+            and written.master is None
+            and framework.weights is not WeightCopies.COPIED
+            and not sharding.weights
+        )
         master = written.master or ("fp32" if mixed and not cast else "none")
         return cls(
             compute,

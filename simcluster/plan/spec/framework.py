@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import model_validator
+from pydantic import create_model, model_validator
+from pydantic.fields import FieldInfo
 
 from simcluster.cluster import DispatchTime
 from simcluster.document import (
@@ -24,13 +25,37 @@ from simcluster.document import (
 )
 from simcluster.errors import nearest
 from simcluster.plan.spec.allocator import AllocatorSpec
-from simcluster.registry import data_files
-from simcluster.work import Kernel
+from simcluster.plan.spec.switch_words import (
+    accumulation_words,
+    fusion_words,
+    gradient_words,
+    headroom_words,
+    limit_words,
+    passes_words,
+    prefetch_words,
+    scratch_words,
+)
+from simcluster.plan.switches import (
+    AttentionKernels,
+    FrameworkSwitch,
+    HostUpdates,
+    LayerCollectives,
+    LogitsFormat,
+    Phrase,
+    RecomputedForward,
+    UpdateKernels,
+    WeightCopies,
+    WeightGathers,
+)
+from simcluster.registry import data_files, kinds
 
 IDEAL = "ideal"
 """The profile that wastes nothing; what the others change is told against it."""
 
 Gradients = Literal["fp32", "compute"]
+
+_ABOUT = ("use", "borrowed", "title", "source")
+"""Keys that say what a profile is, not what the framework does."""
 
 
 class BucketSpec(Section):
@@ -64,20 +89,33 @@ class BucketSpec(Section):
 class GradientReductionSpec(Section):
     """How parameter gradients are summed over the data-parallel ranks, once per step."""
 
-    overlap: bool = True
+    overlap: Annotated[
+        bool,
+        Phrase(
+            {
+                True: "gradients reduced beside the backward",
+                False: "gradients reduced after the backward",
+            }.__getitem__
+        ),
+    ] = True
     """Whether a bucket travels as soon as its last gradient is ready, or after the whole backward pass.
     A gradient counts as ready when the layer's backward has run up to its next collective."""
 
-    bucket: Literal["layer", "whole"] = "layer"
+    bucket: Annotated[
+        Literal["layer", "whole"],
+        Phrase({"layer": "layer by layer", "whole": "in one bucket"}.__getitem__),
+    ] = "layer"
     """What travels as one collective: the gradients of a layer, or of the whole stage."""
 
-    limit: BucketSpec | None = None
+    limit: Annotated[BucketSpec | None, Phrase(limit_words)] = None
     """Cuts the gradients of the whole stage into buckets of a given size."""
 
-    copies: bool = False
+    copies: Annotated[bool, Phrase({True: "copied into buckets", False: "reduced in place"}.__getitem__)] = (
+        False
+    )
     """Whether gradients are copied into buffers of their own, travel there, and are copied back."""
 
-    buffers: NonNegativeFloat = 0.0
+    buffers: Annotated[NonNegativeFloat, Phrase("{:g} x bucket held as buffers".format)] = 0.0
     """Memory held for buckets under way, in buckets of the limit's size."""
 
     @model_validator(mode="after")
@@ -94,42 +132,59 @@ class GraphsSpec(Section):
     and backward. Inside nothing is dispatched, and kernels never wait for collectives but for their data.
     """
 
-    launch: NonNegativeFloat = 1.0
+    launch: Annotated[
+        NonNegativeFloat, Phrase("a graph launched in {:g} x the time of an operator".format)
+    ] = 1.0
     """Host time per launch, in multiples of what it spends on one operator."""
 
-    fuse: tuple[tuple[Name, Name], ...] | None = None
+    fuse: Annotated[
+        tuple[tuple[Name, Name], ...] | None, Phrase(lambda pairs: f"in graphs {fusion_words(pairs)}")
+    ] = None
     """Pairs of operator families that may run in one kernel inside; as everywhere if absent."""
 
-    prefetch: NonNegativeInt | None = None
+    prefetch: Annotated[NonNegativeInt | None, Phrase(lambda count: f"in graphs {prefetch_words(count)}")] = (
+        None
+    )
     """How many kernels ahead of its first reader an all-gather may start inside; as everywhere if absent."""
 
 
 class FrameworkMemorySpec(Section):
     """How memory is handed to tensors, and what kernels take besides their results."""
 
-    allocator: Name | None = None
+    allocator: Annotated[
+        Name | None, Phrase(lambda name: f"memory by the allocator {name}" if name else "no allocator")
+    ] = None
     """Who hands it out, and keeps what is released; absent: what is released is given back."""
 
-    in_place: tuple[Name, ...] = ()
+    in_place: Annotated[
+        tuple[Name, ...],
+        Phrase(lambda names: f"gradients written in place: {', '.join(names) or 'none'}"),
+    ] = ()
     """Operator families whose backward kernels write their result over an operand of its size that nobody
     reads after them (``loss``: the gradient takes the place of the logits)."""
 
-    scratch: dict[Name, PositiveFloat] = {}
+    scratch: Annotated[dict[Name, PositiveFloat], Phrase(scratch_words)] = {}
     """What kernels of an operator family hold while they run besides what they read and write, in multiples
     of their largest operand (``loss: 1.0``: a whole copy of the logits)."""
 
-    whole: tuple[Name, ...] = ()
+    whole: Annotated[
+        tuple[Name, ...],
+        Phrase(lambda names: f"results held as one tensor: {', '.join(names) or 'none'}"),
+    ] = ()
     """Operator families whose results are parts of one tensor that is held as long as any of them
     (``matmul``: queries, keys and values of one projection)."""
 
-    placeholders: tuple[Name, ...] = ()
+    placeholders: Annotated[
+        tuple[Name, ...],
+        Phrase(lambda names: f"placeholders of weight gradients: {', '.join(names) or 'none'}"),
+    ] = ()
     """Operator families of layers whose weight gradients, added to their buffers, leave a tensor behind that
     stands for them: one in the compute format for every shape, held for good."""
 
-    workspaces: NonNegativeInt = 0
+    workspaces: Annotated[NonNegativeInt, Phrase("{} workspaces of the matmul library".format)] = 0
     """Handles of the matmul library, each with the workspace of the device."""
 
-    headroom: Figure[Bytes] | None = None
+    headroom: Annotated[Figure[Bytes] | None, Phrase(headroom_words)] = None
     """What a plan must leave free on every device to fit, and not be tight: for what is not simulated.
     Absent: nothing. The scenario's ``run.headroom`` wins."""
 
@@ -141,7 +196,7 @@ class FrameworkMemorySpec(Section):
         return self
 
 
-class FrameworkSpec(CatalogSection):
+class FrameworkProfile(CatalogSection):
     """A framework profile: how a training framework would run the plan."""
 
     noun: ClassVar[str] = "framework"
@@ -152,92 +207,119 @@ class FrameworkSpec(CatalogSection):
     source: Name
     """Where its behaviour is described."""
 
-    fuse: tuple[tuple[Name, Name], ...]
+    fuse: Annotated[tuple[tuple[Name, Name], ...], Phrase(fusion_words)]
     """Pairs of operator families: one may run in the same kernel right after the other."""
 
-    passes: tuple[Name, ...] = ()
+    passes: Annotated[tuple[Name, ...], Phrase(passes_words)] = ()
     """Operator families that run as the passes they are made of (``batch_norm``: its statistics, and what
     reads them), so that each may join a neighbour's kernel; others run whole where their dims allow it."""
 
-    accumulate: Literal["all"] | tuple[Name, ...] = "all"
+    accumulate: Annotated[Literal["all"] | tuple[Name, ...], Phrase(accumulation_words)] = "all"
     """Operator families whose kernels add a parameter's gradient to its buffer themselves (``matmul``: fused
     gradient accumulation); the others write it and a kernel of its own adds it."""
 
-    optimizer: Literal["together", "one_by_one"] = "together"
+    optimizer: UpdateKernels = UpdateKernels.TOGETHER
     """Whether the updates of a layer's parameters run as one multi-tensor kernel or as one kernel each."""
 
-    prefetch: NonNegativeInt
+    prefetch: Annotated[NonNegativeInt, Phrase(prefetch_words)]
     """How many kernels ahead of its first reader an all-gather may start; how many units (layers) ahead of
     its use the sharded weights of one may be gathered."""
 
-    dispatch: NonNegativeFloat
+    dispatch: Annotated[NonNegativeFloat, Phrase("host dispatch x {:g}".format)]
     """Host time per operator, as a multiple of the device's figure: one operator here is several calls of an
     eager framework. 0: the whole network is one graph."""
 
-    dispatch_time: Duration | None = None
+    dispatch_time: Annotated[Duration | None, Phrase("host dispatches an operator in {}".format)] = None
     """Host time per operator instead of the device's figure, where that is another framework's."""
 
     graphs: GraphsSpec = GraphsSpec()
     """How pieces of the network that run as graphs are launched."""
 
-    collective_call: Duration | None = None
+    collective_call: Annotated[Duration | None, Phrase("host calls for a collective in {}".format)] = None
     """Host time per collective, a floor under its time; not counted if absent."""
 
-    gradients: Gradients | dict[Literal["fp16", "bf16"], Gradients]
+    gradients: Annotated[Gradients | dict[Literal["fp16", "bf16"], Gradients], Phrase(gradient_words)]
     """Number format of accumulated gradients in mixed precision, for all compute formats or for each."""
 
-    main_gradients: bool = False
+    main_gradients: Annotated[
+        bool,
+        Phrase(
+            {
+                True: "copied to the master's format for the update",
+                False: "updates read gradients as they are",
+            }.__getitem__
+        ),
+    ] = False
     """Whether the optimizer first copies gradients into the master copy's number format, where theirs is
     another; the copies are held as long as the states."""
 
-    weights: Literal["copied", "cast", "cast_twice"] = "copied"
+    weights: WeightCopies = WeightCopies.COPIED
     """In mixed precision: 16-bit weights that the optimizer writes beside its fp32 master copy; or fp32
     weights alone, cast in every forward pass and kept until its backward (automatic mixed precision), or
     cast once more in the backward. The scenario's precision.master wins."""
 
-    recompute: Literal["whole", "needed"] = "whole"
+    recompute: RecomputedForward = RecomputedForward.WHOLE
     """Of a recomputed layer's forward: all of it, as checkpoints run it again, or what the backward needs, as
     a compiler leaves of it."""
 
-    fp8_transposes: bool = False
+    fp8_transposes: Annotated[
+        bool,
+        Phrase(
+            {
+                False: "casts to fp8 write one copy",
+                True: "casts to fp8 write a transposed copy besides",
+            }.__getitem__
+        ),
+    ] = False
     """Whether casts to fp8 also write a transposed copy, for products that sum over another dim of an operand
     than its last, as Hopper's matrix units demand."""
 
     reduction: GradientReductionSpec = GradientReductionSpec()
     """Summing gradients over the data-parallel ranks."""
 
-    gather: Literal["overlapped", "exposed"] = "overlapped"
+    gather: WeightGathers = WeightGathers.OVERLAPPED
     """Whether updated weights of a sharded optimizer are gathered while the forward pass runs, or before it.
     """
 
-    host_updates: Literal["as_ready", "behind_backward"] = "as_ready"
+    host_updates: HostUpdates = HostUpdates.AS_READY
     """Whether updates on the processors of hosts begin when their gradients are there, or behind the whole
     backward: where fp16 gradients are looked through for overflows before any of them counts, say."""
 
-    layer_collectives: Literal["overlapped", "blocking"] = "overlapped"
+    layer_collectives: LayerCollectives = LayerCollectives.OVERLAPPED
     """Whether kernels go on beside collectives of activations and their gradients, or wait. Of a
     column-parallel layer's backward: overlapped, the sum of the input's gradient (all-reduce or
     reduce-scatter) is made beside the weight gradient, and with sequence parallelism the saved input is
     gathered beside the input's; blocking, both stand alone."""
 
-    p2p: Literal["overlapped", "blocking"] = "overlapped"
+    p2p: Annotated[Literal["overlapped", "blocking"], Phrase("p2p {}".format)] = "overlapped"
     """Transfers between pipeline stages; the scenario's schedule.p2p wins."""
 
-    p2p_interleaved: Literal["overlapped", "blocking"] | None = None
+    p2p_interleaved: Annotated[
+        Literal["overlapped", "blocking"] | None, Phrase("p2p {} between chunks".format)
+    ] = None
     """The same where stages have several chunks; as ``p2p`` if absent."""
 
-    p2p_scatter: bool = False
+    p2p_scatter: Annotated[bool, Phrase({True: "scatter-gather p2p", False: "whole p2p"}.__getitem__)] = False
     """Whether ranks of a stage that hold the same activations send a part each, gathered again by the
     receivers (scatter-gather of arXiv 2104.04473)."""
 
-    vocabulary_multiple: PositiveInt
+    vocabulary_multiple: Annotated[
+        PositiveInt,
+        Phrase(
+            lambda multiple: (
+                f"vocabulary to multiples of {multiple} per rank"
+                if multiple > 1
+                else "vocabulary padded only to be shared"
+            )
+        ),
+    ]
     """The vocabulary is padded so that every rank that shares it holds a multiple of this."""
 
-    attention: Literal["flash", "flash_1", "flash_2", "unfused"] = "flash"
+    attention: AttentionKernels = AttentionKernels.FLASH
     """One kernel that keeps no scores: the best that the device has, or that of a release of FlashAttention;
     or products, softmax and dropout as kernels of their own."""
 
-    logits: Literal["fp32", "compute"] = "compute"
+    logits: LogitsFormat = LogitsFormat.COMPUTE
     """Number format in which the loss reads logits and keeps them for its backward."""
 
     storage: FrameworkMemorySpec = FrameworkMemorySpec()
@@ -266,32 +348,61 @@ class FrameworkSpec(CatalogSection):
         """What the host spends on operators."""
         return DispatchTime(self.dispatch, self.dispatch_time)
 
+    @classmethod
+    def switches(cls) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+        """Every switch by its keys, from the outer section to the inner one, and its field."""
+        for key, field in cls.model_fields.items():
+            kind = field.annotation
+            if isinstance(kind, type) and issubclass(kind, Section):
+                yield from (((key, name), inner) for name, inner in kind.model_fields.items())
+            elif key not in _ABOUT:
+                yield (key,), field
+
     @property
-    def releases(self) -> Mapping[Kernel, int]:
-        """The releases of kernels that are not the best there is: FlashAttention's."""
-        release = {"flash_1": 1, "flash_2": 2}.get(self.attention)
-        return {} if release is None else {Kernel.ATTENTION: release}
+    def choices(self) -> tuple[FrameworkSwitch, ...]:
+        """The values of the switches that say themselves what they change."""
+        return tuple(value for _, value in self if isinstance(value, FrameworkSwitch))
 
     def settings(self) -> dict[str, Any]:
         """Every switch by its key path: ``reduction.overlap`` -> value, in the order of the keys."""
-        settings: dict[str, Any] = {}
-        for key, value in self.model_dump(mode="json").items():
-            if key in ("use", "borrowed", "title", "source"):
-                continue
-            if isinstance(getattr(self, key), Section):
-                settings |= {f"{key}.{name}": _given(switch) for name, switch in value.items()}
-            else:
-                settings[key] = value
-        return settings
+        data = self.model_dump(mode="json")
+        return {
+            ".".join(keys): _given(data[keys[0]][keys[1]]) if keys[1:] else data[keys[0]]
+            for keys, _ in self.switches()
+        }
 
     def changes(self) -> dict[str, Any]:
         """The switches that differ from the ideal profile's."""
         ideal = FrameworkSpec.load(IDEAL).settings()
         return {key: value for key, value in self.settings().items() if value != ideal[key]}
 
+    @classmethod
+    def describe(cls, key: str, value: Any) -> str:
+        """What a switch means with a value, as :meth:`settings` gives them."""
+        field = next(field for keys, field in cls.switches() if ".".join(keys) == key)
+        if isinstance(field.default, FrameworkSwitch):
+            return next(choice.words for choice in type(field.default) if choice.value == value)
+        return next(words.phrase(value) for words in field.metadata if isinstance(words, Phrase))
+
+
+if TYPE_CHECKING:
+    FrameworkSpec: TypeAlias = FrameworkProfile
+else:
+    FrameworkSpec = create_model(
+        "FrameworkSpec",
+        __base__=FrameworkProfile,
+        __module__=__name__,
+        __doc__=FrameworkProfile.__doc__,
+        **{
+            key: (switch, next(iter(switch)))
+            for key, switch in kinds("simcluster.plan.switches", FrameworkSwitch).items()
+            if key not in FrameworkProfile.model_fields
+        },
+    )
+
 
 def _given(value: Any) -> Any:
     """A value without what was not given."""
     if isinstance(value, Mapping):
-        return {key: entry for key, entry in value.items() if entry}
+        return {key: given for key, given in value.items() if given}
     return value

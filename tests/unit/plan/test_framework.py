@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
-from simcluster.plan.diagnostics.profile_description import describe_profile, describe_switch
+from simcluster.plan.diagnostics.profile_description import describe_profile
+from simcluster.plan.execution import ExecutionPolicy
+from simcluster.plan.pass_list import PASSES
 from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
+from simcluster.plan.switches import FrameworkSwitch
+from simcluster.registry import kinds
 
 EVERY = FrameworkSpec.load(IDEAL).settings()
 
@@ -20,7 +26,7 @@ def test_ideal_changes_nothing():
 
 @pytest.mark.parametrize("key", EVERY)
 def test_every_switch_has_words(key):
-    assert describe_switch(key, EVERY[key])
+    assert FrameworkSpec.describe(key, EVERY[key])
 
 
 def test_changes_are_told_by_key_path():
@@ -80,3 +86,12 @@ def test_gradients_by_compute_format():
     assert spec.gradients_in("bf16") == "fp32"
     assert spec.gradients_in("fp32") == "fp32"
     assert FrameworkSpec.load("deepspeed-zero").gradients_in("bf16") == "compute"
+
+
+@pytest.mark.parametrize("switch", kinds("simcluster.plan.switches", FrameworkSwitch).values())
+def test_values_of_a_switch_have_words_and_change_what_there_is(switch):
+    for value in switch:
+        assert value.words == FrameworkSpec.describe(switch.kind, value.value)
+        assert set(value.execution) <= {field.name for field in fields(ExecutionPolicy)}
+        assert set(value.settings) <= set(PASSES)
+        assert changed(**{switch.kind: value.value}).settings()[switch.kind] == value.value

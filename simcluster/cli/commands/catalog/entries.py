@@ -13,7 +13,7 @@ from simcluster.document import CatalogSection
 from simcluster.draw import Cell, Column, render_text, text_table
 from simcluster.errors import ScenarioError, nearest
 from simcluster.model import ModelSpec
-from simcluster.plan import IDEAL, AllocatorSpec, FrameworkSpec, RecipeSpec, describe_switch
+from simcluster.plan import IDEAL, AllocatorSpec, FrameworkSpec, RecipeSpec
 
 FAMILIES: Mapping[str, type[CatalogSection]] = {
     "devices": DeviceSpec,
@@ -92,7 +92,7 @@ def _against_ideal(name: str) -> tuple[list[Column], list[list[Cell]]]:
             key,
             _short(value),
             _short(usual[key]) if key in changes else "",
-            describe_switch(key, value) if key in changes else "",
+            FrameworkSpec.describe(key, value) if key in changes else "",
         ]
         for key, value in profile.settings().items()
     ]

@@ -1,0 +1,26 @@
+"""What of communication overlaps with computation, and what makes kernels wait."""
+
+from __future__ import annotations
+
+from simcluster.plan.switches.switch import FrameworkSwitch
+
+
+class WeightGathers(FrameworkSwitch, kind="gather"):
+    """When updated weights of a sharded optimizer are gathered."""
+
+    OVERLAPPED = "overlapped", "weights gathered beside the forward"
+    EXPOSED = "exposed", "sharded weights gathered before the forward", {"exposed_gather": True}
+
+
+class HostUpdates(FrameworkSwitch, kind="host_updates"):
+    """When the processors of hosts update parameters."""
+
+    AS_READY = "as_ready", "hosts update as soon as gradients are there"
+    BEHIND_BACKWARD = "behind_backward", "hosts update behind the whole backward", {"late_updates": True}
+
+
+class LayerCollectives(FrameworkSwitch, kind="layer_collectives"):
+    """Whether kernels wait for collectives of activations and their gradients."""
+
+    OVERLAPPED = "overlapped", "kernels beside collectives of activations"
+    BLOCKING = "blocking", "kernels wait for collectives of activations", {"blocking_layers": True}
