@@ -131,7 +131,7 @@ def test_a_framework_switch(added, tmp_path):
             '''Whether operators are launched together.'''
 
             TOGETHER = "together", "operators launched together"
-            ALONE = "alone", "every operator a kernel", {"late": True}, {"fuse": {"pairs": ()}}
+            ALONE = "alone", "every operator a kernel", {"reduce_after_backward": True}, {"fuse": {"pairs": ()}}
 
             def passes(self, passes):
                 yield from super().passes(passes)
