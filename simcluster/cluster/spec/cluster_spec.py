@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, Self
 
 from pydantic import model_validator
@@ -68,7 +69,6 @@ class HostGroupSpec(Section):
     def _has_a_host(self) -> Self:
         if (self.use is None) == (self.host is None):
             raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
-        HostSpec.expanded(self.use)
         host = self.made
         nics = min(host.network.nics.value, host.devices.value)
         for path, network in (("network", self.network), ("host.network.fabric", host.network.fabric)):
@@ -85,7 +85,7 @@ class HostGroupSpec(Section):
     @property
     def made(self) -> HostSpec:
         """The host, wherever it is written."""
-        return self.host or HostSpec.model_validate({"use": self.use})
+        return self.host or _host_of_catalog(self.use)
 
     @property
     def lay(self) -> Lay:
@@ -107,6 +107,13 @@ class HostGroupSpec(Section):
     def _alone(self) -> NetworkFabric:
         site = FabricCards(self.hosts, self.made.network.nics.value, self.made.network.build())
         return self.lay(site)
+
+
+@cache
+def _host_of_catalog(name: str | None) -> HostSpec:
+    """The host of this name, built once: every question about a cluster asks for it. Refused if unknown."""
+    HostSpec.expanded(name)
+    return HostSpec.model_validate({"use": name})
 
 
 _NOT_FOR_ALL = {
