@@ -34,8 +34,8 @@ def translated_text(imported: Imported, importer: Importer, name: str) -> str:
     remarks = {path: str(flag) for path, flag in imported.origins.items() if flag.text}
     head = [f"Imported from {one_line(PurePath(name).name)} ({importer.title})."]
     tail: list[str] = []
-    for fate, title, lines in describe_untranslated(imported, folders=False):
-        place = head if fate is TranslationStatus.UNSUPPORTED else tail
+    for status, title, lines in describe_untranslated(imported, folders=False):
+        place = head if status is TranslationStatus.UNSUPPORTED else tail
         place += [title, *(f"- {line}" for line in lines)]
     return commented_yaml(imported.data, remarks, head=head, tail=tail)
 
@@ -43,21 +43,21 @@ def translated_text(imported: Imported, importer: Importer, name: str) -> str:
 def describe_untranslated(
     imported: Imported, *, folders: bool = True
 ) -> Iterator[tuple[TranslationStatus | None, str, list[str]]]:
-    """What a user has to know of a translation, the gravest first: (fate, title, lines).
+    """What a user has to know of a translation, the gravest first: (status, title, lines).
 
-    First what changes the result, then what is unknown, what was worked out (which has no fate), what a
+    First what changes the result, then what is unknown, what was worked out (which has no status), what a
     profile decides, and last what changes nothing. Without ``folders`` places have only the name of the file.
     """
-    found = list(dict.fromkeys(imported.untranslated))
-    for fate, title in _TITLES.items():
-        of_fate = [each for each in found if each.fate is fate]
-        if fate is None:
-            if imported.remarks:
-                yield fate, title, list(imported.remarks)
-        elif of_fate and fate in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN):
-            yield fate, title, [_line(each, folders) for each in of_fate]
-        elif of_fate:
-            yield fate, title, [", ".join(dict.fromkeys(map(_briefly, of_fate)))]
+    for status, title in _TITLES.items():
+        entries = [entry for entry in dict.fromkeys(imported.untranslated) if entry.status is status]
+        if status is None:
+            lines = list(imported.remarks)
+        elif status in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN):
+            lines = [_line(entry, folders) for entry in entries]
+        else:
+            lines = [", ".join(dict.fromkeys(map(_briefly, entries)))] if entries else []
+        if lines:
+            yield status, title, lines
 
 
 _TITLES: dict[TranslationStatus | None, str] = {
@@ -70,14 +70,14 @@ _TITLES: dict[TranslationStatus | None, str] = {
 }
 
 
-def _line(each: Untranslated, folders: bool) -> str:
-    where = each.flag.where if folders else PurePath(each.flag.where).name
+def _line(entry: Untranslated, folders: bool) -> str:
+    where = entry.flag.where if folders else PurePath(entry.flag.where).name
     place = f"{where}: " if where else ""
-    reason = f": {each.reason}" if each.reason else ""
-    return f"{place}{each.flag}{reason}"
+    reason = f": {entry.reason}" if entry.reason else ""
+    return f"{place}{entry.flag}{reason}"
 
 
-def _briefly(each: Untranslated) -> str:
+def _briefly(entry: Untranslated) -> str:
     """The name of a setting, and why it is listed where that is not plain."""
-    name = one_line(each.flag.name, 60)
-    return f"{name} ({each.reason})" if each.reason else name
+    name = one_line(entry.flag.name, 60)
+    return f"{name} ({entry.reason})" if entry.reason else name

@@ -33,4 +33,4 @@ def read(**changes):
 
 
 def listed(found, name):
-    return [each.fate for each in found.untranslated if each.flag.name.endswith(name)]
+    return [each.status for each in found.untranslated if each.flag.name.endswith(name)]

@@ -1,10 +1,23 @@
 """DeepSpeed's configuration."""
 
 from simcluster.foreign.deepspeed.auto_values import AUTO, fill_auto_values
-from simcluster.foreign.deepspeed.host_offload import (
+from simcluster.foreign.deepspeed.host_offload import deepspeed_offload_meaning, state_deepspeed_offload
+from simcluster.foreign.deepspeed.zero_stages import (
     STAGE,
-    deepspeed_offload_meaning,
-    state_deepspeed_offload,
+    ZERO,
+    read_ulysses_degree,
+    read_zero_stage,
+    state_zero_sharding,
 )
 
-__all__ = ["AUTO", "STAGE", "deepspeed_offload_meaning", "fill_auto_values", "state_deepspeed_offload"]
+__all__ = [
+    "AUTO",
+    "STAGE",
+    "ZERO",
+    "deepspeed_offload_meaning",
+    "fill_auto_values",
+    "read_ulysses_degree",
+    "read_zero_stage",
+    "state_deepspeed_offload",
+    "state_zero_sharding",
+]

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from simcluster.cluster import Cluster
 from simcluster.foreign.assembly import known_host, state_host_updates
+from simcluster.foreign.deepspeed.zero_stages import STAGE
 from simcluster.foreign.importer_interface import UserAdditions
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
@@ -27,14 +28,11 @@ from simcluster.foreign.translation import (
 
 OPTIMIZER = "offload_optimizer"
 WEIGHTS = "offload_param"
-STAGE = "zero stage"
-"""The fact that says which stage of ZeRO there is."""
-
 _DEVICES = {"none": "", "cpu": "host", "nvme": "disk"}
 _ON_DEVICE = "everything stays in the device's memory"
 _RATIO = "offloaded ratio"
 _PINNED = "offload pinned"
-_PIPELINE = "offload pipeline"
+_READ, _WRITE = "offload pipeline read", "offload pipeline write"
 _BLOCK, _QUEUE = "aio block", "aio queue"
 _CPU = "offload on host"
 
@@ -63,8 +61,8 @@ MEANINGS: Mapping[str, Meaning] = {
     f"{_ZERO}.{OPTIMIZER}.pin_memory": states_value(_PINNED, read_boolean),
     f"{_ZERO}.{WEIGHTS}.pin_memory": states_value(_PINNED, read_boolean),
     f"{_ZERO}.{OPTIMIZER}.ratio": states_value(_RATIO, read_number),
-    f"{_ZERO}.{OPTIMIZER}.pipeline_read": states_value(f"{_PIPELINE} read", read_boolean),
-    f"{_ZERO}.{OPTIMIZER}.pipeline_write": states_value(f"{_PIPELINE} write", read_boolean),
+    f"{_ZERO}.{OPTIMIZER}.pipeline_read": states_value(_READ, read_boolean),
+    f"{_ZERO}.{OPTIMIZER}.pipeline_write": states_value(_WRITE, read_boolean),
     f"{_ZERO}.{WEIGHTS}.max_in_cpu": states_value(_CPU, read_number),
     "aio.block_size": states_value(_BLOCK, read_integer),
     "aio.queue_depth": states_value(_QUEUE, read_integer),
@@ -74,9 +72,8 @@ MEANINGS: Mapping[str, Meaning] = {
 
 def deepspeed_offload_meaning(name: str) -> Meaning | None:
     """What a setting about offload means; None if it is about something else."""
-    below = (f"{_ZERO}.{OPTIMIZER}", f"{_ZERO}.{WEIGHTS}", "aio")
-    known = MEANINGS.get(name)
-    return known or (has_no_effect if name.startswith(tuple(f"{each}." for each in below)) else None)
+    below = (f"{_ZERO}.{OPTIMIZER}.", f"{_ZERO}.{WEIGHTS}.", "aio.")
+    return MEANINGS.get(name) or (has_no_effect if name.startswith(below) else None)
 
 
 def state_deepspeed_offload(facts: Facts, given: UserAdditions) -> None:
@@ -119,8 +116,7 @@ def _place(facts: Facts, section: str, stage: int, needed: int, cluster: Cluster
 def _optimizer(facts: Facts, place: str, stage: int, cluster: Cluster | None) -> None:
     """States on the host or its drives, with the updates on the host's processors where there are figures."""
     flag = facts.flag(OPTIMIZER)
-    known = state_host_updates(facts, flag, cluster)
-    if place == "disk" or not known:
+    if not state_host_updates(facts, flag, cluster) or place == "disk":
         facts.say("parallel.offload.optimizer_states", place, flag)
     if stage >= 2:
         facts.say("parallel.offload.gradients", "host", flag)
@@ -131,33 +127,23 @@ def _copies(facts: Facts, places: Mapping[str, str], stage: int) -> None:
     disks = "disk" in places.values()
     if _PINNED in facts.known:
         flag = facts.flag(_PINNED)
-        written = any(name.startswith("parallel.offload.") for name in facts.known)
-        if written:
+        if any(name.startswith("parallel.offload.") for name in facts.known):
             facts.say("parallel.offload.pinned", facts.get(_PINNED), flag)
-        elif places and not facts.get(_PINNED):
-            facts.unsupported(flag, "gradients and weights are copied as from pinned memory")
         else:
-            facts.effectless(flag)
+            same = not places or facts.get(_PINNED)
+            facts.compare(flag, same, "gradients and weights are copied as from pinned memory")
     for name, path, unit in ((_BLOCK, "block", " B"), (_QUEUE, "queue", "")):
-        if name in facts.known and disks:
-            value = facts.get(name)
-            facts.say(f"parallel.offload.{path}", f"{value}{unit}" if unit else value, facts.flag(name))
-        elif name in facts.known:
-            facts.effectless(facts.flag(name), "nothing is on drives")
-    if _RATIO in facts.known:
-        whole = OPTIMIZER not in places or stage < 3 or facts.get(_RATIO) == 1
-        _listed(facts, _RATIO, whole, "all updates are offloaded")
-    for half in ("read", "write"):
-        if (name := f"{_PIPELINE} {half}") in facts.known:
-            overlapped = places.get(OPTIMIZER) != "disk" or facts.get(name)
-            _listed(facts, name, overlapped, f"drives {half} states beside updates")
-    if _CPU in facts.known:
-        _listed(facts, _CPU, places.get(WEIGHTS) != "disk", "all shards of weights are on drives")
-
-
-def _listed(facts: Facts, name: str, without_effect: bool, otherwise: str) -> None:
-    flag = facts.flag(name)
-    if without_effect:
-        facts.effectless(flag)
-    else:
-        facts.unsupported(flag, otherwise)
+        if name in facts.known:
+            value = f"{facts.get(name)}{unit}" if unit else facts.get(name)
+            facts.say_if(disks, f"parallel.offload.{path}", value, facts.flag(name), "nothing is on drives")
+    whole = OPTIMIZER not in places or stage < 3 or facts.get(_RATIO) == 1
+    overlapped = places.get(OPTIMIZER) != "disk"
+    details = (
+        (_RATIO, whole, "all updates are offloaded"),
+        (_READ, overlapped or facts.get(_READ), "drives read states beside updates"),
+        (_WRITE, overlapped or facts.get(_WRITE), "drives write states beside updates"),
+        (_CPU, places.get(WEIGHTS) != "disk", "all shards of weights are on drives"),
+    )
+    for name, same, otherwise in details:
+        if name in facts.known:
+            facts.compare(facts.flag(name), same, otherwise)

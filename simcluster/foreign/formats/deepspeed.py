@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.deepspeed import AUTO, STAGE, fill_auto_values, state_deepspeed_offload
-from simcluster.foreign.deepspeed import deepspeed_offload_meaning as offload_meaning
+from simcluster.foreign.deepspeed import (
+    AUTO,
+    STAGE,
+    deepspeed_offload_meaning,
+    fill_auto_values,
+    read_ulysses_degree,
+    read_zero_stage,
+    state_deepspeed_offload,
+    state_zero_sharding,
+)
 from simcluster.foreign.importer_interface import Importer, UserAdditions
-from simcluster.foreign.megatron import ZERO
 from simcluster.foreign.reading import Flag, read_json
 from simcluster.foreign.translation import (
     Facts,
@@ -17,8 +24,8 @@ from simcluster.foreign.translation import (
     ignored_settings,
     not_expressible,
     read_boolean,
-    read_integer,
     read_number,
+    reads_betas,
     reads_clip,
     selects,
     state_profile,
@@ -26,7 +33,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("deepspeed")
+_IGNORED = ignored_settings("deepspeed")
 _ON_DEVICE = (
     "saved activations stay in the device's memory: "
     "with parallel.recompute, --set parallel.offload.activations=host"
@@ -67,15 +74,6 @@ class DeepSpeed(Importer):
         return facts
 
 
-def _stage(facts: Facts, flag: Flag) -> None:
-    stage = read_integer(facts, flag)
-    if stage is not None and stage not in ZERO:
-        facts.wrong(flag, "expected 0, 1, 2 or 3")
-    elif stage is not None:
-        facts.say("parallel.optimizer_sharding", ZERO[stage], flag)
-        facts.say(STAGE, stage, flag)
-
-
 def _enabled(name: str) -> Meaning:
     """``bf16.enabled`` and its like."""
 
@@ -90,7 +88,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "train_batch_size": states_value("training.global_batch"),
     "train_micro_batch_size_per_gpu": states_value("training.micro_batch"),
     "gradient_accumulation_steps": states_value("accumulation"),
-    "zero_optimization.stage": _stage,
+    "zero_optimization.stage": read_zero_stage,
     "zero_optimization.zero_hpz_partition_size": not_expressible(
         "weights are sharded over all data-parallel ranks"
     ),
@@ -133,7 +131,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     ),
     "activation_checkpointing.cpu_checkpointing": not_expressible(_ON_DEVICE),
     "tensor_parallel.autotp_size": states_value("tensor"),
-    "sequence_parallel_size": lambda facts, flag: _ulysses(facts, flag),
+    "sequence_parallel_size": read_ulysses_degree,
     "pipeline.stages": states_value("pipeline"),
     "sparse_attention.mode": not_expressible("attention over the whole sequence is simulated"),
     "compression_training": not_expressible("no compression is simulated", unless=({}, None)),
@@ -153,33 +151,27 @@ _MEANINGS: Mapping[str, Meaning] = {
 
 def meaning_of(name: str) -> Meaning | None:
     """What the setting of this name means; None if it is unknown."""
-    if name in _MEANINGS:
-        return _MEANINGS[name]
-    if (found := offload_meaning(name)) is not None:
-        return found
+    if meaning := _MEANINGS.get(name) or deepspeed_offload_meaning(name):
+        return meaning
     head, _, rest = name.partition(".")
-    if head in _INERT["effectless"]:
-        return has_no_effect
-    if head == "zero_optimization":
-        if rest in _INERT["profile"]:
-            return decided_by_profile
-        if rest in _INERT["zero"]:
-            return has_no_effect
-    if head in ("fp16", "bf16", "bfloat16", "amp") and rest in _INERT["formats"]:
-        return has_no_effect
-    if head == "activation_checkpointing":
-        return has_no_effect  # says how, not whether; the program decides what is recomputed
-    return has_no_effect if head == "optimizer" and rest.startswith("params.") else None
+    if head == "zero_optimization" and rest in _IGNORED["profile"]:
+        return decided_by_profile
+    ignored = (
+        head in _IGNORED["effectless"]
+        or (head == "zero_optimization" and rest in _IGNORED["zero"])
+        or (head in ("fp16", "bf16", "bfloat16", "amp") and rest in _IGNORED["formats"])
+        or head == "activation_checkpointing"  # says how, not whether; the program decides what is recomputed
+        or (head == "optimizer" and rest.startswith("params."))
+    )
+    return has_no_effect if ignored else None
 
 
 def _betas(facts: Facts, flag: Flag) -> None:
-    value = flag.value
-    pair = isinstance(value, list) and len(value) == 2
-    if not pair or not all(isinstance(each, float) and 0 < each <= 1 for each in value):
+    pair = flag.value if isinstance(flag.value, list) else ()
+    if len(pair) == 2 and all(isinstance(decay, float) and 0 < decay <= 1 for decay in pair):
+        reads_betas(facts, flag)
+    else:
         facts.wrong(flag, "expected two numbers from 0 to 1")
-        return
-    facts.say("training.optimizer.beta1", value[0], flag)
-    facts.say("training.optimizer.beta2", value[1], flag)
 
 
 def _numbers(facts: Facts) -> None:
@@ -193,38 +185,11 @@ def _numbers(facts: Facts) -> None:
         facts.default("training.precision.gradients", compute, text)
     if "communication" in facts.known:
         said, flag = facts.get("communication"), facts.flag("communication")
-        if said == facts.get("training.precision.gradients", "fp32"):
-            facts.effectless(flag, "the format that gradients have")
-        else:
-            facts.unsupported(flag, "gradients are reduced in the format they are accumulated in")
+        same = said == facts.get("training.precision.gradients", "fp32")
+        otherwise = "gradients are reduced in the format they are accumulated in"
+        facts.compare(flag, same, otherwise, "the format that gradients have")
     if any(name.startswith("activation") for name in facts.known):
         return
     facts.remark(
         "a DeepSpeed JSON does not say whether layers are recomputed: --set parallel.recompute.layers=all"
     )
-
-
-def state_zero_sharding(facts: Facts) -> None:
-    """ZeRO's stage; without one, DeepSpeed's optimizer for bf16 shards states and masters all the same.
-
-    It is there where gradients add up in fp32 (reference ``frameworks.md``, BLOOM).
-    """
-    said = "parallel.optimizer_sharding"
-    sharded = facts.get("training.precision.compute") == "bf16"
-    if facts.get(STAGE, 0) or not sharded or facts.get("training.precision.gradients") != "fp32":
-        facts.default(said, ZERO[0], "DeepSpeed's default: no ZeRO")
-        return
-    because = "bf16 without a ZeRO stage: DeepSpeed's BF16_Optimizer shards states, as stage 1 does"
-    if STAGE in facts.known:
-        flag = facts.flag(STAGE)
-        facts.known.pop(said)
-        facts.say(said, ZERO[1], flag)
-        facts.remark(f"{flag.where}: {flag}: {because}")
-    else:
-        facts.default(said, ZERO[1], because)
-
-
-def _ulysses(facts: Facts, flag: Flag) -> None:
-    """DeepSpeed's sequence parallelism exchanges heads for parts of the sequence."""
-    states_value("context")(facts, flag)
-    facts.say("context_kind", "heads", flag)

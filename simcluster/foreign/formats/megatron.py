@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from simcluster.errors import Problem, ScenarioError
-from simcluster.foreign.deepspeed import state_deepspeed_offload as zero_offload
+from simcluster.foreign.deepspeed import state_deepspeed_offload, state_zero_sharding
 from simcluster.foreign.formats.deepspeed import meaning_of as setting_of
-from simcluster.foreign.formats.deepspeed import state_zero_sharding
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.megatron import FAMILY_MEANINGS as FAMILIES
 from simcluster.foreign.megatron import FORK_MEANINGS as FORKS
@@ -66,7 +65,7 @@ class Megatron(Importer):
         state_partition(facts)
         state_family_structure(facts)
         state_megatron_offload(facts, given)
-        zero_offload(facts, given)
+        state_deepspeed_offload(facts, given)
         _pipeline(facts, names)
         return facts
 

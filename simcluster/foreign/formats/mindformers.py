@@ -12,12 +12,12 @@ from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.mindformers import (
     MODEL,
     SECTION,
+    offload_meaning,
     recompute_meaning,
     state_mindformers_offload,
     state_mindformers_recompute,
     state_model,
 )
-from simcluster.foreign.mindformers import offload_meaning as offload_meaning
 from simcluster.foreign.reading import Flag, TranslationStatus, Untranslated, read_settings
 from simcluster.foreign.translation import (
     DEEPSEEK,
@@ -172,9 +172,8 @@ _MEANINGS: Mapping[str, Meaning] = {
 
 
 def _meaning(name: str) -> Meaning | None:
-    found = _MEANINGS.get(name) or recompute_meaning(name) or offload_meaning(name)
-    if found is not None:
-        return found
+    if meaning := _MEANINGS.get(name) or recompute_meaning(name) or offload_meaning(name):
+        return meaning
     head, _, rest = name.partition(".")
     if head in _INERT["effectless"] or rest.partition(".")[0] in _INERT.get(head, ()):
         return has_no_effect
@@ -183,9 +182,7 @@ def _meaning(name: str) -> Meaning | None:
     if name.startswith(SECTION):
         key = name.removeprefix(SECTION)
         return MODEL.get(key) or (has_no_effect if key.split(".")[0] in _INERT["model"] else None)
-    if name.startswith(("model.arch", "model.auto")):
-        return has_no_effect
-    return None
+    return has_no_effect if name.startswith(("model.arch", "model.auto")) else None
 
 
 def _mode_of_run(facts: Facts, flag: Flag) -> None:
@@ -203,13 +200,12 @@ def _mode_of_run(facts: Facts, flag: Flag) -> None:
 
 def _prompts(facts: Facts) -> None:
     """Settings of the model section that count for an inference alone."""
-    if facts.get("task") == "inference":
-        if "blocks" in facts.known:
-            lost = "the cache has room for the prompts and their answers alone"
-            facts.unsupported(facts.drop("blocks"), lost)
-        return
-    for name, reason in (("prompts", "runner_config.batch_size counts"), ("blocks", "")):
-        facts.drop_effectless((name,), reason)
+    if facts.get("task") != "inference":
+        facts.drop_effectless(("prompts",), "runner_config.batch_size counts")
+        facts.drop_effectless(("blocks",), "")
+    elif "blocks" in facts.known:
+        otherwise = "the cache has room for the prompts and their answers alone"
+        facts.unsupported(facts.drop("blocks"), otherwise)
 
 
 def _experts(facts: Facts) -> None:
@@ -217,11 +213,10 @@ def _experts(facts: Facts) -> None:
     go over the tensor ranks as well.
     """
     if facts.get("experts", 1) <= 1:
-        for index, each in enumerate(facts.untranslated):
-            if each.flag.name.startswith("moe_config.") and each.fate is not TranslationStatus.EFFECTLESS:
-                facts.untranslated[index] = Untranslated(
-                    each.flag, TranslationStatus.EFFECTLESS, "there are no experts"
-                )
+        for index, entry in enumerate(facts.untranslated):
+            effectless = Untranslated(entry.flag, TranslationStatus.EFFECTLESS, "there are no experts")
+            if entry.flag.name.startswith("moe_config.") and entry.status is not effectless.status:
+                facts.untranslated[index] = effectless
         return
     ranks, data, tensor = facts.get("expert", 1), facts.get("data", 1), facts.get("tensor", 1)
     if ranks > data and ranks % tensor == 0:
@@ -245,22 +240,13 @@ def _batch(facts: Facts) -> None:
     batch_size x data_parallel x micro_batch_num x micro_batch_interleave_num).
     """
     copies = facts.get("copies", 1)
-    if "copies" in facts.known:
-        flag = facts.drop("copies")
-        if copies > 1:
-            facts.say("parallel.copies", copies, flag)
-        else:
-            facts.effectless(flag, "off")
+    facts.use("copies", "parallel.copies", counts=copies > 1, otherwise="off")
     if copies > 1 and facts.get("training.micro_batch"):
         size = facts.get("training.micro_batch")
         facts.remark(f"micro-batch: {size} in each of {copies} copies = {copies * size}")
-        facts.say("training.micro_batch", copies * size, facts.drop("training.micro_batch"))
-    if "micro_batch_num" in facts.known:
-        flag = facts.flag("micro_batch_num")
-        if facts.get("pipeline", 1) > 1:
-            facts.say("accumulation", facts.get("micro_batch_num"), flag)
-        else:
-            facts.effectless(flag, "without a pipeline")
+        facts.replace("training.micro_batch", copies * size, facts.flag("training.micro_batch"))
+    piped = facts.get("pipeline", 1) > 1
+    facts.use("micro_batch_num", "accumulation", counts=piped, otherwise="without a pipeline")
 
 
 def _fine_grained(facts: Facts) -> None:
@@ -270,10 +256,10 @@ def _fine_grained(facts: Facts) -> None:
     count, flag = facts.get("fine_grain"), facts.drop("fine_grain")
     if count == 1:
         facts.effectless(flag, "off")
-    elif facts.get("tensor", 1) == 1:
-        facts.effectless(flag, "without model parallelism")
     else:
-        facts.say("parallel.overlap", {"tensor": {"chunks": count, "reach": "layer"}}, flag)
+        chunks = {"tensor": {"chunks": count, "reach": "layer"}}
+        split = facts.get("tensor", 1) != 1
+        facts.say_if(split, "parallel.overlap", chunks, flag, "without model parallelism")
 
 
 def _optimizer_parallel(facts: Facts) -> None:
@@ -307,7 +293,7 @@ def _pipeline(facts: Facts) -> None:
     flag, further = facts.flag("offset"), facts.get("further", 0)
     rows = offset if all(isinstance(row, list) for row in offset) else [offset]
     for counted in (layers, layers + further):
-        sizes = [[counted // (stages * chunks) + each for each in row] for row in rows]
+        sizes = [[counted // (stages * chunks) + more for more in row] for row in rows]
         every = [size for row in sizes for size in row]
         if {len(row) for row in sizes} == {stages} and sum(every) == counted and min(every) >= 1:
             break

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from simcluster.foreign.deepspeed import ZERO
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.megatron import FAMILY_MEANINGS as FAMILIES
-from simcluster.foreign.megatron import ZERO, meaning_of, state_family_structure, state_megatron_offload
 from simcluster.foreign.megatron import combined_arguments as megatron
+from simcluster.foreign.megatron import meaning_of, state_family_structure, state_megatron_offload
 from simcluster.foreign.megatron import nemo_arguments as words
 from simcluster.foreign.reading import read_settings
 from simcluster.foreign.translation import (
@@ -22,6 +23,7 @@ from simcluster.foreign.translation import (
     not_expressible,
     read_number,
     read_word,
+    reads_betas,
     reads_embedding_dropout,
     reads_rotary_fraction,
     selects,
@@ -176,7 +178,7 @@ _OWN: Mapping[str, Meaning] = {
     "optimizer._target_": words.read_optimizer_factory,
     "optimizer.name": words.read_optimizer,
     "optimizer.optimizer": words.read_optimizer,
-    "model.optim.betas": words.read_betas,
+    "model.optim.betas": reads_betas,
     "model.optim.grad_sync_dtype": selects(
         "training.precision.gradients", {"bf16": "bf16", "fp32": "fp32", "fp16": "fp16"}
     ),
@@ -200,12 +202,12 @@ def _meaning(name: str) -> Meaning | None:
     if name in _OWN:
         return _OWN[name]
     head, _, rest = name.partition(".")
+    if name.startswith("model.encoder."):
+        return _meaning(name.replace("encoder.", "", 1))
     if head == "peft":
         return words.read_adapters
     if name.startswith("model.peft."):
         return words.read_peft_scheme
-    if name.startswith("model.encoder."):
-        return _meaning(name.replace("encoder.", "", 1))
     if name.startswith("model.decoder."):
         return words.read_decoder_size
     if head in _INERT["effectless"] or name.endswith(("._target_", "._partial_", "._args_")):
@@ -216,9 +218,8 @@ def _meaning(name: str) -> Meaning | None:
         key = name.removeprefix(section)
         if f"model.{key}" in _OWN and section == "model.config.":
             return _OWN[f"model.{key}"]
-        found = meaning_of(key) or FAMILIES.get(key)
-        if found is not None:
-            return found
+        if meaning := meaning_of(key) or FAMILIES.get(key):
+            return meaning
         if key.partition(".")[0] in _INERT["model"] or key.startswith(("sched.", "tokenizer.", "data.")):
             return has_no_effect
     return has_no_effect if rest.startswith("tokenizer.") else None

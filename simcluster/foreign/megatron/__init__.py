@@ -1,7 +1,7 @@
 """Megatron's arguments, and those of its forks and launchers."""
 
 from simcluster.foreign.megatron import combined_arguments, nemo_arguments
-from simcluster.foreign.megatron.arguments import MARKS, PROFILED, ZERO, meaning_of
+from simcluster.foreign.megatron.arguments import MARKS, PROFILED, meaning_of
 from simcluster.foreign.megatron.entry_script import state_program
 from simcluster.foreign.megatron.fork_arguments import FORK_MEANINGS, state_partition
 from simcluster.foreign.megatron.host_offload import state_megatron_offload
@@ -13,7 +13,6 @@ __all__ = [
     "FORK_MEANINGS",
     "MARKS",
     "PROFILED",
-    "ZERO",
     "combined_arguments",
     "meaning_of",
     "nemo_arguments",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from simcluster.foreign.deepspeed import ZERO
 from simcluster.foreign.megatron.host_offload import OFFLOAD_MEANINGS as OFFLOAD
 from simcluster.foreign.megatron.unsupported_arguments import unsupported_meaning
 from simcluster.foreign.reading import Flag
@@ -16,7 +17,7 @@ from simcluster.foreign.translation import (
     Alternatives,
     Facts,
     Meaning,
-    chooses_form,
+    as_written,
     decided_by_profile,
     has_no_effect,
     ignored_settings,
@@ -51,20 +52,6 @@ FSDP = Alternatives(
     ({"fsdp": {"reshard_after_forward": True}}, {"zero": 3}, {"zero": 2}, {"zero": 1}),
     "weights stay whole on every rank",
 )
-ZERO: Mapping[int, Alternatives] = {
-    0: Alternatives(({"zero": 0},)),
-    1: Alternatives(({"zero": 1},)),
-    2: Alternatives(
-        ({"zero": 2}, {"zero": 1}), "gradients stay whole on every rank: only optimizer states are sharded"
-    ),
-    3: Alternatives(
-        ({"zero": 3}, {"zero": 2}, {"zero": 1}),
-        "weights stay whole on every rank: more memory and less communication",
-    ),
-}
-"""ZeRO stages, and what is simulated where a stage does not exist yet."""
-
-
 OPTIMIZERS: Mapping[str, str] = {
     "adam": "adamw",
     "adamw": "adamw",
@@ -92,19 +79,16 @@ def named_optimizer(facts: Facts, flag: Flag) -> None:
 
 def _fp8(facts: Facts, flag: Flag) -> None:
     said = read_word(facts, flag)
-    if said is None or said.lower() in ("null", "none", "false"):
-        return
-    facts.say("training.precision.matmul", FP8, flag)
+    if said is not None and said.lower() not in ("null", "none", "false"):
+        facts.say("training.precision.matmul", FP8, flag)
 
 
 def _recompute(facts: Facts, flag: Flag) -> None:
     said = read_word(facts, flag)
-    if said in (None, "null", "none"):
-        return
-    if said not in ("full", "selective"):
+    if said in ("full", "selective"):
+        facts.say("recompute", said, flag)
+    elif said not in (None, "null", "none"):
         facts.wrong(flag, "expected full or selective")
-        return
-    facts.say("recompute", said, flag)
 
 
 def _rampup(facts: Facts, flag: Flag) -> None:
@@ -190,7 +174,7 @@ TRAINING: Mapping[str, Meaning] = {
     "accumulate_allreduce_grads_in_fp32": switch("training.precision.gradients", "fp32"),
     "grad_reduce_in_bf16": switch("training.precision.gradients", "bf16"),
     "grad_reduce_in_fp32": switch("training.precision.gradients", "fp32", "bf16"),
-    "optimizer": lambda facts, flag: named_optimizer(facts, flag),
+    "optimizer": named_optimizer,
     "lr": states_value("training.optimizer.learning_rate", read_number),
     "weight_decay": states_value("training.optimizer.weight_decay", read_number),
     "adam_beta1": states_value("training.optimizer.beta1", read_number),
@@ -237,17 +221,17 @@ PARALLEL: Mapping[str, Meaning] = {
     ),
     "hierarchical_context_parallel_sizes": not_expressible("one level is simulated", unless=(None,)),
     "sequence_parallel": switch("sequence_parallel"),
-    "use_distributed_optimizer": chooses_form("parallel.optimizer_sharding", ZERO[1]),
-    "use_layer_wise_distributed_optimizer": chooses_form("parallel.optimizer_sharding", ZERO[1]),
+    "use_distributed_optimizer": switch("parallel.optimizer_sharding", ZERO[1]),
+    "use_layer_wise_distributed_optimizer": switch("parallel.optimizer_sharding", ZERO[1]),
     "data_parallel_sharding_strategy": selects(
         "sharding_strategy",
         {"no_shard": ZERO[0], "optim": ZERO[1], "optim_grads": ZERO[2], "optim_grads_params": ZERO[3]},
     ),
     "num_distributed_optimizer_instances": not_expressible("states are sharded over all data-parallel ranks"),
-    "use_torch_fsdp2": chooses_form("parallel.optimizer_sharding", FSDP),
-    "use_megatron_fsdp": chooses_form("parallel.optimizer_sharding", FSDP),
-    "use_custom_fsdp": chooses_form("parallel.optimizer_sharding", FSDP),
-    "use_fsdp": chooses_form("parallel.optimizer_sharding", FSDP),
+    "use_torch_fsdp2": switch("parallel.optimizer_sharding", FSDP),
+    "use_megatron_fsdp": switch("parallel.optimizer_sharding", FSDP),
+    "use_custom_fsdp": switch("parallel.optimizer_sharding", FSDP),
+    "use_fsdp": switch("parallel.optimizer_sharding", FSDP),
     "use_tp_pp_dp_mapping": not_expressible("stages are the outermost axis"),
     "recompute_granularity": _recompute,
     "recompute_activations": switch("recompute", "selective"),
@@ -257,7 +241,7 @@ PARALLEL: Mapping[str, Meaning] = {
     "activations_checkpoint_num_layers": states_value("recompute_layers"),
     "recompute_method": states_value("recompute_method", read_word),
     "recompute_num_layers": states_value("recompute_layers"),
-    "recompute_modules": states_value("recompute_modules", lambda facts, flag: flag.value),
+    "recompute_modules": states_value("recompute_modules", as_written),
     "distribute_saved_activations": switch("slice"),
     "distribute_checkpointed_activations": switch("slice"),
     "tp_comm_overlap": switch("tensor_chunks"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from simcluster.foreign.assembly import virtual_chunks
 from simcluster.foreign.megatron.arguments import PROFILED, PROFILES
-from simcluster.foreign.translation import Alternatives, Facts, profile_says, state_profile
+from simcluster.foreign.translation import Alternatives, Facts, profile_says, state_positions, state_profile
 from simcluster.plan import layers_by_block_method
 
 VOCABULARIES = {
@@ -21,13 +21,13 @@ VOCABULARIES = {
 
 def state_framework(facts: Facts, names: list[str], otherwise: str) -> None:
     """The framework profile that the arguments give away; ``ideal``, aloud, where it is not there."""
-    found = {PROFILED[name]: name for name in reversed(names) if name in PROFILED}
-    profile = next((each for each in reversed(PROFILES) if each in found), otherwise)
-    told = found.get(profile, "")
+    hints = {PROFILED[name]: name for name in reversed(names) if name in PROFILED}
+    profile = next((known for known in reversed(PROFILES) if known in hints), otherwise)
+    hint = hints.get(profile, "")
     if profile == "megatron-core" and {"overlap_grad_reduce", "overlap_param_gather"} <= {*names}:
-        profile, told = "nemo", "overlap_grad_reduce"  # Megatron-Core with its overlap switched on
+        profile, hint = "nemo", "overlap_grad_reduce"  # Megatron-Core with its overlap switched on
     because = (
-        f"as --{told.replace('_', '-')} tells" if told else "assumed: nothing in the file tells the version"
+        f"as --{hint.replace('_', '-')} tells" if hint else "assumed: nothing in the file tells the version"
     )
     state_profile(facts, profile, because)
 
@@ -48,43 +48,22 @@ def state_dimensions(facts: Facts, *, grouped: bool) -> None:
         facts.default("model.ffn", int(4 * hidden * 2 / 3 / 64) * 64, text)
     elif hidden:
         facts.default("model.ffn", 4 * hidden, "Megatron's default: 4 x hidden")
-    if "query_groups" in facts.known:
-        flag = facts.flag("query_groups")
-        if grouped:
-            facts.say("model.kv_heads", facts.get("query_groups"), flag)
-        else:
-            facts.effectless(flag, "without --group-query-attention")
+    facts.use("query_groups", "model.kv_heads", counts=grouped, otherwise="without --group-query-attention")
     state_positions(facts)
     state_vocabulary(facts)
-
-
-def state_positions(facts: Facts) -> None:
-    """Rows of a learned position table; other kinds have none."""
-    if "positions_limit" not in facts.known:
-        if facts.get("model.positions") == "learned" and facts.get("training.seq_len"):
-            facts.default("model.max_positions", facts.get("training.seq_len"), "the sequence length")
-    elif facts.get("model.positions") == "learned":
-        facts.say("model.max_positions", facts.get("positions_limit"), facts.flag("positions_limit"))
-    else:
-        facts.effectless(facts.flag("positions_limit"), "there is no table of positions")
 
 
 def state_vocabulary(facts: Facts) -> None:
     """The rows of the embedding: as padded, as given, or as many as the tokenizer has."""
     if "padded_vocab" in facts.known:
         flag = facts.flag("padded_vocab")
-        facts.known.pop("model.vocab", None)
-        facts.say("model.vocab", facts.get("padded_vocab"), flag)
-        facts.known.pop("vocabulary_multiple", None)
-        facts.say("vocabulary_multiple", 1, flag)
+        facts.replace("model.vocab", facts.get("padded_vocab"), flag)
+        facts.replace("vocabulary_multiple", 1, flag)
         facts.remark(f"{flag}: parameter counts include the padding of the vocabulary")
     if "tokenizer" in facts.known:
         flag = facts.flag("tokenizer")
         rows = VOCABULARIES.get(facts.get("tokenizer").lower())
-        if rows is not None and "model.vocab" not in facts.known:
-            facts.say("model.vocab", rows, flag)
-        else:
-            facts.effectless(flag)
+        facts.say_if(rows is not None and "model.vocab" not in facts.known, "model.vocab", rows, flag, "")
     facts.default(
         "vocabulary_multiple", 128, "Megatron's default padding to multiples of 128 per tensor rank"
     )
@@ -94,15 +73,10 @@ def state_dropout(facts: Facts, otherwise: float) -> None:
     """Dropout of hidden states and of attention; zero is none at all."""
     names = {"hidden_dropout": "model.dropout", "attention_dropout": "model.attention_dropout"}
     for name, path in names.items():
-        if name not in facts.known and otherwise:
+        if otherwise:
             facts.default(name, otherwise, f"--{name.replace('_', '-')} {otherwise} (Megatron's default)")
-        if name not in facts.known:
-            continue
-        value, flag = facts.get(name), facts.flag(name)
-        if value:
-            facts.say(path, value, flag)
-        elif flag.where:
-            facts.effectless(flag, "off")
+        if facts.get(name) or facts.flag(name).where:
+            facts.say_if(bool(facts.get(name)), path, facts.get(name), facts.flag(name), "off")
 
 
 def state_precision(facts: Facts) -> None:
@@ -117,10 +91,8 @@ def state_precision(facts: Facts) -> None:
     first, second = facts.get("moment1", "fp32"), facts.get("moment2", "fp32")
     if first != "fp32" or second != "fp32":
         flag = facts.flag("moment1" if first != "fp32" else "moment2")
-        each = {"moment1": first, "moment2": second}
-        choice = Alternatives(
-            (first if first == second else each, None), "moments are simulated in fp32: more memory"
-        )
+        states = first if first == second else {"moment1": first, "moment2": second}
+        choice = Alternatives((states, None), "moments are simulated in fp32: more memory")
         facts.say("training.optimizer.states", choice, flag)
 
 
@@ -130,8 +102,7 @@ def state_full_sharding(facts: Facts, names: Collection[str]) -> None:
         return
     flag = facts.flag("sharding_strategy")
     if {"use_megatron_fsdp", "use_custom_fsdp"} & {*names}:
-        facts.known.pop("parallel.optimizer_sharding", None)
-        facts.say("parallel.optimizer_sharding", facts.get("sharding_strategy"), flag)
+        facts.replace("parallel.optimizer_sharding", facts.get("sharding_strategy"), flag)
     else:
         facts.effectless(flag, "without use_megatron_fsdp")
 
@@ -142,11 +113,9 @@ def state_recomputation(facts: Facts) -> None:
     if kind is None and method in ("uniform", "block"):
         kind = "full"  # before 2022 the method alone turned it on
         facts.say("recompute", kind, facts.flag("recompute_method"))
-    details = [facts.flag(name) for name in ("recompute_method", "recompute_layers", "recompute_modules")]
-    details = [flag for flag in details if flag.where and flag != facts.flag("recompute")]
     if kind is None:
-        for flag in [*details, *([facts.flag("slice")] if "slice" in facts.known else [])]:
-            facts.effectless(flag, "nothing is recomputed")
+        names = ("recompute_method", "recompute_layers", "recompute_modules", "slice")
+        facts.drop_effectless(names, "nothing is recomputed")
         return
     flag = facts.flag("recompute")
     if kind == "selective":
@@ -157,16 +126,15 @@ def state_recomputation(facts: Facts) -> None:
     every = facts.get("model.layers", 0) // (stages * chunks)
     blocks = layers_by_block_method(layers, facts.get("model.layers", 0), stages, chunks)
     chosen: Any = blocks if method == "block" else "all"
-    said: dict[str, Any] = {"layers": chosen}
-    if facts.get("slice"):
-        said["slice"] = True
-    facts.say("parallel.recompute", Alternatives((said,)), flag)
+    sliced = {"slice": True} if facts.get("slice") else {}
+    facts.say("parallel.recompute", Alternatives(({"layers": chosen, **sliced},)), flag)
     if method != "block" and layers > 1:
         reason = "every layer keeps its input: more memory than this"
         facts.unsupported(facts.flag("recompute_layers"), reason)
-    for each in details:
-        if each != facts.flag("recompute_layers") or (layers == 1 and method != "block") or layers >= every:
-            facts.effectless(each, "every layer keeps its input" if chosen == "all" else "")
+    for name in ("recompute_method", "recompute_layers", "recompute_modules"):
+        counts = name == "recompute_layers" and (method == "block" or layers > 1) and layers < every
+        if not counts and facts.flag(name).where and facts.flag(name) != flag:
+            facts.effectless(facts.flag(name), "every layer keeps its input" if chosen == "all" else "")
 
 
 CORE = "layers.*.attention.core.{scores,softmax,dropout}"

@@ -62,16 +62,14 @@ def state_program(facts: Facts, flag: Flag | None) -> None:
     elif family is None and (re.search(_DECODERS, stem) or stem in _PLAIN):
         facts.effectless(flag, "a decoder is trained")
     elif family is None:
-        facts.untold(flag, "this program is read as the training of a decoder")
+        facts.unknown(flag, "this program is read as the training of a decoder")
 
 
 def state_posttraining_stage(facts: Facts, flag: Flag) -> None:
     """What MindSpeed's ``posttrain_gpt.py`` does: fine tuning is training, the rest has models beside it."""
     said = flag.value[0] if isinstance(flag.value, list) else str(flag.value)
-    if said in _STAGED:
-        facts.unsupported(flag, "the training of one model on single sequences is simulated")
-    else:
-        facts.effectless(flag, "trained as before")
+    otherwise = "the training of one model on single sequences is simulated"
+    facts.compare(flag, said not in _STAGED, otherwise, "trained as before")
 
 
 def _named(pattern: str, parts: list[str]) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from simcluster.foreign.deepspeed import STAGE
-from simcluster.foreign.megatron.arguments import ZERO
+from simcluster.foreign.deepspeed import read_ulysses_degree, read_zero_stage
 from simcluster.foreign.megatron.entry_script import state_posttraining_stage
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
@@ -15,7 +14,6 @@ from simcluster.foreign.translation import (
     decided_by_profile,
     has_no_effect,
     not_expressible,
-    read_integer,
     read_word,
     selects,
     states_value,
@@ -25,20 +23,11 @@ from simcluster.foreign.translation import (
 _ROLLOUTS = "the training alone is simulated: nothing is generated"
 
 
-def _zero_stage(facts: Facts, flag: Flag) -> None:
-    number = read_integer(facts, flag)
-    if number is not None and number in ZERO:
-        facts.say("parallel.optimizer_sharding", ZERO[number], flag)
-        facts.say(STAGE, number, flag)
-    elif number is not None:
-        facts.wrong(flag, "expected 0, 1, 2 or 3")
-
-
 def _blocks(facts: Facts, flag: Flag) -> None:
     """Layers of every stage: ``2,3,3,2``."""
     text = ",".join(flag.value) if isinstance(flag.value, list) else str(flag.value)
     if re.fullmatch(r"\d{1,4}(,\d{1,4})*", text):
-        facts.say("stage_layers", [int(each) for each in text.split(",")], flag)
+        facts.say("stage_layers", [int(layers) for layers in text.split(",")], flag)
     else:
         facts.wrong(flag, "expected the layers of every stage, such as 2,3,3,2")
 
@@ -46,24 +35,21 @@ def _blocks(facts: Facts, flag: Flag) -> None:
 def _v_schedule(facts: Facts, flag: Flag) -> None:
     """How much memory a V-shaped schedule may take: of 1F1B all, half or a third."""
     said = read_word(facts, flag)
-    if said == "half":
-        facts.say("schedule", "v_half", flag)
-    elif said == "min":
+    if said == "min":
         facts.unsupported(flag, "a schedule with half of 1F1B's activations is simulated")
-        facts.say("schedule", "v_half", flag)
-    elif said is not None:
-        facts.effectless(flag, "as much as 1F1B")
+    if said is not None:
+        facts.say_if(said in ("half", "min"), "schedule", "v_half", flag, "as much as 1F1B")
 
 
 FORK_MEANINGS: Mapping[str, Meaning] = {
     # Megatron-DeepSpeed
-    "zero_stage": _zero_stage,
+    "zero_stage": read_zero_stage,
     "deepspeed_config": not_expressible(
         "what that file says is not read: its ZeRO stage and precision", unless=()
     ),
     "deepspeed_activation_checkpointing": has_no_effect,
     "num_key_value_heads": states_value("model.kv_heads"),
-    "ds_sequence_parallel_size": lambda facts, flag: _heads(facts, flag),
+    "ds_sequence_parallel_size": read_ulysses_degree,
     "no_pipeline_parallel": has_no_effect,
     "pp_partition_method": states_value("partition", read_word),
     "glu_activation": selects(
@@ -124,15 +110,7 @@ def state_partition(facts: Facts) -> None:
             flag,
             f"{layers} layers + 2 / {stages} stages = 1: the end stages have no layer, but embeddings alone",
         )
-    elif stages <= 1 or said.startswith("type:transformer"):
-        facts.effectless(flag, "stages hold as many layers in the scenario")
     else:
-        facts.unsupported(
-            flag, "stages hold as many layers as go into them, the end stages one less if it fits"
-        )
-
-
-def _heads(facts: Facts, flag: Flag) -> None:
-    """DeepSpeed's sequence parallelism exchanges heads for parts of the sequence."""
-    states_value("context")(facts, flag)
-    facts.say("context_kind", "heads", flag)
+        same = stages <= 1 or said.startswith("type:transformer")
+        otherwise = "stages hold as many layers as go into them, the end stages one less if it fits"
+        facts.compare(flag, same, otherwise, "stages hold as many layers in the scenario")

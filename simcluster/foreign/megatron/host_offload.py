@@ -50,11 +50,9 @@ def state_megatron_offload(facts: Facts, given: UserAdditions) -> None:
 
 
 def _updates(facts: Facts, given: UserAdditions) -> None:
-    mine = [name for name in (_OPTIMIZER, _SHARE, _OVERLAP) if name in facts.known]
     share = facts.get(_SHARE, 1.0)
     if not facts.get(_OPTIMIZER) or share == 0:
-        for name in mine:
-            facts.effectless(facts.flag(name), "the optimizer stays on the device")
+        facts.drop_effectless((_OPTIMIZER, _SHARE, _OVERLAP), "the optimizer stays on the device")
         return
     flag = facts.flag(_OPTIMIZER)
     if not 0 < share <= 1:

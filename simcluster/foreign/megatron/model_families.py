@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simcluster.foreign.assembly import adapt_to_family
-from simcluster.foreign.translation import Fact, Facts, Meaning, has_no_effect, not_expressible, states_value
+from simcluster.foreign.translation import Facts, Meaning, has_no_effect, not_expressible, states_value
 
 FAMILY_MEANINGS: Mapping[str, Meaning] = {
     "encoder_num_layers": states_value("encoder_layers"),
@@ -40,13 +40,12 @@ def state_family_structure(facts: Facts) -> None:
     family = facts.get("model.family")
     if family == "bert":
         facts.default("model.masked", 1.0, "Megatron's head gives logits for every position")
-        _tokens(facts)
-    elif family == "t5":
-        _encoder_decoder(facts)
-    elif family == "vit":
+    if family == "vit":
         _pictures(facts)
     else:
-        _tokens(facts)
+        facts.use("encoder_seq_len", "training.seq_len")
+    if family == "t5":
+        _encoder_decoder(facts)
     adapt_to_family(facts)
     facts.drop_effectless(_OF_FAMILIES, "this model has none")
 
@@ -66,31 +65,22 @@ _OF_FAMILIES = (
 )
 
 
-def _tokens(facts: Facts) -> None:
-    """``--encoder-seq-length`` is another name of the sequence length."""
-    if "encoder_seq_len" in facts.known:
-        facts.say("training.seq_len", facts.get("encoder_seq_len"), facts.drop("encoder_seq_len"))
-
-
 def _encoder_decoder(facts: Facts) -> None:
     """Both sides have the layers of ``--num-layers`` unless they are told apart."""
-    _tokens(facts)
     for side in ("encoder_layers", "decoder_layers"):
-        if side in facts.known:
-            facts.say(f"model.{side}", facts.get(side), facts.drop(side))
-        elif "model.layers" in facts.known:
+        if side not in facts.known and "model.layers" in facts.known:
             facts.say(f"model.{side}", facts.get("model.layers"), facts.flag("model.layers"))
+        facts.use(side, f"model.{side}")
     if "model.decoder_layers" not in facts.known and "model.encoder_layers" in facts.known:
         text = "Megatron's default: as many as the encoder"
         facts.default("model.decoder_layers", facts.get("model.encoder_layers"), text)
     facts.known.pop("model.layers", None)
     for name in ("buckets", "max_distance", "decoder_seq_len"):
-        if name in facts.known:
-            facts.say(f"model.{name}", facts.get(name), facts.drop(name))
+        facts.use(name, f"model.{name}")
     if facts.get("model.vocab") and "padded_vocab" not in facts.known and "extra_rows" in facts.known:
         rows, more = facts.get("model.vocab"), facts.get("extra_rows")
         facts.remark(f"vocabulary: {rows:,} + {facts.flag('extra_rows')} = {rows + more:,}")
-        facts.known["model.vocab"] = Fact(rows + more, facts.flag("model.vocab"))
+        facts.replace("model.vocab", rows + more, facts.flag("model.vocab"))
         facts.absorb(facts.drop("extra_rows"))
 
 
@@ -99,8 +89,7 @@ def _pictures(facts: Facts) -> None:
     if facts.get("image_width", facts.get("image")) != facts.get("image"):
         facts.unsupported(facts.flag("image_width"), "pictures are squares of --img-h")
     for name in ("image", "patch", "channels", "classes"):
-        if name in facts.known:
-            facts.say(f"model.{name}", facts.get(name), facts.drop(name))
+        facts.use(name, f"model.{name}")
     image, patch = facts.get("model.image"), facts.get("model.patch")
     if image and patch:
         tokens = (image // patch) ** 2 + 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from simcluster.foreign.megatron.arguments import FP8, ZERO, named_optimizer
+from simcluster.foreign.deepspeed import ZERO
+from simcluster.foreign.megatron.arguments import FP8, named_optimizer
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
     ADAPTERS,
@@ -122,14 +123,14 @@ def read_target_class(facts: Facts, flag: Flag) -> None:
 
 def _kind(facts: Facts, flag: Flag, name: str) -> None:
     """What a name gives away of the model."""
-    for word_, beyond in _BEYOND.items():
-        if word_ in name:
+    for word, beyond in _BEYOND.items():
+        if word in name:
             facts.refuse(flag, beyond)
             return
-    for word_, family in _FAMILIES.items():
-        if name.startswith(word_):
+    for word, family in _FAMILIES.items():
+        if name.startswith(word):
             facts.say("model.family", family, flag)
-            if word_ != family:
+            if word != family:
                 facts.unsupported(flag, "a T5 is simulated")
 
 
@@ -149,10 +150,8 @@ def read_encoder_size(facts: Facts, flag: Flag) -> None:
 def read_decoder_size(facts: Facts, flag: Flag) -> None:
     """A size of the decoder, which has those of the encoder."""
     twin = flag.name.replace("model.decoder.", "model.encoder.", 1)
-    if any(each.name == twin and each.value == flag.value for each in facts.flags):
-        facts.effectless(flag, "as the encoder")
-    else:
-        facts.unsupported(flag, "the decoder is as the encoder")
+    same = any(other.name == twin and other.value == flag.value for other in facts.flags)
+    facts.compare(flag, same, "the decoder is as the encoder", "as the encoder")
 
 
 def _activation(facts: Facts, flag: Flag) -> None:
@@ -184,27 +183,22 @@ read_activation_function = unless_open("model.activation", _function)
 def read_gate(facts: Facts) -> None:
     """The activation, of Megatron-Core's two words: a function, and whether it is a gate."""
     gated = facts.get("gated", False)
-    if "function" not in facts.known:
-        if gated:
-            facts.say("model.activation", "swiglu", facts.flag("gated"))
-        return
-    name, flag = facts.get("function"), facts.flag("function")
-    known = _GATED if gated else _UNGATED
-    if name in known:
-        facts.say("model.activation", known[name], flag)
-    else:
-        facts.say("model.activation", "geglu" if gated else "gelu", flag)
-        facts.unsupported(flag, "GELU is simulated in its place")
+    if "function" in facts.known:
+        name, flag = facts.get("function"), facts.flag("function")
+        known, otherwise = (_GATED, "geglu") if gated else (_UNGATED, "gelu")
+        facts.say("model.activation", known.get(name, otherwise), flag)
+        if name not in known:
+            facts.unsupported(flag, "GELU is simulated in its place")
+    elif gated:
+        facts.say("model.activation", "swiglu", facts.flag("gated"))
 
 
 def read_fp8(facts: Facts, flag: Flag) -> None:
     """Whether products have fp8 operands."""
     if flag.missing:
         facts.leave_open("training.precision.matmul", flag)
-    elif flag.value not in (None, False, "null"):
-        facts.say("training.precision.matmul", FP8, flag)
     else:
-        facts.effectless(flag, "off")
+        facts.say_if(flag.value not in (None, False, "null"), "training.precision.matmul", FP8, flag, "off")
 
 
 read_optimizer = unless_open("training.optimizer.kind", named_optimizer)
@@ -212,19 +206,8 @@ read_optimizer = unless_open("training.optimizer.kind", named_optimizer)
 
 def read_optimizer_factory(facts: Facts, flag: Flag) -> None:
     """The function or class that makes the optimizer, where its name says that it is a distributed one."""
-    if "distributed" in str(flag.value).rpartition(".")[2].lower():
-        facts.say("parallel.optimizer_sharding", ZERO[1], flag)
-    else:
-        facts.effectless(flag)
-
-
-def read_betas(facts: Facts, flag: Flag) -> None:
-    """Adam's two decays."""
-    if isinstance(flag.value, list) and len(flag.value) == 2:
-        facts.say("training.optimizer.beta1", flag.value[0], flag)
-        facts.say("training.optimizer.beta2", flag.value[1], flag)
-    else:
-        facts.wrong(flag, "expected two numbers")
+    distributed = "distributed" in str(flag.value).rpartition(".")[2].lower()
+    facts.say_if(distributed, "parallel.optimizer_sharding", ZERO[1], flag, "")
 
 
 def is_megatron_bridge(flags: Iterable[Flag]) -> bool:

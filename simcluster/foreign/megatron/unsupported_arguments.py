@@ -30,18 +30,16 @@ def _pattern(facts: Facts, flag: Flag) -> None:
     text = "".join(flag.value) if isinstance(flag.value, list) else str(flag.value or "")
     if _HYBRID_MAMBA & {*text}:
         facts.refuse(flag, STATE_SPACE)
-    elif text and text != "None":
-        facts.unsupported(flag, "every layer has attention and an MLP")
     else:
-        facts.effectless(flag, "off")
+        facts.compare(flag, text in ("", "None"), "every layer has attention and an MLP", "off")
 
 
 def _spec(facts: Facts, flag: Flag) -> None:
     """A module that lays out the layers: the usual ones, or those of Mamba."""
-    text = " ".join(flag.value) if isinstance(flag.value, list) else str(flag.value)
-    if "mamba" in text.lower():
+    text = _lower(flag)
+    if "mamba" in text:
         facts.refuse(flag, STATE_SPACE)
-    elif "retro" in text.lower():
+    elif "retro" in text:
         facts.refuse(flag, RETRIEVAL)
     else:
         facts.effectless(flag, "layers are those that the other arguments say")
@@ -49,8 +47,11 @@ def _spec(facts: Facts, flag: Flag) -> None:
 
 def _variant(facts: Facts, flag: Flag) -> None:
     """Megatron-Core's experimental attention: linear, or sparse."""
-    text = " ".join(flag.value) if isinstance(flag.value, list) else str(flag.value)
-    facts.refuse(flag, SPARSE_ATTENTION if "dsa" in text.lower() else LINEAR_ATTENTION)
+    facts.refuse(flag, SPARSE_ATTENTION if "dsa" in _lower(flag) else LINEAR_ATTENTION)
+
+
+def _lower(flag: Flag) -> str:
+    return (" ".join(flag.value) if isinstance(flag.value, list) else str(flag.value)).lower()
 
 
 MEANINGS: Mapping[str, Meaning] = {
@@ -88,5 +89,5 @@ _BEGINNINGS: Mapping[str, UnsupportedFeature] = {
 
 def unsupported_meaning(name: str) -> Meaning | None:
     """What the argument called ``name`` means if it asks for what no scenario can say; None otherwise."""
-    begins = next((begin for begin in _BEGINNINGS if name.startswith(begin)), None)
-    return MEANINGS.get(name) or (refuses_setting(_BEGINNINGS[begins]) if begins else None)
+    begun = (refuses_setting(beyond) for begin, beyond in _BEGINNINGS.items() if name.startswith(begin))
+    return MEANINGS.get(name) or next(begun, None)

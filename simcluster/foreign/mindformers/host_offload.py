@@ -67,12 +67,11 @@ def _limit(facts: Facts, automatic: bool) -> dict[str, str]:
 
 
 def _activations(facts: Facts, automatic: bool) -> None:
-    swaps, said = facts.get(_SWAP), [name for name in (_LAYERS, _OPERATORS, _AHEAD) if name in facts.known]
+    swaps = facts.get(_SWAP)
     if swaps and automatic:
         facts.unsupported(facts.flag(_SWAP), "the automatic mode chooses what is offloaded")
     if not swaps or automatic:
-        for name in said:
-            facts.effectless(facts.flag(name), "nothing is swapped")
+        facts.drop_effectless((_LAYERS, _OPERATORS, _AHEAD), "nothing is swapped")
         return
     if patterns := _patterns(facts):
         facts.say("parallel.offload.activations", {"to": "host", "match": patterns}, facts.flag(_SWAP))
@@ -88,14 +87,14 @@ def _patterns(facts: Facts) -> list[str]:
     given, flag = facts.get(_LAYERS), facts.flag(_LAYERS)
     if given is None:
         return []
-    found: list[str] = []
-    for each in given if isinstance(given, list) else [given]:
-        layers = each.get("layers") if isinstance(each, Mapping) else None
+    patterns: dict[str, None] = {}
+    for section in given if isinstance(given, list) else [given]:
+        layers = section.get("layers") if isinstance(section, Mapping) else None
         if layers is True:
             return ["layers.*"]
         if not isinstance(layers, list) or not all(isinstance(number, int) for number in layers):
             facts.wrong(flag, "expected a list of sections with layers: true or a list of numbers")
             return []
-        found += [f"layers.{number}.*" for number in layers]
+        patterns |= dict.fromkeys(f"layers.{number}.*" for number in layers)
     facts.absorb(flag)
-    return list(dict.fromkeys(found))
+    return list(patterns)

@@ -24,6 +24,7 @@ from simcluster.foreign.translation import (
     reads_rotary_fraction,
     refuses_setting,
     selects,
+    state_positions,
     states_value,
     switch,
 )
@@ -162,7 +163,7 @@ def _offset(facts: Facts, flag: Flag) -> None:
     rows = value if isinstance(value, list) and all(isinstance(row, list) for row in value) else [value]
     if value in (0, None) or not any(row and any(row) for row in rows if isinstance(row, list)):
         facts.effectless(flag, "stages are equal")
-    elif all(isinstance(row, list) and all(isinstance(each, int) for each in row) for row in rows):
+    elif all(isinstance(row, list) and all(isinstance(extra, int) for extra in row) for row in rows):
         facts.say("offset", value, flag)
     else:
         facts.unsupported(flag, "stages of equal size are simulated")
@@ -173,9 +174,13 @@ def state_model(facts: Facts, *, named: bool) -> None:
 
     ``named``: a model of the catalog is given, beside which only what the file says counts.
     """
-    _grouped(facts)
+    # GLM counts key-value heads only where it is told that queries share them.
+    grouped, otherwise = bool(facts.get("grouped")), "without multi_query_attention: True"
+    facts.use("query_groups", "model.kv_heads", counts=grouped, otherwise=otherwise)
     _window(facts)
-    _vocabulary(facts)
+    if "padded_vocab" in facts.known:  # the rows of the embedding as they are in memory
+        facts.drop_effectless(("model.vocab",), "padded_vocab_size counts")
+        facts.use("padded_vocab", "model.vocab")
     _numbers(facts)
     if not named:
         _family(facts)
@@ -206,48 +211,21 @@ def _family(facts: Facts) -> None:
     if hidden and "model.ffn" not in facts.known:
         facts.default("model.ffn", _inner(facts, hidden), f"{kind}'s rule for the inner size")
     facts.drop_effectless(("ffn_multiple", "ffn_factor", "expand"), "used for the inner size of the MLP")
-    if "positions_limit" in facts.known:
-        flag = facts.flag("positions_limit")
-        if facts.get("model.positions") == "learned":
-            facts.say("model.max_positions", facts.get("positions_limit"), flag)
-        else:
-            facts.effectless(flag, "there is no table of positions")
-    elif facts.get("model.positions") == "learned" and facts.get("training.seq_len"):
-        facts.default("model.max_positions", facts.get("training.seq_len"), "the sequence length")
+    state_positions(facts)
     for name in ("model.dropout", "model.attention_dropout"):
         if name in facts.known and not facts.get(name):
             facts.effectless(facts.drop(name), "off")
 
 
-def _grouped(facts: Facts) -> None:
-    """GLM counts key-value heads only where it is told that queries share them."""
-    if "query_groups" not in facts.known:
-        return
-    flag = facts.flag("query_groups")
-    if facts.get("grouped"):
-        facts.say("model.kv_heads", facts.get("query_groups"), flag)
-    else:
-        facts.effectless(flag, "without multi_query_attention: True")
-
-
 def _window(facts: Facts) -> None:
     """Qwen's configurations name a window that they do not use, or use in the last layers alone."""
-    off = facts.get("windowed") is False
-    if off and "model.window" in facts.known:
-        facts.effectless(facts.drop("model.window"), "use_sliding_window is off")
+    if facts.get("windowed") is False:
+        facts.drop_effectless(("model.window",), "use_sliding_window is off")
     if "window_from" in facts.known:
         first, flag = facts.get("window_from"), facts.drop("window_from")
-        if first and "model.window" in facts.known:
-            facts.unsupported(flag, "every layer has the window")
-        else:
-            facts.effectless(flag, "there is no window" if first else "every layer has the window")
-
-
-def _vocabulary(facts: Facts) -> None:
-    """The rows of the embedding as they are in memory, where both numbers are given."""
-    if "padded_vocab" in facts.known:
-        facts.drop_effectless(("model.vocab",), "padded_vocab_size counts")
-        facts.say("model.vocab", facts.get("padded_vocab"), facts.flag("padded_vocab"))
+        without = not first or "model.window" not in facts.known
+        same = "there is no window" if first else "every layer has the window"
+        facts.compare(flag, without, "every layer has the window", same)
 
 
 def _inner(facts: Facts, hidden: int) -> int:
@@ -270,8 +248,7 @@ def _numbers(facts: Facts) -> None:
         return
     if parameters == "fp32":
         facts.default("training.precision.gradients", "fp32", "as the parameters")
-        if "parameters" in facts.known:
-            facts.effectless(facts.flag("parameters"), "the fp32 parameters are the master copy")
+        facts.drop_effectless(("parameters",), "the fp32 parameters are the master copy")
     elif parameters == compute:
         facts.say("training.precision.master", "none", facts.flag("parameters"))
         facts.say("training.precision.gradients", compute, facts.flag("parameters"))

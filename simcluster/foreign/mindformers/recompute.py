@@ -49,34 +49,32 @@ def _selected(facts: Facts, flag: Flag) -> None:
     """One operator of several, with the layers where it is recomputed."""
     before = facts.get("select")
     pattern = flag.name.removeprefix(f"{SECTION}select_recompute.")
-    mapping = before if isinstance(before, dict) else {}
-    facts.known.pop("select", None)
-    facts.say("select", {**mapping, pattern: flag.value}, flag)
+    facts.replace("select", {**(before if isinstance(before, dict) else {}), pattern: flag.value}, flag)
 
 
 def state_mindformers_recompute(facts: Facts) -> None:
     """Whole layers, of all stages or of each; or chosen operators, which count only without whole layers."""
     layers = _layers(facts)
-    operators = () if layers else tuple(_operators(facts))
+    operators = () if layers else tuple(dict.fromkeys(_operators(facts)))
     if not layers and not operators:
         for name in ("select", "select_comm", "collectives", "gathers", "slice"):
-            if name in facts.known and facts.flag(name) not in [each.flag for each in facts.untranslated]:
+            if name in facts.known and not facts.is_listed(facts.flag(name)):
                 facts.effectless(facts.flag(name), "nothing is recomputed")
         return
-    said: dict[str, Any] = {"layers": layers} if layers else {"operators": list(operators)}
+    section: dict[str, Any] = {"layers": layers} if layers else {"operators": list(operators)}
     if facts.get("collectives") is False:
-        said["collectives"] = False
+        section["collectives"] = False
     for name in ("gathers", "slice"):
         if facts.get(name) and layers:
-            said[name] = True
+            section[name] = True
         elif facts.get(name):
             facts.effectless(facts.flag(name), "no layer is recomputed whole")
-    if "select" in facts.known and layers:
+    if layers:
         why = "whole layers are recomputed" if facts.get("select") else "off"
-        facts.effectless(facts.flag("select"), why)
+        facts.drop_effectless(("select",), why)
     facts.drop_effectless(("select_comm",), "what is gathered in front of an operator is not kept")
     flag = facts.flag("recompute" if layers else "select")
-    facts.say("parallel.recompute", Alternatives((said,)), flag)
+    facts.say("parallel.recompute", Alternatives((section,)), flag)
 
 
 def _layers(facts: Facts) -> Any:
@@ -90,7 +88,7 @@ def _layers(facts: Facts) -> Any:
         return value
     stages = facts.get("pipeline", 1)
     rows = value if isinstance(value, list) and all(isinstance(row, list) for row in value) else [value]
-    if not all(isinstance(row, list) and all(isinstance(each, int) for each in row) for row in rows):
+    if not all(isinstance(row, list) and all(isinstance(count, int) for count in row) for row in rows):
         facts.wrong(flag, "expected true, false or a list of layers per stage")
         return None
     if {len(row) for row in rows} != {stages}:
@@ -120,12 +118,10 @@ def _operators(facts: Facts) -> Iterator[str]:
     elif not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         facts.unsupported(flag, "nothing is recomputed: more memory and less time than this")
         return
-    found: dict[str, None] = {}
     for name in names:
         # MindFormers writes regular expressions, mostly names with escaped dots.
         plain = str(name).replace("\\.", ".").replace(".*", "*").removesuffix("$")
         known = [own for theirs, own in _OPERATORS.items() if matches(plain, theirs)]
         if not known:
             facts.unsupported(flag, f"{name} is not recomputed: no operator here is known by it")
-        found.update((f"layers.*.{own}", None) for own in known)
-    yield from found
+        yield from (f"layers.*.{own}" for own in known)

@@ -45,18 +45,18 @@ class Untranslated:
     """A setting that is not in the scenario, and what that means for the result."""
 
     flag: Flag
-    fate: TranslationStatus
+    status: TranslationStatus
     reason: str = ""
 
     @property
     def changes_result(self) -> bool:
         """Whether the simulation is known to differ from what the file asks for."""
-        return self.fate is TranslationStatus.UNSUPPORTED
+        return self.status is TranslationStatus.UNSUPPORTED
 
     def __str__(self) -> str:
         place = f"{self.flag.where}: " if self.flag.where else ""
         reason = f": {self.reason}" if self.reason else ""
-        return f"{place}{self.flag}: {self.fate}{reason}"
+        return f"{place}{self.flag}: {self.status}{reason}"
 
 
 def one_line(text: str, width: int = _WIDTH) -> str:

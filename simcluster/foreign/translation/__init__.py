@@ -3,13 +3,13 @@
 from simcluster.foreign.translation.facts import Alternatives, Fact, Facts, Meaning, without_effect
 from simcluster.foreign.translation.flag_readers import (
     as_written,
-    chooses_form,
     has_no_effect,
     not_expressible,
     read_boolean,
     read_integer,
     read_number,
     read_word,
+    reads_betas,
     reads_clip,
     reads_embedding_dropout,
     reads_rotary_fraction,
@@ -22,6 +22,7 @@ from simcluster.foreign.translation.flag_readers import (
 )
 from simcluster.foreign.translation.framework_profile import decided_by_profile, profile_says, state_profile
 from simcluster.foreign.translation.ignored import ignored_settings
+from simcluster.foreign.translation.learned_positions import state_positions
 from simcluster.foreign.translation.mixture_of_experts import DEEPSEEK, MEGATRON, state_mixture
 from simcluster.foreign.translation.unsupported_features import (
     ADAPTERS,
@@ -48,7 +49,6 @@ __all__ = [
     "Meaning",
     "UnsupportedFeature",
     "as_written",
-    "chooses_form",
     "decided_by_profile",
     "has_no_effect",
     "ignored_settings",
@@ -58,6 +58,7 @@ __all__ = [
     "read_integer",
     "read_number",
     "read_word",
+    "reads_betas",
     "reads_clip",
     "reads_embedding_dropout",
     "reads_rotary_fraction",
@@ -65,6 +66,7 @@ __all__ = [
     "refuses_setting",
     "selects",
     "state_mixture",
+    "state_positions",
     "state_profile",
     "states_value",
     "switch",

@@ -73,6 +73,27 @@ class Facts:
             self.remark(f"{flag.where}: {flag} replaces {before.flag} of {before.flag.where}")
         self.known[name] = Fact(value, flag)
 
+    def say_if(self, counts: bool, name: str, value: Any, flag: Flag, otherwise: str) -> None:
+        """States a fact if its setting ``counts``; else lists the setting without effect: ``otherwise``."""
+        if counts:
+            self.say(name, value, flag)
+        else:
+            self.effectless(flag, otherwise)
+
+    def replace(self, name: str, value: Any, flag: Flag) -> None:
+        """States a fact in the place of what was said of it before, without a remark."""
+        self.known.pop(name, None)
+        self.say(name, value, flag)
+
+    def use(self, name: str, path: str, *, counts: bool = True, otherwise: str = "") -> None:
+        """States a fact, if it is known, as the key path ``path``, which takes its place if it ``counts``.
+
+        If not, its setting is listed without effect: ``otherwise``.
+        """
+        if name in self.known:
+            value, flag = self.get(name), self.drop(name) if counts else self.flag(name)
+            self.say_if(counts, path, value, flag, otherwise)
+
     def default(self, name: str, value: Any, text: str) -> None:
         """States what the tool does where its file says nothing; ``text`` is shown as the setting."""
         if name not in self.known:
@@ -90,6 +111,10 @@ class Facts:
         """Takes a fact away and gives the setting behind it."""
         return self.known.pop(name).flag
 
+    def is_listed(self, flag: Flag) -> bool:
+        """Whether a setting has a place in the list of what is not in the scenario."""
+        return any(entry.flag == flag for entry in self.untranslated)
+
     def effectless(self, flag: Flag, reason: str = "") -> None:
         """Lists a setting that changes neither time nor memory."""
         self.untranslated.append(Untranslated(flag, TranslationStatus.EFFECTLESS, reason))
@@ -104,6 +129,13 @@ class Facts:
         """Tells first of a setting that changes the result; ``reason`` says what is simulated instead."""
         self.untranslated.append(Untranslated(flag, TranslationStatus.UNSUPPORTED, reason))
 
+    def compare(self, flag: Flag, same: bool, otherwise: str, reason: str = "") -> None:
+        """Lists a setting: without effect where the ``same`` is simulated, else as changing the result."""
+        if same:
+            self.effectless(flag, reason)
+        else:
+            self.unsupported(flag, otherwise)
+
     def refuse(self, flag: Flag, beyond: UnsupportedFeature) -> None:
         """Refuses the file for what no scenario can say, once, at the first setting that asks for it."""
         if beyond in self.refused:
@@ -116,12 +148,9 @@ class Facts:
         """Lists a setting about fusion, overlap or buckets, which a framework profile decides as a whole."""
         self.untranslated.append(Untranslated(flag, TranslationStatus.PROFILE))
 
-    def unknown(self, flag: Flag) -> None:
-        """Lists a setting nobody here has heard of."""
-        self.untold(flag, flag.condition or flag.missing)
-
-    def untold(self, flag: Flag, reason: str) -> None:
-        """Lists a setting of which nothing is known but this."""
+    def unknown(self, flag: Flag, reason: str = "") -> None:
+        """Lists a setting of which nothing is known here but the reason, if there is one."""
+        reason = reason or flag.condition or flag.missing
         self.untranslated.append(Untranslated(flag, TranslationStatus.UNKNOWN, reason))
 
     def remark(self, text: str) -> None:
@@ -174,7 +203,8 @@ def without_effect(meaning: Meaning, flag: Flag) -> bool:
     trial = Facts()
     meaning(trial, flag)
     harmless = all(
-        each.fate in (TranslationStatus.EFFECTLESS, TranslationStatus.PROFILE) for each in trial.untranslated
+        each.status in (TranslationStatus.EFFECTLESS, TranslationStatus.PROFILE)
+        for each in trial.untranslated
     )
     return harmless and not trial.known and not trial.problems
 

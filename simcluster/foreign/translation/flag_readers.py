@@ -10,7 +10,7 @@ from typing import Any
 from simcluster.document import choice_phrase
 from simcluster.errors import nearest
 from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation.facts import Alternatives, Facts, Meaning
+from simcluster.foreign.translation.facts import Facts, Meaning
 from simcluster.foreign.translation.unsupported_features import UnsupportedFeature
 
 _INTEGER = re.compile("[+-]?[0-9]{1,18}")
@@ -87,13 +87,9 @@ def switch(name: str, on: Any = True, off: Any = None) -> Meaning:
 
     def meaning(facts: Facts, flag: Flag) -> None:
         value = read_boolean(facts, flag)
-        found = on if value else off
-        if value is None:
-            return
-        if found is not None:
-            facts.say(name, found, flag)
-        else:
-            facts.effectless(flag, "off")
+        if value is not None:
+            stated = on if value else off
+            facts.say_if(stated is not None, name, stated, flag, "off")
 
     return unless_open(name, meaning)
 
@@ -126,10 +122,8 @@ def not_expressible(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
     """What changes the result and cannot be said; the values ``unless`` leave everything as it is."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
-        if not flag.missing and _among(flag, unless):
-            facts.effectless(flag, "off" if _among(flag, (*OFF, 0.0)) else "as is simulated")
-        else:
-            facts.unsupported(flag, reason)
+        harmless = not flag.missing and _among(flag, unless)
+        facts.compare(flag, harmless, reason, "off" if _among(flag, (*OFF, 0.0)) else "as is simulated")
 
     return meaning
 
@@ -158,32 +152,30 @@ def _among(flag: Flag, values: Collection[Any]) -> bool:
     return any(value is other or (type(value) is type(other) and value == other) for other in values)
 
 
-def chooses_form(name: str, choice: Alternatives) -> Meaning:
-    """A switch whose fact may be said in several ways."""
-    return switch(name, choice)
-
-
 def has_no_effect(facts: Facts, flag: Flag) -> None:
     """What changes neither time nor memory: names, paths, logging, seeds, the course of the loss."""
     facts.effectless(flag)
 
 
-def reads_clip(facts: Facts, flag: Flag) -> None:
-    """The bound on the gradient norm; zero is none."""
-    value = read_number(facts, flag)
-    if value:
-        facts.say("training.optimizer.clip", value, flag)
-    elif value is not None:
-        facts.effectless(flag, "off")
+def _states_if(name: str, counts: Callable[[float], bool], otherwise: str) -> Meaning:
+    """A number that is the fact if it ``counts``; others are without effect."""
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        value = read_number(facts, flag)
+        if value is not None:
+            facts.say_if(counts(value), name, value, flag, otherwise)
+
+    return meaning
 
 
-def reads_rotary_fraction(facts: Facts, flag: Flag) -> None:
-    """The share of a head's dims that is rotated; all of them is what happens anyway."""
-    value = read_number(facts, flag)
-    if value is not None and value < 1:
-        facts.say("model.rotary_fraction", value, flag)
-    elif value is not None:
-        facts.effectless(flag, "all dims are rotated")
+reads_clip = _states_if("training.optimizer.clip", bool, "off")
+"""The bound on the gradient norm; zero is none."""
+
+reads_rotary_fraction = _states_if("model.rotary_fraction", lambda share: share < 1, "all dims are rotated")
+"""The share of a head's dims that is rotated; all of them is what happens anyway."""
+
+reads_embedding_dropout = _states_if("model.embedding_dropout", bool, "off")
+"""The rate of dropout behind the embedding; zero is none."""
 
 
 _WINDOW = re.compile(r"\s*[(\[]?\s*(-?[0-9]{1,18})\s*,\s*(-?[0-9]{1,18})\s*[)\]]?\s*")
@@ -205,23 +197,13 @@ def reads_window(facts: Facts, flag: Flag) -> None:
         facts.say("model.window", int(found[1]) + 1, flag)  # itself, too
 
 
-def reads_embedding_dropout(facts: Facts, flag: Flag) -> None:
-    """The rate of dropout behind the embedding; zero is none."""
-    value = read_number(facts, flag)
-    if value:
-        facts.say("model.embedding_dropout", value, flag)
-    elif value is not None:
-        facts.effectless(flag, "off")
-
-
-def combined_meanings(*meanings: Meaning) -> Meaning:
-    """Several meanings of one setting."""
-
-    def meaning(facts: Facts, flag: Flag) -> None:
-        for each in meanings:
-            each(facts, flag)
-
-    return meaning
+def reads_betas(facts: Facts, flag: Flag) -> None:
+    """Adam's two decays."""
+    if isinstance(flag.value, list) and len(flag.value) == 2:
+        facts.say("training.optimizer.beta1", flag.value[0], flag)
+        facts.say("training.optimizer.beta2", flag.value[1], flag)
+    else:
+        facts.wrong(flag, "expected two numbers")
 
 
 def unless_open(name: str, meaning: Meaning) -> Meaning:

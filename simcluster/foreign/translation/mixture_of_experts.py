@@ -28,8 +28,26 @@ from simcluster.foreign.translation.flag_readers import (
 _SCORES = {"softmax": "softmax", "sigmoid": "sigmoid"}
 _BALANCED = "every expert gets equally many tokens"
 
-MEGATRON: Mapping[str, Meaning] = {
+_SHARED: Mapping[str, Meaning] = {
     "num_experts": states_value("experts"),
+    "n_shared_experts": states_value("experts_shared_count"),
+    "first_k_dense_replace": states_value("experts_dense_layers"),
+    "moe_intermediate_size": states_value("experts_ffn"),
+    "norm_topk_prob": switch("experts_normalised", True, False),
+    "routed_scaling_factor": states_value("experts_scale", read_number),
+    "n_group": states_value("experts_groups"),
+    "topk_group": states_value("experts_kept_groups"),
+    "multi_latent_attention": switch("latent"),
+    "q_lora_rank": lambda facts, flag: _rank(facts, flag),
+    "kv_lora_rank": states_value("latent_kv_rank"),
+    "qk_nope_head_dim": states_value("latent_nope_dim"),
+    "qk_rope_head_dim": states_value("latent_rope_dim"),
+    "v_head_dim": states_value("latent_value_dim"),
+}
+"""Words of DeepSeek's ``config.json`` that forks of Megatron have taken over."""
+
+MEGATRON: Mapping[str, Meaning] = {
+    **_SHARED,
     "num_moe_experts": states_value("experts"),
     "expert_model_parallel_size": states_value("expert"),
     "expert_tensor_parallel_size": states_value("expert_tensor"),
@@ -42,16 +60,7 @@ MEGATRON: Mapping[str, Meaning] = {
     "moe_router_topk_scaling_factor": states_value("experts_scale", read_number),
     "moe_router_num_groups": states_value("experts_groups"),
     "moe_router_group_topk": states_value("experts_kept_groups"),
-    "n_shared_experts": states_value("experts_shared_count"),
-    "first_k_dense_replace": states_value("experts_dense_layers"),
-    "moe_intermediate_size": states_value("experts_ffn"),
-    "norm_topk_prob": switch("experts_normalised", True, False),
-    "routed_scaling_factor": states_value("experts_scale", read_number),
-    "n_group": states_value("experts_groups"),
-    "topk_group": states_value("experts_kept_groups"),
     "multi_head_latent_attention": switch("latent"),
-    "qk_nope_head_dim": states_value("latent_nope_dim"),
-    "qk_rope_head_dim": states_value("latent_rope_dim"),
     "moe_layer_recompute": not_expressible("layers of experts keep what the other arguments say"),
     "moe_pad_expert_input_to_capacity": not_expressible("experts compute the tokens that they get"),
     "moe_token_drop_policy": has_no_effect,
@@ -62,35 +71,18 @@ MEGATRON: Mapping[str, Meaning] = {
     "moe_token_dispatcher_type": lambda facts, flag: _dispatcher(facts, flag),
     "moe_use_upcycling": has_no_effect,
     "moe_extended_tp": not_expressible("experts are split as everything else is over tensor ranks"),
-    "multi_latent_attention": switch("latent"),
-    "q_lora_rank": lambda facts, flag: _rank(facts, flag),
-    "kv_lora_rank": states_value("latent_kv_rank"),
     "qk_head_dim": states_value("latent_nope_dim"),
     "qk_pos_emb_head_dim": states_value("latent_rope_dim"),
-    "v_head_dim": states_value("latent_value_dim"),
 }
 """Megatron's arguments, without dashes."""
 
 DEEPSEEK: Mapping[str, Meaning] = {
+    **_SHARED,
     "n_routed_experts": states_value("experts"),
-    "num_experts": states_value("experts"),
     "num_local_experts": states_value("experts"),
     "num_experts_per_tok": states_value("experts_chosen"),
-    "moe_intermediate_size": states_value("experts_ffn"),
-    "n_shared_experts": states_value("experts_shared_count"),
-    "first_k_dense_replace": states_value("experts_dense_layers"),
     "scoring_func": selects("experts_score", _SCORES, "softmax is simulated"),
-    "norm_topk_prob": switch("experts_normalised", True, False),
-    "routed_scaling_factor": states_value("experts_scale", read_number),
-    "n_group": states_value("experts_groups"),
-    "topk_group": states_value("experts_kept_groups"),
     "topk_method": lambda facts, flag: _method(facts, flag),
-    "multi_latent_attention": switch("latent"),
-    "q_lora_rank": lambda facts, flag: _rank(facts, flag),
-    "kv_lora_rank": states_value("latent_kv_rank"),
-    "qk_nope_head_dim": states_value("latent_nope_dim"),
-    "qk_rope_head_dim": states_value("latent_rope_dim"),
-    "v_head_dim": states_value("latent_value_dim"),
 }
 """Keys of a model's ``config.json``, as MindFormers has them too."""
 
@@ -106,13 +98,13 @@ def state_mixture(facts: Facts, *, chosen: int, groups_best: bool) -> None:
     if not count or count <= 1:
         for name in [name for name in facts.known if name.startswith("expert")]:
             flag = facts.drop(name)
-            if flag.value is not None and not any(each.flag == flag for each in facts.untranslated):
+            if flag.value is not None and not facts.is_listed(flag):
                 facts.effectless(flag, "there are no experts")
         return
     flag, top_k = facts.flag("experts"), facts.get("experts_chosen", chosen)
     ffn = facts.get("experts_ffn") or facts.get("model.ffn")
     score = facts.get("experts_score", "softmax")
-    found: dict[str, Any] = {
+    section: dict[str, Any] = {
         "count": count,
         "top_k": top_k,
         "ffn": ffn,
@@ -128,16 +120,12 @@ def state_mixture(facts: Facts, *, chosen: int, groups_best: bool) -> None:
     }
     groups, kept = facts.get("experts_groups"), facts.get("experts_kept_groups")
     if groups and kept and groups > 1:
-        steered = facts.get("experts_steered")
-        best = max(1, top_k // kept) if groups_best else 2 if steered else 1
-        found |= {"groups": groups, "kept_groups": kept, "group_best": best}
-    if "capacity_factor" not in {name for name, value in found.items() if value}:
+        best = max(1, top_k // kept) if groups_best else 2 if section["steered"] else 1
+        section |= {"groups": groups, "kept_groups": kept, "group_best": best}
+    if not section["capacity_factor"]:
         facts.remark(f"{flag}: no token is dropped, and {_BALANCED}")
-    if facts.get("model.bias"):
-        facts.unsupported(flag, "models with experts are simulated without biases")
-        facts.known.pop("model.bias")
-        facts.say("model.bias", False, flag)
-    facts.say("model.experts", {name: value for name, value in found.items() if value is not None}, flag)
+    _without_bias(facts, flag, "models with experts are simulated without biases")
+    facts.say("model.experts", {name: value for name, value in section.items() if value is not None}, flag)
 
 
 def _latent(facts: Facts) -> None:
@@ -149,14 +137,17 @@ def _latent(facts: Facts) -> None:
         facts.drop_effectless(
             ("model.kv_heads", "query_groups", "model.head_dim"), "latent attention has heads of its own"
         )
-        if facts.get("model.bias"):
-            facts.unsupported(flag, "latent attention is simulated without biases")
-            facts.known.pop("model.bias")
-            facts.say("model.bias", False, flag)
+        _without_bias(facts, flag, "latent attention is simulated without biases")
         facts.drop_effectless(("model.qk_norm",), "latent attention has norms on its latents")
     elif facts.get("latent"):
         missing = [name for name, size in sizes.items() if not size]
         facts.unsupported(facts.flag("latent"), f"ordinary attention is simulated: no {', '.join(missing)}")
+
+
+def _without_bias(facts: Facts, flag: Flag, reason: str) -> None:
+    if facts.get("model.bias"):
+        facts.unsupported(flag, reason)
+        facts.replace("model.bias", False, flag)
 
 
 def _shared(facts: Facts, ffn: int | None) -> int:
@@ -183,7 +174,7 @@ def _dense(facts: Facts) -> int:
     if isinstance(pattern, int):
         mixed = [place >= first and place % pattern == 0 for place in range(layers)]
     else:
-        mixed = [bool(each) for each in pattern]
+        mixed = [bool(mark) for mark in pattern]
     if len(mixed) != layers:
         facts.wrong(flag, f"{len(mixed)} layers are listed, but the model has {layers}")
         return 0
@@ -197,13 +188,13 @@ def _frequency(facts: Facts, flag: Flag) -> None:
     """Every so many layers one has experts (-1, MindSpeed's: all), or a list of zeros and ones."""
     value = flag.value[0] if isinstance(flag.value, list) and len(flag.value) == 1 else flag.value
     if isinstance(value, Sequence) and not isinstance(value, str):
-        found: int | list[int] | None = list(value) if all(each in (0, 1) for each in value) else None
+        layers: int | list[int] | None = list(value) if all(mark in (0, 1) for mark in value) else None
     else:
-        found = 1 if str(value) == "-1" else _pattern(str(value))
-    if found is None or (isinstance(found, int) and found < 1):
+        layers = 1 if str(value) == "-1" else _pattern(str(value))
+    if layers is None or (isinstance(layers, int) and layers < 1):
         facts.wrong(flag, "expected a number of layers, or a list such as ([0]*3+[1]*58)")
     else:
-        facts.say("experts_layers", found, flag)
+        facts.say("experts_layers", layers, flag)
 
 
 def _pattern(text: str) -> int | list[int] | None:
@@ -211,13 +202,13 @@ def _pattern(text: str) -> int | list[int] | None:
     text = re.sub(r"\s", "", text).removeprefix("(").removesuffix(")")
     if text.isdecimal():
         return int(text)
-    found: list[int] = []
+    marks: list[int] = []
     for part in text.split("+"):
         match = re.fullmatch(r"\(?\[([01](?:,[01])*)\](?:\*(\d{1,4}))?\)?", part)
         if match is None:
             return None
-        found += [int(each) for each in match[1].split(",")] * int(match[2] or 1)
-    return found
+        marks += [int(mark) for mark in match[1].split(",")] * int(match[2] or 1)
+    return marks
 
 
 def _rank(facts: Facts, flag: Flag) -> None:
@@ -225,23 +216,19 @@ def _rank(facts: Facts, flag: Flag) -> None:
     if flag.value in (None, "None", "null"):
         facts.effectless(flag, "queries come from the hidden state")
         return
-    value = read_integer(facts, flag)
-    if value is not None:
+    if (value := read_integer(facts, flag)) is not None:
         facts.say("latent_q_rank", value, flag)
 
 
 def _dispatcher(facts: Facts, flag: Flag) -> None:
-    if flag.value in ("alltoall", ["alltoall"]):
-        facts.effectless(flag, "as is simulated")
-    else:
-        facts.unsupported(flag, "tokens go there and back by all-to-all")
+    same = flag.value in ("alltoall", ["alltoall"])
+    facts.compare(flag, same, "tokens go there and back by all-to-all", "as is simulated")
 
 
 def _method(facts: Facts, flag: Flag) -> None:
     """How experts are chosen; only ``noaux_tc`` adds a bias to every expert's score."""
     if flag.value == "noaux_tc":
         facts.say("experts_steered", True, flag)
-    elif flag.value in ("greedy", "group_limited_greedy"):
-        facts.effectless(flag, "by the scores alone")
     else:
-        facts.unsupported(flag, "experts are chosen by the scores alone")
+        same = flag.value in ("greedy", "group_limited_greedy")
+        facts.compare(flag, same, "experts are chosen by the scores alone", "by the scores alone")

@@ -34,7 +34,4 @@ STATE_SPACE = UnsupportedFeature("state-space layers (Mamba)", "attention in eve
 RECURRENT = UnsupportedFeature("recurrent layers (Griffin, RWKV)", "attention in every layer")
 SPARSE_ATTENTION = UnsupportedFeature("sparse attention (DSA, NSA, MoBA)", "attention to every token")
 ADAPTERS = UnsupportedFeature("adapters (LoRA) beside frozen weights", "training of all weights")
-REINFORCEMENT = UnsupportedFeature(
-    "reinforcement learning (generation and training in turns)", "plain training"
-)
 EVALUATION = UnsupportedFeature("an evaluation (forward passes over a data set)", "training")

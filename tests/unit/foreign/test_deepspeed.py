@@ -66,7 +66,7 @@ def test_zero_stages(stage):
         assert (written, listed) == ({"zero": stage}, [])
     else:
         assert written == {"zero": 1}
-        assert [each.fate for each in listed] == [TranslationStatus.UNSUPPORTED]
+        assert [each.status for each in listed] == [TranslationStatus.UNSUPPORTED]
 
 
 def test_values_left_to_the_program_are_remarked():
@@ -181,9 +181,9 @@ def test_every_setting_may_be_left_to_the_program():
     for name in names:
         head, _, rest = name.partition(".")
         found = read(MICRO | ({head: {rest: "auto"}} if rest else {head: "auto"}))
-        fates = {each.flag.name: each.fate for each in found.untranslated}
+        fates = {each.flag.name: each.status for each in found.untranslated}
         assert fates[name] is TranslationStatus.UNSUPPORTED
     found = read(MICRO | {"zero_optimization": {"reduce_bucket_size": "auto", "wonder": "auto"}})
-    fates = {each.flag.name: each.fate for each in found.untranslated}
+    fates = {each.flag.name: each.status for each in found.untranslated}
     assert fates["zero_optimization.reduce_bucket_size"] is TranslationStatus.PROFILE
     assert fates["zero_optimization.wonder"] is TranslationStatus.UNKNOWN

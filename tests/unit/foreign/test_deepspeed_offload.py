@@ -35,7 +35,7 @@ def placed(found):
 
 def fates(found, name):
     """What became of settings whose names end so, each with its reason."""
-    return [(each.fate, each.reason) for each in found.untranslated if each.flag.name.endswith(name)]
+    return [(each.status, each.reason) for each in found.untranslated if each.flag.name.endswith(name)]
 
 
 CASES = {
@@ -68,7 +68,7 @@ def test_what_is_offloaded(case):
     found = read(stage, zero)
     assert placed(found) == expected
     assert not {TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN} & {
-        each.fate for each in found.untranslated
+        each.status for each in found.untranslated
     }
 
 

@@ -26,7 +26,7 @@ def refused(text, **options):
 
 
 def fates(found, name):
-    return [each.fate for each in found.untranslated if each.flag.name == name]
+    return [each.status for each in found.untranslated if each.flag.name == name]
 
 
 def test_a_bare_launch_line():

@@ -35,7 +35,7 @@ def refused(text, **options):
 
 
 def fates(found, name):
-    return [each.fate for each in found.untranslated if each.flag.name == name]
+    return [each.status for each in found.untranslated if each.flag.name == name]
 
 
 # -- the program decides ------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def test_shared_experts_and_dense_layers_by_number():
         2,
         1,
     )
-    assert TranslationStatus.UNKNOWN not in [each.fate for each in found.untranslated]
+    assert TranslationStatus.UNKNOWN not in [each.status for each in found.untranslated]
 
 
 @pytest.mark.parametrize(
@@ -404,9 +404,10 @@ def test_no_argument_under_an_open_condition_is_taken_or_lost_in_silence(argumen
         problem = error.problems[0]
         assert name in str(problem) and "under a condition" in str(problem) and problem.where == "run.sh:2"
         return
-    told = [each for each in found.untranslated if each.flag.name == name]
-    assert told and all(
-        each.fate is not TranslationStatus.UNSUPPORTED or "under a condition" in each.reason for each in told
+    entries = [entry for entry in found.untranslated if entry.flag.name == name]
+    assert entries and all(
+        entry.status is not TranslationStatus.UNSUPPORTED or "under a condition" in entry.reason
+        for entry in entries
     )
     assert found.data == read(LINE).data
 
@@ -432,7 +433,7 @@ if [ $OFFLOAD != false ]; then options="--optimizer-cpu-offload"; fi
     found = read(text)
     assert fates(found, "${options}") == [TranslationStatus.EFFECTLESS]
     ((fate, reason),) = [
-        (each.fate, each.reason) for each in found.untranslated if each.flag.name == "${others}"
+        (each.status, each.reason) for each in found.untranslated if each.flag.name == "${others}"
     ]
     assert fate is TranslationStatus.UNKNOWN and "taken as empty; --var others=..." in reason
 
@@ -459,7 +460,7 @@ def test_a_quoted_command_for_another_shell_is_read_there():
 export LAUNCHER="torchrun --nproc_per_node 8 --master_port 6000"
 srun --jobid $SLURM_JOBID bash -c '$LAUNCHER --node_rank $SLURM_PROCID $CMD' 2>&1 | tee log"""
     found = read(text)
-    assert not [each for each in found.untranslated if each.fate is TranslationStatus.UNKNOWN]
+    assert not [each for each in found.untranslated if each.status is TranslationStatus.UNKNOWN]
     assert found.data["model"]["layers"] == 16
 
 
@@ -467,4 +468,4 @@ def test_words_of_launchers_are_not_arguments():
     text = f"""opts="{SIZES} --pipeline-model-parallel-size 1"
 run_cmd="deepspeed --master_port 6000 `pwd`/pretrain_gpt.py ${{opts}} --save /x/$(whoami)"
 eval ${{run_cmd}}"""
-    assert not [each for each in read(text).untranslated if each.fate is TranslationStatus.UNKNOWN]
+    assert not [each for each in read(text).untranslated if each.status is TranslationStatus.UNKNOWN]

@@ -90,7 +90,7 @@ def test_how_layers_are_recomputed():
 def test_selective_recomputation(select, operators, aloud):
     found = read(recompute_config__recompute=False, recompute_config__select_recompute=select)
     assert found.data["parallel"].get("recompute", {}).get("operators") == operators
-    fates = [each.fate for each in found.untranslated if "select_recompute" in each.flag.name]
+    fates = [each.status for each in found.untranslated if "select_recompute" in each.flag.name]
     assert (TranslationStatus.UNSUPPORTED in fates) == aloud
 
 

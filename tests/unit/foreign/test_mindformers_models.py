@@ -72,7 +72,7 @@ def test_glm_shares_keys_and_values_and_pads_its_vocabulary_itself():
     assert not [
         each
         for each in found.untranslated
-        if each.fate in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
+        if each.status in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
     ]
     assert Scenario.of(found.data).model.num_parameters == 6_243_584_000  # ChatGLM3-6B as published
 
@@ -181,7 +181,7 @@ def test_sections_of_experts_say_nothing_where_there_are_none():
     found = of(DENSE_MOE + GLM3)
     assert found.data == of(GLM3).data
     mine = [each for each in found.untranslated if each.flag.name.startswith("moe_config")]
-    assert {each.fate for each in mine} == {TranslationStatus.EFFECTLESS}
+    assert {each.status for each in mine} == {TranslationStatus.EFFECTLESS}
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def read(text, kind="megatron", cluster="dgx-h100", **given):
 
 
 def said(found, name):
-    return [(each.fate, each.reason) for each in found.untranslated if each.flag.name == name]
+    return [(each.status, each.reason) for each in found.untranslated if each.flag.name == name]
 
 
 def test_megatrons_arguments_of_deepseek_v3_are_the_catalogs_model():
@@ -44,7 +44,7 @@ def test_megatrons_arguments_of_deepseek_v3_are_the_catalogs_model():
     assert not [
         each
         for each in found.untranslated
-        if each.fate in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
+        if each.status in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
     ]
 
 

@@ -60,7 +60,7 @@ def test_virtual_stages():
         each for each in found.untranslated if each.flag.name.endswith("virtual_pipeline_model_parallel_size")
     ]
     assert bool(lost) == (found.data["parallel"]["schedule"]["kind"] == "1f1b")
-    assert all(each.fate is TranslationStatus.UNSUPPORTED for each in lost)
+    assert all(each.status is TranslationStatus.UNSUPPORTED for each in lost)
 
 
 @pytest.mark.parametrize("kind", ["tensor_model", "pipeline_model", "context"])
@@ -149,5 +149,5 @@ def test_what_the_file_leaves_open_is_given_with_set(line, option, path):
 @pytest.mark.parametrize("value", ["${model.nowhere}", "???"])
 def test_what_changes_the_result_is_told_even_if_it_is_left_open(value):
     found = read(changed("  wonder: 3\n", f"  mtp_num_layers: {value}\n"))
-    (fate,) = (each.fate for each in found.untranslated if each.flag.name == "model.mtp_num_layers")
+    (fate,) = (each.status for each in found.untranslated if each.flag.name == "model.mtp_num_layers")
     assert fate is TranslationStatus.UNSUPPORTED

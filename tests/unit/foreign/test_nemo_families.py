@@ -64,7 +64,7 @@ model:
 
 
 def fates(found):
-    return {each.flag.name: each.fate for each in found.untranslated}
+    return {each.flag.name: each.status for each in found.untranslated}
 
 
 @pytest.mark.parametrize("lines", ["name: megatron_bert\n", "  bert_binary_head: True\n", ""])
@@ -78,7 +78,7 @@ def test_bert_is_bert_by_its_name_or_by_its_head(lines):
     assert not [
         each
         for each in found.untranslated
-        if each.fate in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
+        if each.status in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
     ]
     build_scenario(Scenario.of(found.data))
 

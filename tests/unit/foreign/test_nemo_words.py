@@ -11,7 +11,7 @@ from tests.support.nemo_files import changed, read
 
 
 def fates(found):
-    return {each.flag.name: each.fate for each in found.untranslated}
+    return {each.flag.name: each.status for each in found.untranslated}
 
 
 def refused(text, **options):

@@ -29,7 +29,7 @@ def placed(found):
 
 def fates(found, name):
     """What became of settings whose names end so."""
-    return [each.fate for each in found.untranslated if each.flag.name.endswith(name)]
+    return [each.status for each in found.untranslated if each.flag.name.endswith(name)]
 
 
 FIRST_TWO = {"offload": {"activations": {"to": "host", "match": ["layers.{0,1}.*"]}}}

@@ -94,7 +94,7 @@ def test_what_no_scenario_can_say_is_refused_once():
     assert "no scenario can say linear attention" in first.message
     assert "softmax attention in every layer" in first.hint
     assert "adapters" in second.message
-    assert [(each.flag.name, each.fate) for each in facts.untranslated] == [
+    assert [(each.flag.name, each.status) for each in facts.untranslated] == [
         ("--b", TranslationStatus.ABSORBED),
         ("--c", TranslationStatus.EFFECTLESS),
     ]
@@ -110,7 +110,7 @@ def test_a_family_keeps_what_it_has_and_tells_what_it_is_not(family):
     adapt_to_family(facts)
     assert all(ModelSpec.family_knows(family, path.split(".")[1]) for path in facts.known)
     assert facts.get("model.hidden") == 64
-    fates = {each.flag.name: each.fate for each in facts.untranslated}
+    fates = {each.flag.name: each.status for each in facts.untranslated}
     assert fates["window"] is TranslationStatus.UNSUPPORTED
     assert fates["norm"] is (
         TranslationStatus.EFFECTLESS if family == "t5" else TranslationStatus.UNSUPPORTED
@@ -126,7 +126,7 @@ def test_an_inference_keeps_its_precision_and_nothing_of_training():
     state_inference(facts)
     assert facts.get("inference.precision") == "fp16"
     assert not [path for path in facts.known if path.startswith(("training", "parallel"))]
-    assert {each.flag.name: each.fate for each in facts.untranslated} == {
+    assert {each.flag.name: each.status for each in facts.untranslated} == {
         "run_mode": TranslationStatus.ABSORBED,
         "kind": TranslationStatus.EFFECTLESS,
         "recompute": TranslationStatus.EFFECTLESS,

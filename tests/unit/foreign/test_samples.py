@@ -295,7 +295,7 @@ def test_every_setting_has_a_line_or_is_listed(name):
 @pytest.mark.parametrize("name", [name for name in SAMPLES if "wonder" in text_of(name)])
 def test_the_unknown_setting_is_listed_with_its_line(name):
     line = next(n for n, row in enumerate(text_of(name).splitlines(), 1) if "wonder" in row)
-    unknown = [each for each in translated(name).untranslated if each.fate is TranslationStatus.UNKNOWN]
+    unknown = [each for each in translated(name).untranslated if each.status is TranslationStatus.UNKNOWN]
     assert [each.flag.where for each in unknown] == [f"{name}:{line}"]
     assert str(unknown[0]).endswith(": unknown")
 

@@ -46,7 +46,7 @@ def import_file(kind: str, path: str, given: UserAdditions, target: Target) -> E
 
 def _say(imported: Imported) -> None:
     """What is not as the file says, the gravest first, and what was worked out."""
-    for fate, title, lines in describe_untranslated(imported):
-        print_note(title, _COLOURS.get(fate, ""))
+    for status, title, lines in describe_untranslated(imported):
+        print_note(title, _COLOURS.get(status, ""))
         for line in lines:
             print_note(f"  {line}")
