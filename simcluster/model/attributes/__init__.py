@@ -1,7 +1,17 @@
 """Values that several operators carry, with their arithmetic: attention scores, batch statistics, windows."""
 
-from simcluster.model.attributes.attention_scores import LABELS, Scores
+from simcluster.model.attributes.attention_scores import LABELS, QUERY, STATISTICS, Scores
 from simcluster.model.attributes.batch_norm_statistics import CHANNELS, StatisticsGroups
 from simcluster.model.attributes.sliding_windows import PICTURE, Pair, Windows
 
-__all__ = ["CHANNELS", "LABELS", "PICTURE", "Pair", "Scores", "StatisticsGroups", "Windows"]
+__all__ = [
+    "CHANNELS",
+    "LABELS",
+    "PICTURE",
+    "QUERY",
+    "STATISTICS",
+    "Pair",
+    "Scores",
+    "StatisticsGroups",
+    "Windows",
+]

@@ -12,6 +12,12 @@ from simcluster.model.graph import Array, Region, Zigzag, token_positions
 LABELS = ("batch", "heads", "group", "seq", "keys")
 """The dims of scores: key-value heads, and the query heads that each of them serves."""
 
+QUERY = ("batch", "seq", "heads", "group", "head_dim")
+"""The dims of queries."""
+
+STATISTICS = ("batch", "heads", "group", "seq")
+"""The dims of the log-sum-exp of every row of scores."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scores:

@@ -21,6 +21,9 @@ from simcluster.work import DType, Kernel, Work
 
 Array = NDArray[Any]
 
+Labels = tuple[str, ...]
+"""What the dims of a tensor are called, outermost first."""
+
 Gradient = str | float
 """A gradient: the name of the value that holds it, or a number.
 
@@ -86,6 +89,15 @@ class Region:
     def size(self, dim: str, whole: int) -> int:
         """Local size of a dim that no input has; ``whole`` where it is not split."""
         return self.sizes.get(dim, whole)
+
+    def local(self, dim: str, indices: Array, size: int) -> tuple[Array, Array]:
+        """Global indices along ``dim`` as local ones, and which of them are among the ``size`` that are here.
+
+        Those that are elsewhere are 0.
+        """
+        local = indices - self.start(dim)
+        here = (local >= 0) & (local < size)
+        return np.where(here, local, 0), here
 
     def held(self, dim: str, size: int) -> int:
         """How many of the ``size`` local elements of a dim are no padding: the first ones."""
@@ -174,8 +186,21 @@ class Operator(ABC):
         """Records the gradient operators; returns each input's gradient, or None.
 
         ``grads`` are the outputs' gradients, or None: ``ONE`` where the output is the loss, another number
-        where the loss is that multiple of it.
+        where the loss is that multiple of it. An operator of which several outputs have gradients writes
+        this; others write ``input_gradients``, or ``adjoint``.
         """
+        if grads[0] is None:
+            return (None,) * len(inputs)
+        return self.input_gradients(tape, inputs, outputs, grads[0])
+
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
+    ) -> tuple[Gradient | None, ...]:
+        """As ``gradient``, of an operator only whose first output has a gradient: ``grad``."""
+        return tape.emit("grad", self.adjoint(), [grad])
+
+    def adjoint(self) -> Operator:
+        """Of an operator that is linear in its inputs: what makes their gradients of that of its output."""
         raise NotImplementedError(f"{self.kind} has no gradient")
 
     def narrowed(self, result: DType) -> Operator | None:
@@ -257,3 +282,29 @@ def memory_bound(
         bytes_read=read + (written if accumulate else 0),
         bytes_written=written,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPass:
+    """A kernel that reads its inputs once and writes its outputs once, priced by traffic.
+
+    Without ``accumulates`` it is priced alike where it adds to what its outputs hold.
+    """
+
+    kernel: Kernel
+    flops_per_element: int = 1
+    accumulates: bool = True
+
+
+class MemoryBound(Operator):
+    """Base of the operators that launch one kernel, a single pass over memory."""
+
+    launch: ClassVar[MemoryPass]
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """One pass."""
+        kernel, flops = self.launch.kernel, self.launch.flops_per_element
+        adds = accumulate and self.launch.accumulates
+        return (memory_bound(kernel, inputs, outputs, flops_per_element=flops, accumulate=adds),)

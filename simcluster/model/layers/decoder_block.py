@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from simcluster.model.graph import Block, BlockBuilder, TensorType
+from simcluster.model.graph import Block, BlockBuilder, Labels, TensorType
 from simcluster.model.layers.decoder_dimensions import Dimensions
 from simcluster.model.layers.generation import LayerCaches
 from simcluster.model.layers.transformer_layers import (
@@ -35,8 +35,6 @@ from simcluster.model.operators import (
     Slice,
 )
 from simcluster.work import DType
-
-Labels = tuple[str, ...]
 
 
 @dataclass(slots=True)

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from simcluster.model.graph import BlockBuilder
+from simcluster.model.graph import BlockBuilder, Labels
 from simcluster.model.layers.transformer_layers import HIDDEN, KEY, QUERY, linear
 from simcluster.model.operators import JoinHeads, RmsNorm, Rotary
 from simcluster.model.shard_counts import ShardCounts
-
-Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from simcluster.model.attributes import LABELS as SCORES
 from simcluster.model.attributes import Scores
-from simcluster.model.graph import BlockBuilder, Operator
+from simcluster.model.graph import BlockBuilder, Labels, Operator
 from simcluster.model.operators import (
     Add,
     Attention,
@@ -23,8 +23,6 @@ from simcluster.model.operators import (
     SquaredRelu,
     Swiglu,
 )
-
-Labels = tuple[str, ...]
 
 HIDDEN = ("batch", "seq", "hidden")
 FFN = ("batch", "seq", "ffn")

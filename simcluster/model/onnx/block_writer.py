@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from simcluster.document import Refused
-from simcluster.model.graph import UNIT, Array, BlockBuilder, Operator, TensorType, operand_problem
+from simcluster.model.graph import UNIT, Array, BlockBuilder, Labels, Operator, TensorType, operand_problem
 from simcluster.model.onnx.onnx_file import FileNode
 from simcluster.model.operators import Constant, Elementwise, Reshape
 from simcluster.work import DType
-
-Labels = tuple[str, ...]
 
 BATCH = "batch"
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from simcluster.document import Refused
-from simcluster.model.graph import UNIT
+from simcluster.model.graph import UNIT, Labels
 from simcluster.model.onnx.block_writer import BATCH, Known, Tensor, Translator, Writer, axis_of
 from simcluster.model.onnx.onnx_file import FileNode
 from simcluster.model.operators import (
@@ -23,8 +23,6 @@ from simcluster.model.operators import (
     TopK,
 )
 from simcluster.work import DType
-
-Labels = tuple[str, ...]
 
 
 def _matmul(writer: Writer, node: FileNode) -> Sequence[Known]:

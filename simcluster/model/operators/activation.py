@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.graph import Array, Gradient, Region, Tape, TensorType
-from simcluster.model.operators.pointwise import Labels, Pointwise
+from simcluster.model.operators.pointwise import Pointwise
 
 _SQRT_2_OVER_PI = 0.7978845608028654
 _GELU_CUBIC = 0.044715
@@ -37,11 +36,8 @@ def silu(x: Array) -> tuple[Array, Array]:
     return value, share + value * (1 - share)
 
 
-@dataclass(frozen=True, slots=True)
 class ActivationGrad(Pointwise):
     """``dx`` from what the forward kept, x or y, and dy."""
-
-    labels: Labels
 
     def dims(self) -> Dims:
         """Linear in dy."""
@@ -58,11 +54,8 @@ class ActivationGrad(Pointwise):
         """The derivative, from what was kept."""
 
 
-@dataclass(frozen=True, slots=True)
 class Activation(Pointwise):
     """A function of one tensor; its gradient reads the output if ``keeps_output``, else the input."""
-
-    labels: Labels
 
     backward: ClassVar[type[ActivationGrad]]
     keeps_output: ClassVar[bool] = False
@@ -71,14 +64,12 @@ class Activation(Pointwise):
         """Nothing partial passes; all of them are zero at zero."""
         return Dims((self.labels,), (self.labels,), vanishing=((0, frozenset({0})),))
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads what is kept again."""
-        if grads[0] is None:
-            return (None,)
         kept = outputs[0] if self.keeps_output else inputs[0]
-        return tape.emit("grad", self.backward(self.labels), [kept, grads[0]])
+        return tape.emit("grad", self.backward(self.labels), [kept, grad])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The activation."""
@@ -184,11 +175,8 @@ class Tanh(Activation):
         return np.tanh(x)
 
 
-@dataclass(frozen=True, slots=True)
 class GateGrad(Pointwise):
     """Gradients of gate and up from gate, up and dy."""
-
-    labels: Labels
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Two outputs like the gate."""
@@ -210,11 +198,8 @@ class GateGrad(Pointwise):
         """The gate's function and its derivative."""
 
 
-@dataclass(frozen=True, slots=True)
 class Gate(Pointwise):
     """``f(gate) * up``."""
-
-    labels: Labels
 
     backward: ClassVar[type[GateGrad]]
 
@@ -222,13 +207,11 @@ class Gate(Pointwise):
         """Linear in up."""
         return Dims((self.labels,) * 2, (self.labels,), linear=(frozenset({1}),))
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads both inputs again."""
-        if grads[0] is None:
-            return (None, None)
-        return tape.emit("grad", self.backward(self.labels), [*inputs, grads[0]])
+        return tape.emit("grad", self.backward(self.labels), [*inputs, grad])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The gated activation."""

@@ -8,13 +8,13 @@ forward's products. Dropout masks are drawn again too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes import LABELS, Scores
+from simcluster.model.attributes import LABELS, QUERY, STATISTICS, Scores
 from simcluster.model.graph import Array, Decomposition, Gradient, Operator, Region, Tape, TensorType, Zigzag
 from simcluster.model.operators.contraction import contract
 from simcluster.model.operators.dropout import dropout_mask
@@ -22,11 +22,9 @@ from simcluster.model.operators.ring_attention import ring_backward, ring_forwar
 from simcluster.model.operators.slice_attention import SliceAttention
 from simcluster.work import DType, Kernel, Work
 
-_QUERY = ("batch", "seq", "heads", "group", "head_dim")
 _KEY = ("batch", "keys", "heads", "head_dim")
-_FOUND = (*_QUERY[:-1], "value_dim")
+_FOUND = (*QUERY[:-1], "value_dim")
 _VALUE = (*_KEY[:-1], "value_dim")
-_ROWS = ("batch", "heads", "group", "seq")
 _BIAS = LABELS[1:]
 
 _WHOLE = (
@@ -37,26 +35,43 @@ _WHOLE = (
 _WHOLE_VALUES = (("value_dim", "all parts of a value share the scores, which would be computed for each"),)
 
 
+@dataclass(frozen=True, slots=True)
 class _Attention(Operator):
     """What forward and gradient share: the rule for scores, the dropout mask, the work."""
 
+    causal: bool = True
+    """Whether a query sees no later keys."""
+    window: int = 0
+    """As in ``Scores``."""
+    alibi: tuple[int, int] | None = None
+    """As in ``Scores``."""
+    dropout: float = 0.0
+    """The rate at which weights are dropped."""
+    label: str = ""
+    """Under which their mask is drawn."""
+    scale: float | None = None
+    """Stands for ``1 / sqrt(d)`` if given."""
+    biased: bool = False
+    """Whether a fourth input [heads, group, seq, keys] is added to the scaled scores, and gets a gradient
+    (T5's relative positions)."""
+    own_values: bool = False
+    """Whether heads of v and o have a size of their own, ``value_dim`` (latent attention, arXiv
+    2405.04434)."""
+    order: Zigzag | None = None
+    """The order of queries and keys; in one, slices of causal queries have equal shares of the work."""
+    turns: int = 0
+    """In how many turns a sequence that is split in so many slices is attended to (``ring_attention``); 0: at
+    once."""
+    slice_length: int = 0
+    """The length of these slices."""
+
     family: ClassVar[str] = "attention"
-    causal: bool
-    window: int
-    alibi: tuple[int, int] | None
-    dropout: float
-    label: str
-    scale: float | None
-    biased: bool
-    own_values: bool
-    order: Zigzag | None
-    turns: int
-    slice_length: int
+    is_gradient: ClassVar[bool] = False
 
     @property
     def _found(self) -> tuple[str, ...]:
         """The dims of what queries find."""
-        return _FOUND if self.own_values else _QUERY
+        return _FOUND if self.own_values else QUERY
 
     @property
     def _value(self) -> tuple[str, ...]:
@@ -95,70 +110,54 @@ class _Attention(Operator):
         mask = dropout_mask(region, self.label, LABELS, scores.shape, self.dropout)
         return np.asarray(mask * scores.dtype.type(1 / (1 - self.dropout)))
 
-    def _check_ring(self) -> None:
-        """ValueError where scores depend on more than queries, keys and their order."""
+    def as_ring(self, turns: int, length: int) -> Operator:
+        """In turns; ValueError where scores depend on more than queries, keys and their order."""
         if self.window or self.biased or self.own_values:
             raise ValueError("attention in a window, with a bias or with values of their own goes in no ring")
+        return replace(self, turns=turns, slice_length=length // turns)
 
-    def _priced(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """Over ``seq`` in turns."""
+        ring = ring_backward if self.is_gradient else ring_forward
+        rings = self.turns and split == {"seq"}
+        return ring(self, self.turns, self.slice_length, self.causal) if rings else None
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
+        """Two products per score, half of them above the diagonal; of the gradient five: the scores again and
+        four gradients.
+        """
         batch, queries, heads, group, head_dim = inputs[0].shape
         keys, value_dim = inputs[1].shape[1], inputs[2].shape[-1]
-        products = 3 * head_dim + 2 * value_dim if backward else head_dim + value_dim
-        work = Work(
-            Kernel.ATTENTION,
-            inputs[0].dtype,
-            flops=products * batch * heads * group * self.rule.pairs(queries, keys),
-            bytes_read=sum(tensor.num_bytes for tensor in inputs),
-            bytes_written=sum(tensor.num_bytes for tensor in outputs),
-            sizes=(
-                ("b", batch),
-                ("h", heads * group),
-                ("sq", queries),
-                ("skv", keys),
-                ("d", head_dim),
-                *((("dv", value_dim),) if self.own_values else ()),
-                ("causal", int(self.causal)),
-                ("backward", int(backward)),
+        products = 3 * head_dim + 2 * value_dim if self.is_gradient else head_dim + value_dim
+        return (
+            Work(
+                Kernel.ATTENTION,
+                inputs[0].dtype,
+                flops=products * batch * heads * group * self.rule.pairs(queries, keys),
+                bytes_read=sum(tensor.num_bytes for tensor in inputs),
+                bytes_written=sum(tensor.num_bytes for tensor in outputs),
+                sizes=(
+                    ("b", batch),
+                    ("h", heads * group),
+                    ("sq", queries),
+                    ("skv", keys),
+                    ("d", head_dim),
+                    *((("dv", value_dim),) if self.own_values else ()),
+                    ("causal", int(self.causal)),
+                    ("backward", int(self.is_gradient)),
+                ),
             ),
         )
-        return (work,)
 
 
-@dataclass(frozen=True, slots=True)
 class Attention(_Attention):
     """``softmax(q k^T / sqrt(d)) v``: inputs q [batch, seq, heads, group, head_dim], k and v [batch, keys,
     heads, head_dim]; outputs o like q and the log-sum-exp of every row (fp32).
 
     ``heads`` are key-value heads, each serving ``group`` query heads.
     """
-
-    causal: bool = True
-    """Whether a query sees no later keys."""
-    window: int = 0
-    """As in ``Scores``."""
-    alibi: tuple[int, int] | None = None
-    """As in ``Scores``."""
-    dropout: float = 0.0
-    """The rate at which weights are dropped."""
-    label: str = ""
-    """Under which their mask is drawn."""
-    scale: float | None = None
-    """Stands for ``1 / sqrt(d)`` if given."""
-    biased: bool = False
-    """Whether a fourth input [heads, group, seq, keys] is added to the scaled scores, and gets a gradient
-    (T5's relative positions)."""
-    own_values: bool = False
-    """Whether heads of v and o have a size of their own, ``value_dim`` (latent attention, arXiv
-    2405.04434)."""
-    order: Zigzag | None = None
-    """The order of queries and keys; in one, slices of causal queries have equal shares of the work."""
-    turns: int = 0
-    """In how many turns a sequence that is split in so many slices is attended to (``ring_attention``); 0: at
-    once."""
-    slice_length: int = 0
-    """The length of these slices."""
 
     kind: ClassVar[str] = "attention"
 
@@ -170,40 +169,22 @@ class Attention(_Attention):
 
     def dims(self) -> Dims:
         """Linear in v for the output; the statistics are not, so nothing partial passes."""
-        inputs = (_QUERY, _KEY, self._value, *self._extra)
-        return Dims(inputs, (self._found, _ROWS), whole=self._whole, vanishing=((0, frozenset({2})),))
+        inputs = (QUERY, _KEY, self._value, *self._extra)
+        return Dims(inputs, (self._found, STATISTICS), whole=self._whole, vanishing=((0, frozenset({2})),))
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """Two products per score, half of them above the diagonal."""
-        return self._priced(inputs, outputs, backward=False)
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads q, k, v, o and the row statistics."""
-        if grads[0] is None:
-            return (None,) * len(inputs)
-        back = self.backward()
-        if self.turns:
-            back = replace(back, turns=self.turns, slice_length=self.slice_length)
-        return tape.emit("grad", back, [*inputs[:3], *outputs, grads[0], *inputs[3:]])
+        return tape.emit("grad", self.backward(), [*inputs[:3], *outputs, grad, *inputs[3:]])
 
     def backward(self) -> AttentionGrad:
         """Its gradient."""
-        rule = (self.causal, self.window, self.alibi)
-        how = (self.scale, self.biased, self.own_values)
-        return AttentionGrad(*rule, self.dropout, self.label, *how, order=self.order)
+        return AttentionGrad(**{field.name: getattr(self, field.name) for field in fields(self)})
 
     def ordered(self, order: Zigzag) -> Operator:
         """A query sees the keys that stand before it."""
         return replace(self, order=order)
-
-    def as_ring(self, turns: int, length: int) -> Operator:
-        """In turns."""
-        self._check_ring()
-        return replace(self, turns=turns, slice_length=length // turns)
 
     def sliced(self, index: int) -> Operator:
         """Queries of one slice, keys and values of those so far."""
@@ -212,14 +193,6 @@ class Attention(_Attention):
         if self.biased or self.order is not None or self.turns:
             raise ValueError("attention with a bias, or over ranks that share a sequence, goes in no slices")
         return SliceAttention(self, index)
-
-    def decompose(self, split: frozenset[str]) -> Decomposition | None:
-        """Over ``seq`` in turns."""
-        return (
-            ring_forward(self, self.turns, self.slice_length, self.causal)
-            if self.turns and split == {"seq"}
-            else None
-        )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The output and its log-sum-exp."""
@@ -235,23 +208,11 @@ class Attention(_Attention):
         return (output, np.asarray(statistics.astype(scores.dtype))[..., 0])
 
 
-@dataclass(frozen=True, slots=True)
 class AttentionGrad(_Attention):
     """``dq, dk, dv`` from q, k, v, o, the log-sum-exp and do; ``dbias`` with the bias besides."""
 
-    causal: bool = True
-    window: int = 0
-    alibi: tuple[int, int] | None = None
-    dropout: float = 0.0
-    label: str = ""
-    scale: float | None = None
-    biased: bool = False
-    own_values: bool = False
-    order: Zigzag | None = None
-    turns: int = 0
-    slice_length: int = 0
-
     kind: ClassVar[str] = "attention_grad"
+    is_gradient: ClassVar[bool] = True
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like q, k, v and the bias."""
@@ -259,28 +220,9 @@ class AttentionGrad(_Attention):
 
     def dims(self) -> Dims:
         """Linear in do; keys shared by a split group, and a bias by a split batch, get partial gradients."""
-        operands = (_QUERY, _KEY, self._value)
-        inputs = (*operands, self._found, _ROWS, self._found, *self._extra)
+        operands = (QUERY, _KEY, self._value)
+        inputs = (*operands, self._found, STATISTICS, self._found, *self._extra)
         return Dims(inputs, (*operands, *self._extra), whole=self._whole, linear=(frozenset({5}),))
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """Five products per score: the scores again and four gradients."""
-        return self._priced(inputs, outputs, backward=True)
-
-    def as_ring(self, turns: int, length: int) -> Operator:
-        """In turns."""
-        self._check_ring()
-        return replace(self, turns=turns, slice_length=length // turns)
-
-    def decompose(self, split: frozenset[str]) -> Decomposition | None:
-        """Over ``seq`` in turns."""
-        return (
-            ring_backward(self, self.turns, self.slice_length, self.causal)
-            if self.turns and split == {"seq"}
-            else None
-        )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The softmax gradient by ``dS = P (dP - rowsum(do o))``; dropout multiplies P towards v, and dP."""

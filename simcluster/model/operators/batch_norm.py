@@ -8,13 +8,12 @@ communication; where a group is split, sums travel between two passes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes import CHANNELS, PICTURE, StatisticsGroups
+from simcluster.model.attributes import CHANNELS, PICTURE
 from simcluster.model.graph import Array, Decomposition, Gradient, Region, Tape, TensorType
 from simcluster.model.operators.batch_norm_passes import (
     BatchNormalise,
@@ -26,11 +25,8 @@ from simcluster.model.operators.batch_norm_passes import (
 from simcluster.work import Work
 
 
-@dataclass(frozen=True, slots=True)
 class BatchNorm(BatchNormOperator):
     """``(x - mean) / std * w + b``; outputs y, and mean and reciprocal std by group and channel (fp32)."""
-
-    statistics: StatisticsGroups
 
     kind: ClassVar[str] = "batch_norm"
 
@@ -53,15 +49,13 @@ class BatchNorm(BatchNormOperator):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """Two passes over x, the first for the statistics."""
-        return self._pass(inputs, outputs, accumulate, inputs[:1])
+        return super().work((*inputs, inputs[0]), outputs, accumulate=accumulate)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads x and the statistics."""
-        if grads[0] is None:
-            return (None, None, None)
-        operands = [inputs[0], outputs[1], outputs[2], inputs[1], grads[0]]
+        operands = [inputs[0], outputs[1], outputs[2], inputs[1], grad]
         return tape.emit("grad", BatchNormGrad(self.statistics), operands)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
@@ -96,11 +90,8 @@ class BatchNorm(BatchNormOperator):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class BatchNormGrad(BatchNormOperator):
     """``dx, dw, db`` from x, mean, reciprocal std, w and dy."""
-
-    statistics: StatisticsGroups
 
     kind: ClassVar[str] = "batch_norm_grad"
 
@@ -123,7 +114,7 @@ class BatchNormGrad(BatchNormOperator):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """Two passes over x and dy, the first for two sums."""
-        return self._pass(inputs, outputs, accumulate, (inputs[0], inputs[4]))
+        return super().work((*inputs, inputs[0], inputs[4]), outputs, accumulate=accumulate)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The two sums, and dx from them."""

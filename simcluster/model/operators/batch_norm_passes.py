@@ -13,28 +13,20 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.attributes import CHANNELS, PICTURE, StatisticsGroups
-from simcluster.model.graph import Array, Operator, Region, TensorType, memory_bound
-from simcluster.work import DType, Kernel, Work
+from simcluster.model.graph import Array, MemoryBound, MemoryPass, Region, TensorType
+from simcluster.work import DType, Kernel
 
 _PAIR = (("sums", "the two sums are read together"),)
 
 
-class BatchNormOperator(Operator):
+@dataclass(frozen=True, slots=True)
+class BatchNormOperator(MemoryBound):
     """What batch norm, its gradient and their passes share."""
 
-    family: ClassVar[str] = "batch_norm"
     statistics: StatisticsGroups
 
-    def _pass(
-        self,
-        inputs: Sequence[TensorType],
-        outputs: Sequence[TensorType],
-        accumulate: bool,
-        again: Sequence[TensorType] = (),
-        kernel: Kernel = Kernel.REDUCTION,
-    ) -> tuple[Work, ...]:
-        """One kernel that reads its inputs, and some of them ``again``."""
-        return (memory_bound(kernel, (*inputs, *again), outputs, flops_per_element=5, accumulate=accumulate),)
+    family: ClassVar[str] = "batch_norm"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.REDUCTION, flops_per_element=5)
 
     def _statistic(self, x: TensorType) -> TensorType:
         return TensorType(self.statistics.shape(x.shape), DType.FP32)
@@ -43,11 +35,8 @@ class BatchNormOperator(Operator):
         return TensorType(self.statistics.shape(x.shape, 2), DType.FP32)
 
 
-@dataclass(frozen=True, slots=True)
 class BatchNormSums(BatchNormOperator):
     """The mean of x and of its square over the whole group: the part that the samples and pixels here add."""
-
-    statistics: StatisticsGroups
 
     kind: ClassVar[str] = "batch_norm_sums"
     family: ClassVar[str] = "statistics"
@@ -61,12 +50,6 @@ class BatchNormSums(BatchNormOperator):
         each = self.statistics
         return Dims((PICTURE,), (each.sums,), whole=_PAIR, windows=each.windows(1), neutral=((0, 0.0),))
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass."""
-        return self._pass(inputs, outputs, accumulate)
-
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums, by the elements of the whole group."""
         each = self.statistics
@@ -75,13 +58,11 @@ class BatchNormSums(BatchNormOperator):
         return (each.back(sums / inputs[0].dtype.type(each.count), 2),)
 
 
-@dataclass(frozen=True, slots=True)
 class BatchNormalise(BatchNormOperator):
     """Batch norm from x and the means of x and of its square: y, mean and reciprocal std."""
 
-    statistics: StatisticsGroups
-
     kind: ClassVar[str] = "batch_normalise"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, flops_per_element=5)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """As batch norm's."""
@@ -98,12 +79,6 @@ class BatchNormalise(BatchNormOperator):
             terms=((frozenset(range(4)),), (frozenset({1}),), (frozenset({1}),)),
             windows=each.windows(1, 5, 6),
         )
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass without sums."""
-        return self._pass(inputs, outputs, accumulate, kernel=Kernel.ELEMENTWISE)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The normalised pictures, and the statistics of the sums."""
@@ -124,10 +99,10 @@ class RunningStatistics(BatchNormOperator):
     is the unbiased one.
     """
 
-    statistics: StatisticsGroups
     momentum: float = 0.1
 
     kind: ClassVar[str] = "running_statistics"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, flops_per_element=5)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Two numbers per statistic."""
@@ -144,12 +119,6 @@ class RunningStatistics(BatchNormOperator):
             windows=each.windows(0, 1, 2, 3),
         )
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass without sums."""
-        return self._pass(inputs, outputs, accumulate, kernel=Kernel.ELEMENTWISE)
-
     def grouped(self, ways: int) -> RunningStatistics | None:
         """Of smaller groups, unless statistics are synchronised."""
         each = self.statistics
@@ -164,11 +133,8 @@ class RunningStatistics(BatchNormOperator):
         return (np.asarray((1 - self.momentum) * running + self.momentum * batch, dtype=running.dtype),)
 
 
-@dataclass(frozen=True, slots=True)
 class BatchNormGradSums(BatchNormOperator):
     """By group the sums of dy and of dy times the normal x, and dw and db; of x, mean, reciprocal and dy."""
-
-    statistics: StatisticsGroups
 
     kind: ClassVar[str] = "batch_norm_grad_sums"
     family: ClassVar[str] = "statistics"
@@ -189,12 +155,6 @@ class BatchNormGradSums(BatchNormOperator):
             windows=each.windows(1, 2, 4),
         )
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass."""
-        return self._pass(inputs, outputs, accumulate)
-
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums by group, and over groups."""
         x, mean, reciprocal, dy = inputs
@@ -206,13 +166,11 @@ class BatchNormGradSums(BatchNormOperator):
         return (each.back(sums, 2), dw, db)
 
 
-@dataclass(frozen=True, slots=True)
 class BatchNormInputGrad(BatchNormOperator):
     """``dx = r w (dy - mean(dy) - xhat mean(dy xhat))`` from x, mean, r, w, dy and the two sums."""
 
-    statistics: StatisticsGroups
-
     kind: ClassVar[str] = "batch_norm_input_grad"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, flops_per_element=5)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like x."""
@@ -228,12 +186,6 @@ class BatchNormInputGrad(BatchNormOperator):
             linear=(frozenset({4, 5}), frozenset({3})),
             windows=each.windows(1, 2, 5),
         )
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass without sums."""
-        return self._pass(inputs, outputs, accumulate, kernel=Kernel.ELEMENTWISE)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The gradient of every pixel."""

@@ -12,21 +12,20 @@ from simcluster.layout import Dims
 from simcluster.model.graph import (
     Array,
     Gradient,
-    Operator,
+    Labels,
+    MemoryBound,
+    MemoryPass,
     Region,
     Tape,
     TensorType,
-    memory_bound,
     unit_dims,
 )
 from simcluster.model.operators.activation import sigmoid
-from simcluster.work import DType, Kernel, Work
-
-Labels = tuple[str, ...]
+from simcluster.work import DType, Kernel
 
 
 @dataclass(frozen=True, slots=True)
-class BinaryCrossEntropy(Operator):
+class BinaryCrossEntropy(MemoryBound):
     """``scale * sum(log(1 + exp(x)) - t x)`` for logits x and targets t of 0 and 1.
 
     ``scale`` is one over the *global* number of samples, so that no rank ever divides by its own. A sample
@@ -38,6 +37,7 @@ class BinaryCrossEntropy(Operator):
 
     kind: ClassVar[str] = "binary_cross_entropy"
     family: ClassVar[str] = "loss"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.REDUCTION, flops_per_element=4, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """A scalar."""
@@ -47,17 +47,11 @@ class BinaryCrossEntropy(Operator):
         """A sum over samples."""
         return Dims((self.labels,) * 2, ((),), unit_dims(self.labels), neutral=((1, -1.0),))
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One reduction kernel."""
-        return (memory_bound(Kernel.REDUCTION, inputs, outputs, flops_per_element=4),)
-
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
     ) -> tuple[Gradient | None, ...]:
         """Reads logits and targets again."""
-        (factor, *_) = grads
+        (factor,) = grads
         if not isinstance(factor, float):
             raise NotImplementedError(
                 "binary cross entropy is the loss itself or a multiple, not a part of one"
@@ -73,7 +67,7 @@ class BinaryCrossEntropy(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class BinaryCrossEntropyGrad(Operator):
+class BinaryCrossEntropyGrad(MemoryBound):
     """``scale * (sigmoid(x) - t)``."""
 
     scale: float
@@ -81,6 +75,7 @@ class BinaryCrossEntropyGrad(Operator):
 
     kind: ClassVar[str] = "binary_cross_entropy_grad"
     family: ClassVar[str] = "loss"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, flops_per_element=4, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like the logits."""
@@ -89,12 +84,6 @@ class BinaryCrossEntropyGrad(Operator):
     def dims(self) -> Dims:
         """Every logit stands alone."""
         return Dims((self.labels,) * 2, (self.labels,), unit_dims(self.labels))
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One elementwise kernel."""
-        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, flops_per_element=4),)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The gradient of every logit."""

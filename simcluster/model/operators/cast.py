@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Region, Tape, TensorType
-from simcluster.model.operators.pointwise import Labels, Pointwise
+from simcluster.model.graph import Array, Region, TensorType
+from simcluster.model.operators.pointwise import Pointwise
 from simcluster.work import DType
 
 
@@ -16,7 +16,6 @@ from simcluster.work import DType
 class Cast(Pointwise):
     """X of type ``source`` in the type ``target``; values keep their precision, bytes and rates change."""
 
-    labels: Labels
     source: DType
     target: DType
 
@@ -36,13 +35,9 @@ class Cast(Pointwise):
         """Every element for itself; a partial sum may be rounded before it is reduced."""
         return Dims((self.labels,), (self.labels,), linear=(frozenset({0}),))
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Cast:
         """The gradient is cast back; nothing is kept."""
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", Cast(self.labels, self.target, self.source), [grads[0]])
+        return Cast(self.labels, self.target, self.source)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The same numbers."""

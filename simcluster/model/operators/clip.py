@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Region, TensorType, memory_bound
+from simcluster.model.graph import Array, MemoryPass, Region, TensorType
 from simcluster.model.operators.optimizer import OptimizerOperator
-from simcluster.work import DType, Kernel, Work
+from simcluster.work import DType, Kernel
 
 _ELEMENTS = ("elements",)
 _GUARD = 1e-6
@@ -30,6 +30,7 @@ class SumOfSquares(OptimizerOperator):
     count: int = 1
 
     kind: ClassVar[str] = "sum_of_squares"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.OPTIMIZER, flops_per_element=2)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """One scalar per tensor."""
@@ -41,16 +42,9 @@ class SumOfSquares(OptimizerOperator):
         neutral = tuple((index, 0.0) for index in range(self.count))
         return Dims((_ELEMENTS,) * self.count, ((),) * self.count, terms=terms, neutral=neutral)
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass over all, at the pace of the optimizer's other passes."""
-        made = memory_bound(Kernel.OPTIMIZER, inputs, outputs, flops_per_element=2, accumulate=accumulate)
-        return (made,)
-
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums."""
-        return tuple(np.asarray((each * each).sum()) for each in inputs)
+        return tuple(np.asarray((x * x).sum()) for x in inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +54,7 @@ class ClipFactor(OptimizerOperator):
     limit: float
 
     kind: ClassVar[str] = "clip_factor"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, flops_per_element=4, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """A scalar."""
@@ -68,12 +63,6 @@ class ClipFactor(OptimizerOperator):
     def dims(self) -> Dims:
         """Scalars have no dims."""
         return Dims(((),), ((),))
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One kernel for one number."""
-        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, flops_per_element=4),)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The factor."""
@@ -85,6 +74,7 @@ class ScaleGradient(OptimizerOperator):
     """A gradient times a scalar, in its own place."""
 
     kind: ClassVar[str] = "scale_gradient"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.OPTIMIZER, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like the gradient."""
@@ -93,12 +83,6 @@ class ScaleGradient(OptimizerOperator):
     def dims(self) -> Dims:
         """Linear in each factor."""
         return Dims((_ELEMENTS, ()), (_ELEMENTS,), linear=(frozenset({0}), frozenset({1})))
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass over memory."""
-        return (memory_bound(Kernel.OPTIMIZER, inputs, outputs),)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The product."""

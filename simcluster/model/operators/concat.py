@@ -10,78 +10,43 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import (
-    Array,
-    Gradient,
-    Operator,
-    Region,
-    Tape,
-    TensorType,
-    memory_bound,
-    unit_dims,
-)
-from simcluster.work import Kernel, Work
-
-Labels = tuple[str, ...]
+from simcluster.model.graph import Array, Gradient, Labels, Operator, Region, Tape, TensorType, unit_dims
+from simcluster.model.operators.view import View, resized
 
 
 @dataclass(frozen=True, slots=True)
-class _SideBySide(Operator):
-    """What both share: the dims of the whole, the place of the one along which parts lie, and their sizes."""
+class _SideBySide(View):
+    """What these share: the dims of the whole, the place of the one along which parts lie, their sizes."""
 
-    labels: Labels
     place: int
     sizes: tuple[int, ...]
 
-    family: ClassVar[str] = "copy"
-
     @property
     def _parts(self) -> tuple[Labels, ...]:
-        """The dims of each part: along the dim every one has a name of its own."""
-        name = self.labels[self.place]
-        return tuple(
-            (*self.labels[: self.place], f"{name}.{index}", *self.labels[self.place + 1 :])
-            for index in range(len(self.sizes))
-        )
+        return self.part_labels(self.place, len(self.sizes))
 
     @property
     def _whole(self) -> tuple[tuple[str, str], ...]:
-        reason = "a rank's share of the whole is not made of its shares of the parts"
         names = (self.labels[self.place], *(names[self.place] for names in self._parts))
-        return (*((name, reason) for name in names), *unit_dims(self.labels))
+        return self.unsplittable("a rank's share of the whole is not made of its shares of the parts", *names)
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One copy."""
-        return (memory_bound(Kernel.COPY, inputs, outputs, accumulate=accumulate),)
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """The whole."""
+        return (TensorType(resized(inputs[0].shape, self.place, sum(self.sizes)), inputs[0].dtype),)
 
 
 class Concat(_SideBySide):
     """Parts of these sizes one after another along ``labels[place]``."""
 
-    __slots__ = ()
-
     kind: ClassVar[str] = "concat"
-
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """The whole."""
-        shape = list(inputs[0].shape)
-        shape[self.place] = sum(self.sizes)
-        return (TensorType(tuple(shape), inputs[0].dtype),)
 
     def dims(self) -> Dims:
         """Jointly linear in all parts."""
-        every = frozenset(range(len(self.sizes)))
-        return Dims(self._parts, (self.labels,), self._whole, linear=(every,))
+        return Dims(self._parts, (self.labels,), self._whole, linear=(frozenset(range(len(self.sizes))),))
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Operator:
         """The parts of the gradient."""
-        if grads[0] is None:
-            return (None,) * len(self.sizes)
-        return tape.emit("grad", Split(self.labels, self.place, self.sizes), [grads[0]])
+        return Split(self.labels, self.place, self.sizes)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The whole."""
@@ -91,15 +56,12 @@ class Concat(_SideBySide):
 class Split(_SideBySide):
     """The parts of these sizes along ``labels[place]``."""
 
-    __slots__ = ()
-
     kind: ClassVar[str] = "split"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """The parts."""
         (x,) = inputs
-        before, after = x.shape[: self.place], x.shape[self.place + 1 :]
-        return tuple(TensorType((*before, size, *after), x.dtype) for size in self.sizes)
+        return tuple(TensorType(resized(x.shape, self.place, size), x.dtype) for size in self.sizes)
 
     def dims(self) -> Dims:
         """Linear."""
@@ -113,16 +75,14 @@ class Split(_SideBySide):
         if not live:
             return (None,)
         if len(live) == len(self.sizes):
-            return tape.emit(
-                "grad", Concat(self.labels, self.place, self.sizes), [str(each) for each in grads]
-            )
+            return tape.emit("grad", Concat(self.labels, self.place, self.sizes), list(map(str, grads)))
         operator = PlacedParts(self.labels, self.place, self.sizes, tuple(live))
         return tape.emit("grad", operator, [str(grads[index]) for index in live])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The parts."""
         ends = list(itertools.accumulate(self.sizes))
-        return tuple(np.array(each) for each in np.split(inputs[0], ends[:-1], axis=self.place))
+        return tuple(map(np.array, np.split(inputs[0], ends[:-1], axis=self.place)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,27 +93,20 @@ class PlacedParts(_SideBySide):
 
     kind: ClassVar[str] = "placed_parts"
 
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """The whole."""
-        shape = list(inputs[0].shape)
-        shape[self.place] = sum(self.sizes)
-        return (TensorType(tuple(shape), inputs[0].dtype),)
-
     def dims(self) -> Dims:
         """Jointly linear in the parts."""
         parts = tuple(self._parts[index] for index in self.given)
         names = {self.labels[self.place], *(names[self.place] for names in parts)}
-        whole = tuple(each for each in self._whole if each[0] in names or each in unit_dims(self.labels))
+        units = unit_dims(self.labels)
+        whole = tuple(reason for reason in self._whole if reason[0] in names or reason in units)
         return Dims(parts, (self.labels,), whole, linear=(frozenset(range(len(parts))),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The whole, zeros between the parts."""
-        shape = list(inputs[0].shape)
-        shape[self.place] = sum(self.sizes)
-        found = np.zeros(shape, dtype=inputs[0].dtype)
+        whole = np.zeros(resized(inputs[0].shape, self.place, sum(self.sizes)), dtype=inputs[0].dtype)
         starts = [0, *itertools.accumulate(self.sizes)]
         for index, array in zip(self.given, inputs, strict=True):
-            at: list[slice] = [slice(None)] * len(shape)
-            at[self.place] = slice(starts[index], starts[index + 1])
-            found[tuple(at)] = array
-        return (found,)
+            np.moveaxis(whole, self.place, 0)[starts[index] : starts[index + 1]] = np.moveaxis(
+                array, self.place, 0
+            )
+        return (whole,)

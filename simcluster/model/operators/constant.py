@@ -9,10 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Operator, Region, TensorType, unit_dims
+from simcluster.model.graph import Array, Labels, Operator, Region, TensorType, unit_dims
 from simcluster.work import DType, Work
-
-Labels = tuple[str, ...]
 
 _FORMATS: dict[DType, np.dtype[Any]] = {DType.INT64: np.dtype(np.int64), DType.UINT8: np.dtype(np.uint8)}
 _NUMBERS: np.dtype[Any] = np.dtype(np.float32)

@@ -22,11 +22,13 @@ _WEIGHT = ("filters", "channels", "kernel_height", "kernel_width")
 _KERNEL = tuple((name, "a window is multiplied as a whole") for name in _WEIGHT[2:])
 
 
+@dataclass(frozen=True, slots=True)
 class _Convolution(Operator):
     """What a convolution and its gradients share."""
 
-    family: ClassVar[str] = "convolution"
     windows: Windows
+
+    family: ClassVar[str] = "convolution"
 
     @property
     def _result(self) -> tuple[str, ...]:
@@ -46,22 +48,20 @@ class _Convolution(Operator):
         k: int,
     ) -> tuple[Work, ...]:
         written = sum(tensor.num_bytes for tensor in outputs)
-        work = Work(
-            Kernel.CONV,
-            inputs[0].dtype,
-            flops=2 * m * n * k,
-            bytes_read=sum(tensor.num_bytes for tensor in inputs) + (written if accumulate else 0),
-            bytes_written=written,
-            sizes=(("b", 1), ("m", m), ("n", n), ("k", k)),
+        return (
+            Work(
+                Kernel.CONV,
+                inputs[0].dtype,
+                flops=2 * m * n * k,
+                bytes_read=sum(tensor.num_bytes for tensor in inputs) + (written if accumulate else 0),
+                bytes_written=written,
+                sizes=(("b", 1), ("m", m), ("n", n), ("k", k)),
+            ),
         )
-        return (work,)
 
 
-@dataclass(frozen=True, slots=True)
 class Conv2d(_Convolution):
     """``y = x * w``, no bias; x [batch, channels, height, width], w [filters, channels, height, width]."""
-
-    windows: Windows
 
     kind: ClassVar[str] = "conv2d"
 
@@ -88,15 +88,15 @@ class Conv2d(_Convolution):
         per_window = inputs[1].num_elements // filters
         return self._priced(inputs, outputs, accumulate, batch * height * width, filters, per_window)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Of the picture, if anybody wants it, and of the weight."""
-        (grad,), (x, w) = grads, inputs
+        x, w = inputs
         found: list[str | None] = [None, None]
-        if grad is not None and tape.needs_gradient(x):
+        if tape.needs_gradient(x):
             (found[0],) = tape.emit("dgrad", ConvInputGrad(self.windows), [grad, w])
-        if grad is not None and tape.needs_gradient(w):
+        if tape.needs_gradient(w):
             (found[1],) = tape.emit("wgrad", ConvWeightGrad(self.windows), [x, grad])
         return tuple(found)
 
@@ -108,11 +108,8 @@ class Conv2d(_Convolution):
         return (np.ascontiguousarray(np.moveaxis(made, -1, 1)),)
 
 
-@dataclass(frozen=True, slots=True)
 class ConvInputGrad(_Convolution):
     """The gradient of the picture from that of the result and the weight: ``dx`` of dy and w."""
-
-    windows: Windows
 
     kind: ClassVar[str] = "conv2d_input_grad"
 
@@ -147,11 +144,8 @@ class ConvInputGrad(_Convolution):
         return (self.windows.scattered(np.moveaxis(terms, 3, 1), region),)
 
 
-@dataclass(frozen=True, slots=True)
 class ConvWeightGrad(_Convolution):
     """The gradient of the weight from the picture and the gradient of the result: ``dw`` of x and dy."""
-
-    windows: Windows
 
     kind: ClassVar[str] = "conv2d_weight_grad"
 

@@ -18,7 +18,9 @@ from simcluster.model.graph import (
     Array,
     Decomposition,
     Gradient,
-    Operator,
+    Labels,
+    MemoryBound,
+    MemoryPass,
     Region,
     Tape,
     TensorType,
@@ -26,40 +28,27 @@ from simcluster.model.graph import (
 )
 from simcluster.work import DType, Kernel, Work
 
-Labels = tuple[str, ...]
-
 _LOGITS = ("batch", "seq", "vocab")
 
 
-class _Loss(Operator):
+class _Loss(MemoryBound):
     """What the pieces share: logits whose last dim is summed over, and one pass over memory."""
 
     family: ClassVar[str] = "loss"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.REDUCTION, flops_per_element=4, accumulates=False)
     labels: Labels
 
     @property
     def _tokens(self) -> Labels:
         return self.labels[:-1]
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One reduction kernel."""
-        return (memory_bound(Kernel.REDUCTION, inputs, outputs, flops_per_element=4),)
+    def _target(self, logits: Array, targets: Array, region: Region) -> tuple[Array, Array]:
+        """Local index of each target, and whether this rank holds it: padding's, which is -1, none does."""
+        return region.local(self.labels[-1], targets, logits.shape[-1])
 
 
 def _per_token(inputs: Sequence[TensorType]) -> TensorType:
     return TensorType(inputs[0].shape[:-1], DType.FP32)
-
-
-def _target(logits: Array, targets: Array, start: int) -> tuple[Array, Array]:
-    """Local index of each target and whether this rank, whose logits begin at ``start``, holds it.
-
-    A target of -1, which padding has, is nobody's.
-    """
-    local = targets - start
-    mine = (local >= 0) & (local < logits.shape[-1])
-    return np.where(mine, local, 0), mine
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +90,7 @@ class CrossEntropy(_Loss):
         logits, targets = inputs
         peak = logits.max(axis=-1)
         statistic = peak + np.log(np.exp(logits - peak[..., None]).sum(axis=-1))
-        index, counts = _target(logits, targets, 0)
+        index, counts = self._target(logits, targets, region)
         picked = np.take_along_axis(logits, index[..., None], axis=-1)[..., 0]
         losses = np.where(counts, statistic - picked, logits.dtype.type(0))
         return (np.asarray(losses.sum() * self.scale, dtype=logits.dtype), statistic)
@@ -141,23 +130,27 @@ class CrossEntropyGrad(_Loss):
         """The softmax, less one at the target."""
         logits, targets, statistic = inputs
         grad = np.exp(logits - statistic[..., None])
-        index, mine = _target(logits, targets, region.start(self.labels[-1]))
-        hit = np.take_along_axis(grad, index[..., None], axis=-1) - mine[..., None].astype(grad.dtype)
+        index, held = self._target(logits, targets, region)
+        hit = np.take_along_axis(grad, index[..., None], axis=-1) - held[..., None].astype(grad.dtype)
         np.put_along_axis(grad, index[..., None], hit, axis=-1)
         return (grad * logits.dtype.type(self.scale),)
 
 
 @dataclass(frozen=True, slots=True)
-class LogitsMax(_Loss):
-    """The largest logit of each token."""
+class _PerToken(_Loss):
+    """What the reductions share: they give one number per token."""
 
     labels: Labels = _LOGITS
-
-    kind: ClassVar[str] = "logits_max"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """One per token."""
         return (_per_token(inputs),)
+
+
+class LogitsMax(_PerToken):
+    """The largest logit of each token."""
+
+    kind: ClassVar[str] = "logits_max"
 
     def dims(self) -> Dims:
         """A maximum over the vocabulary."""
@@ -168,17 +161,10 @@ class LogitsMax(_Loss):
         return (np.asarray(inputs[0].max(axis=-1)),)
 
 
-@dataclass(frozen=True, slots=True)
-class LogitsExpSum(_Loss):
+class LogitsExpSum(_PerToken):
     """``sum(exp(logits - max))`` of each token."""
 
-    labels: Labels = _LOGITS
-
     kind: ClassVar[str] = "logits_exp_sum"
-
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """One per token."""
-        return (_per_token(inputs),)
 
     def dims(self) -> Dims:
         """A sum over the vocabulary, to which a logit of -inf adds nothing."""
@@ -189,17 +175,10 @@ class LogitsExpSum(_Loss):
         return (np.asarray(np.exp(inputs[0] - inputs[1][..., None]).sum(axis=-1)),)
 
 
-@dataclass(frozen=True, slots=True)
-class TargetLogit(_Loss):
+class TargetLogit(_PerToken):
     """The logit of each token's target; zero where another rank holds it."""
 
-    labels: Labels = _LOGITS
-
     kind: ClassVar[str] = "target_logit"
-
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """One per token."""
-        return (_per_token(inputs),)
 
     def dims(self) -> Dims:
         """Linear in the logits; a sum over the vocabulary of which one term is not zero."""
@@ -214,9 +193,9 @@ class TargetLogit(_Loss):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The target's logit."""
         logits, targets = inputs
-        index, mine = _target(logits, targets, region.start(self.labels[-1]))
+        index, held = self._target(logits, targets, region)
         picked = np.take_along_axis(logits, index[..., None], axis=-1)[..., 0]
-        return (np.where(mine, picked, logits.dtype.type(0)),)
+        return (np.where(held, picked, logits.dtype.type(0)),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Region, Tape, TensorType
+from simcluster.model.graph import Array, Gradient, Labels, Region, Tape, TensorType
 from simcluster.model.operators.pointwise import Pointwise
 from simcluster.work import DType
-
-Labels = tuple[str, ...]
 
 
 def dropout_mask(region: Region, label: str, labels: Labels, shape: Sequence[int], rate: float) -> Array:
@@ -28,7 +26,6 @@ class Dropout(Pointwise):
     ``label`` tells apart the masks of one block; copies that recompute a forward have the same.
     """
 
-    labels: Labels
     rate: float
     label: str
 
@@ -43,13 +40,11 @@ class Dropout(Pointwise):
         """The mask belongs to the whole value: nothing partial passes."""
         return Dims((self.labels,), (self.labels, self.labels), vanishing=((0, frozenset({0})),))
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads the mask."""
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", DropoutGrad(self.labels, self.rate), [grads[0], outputs[1]])
+        return tape.emit("grad", DropoutGrad(self.labels, self.rate), [grad, outputs[1]])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The scaled rest, and which elements it is."""
@@ -62,7 +57,6 @@ class Dropout(Pointwise):
 class DropoutGrad(Pointwise):
     """``dx`` from dy and the mask."""
 
-    labels: Labels
     rate: float
 
     kind: ClassVar[str] = "dropout_grad"

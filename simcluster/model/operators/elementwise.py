@@ -15,12 +15,21 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import UNIT, Array, Gradient, Operator, Region, Tape, TensorType, unit_dims
+from simcluster.model.graph import (
+    UNIT,
+    Array,
+    Gradient,
+    Labels,
+    Operator,
+    Region,
+    Tape,
+    TensorType,
+    unit_dims,
+)
 from simcluster.model.operators.activation import sigmoid, silu
 from simcluster.model.operators.reduction import SumTo
 from simcluster.work import DType, Kernel, Work
 
-Labels = tuple[str, ...]
 Argument = int | str
 """What a gradient's call reads: an argument's position, ``y`` for the result, ``g`` for its gradient."""
 
@@ -216,15 +225,12 @@ class Elementwise(Operator):
         flops = self._entry.flops * made.num_elements
         return (Work(Kernel.ELEMENTWISE, dtype, flops, read, made.num_bytes),)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """The slopes, each summed over the dims that its operand lacks."""
         if not any(self._entry.slopes):
             raise NotImplementedError(f"{self.kind} has no gradient: {self.function} gives none")
-        (grad,) = grads
-        if grad is None:
-            return (None,) * len(inputs)
         return tuple(
             self._slope(tape, index, inputs, outputs[0], grad) if tape.needs_gradient(value) else None
             for index, value in enumerate(inputs)

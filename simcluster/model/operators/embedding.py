@@ -13,6 +13,7 @@ from simcluster.layout import Dims
 from simcluster.model.graph import (
     Array,
     Gradient,
+    Labels,
     Operator,
     Region,
     Tape,
@@ -24,8 +25,6 @@ from simcluster.model.graph import (
 )
 from simcluster.model.operators.sparse_updates import SparseGradient
 from simcluster.work import Kernel, Work
-
-Labels = tuple[str, ...]
 
 _IDS = ("batch", "seq")
 _ROWS = ("batch", "seq", "hidden")
@@ -71,28 +70,27 @@ class Embedding(Operator):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """Reads the rows that are there and writes one per id."""
-        found = _traffic(outputs[0], inputs[0])
+        work = _traffic(outputs[0], inputs[0])
         if self.rows is None:
-            return (found,)
+            return (work,)
         missing = self.rows - inputs[1].shape[0]
-        return (replace(found, bytes_read=found.bytes_read - outputs[0].num_bytes * missing // self.rows),)
+        return (replace(work, bytes_read=work.bytes_read - outputs[0].num_bytes * missing // self.rows),)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """A scatter-add into the table."""
         ids, table = inputs
-        if grads[0] is None or not tape.needs_gradient(table):
+        if not tape.needs_gradient(table):
             return (None, None)
-        (grad,) = tape.emit("wgrad", EmbeddingGrad(self.ids, self.table), [ids, grads[0], table])
+        (grad,) = tape.emit("wgrad", EmbeddingGrad(self.ids, self.table), [ids, grad, table])
         return (None, grad)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows, zeros where another rank holds them."""
         ids, table = inputs
-        local = ids - region.start(self.table[0])
-        mine = (local >= 0) & (local < len(table))
-        return (np.where(mine[..., None], table[np.where(mine, local, 0)], table.dtype.type(0)),)
+        rows, held = region.local(self.table[0], ids, len(table))
+        return (np.where(held[..., None], table[rows], table.dtype.type(0)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +121,10 @@ class EmbeddingGrad(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Rows added up where their ids fall."""
         ids, grad, table = inputs
-        local = (ids - region.start(self.table[0])).ravel()
-        mine = (local >= 0) & (local < len(table))
-        found = np.zeros_like(table)
-        np.add.at(found, local[mine], grad.reshape(-1, grad.shape[-1])[mine])
-        return (found,)
+        rows, held = region.local(self.table[0], ids.ravel(), len(table))
+        total = np.zeros_like(table)
+        np.add.at(total, rows[held], grad.reshape(-1, grad.shape[-1])[held])
+        return (total,)
 
     def by_rows(self) -> Operator:
         """Ids and rows as they are."""
@@ -162,16 +159,14 @@ class Positions(Operator):
         """One elementwise kernel; the rows it reads of the table are few."""
         return (memory_bound(Kernel.ELEMENTWISE, inputs[:1], outputs),)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Passes to x; the table's rows get their sums over the batch."""
-        if grads[0] is None:
-            return (None, None)
         table = None
         if tape.needs_gradient(inputs[1]):
-            (table,) = tape.emit("wgrad", PositionsGrad(self.offset, self.order), [grads[0], inputs[1]])
-        return (grads[0], table)
+            (table,) = tape.emit("wgrad", PositionsGrad(self.offset, self.order), [grad, inputs[1]])
+        return (grad, table)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum."""
@@ -214,13 +209,13 @@ class PositionRows(Operator):
         """Reads and writes one row per id."""
         return (_traffic(outputs[0], *(() if self.of_states else inputs[:1])),)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """The table's rows get their sums over the batch."""
-        if grads[0] is None or not tape.needs_gradient(inputs[1]):
+        if not tape.needs_gradient(inputs[1]):
             return (None, None)
-        (table,) = tape.emit("wgrad", PositionsGrad(self.position, self.order), [grads[0], inputs[1]])
+        (table,) = tape.emit("wgrad", PositionsGrad(self.position, self.order), [grad, inputs[1]])
         return (None, table)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
@@ -262,14 +257,14 @@ class PositionsGrad(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Sums over the batch in the rows of the local positions."""
         dy, table = inputs
-        found = np.zeros_like(table)
+        total = np.zeros_like(table)
         start, count = region.start("seq"), dy.shape[1]
         where = self.offset + token_positions(self.order, start, count)
         held = where < len(table)
         if self.order is not None:
             held &= start + np.arange(count) < self.order.length
-        found[where[held]] += dy[:, held].sum(axis=0)
-        return (found,)
+        total[where[held]] += dy[:, held].sum(axis=0)
+        return (total,)
 
 
 def _rows(table: Array, where: Array) -> Array:

@@ -9,10 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Operator, Region, TensorType, memory_bound
-from simcluster.work import DType, Kernel, Work
-
-Labels = tuple[str, ...]
+from simcluster.model.graph import Array, Labels, MemoryBound, MemoryPass, Region, TensorType
+from simcluster.work import DType, Kernel
 
 E4M3, E5M2 = 4, 3
 """Significant bits of the two fp8 formats, the leading one included (arXiv 2209.05433): E4M3 holds
@@ -20,7 +18,7 @@ activations and weights, E5M2 gradients."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fp8Cast(Operator):
+class Fp8Cast(MemoryBound):
     """A tensor rounded to fp8 with ``significant`` bits; inputs x, outputs one or two equal ``copies``.
 
     The second copy lies transposed in memory, for the products that sum over a dim which is not the last one
@@ -38,6 +36,7 @@ class Fp8Cast(Operator):
     kind: ClassVar[str] = "fp8_cast"
     family: ClassVar[str] = "pointwise"
     anywhere: ClassVar[bool] = True
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, flops_per_element=2, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """The shape of x, in fp8."""
@@ -47,12 +46,6 @@ class Fp8Cast(Operator):
         """Every element for itself; rounding is not linear, so a sum is complete before it is cast."""
         vanishing = tuple((copy, frozenset({0})) for copy in range(self.copies))
         return Dims((self.labels,), (self.labels,) * self.copies, vanishing=vanishing)
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One elementwise kernel; the largest value, the next scale's measure, is found in the same pass."""
-        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, flops_per_element=2),)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Rounded to nearest, ties to even; copied in single precision."""

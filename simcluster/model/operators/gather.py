@@ -18,21 +18,21 @@ _X = ("batch", "seq", "hidden")
 _FIRST = ("batch", "hidden")
 
 
+@dataclass(frozen=True, slots=True)
 class _Gather(Operator):
     """What picking and putting back share: only the rows that are named move."""
+
+    length: int
 
     family: ClassVar[str] = "gather"
 
 
-@dataclass(frozen=True, slots=True)
 class Gather(_Gather):
     """Rows of x [batch, length, hidden] at positions [batch, picked].
 
     With the sequence split, a rank answers only for the positions it holds and gives zeros for the others:
     the result is a partial sum.
     """
-
-    length: int
 
     kind: ClassVar[str] = "gather"
 
@@ -51,30 +51,26 @@ class Gather(_Gather):
         """Reads and writes one row per position."""
         return (memory_bound(Kernel.GATHER_SCATTER, (outputs[0], inputs[0]), outputs),)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Puts the rows' gradients back; what was not picked has none."""
         ids, x = inputs
-        if grads[0] is None or not tape.needs_gradient(x):
+        if not tape.needs_gradient(x):
             return (None, None)
-        (grad,) = tape.emit("grad", GatherGrad(self.length), [ids, grads[0]])
+        (grad,) = tape.emit("grad", GatherGrad(self.length), [ids, grad])
         return (None, grad)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows, zeros where another rank holds them."""
         ids, x = inputs
-        local = ids - region.start("seq")
-        mine = (local >= 0) & (local < x.shape[1])
-        rows = np.take_along_axis(x, np.where(mine, local, 0)[..., None], axis=1)
-        return (np.where(mine[..., None], rows, x.dtype.type(0)),)
+        local, held = region.local("seq", ids, x.shape[1])
+        rows = np.take_along_axis(x, local[..., None], axis=1)
+        return (np.where(held[..., None], rows, x.dtype.type(0)),)
 
 
-@dataclass(frozen=True, slots=True)
 class GatherGrad(_Gather):
     """The gradient of x [batch, length, hidden] from the positions and their rows' gradients."""
-
-    length: int
 
     kind: ClassVar[str] = "gather_grad"
 
@@ -97,22 +93,18 @@ class GatherGrad(_Gather):
         """Rows added up where they were picked."""
         ids, grad = inputs
         length = region.size("seq", self.length)
-        found = np.zeros((ids.shape[0], length, grad.shape[-1]), dtype=grad.dtype)
-        local = ids - region.start("seq")
-        mine = (local >= 0) & (local < length)
+        total = np.zeros((ids.shape[0], length, grad.shape[-1]), dtype=grad.dtype)
+        local, held = region.local("seq", ids, length)
         batch = np.broadcast_to(np.arange(ids.shape[0])[:, None], ids.shape)
-        np.add.at(found, (batch[mine], local[mine]), grad[mine])
-        return (found,)
+        np.add.at(total, (batch[held], local[held]), grad[held])
+        return (total,)
 
 
-@dataclass(frozen=True, slots=True)
 class First(_Gather):
     """The first token of every sequence: x [batch, length, hidden] to [batch, hidden].
 
     With the sequence split, the rank that holds the first token gives it and the others zeros.
     """
-
-    length: int
 
     kind: ClassVar[str] = "first"
 
@@ -131,13 +123,13 @@ class First(_Gather):
         """Copies one row per sequence."""
         return (memory_bound(Kernel.GATHER_SCATTER, outputs, outputs),)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """The row's gradient, before zeros."""
-        if grads[0] is None or not tape.needs_gradient(inputs[0]):
+        if not tape.needs_gradient(inputs[0]):
             return (None,)
-        return tape.emit("grad", FirstGrad(self.length), [grads[0]])
+        return tape.emit("grad", FirstGrad(self.length), [grad])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The row, or zeros where another rank holds it."""
@@ -145,11 +137,8 @@ class First(_Gather):
         return (x[:, 0].copy() if region.start("seq") == 0 else np.zeros_like(x[:, 0]),)
 
 
-@dataclass(frozen=True, slots=True)
 class FirstGrad(_Gather):
     """The gradient of x [batch, length, hidden] from that of its first row."""
-
-    length: int
 
     kind: ClassVar[str] = "first_grad"
 

@@ -9,21 +9,23 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
-from simcluster.work import Kernel, Work
-
-Labels = tuple[str, ...]
+from simcluster.model.graph import Array, Labels, MemoryBound, MemoryPass, Operator, Region, TensorType
+from simcluster.work import Kernel
 
 _REASON = "the parts of a head lie one behind the other"
 _WHOLE = (("own_dim", _REASON), ("placed_dim", _REASON), ("head_dim", _REASON))
 
 
-class _Joining(Operator):
+@dataclass(frozen=True, slots=True)
+class _Joining(MemoryBound):
     """What joining and its gradient share: every element is copied once."""
 
-    family: ClassVar[str] = "pointwise"
     labels: Labels
-    shared: Labels
+    own: int
+    shared: Labels = ()
+
+    family: ClassVar[str] = "pointwise"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.COPY)
 
     @property
     def _own(self) -> Labels:
@@ -42,24 +44,13 @@ class _Joining(Operator):
         """Where the placed part has no dim."""
         return tuple(index for index, name in enumerate(self.labels) if name in self.shared)
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One copy."""
-        return (memory_bound(Kernel.COPY, inputs, outputs, accumulate=accumulate),)
 
-
-@dataclass(frozen=True, slots=True)
 class JoinHeads(_Joining):
     """Heads ``[own; placed]``: own parts [labels, own_dim] before placed parts [.., placed_dim].
 
     The own parts are ``own`` elements long. The placed part lacks the dims in ``shared``: it is the same for
     all of them.
     """
-
-    labels: Labels
-    own: int
-    shared: Labels = ()
 
     kind: ClassVar[str] = "join_heads"
 
@@ -72,13 +63,9 @@ class JoinHeads(_Joining):
         """Jointly linear."""
         return Dims((self._own, self._placed), (self._heads,), whole=_WHOLE, linear=(frozenset({0, 1}),))
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Operator:
         """The parts of dy, the shared one summed."""
-        if grads[0] is None:
-            return (None, None)
-        return tape.emit("grad", JoinHeadsGrad(self.labels, self.own, self.shared), [grads[0]])
+        return JoinHeadsGrad(self.labels, self.own, self.shared)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The heads."""
@@ -88,13 +75,8 @@ class JoinHeads(_Joining):
         return (np.concatenate([own, everywhere], axis=-1),)
 
 
-@dataclass(frozen=True, slots=True)
 class JoinHeadsGrad(_Joining):
     """The gradients of both parts, ``own`` elements long and the rest."""
-
-    labels: Labels
-    own: int
-    shared: Labels = ()
 
     kind: ClassVar[str] = "join_heads_grad"
 

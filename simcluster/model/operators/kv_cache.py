@@ -13,18 +13,24 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes import Scores
-from simcluster.model.graph import Array, Operator, Region, TensorType, memory_bound
+from simcluster.model.attributes import QUERY, Scores
+from simcluster.model.graph import (
+    Array,
+    Labels,
+    MemoryBound,
+    MemoryPass,
+    Operator,
+    Region,
+    TensorType,
+    memory_bound,
+)
 from simcluster.model.operators.contraction import contract
 from simcluster.work import DType, Kernel, Work
-
-Labels = tuple[str, ...]
 
 _WHOLE = (
     ("flights", "the number of a micro-batch says which of them is read and written"),
     ("positions", "where a token is kept depends on no rank's share"),
 )
-_QUERY = ("batch", "seq", "heads", "group", "head_dim")
 
 
 def cache_dims(labels: Labels) -> Labels:
@@ -103,7 +109,7 @@ class CachedAttention(Operator):
             ("seq", "a query sees the tokens before it, of which there are more for a later one"),
             ("head_dim", "scores are summed over it inside the operator"),
         )
-        return Dims((_QUERY, cache, cache), (_QUERY,), whole=whole)
+        return Dims((QUERY, cache, cache), (QUERY,), whole=whole)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -117,23 +123,24 @@ class CachedAttention(Operator):
             self.position + queries, self.rule.window + queries - 1 if self.rule.window else keys.shape[2]
         )
         read = 2 * keys.dtype.num_bytes(batch * seen * heads * head_dim)
-        work = Work(
-            Kernel.ATTENTION,
-            query.dtype,
-            flops=4 * batch * heads * group * head_dim * queries * seen,
-            bytes_read=query.num_bytes + read,
-            bytes_written=outputs[0].num_bytes,
-            sizes=(
-                ("b", batch),
-                ("h", heads * group),
-                ("sq", queries),
-                ("skv", seen),
-                ("d", head_dim),
-                ("causal", 0),
-                ("backward", 0),
+        return (
+            Work(
+                Kernel.ATTENTION,
+                query.dtype,
+                flops=4 * batch * heads * group * head_dim * queries * seen,
+                bytes_read=query.num_bytes + read,
+                bytes_written=outputs[0].num_bytes,
+                sizes=(
+                    ("b", batch),
+                    ("h", heads * group),
+                    ("sq", queries),
+                    ("skv", seen),
+                    ("d", head_dim),
+                    ("causal", 0),
+                    ("backward", 0),
+                ),
             ),
         )
-        return (work,)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The values found, by the scores of all tokens up to each query's own."""
@@ -150,7 +157,7 @@ class CachedAttention(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class Greedy(Operator):
+class Greedy(MemoryBound):
     """The likeliest token: of logits [batch, seq, vocab] the id [batch, seq] of the largest, the first of
     equals. Only the first ``known`` of the vocabulary are tokens, the rest pads it.
     """
@@ -159,6 +166,7 @@ class Greedy(Operator):
 
     kind: ClassVar[str] = "greedy"
     family: ClassVar[str] = "reduction"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.REDUCTION, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Ids."""
@@ -168,12 +176,6 @@ class Greedy(Operator):
         """The vocabulary is compared as a whole."""
         whole = (("vocab", "all logits of a token are compared inside the operator"),)
         return Dims((("batch", "seq", "vocab"),), (("batch", "seq"),), whole=whole)
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass over the logits."""
-        return (memory_bound(Kernel.REDUCTION, inputs, outputs),)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The ids."""

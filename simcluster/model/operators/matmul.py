@@ -18,11 +18,9 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType
+from simcluster.model.graph import Array, Gradient, Labels, Operator, Region, Tape, TensorType
 from simcluster.model.operators.contraction import contract
 from simcluster.work import DType, Kernel, Work
-
-Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 from simcluster.layout import Dims
 from simcluster.model.graph import Array, Gradient, Region, Tape, unit_dims
 from simcluster.model.operators.elementwise import Elementwise
-from simcluster.model.operators.reduction import Labels, Reduction, SumTo
+from simcluster.model.operators.reduction import Reduction, SumTo
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,6 @@ class Extreme(Reduction):
     Partial by that reduction where such a dim is split. Elements that are equal to it share its gradient.
     """
 
-    labels: Labels
-    kept: Labels
     how: Literal["max", "min"] = "max"
 
     kind: ClassVar[str] = "extreme"
@@ -31,16 +29,14 @@ class Extreme(Reduction):
         """Not linear."""
         return Dims((self.labels,), (self.kept,), unit_dims(self.labels, self.kept), reduction=self.how)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Split evenly over the elements that are equal to the result, which are counted first."""
-        if grads[0] is None:
-            return (None,)
         labels, kept = self.labels, self.kept
         (hit,) = tape.emit("hit", Elementwise("indicator", (labels, kept), labels), [inputs[0], outputs[0]])
         (count,) = tape.emit("count", SumTo(labels, kept), [hit])
-        (share,) = tape.emit("share", Elementwise("div", (kept, kept), kept), [grads[0], count])
+        (share,) = tape.emit("share", Elementwise("div", (kept, kept), kept), [grad, count])
         return tape.emit("grad", Elementwise("mul", (labels, kept), labels), [hit, share])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:

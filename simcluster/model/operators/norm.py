@@ -9,36 +9,27 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
-from simcluster.work import DType, Kernel, Work
-
-Labels = tuple[str, ...]
+from simcluster.model.graph import Array, Gradient, Labels, MemoryBound, MemoryPass, Region, Tape, TensorType
+from simcluster.work import DType, Kernel
 
 
-class _Norm(Operator):
+@dataclass(frozen=True, slots=True)
+class _Norm(MemoryBound):
     """What norms share: the normalised dim is the last one and stays whole."""
+
+    labels: Labels
+    eps: float = 1e-5
 
     family: ClassVar[str] = "norm"
     anywhere: ClassVar[bool] = True
-    labels: Labels
-    eps: float
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.REDUCTION, flops_per_element=5, accumulates=False)
 
     def _whole(self) -> tuple[tuple[str, str], ...]:
         return ((self.labels[-1], "its mean is taken inside the operator"),)
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One row reduction kernel."""
-        return (memory_bound(Kernel.REDUCTION, inputs, outputs, flops_per_element=5),)
 
-
-@dataclass(frozen=True, slots=True)
 class RmsNorm(_Norm):
     """``x / rms(x) * w``; outputs y and the reciprocal rms of each row (fp32)."""
-
-    labels: Labels
-    eps: float = 1e-5
 
     kind: ClassVar[str] = "rms_norm"
 
@@ -53,14 +44,12 @@ class RmsNorm(_Norm):
         operands, vanishing = (self.labels, self.labels[-1:]), ((0, frozenset({0})),)
         return Dims(operands, (self.labels, rows), whole=self._whole(), vanishing=vanishing)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads x and its row statistics."""
-        if grads[0] is None:
-            return (None, None)
         x, weight = inputs
-        return tape.emit("grad", RmsNormGrad(self.labels, self.eps), [x, outputs[1], weight, grads[0]])
+        return tape.emit("grad", RmsNormGrad(self.labels, self.eps), [x, outputs[1], weight, grad])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The normalised rows."""
@@ -69,12 +58,8 @@ class RmsNorm(_Norm):
         return (x * reciprocal[..., None] * weight, reciprocal)
 
 
-@dataclass(frozen=True, slots=True)
 class RmsNormGrad(_Norm):
     """``dx, dw`` from x, the reciprocal rms, w and dy."""
-
-    labels: Labels
-    eps: float = 1e-5
 
     kind: ClassVar[str] = "rms_norm_grad"
 
@@ -109,8 +94,6 @@ class LayerNorm(_Norm):
     Without ``bias`` there is no b.
     """
 
-    labels: Labels
-    eps: float = 1e-5
     bias: bool = True
 
     kind: ClassVar[str] = "layer_norm"
@@ -127,13 +110,11 @@ class LayerNorm(_Norm):
         weights = (hidden,) * (1 + self.bias)
         return Dims((self.labels, *weights), (self.labels, rows, rows), whole=self._whole())
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads x and its row statistics."""
-        if grads[0] is None:
-            return (None,) * len(inputs)
-        operands = [inputs[0], outputs[1], outputs[2], inputs[1], grads[0]]
+        operands = [inputs[0], outputs[1], outputs[2], inputs[1], grad]
         return tape.emit("grad", LayerNormGrad(self.labels, self.eps, self.bias), operands)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
@@ -150,8 +131,6 @@ class LayerNorm(_Norm):
 class LayerNormGrad(_Norm):
     """``dx, dw`` and, with ``bias``, ``db`` from x, mean, reciprocal std, w and dy."""
 
-    labels: Labels
-    eps: float = 1e-5
     bias: bool = True
 
     kind: ClassVar[str] = "layer_norm_grad"

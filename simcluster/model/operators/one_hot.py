@@ -9,10 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Operator, Region, TensorType, unit_dims
+from simcluster.model.graph import Array, Labels, Operator, Region, TensorType, unit_dims
 from simcluster.work import DType, Kernel, Work
-
-Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

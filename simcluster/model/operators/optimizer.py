@@ -14,14 +14,15 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Operator, Region, TensorType, memory_bound
-from simcluster.work import DType, Kernel, Work
+from simcluster.model.graph import Array, MemoryBound, MemoryPass, Region, TensorType
+from simcluster.work import DType, Kernel
 
 
-class OptimizerOperator(Operator):
+class OptimizerOperator(MemoryBound):
     """Base of what runs in a step's end: whole updates, and the primitives that some are made of."""
 
     family: ClassVar[str] = "optimizer"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.OPTIMIZER, flops_per_element=10, accumulates=False)
 
     gradient_input: ClassVar[int | None] = None
     """Which input is the gradient, if it is read here."""
@@ -75,12 +76,6 @@ class Update(OptimizerOperator):
         names = ("elements",)
         count = 1 + len(self.states) + (self.cast is not None)
         return Dims((names,) * (2 + len(self.states)), (names,) * count)
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass over weights, gradient and states."""
-        return (memory_bound(Kernel.OPTIMIZER, inputs, outputs, flops_per_element=10),)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """One step; ``region.step`` counts from 1."""

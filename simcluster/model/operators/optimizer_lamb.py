@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Decomposition, Operator, Region, TensorType, memory_bound
+from simcluster.model.graph import Array, Decomposition, MemoryPass, Operator, Region, TensorType
 from simcluster.model.operators.clip import SumOfSquares
 from simcluster.model.operators.optimizer import AdamUpdate, OptimizerOperator
 from simcluster.work import DType, Kernel, Work
@@ -102,12 +102,6 @@ class LambDirection(OptimizerOperator):
         """Every element for itself."""
         return Dims((_ELEMENTS,) * 4, (_ELEMENTS,) * 3)
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass over memory."""
-        return (memory_bound(Kernel.OPTIMIZER, inputs, outputs, flops_per_element=10),)
-
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Adam's change with the decay added."""
         weights, grad, *moments = inputs
@@ -125,6 +119,7 @@ class LambStep(OptimizerOperator):
 
     kind: ClassVar[str] = "lamb_step"
     weights_output: ClassVar[int | None] = 0
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.OPTIMIZER, flops_per_element=2, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like the weights; the cast in its own format."""
@@ -134,12 +129,6 @@ class LambStep(OptimizerOperator):
     def dims(self) -> Dims:
         """Every element for itself, with the two scalars."""
         return Dims((_ELEMENTS, _ELEMENTS, (), ()), (_ELEMENTS,) * (1 + (self.cast is not None)))
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass over memory."""
-        return (memory_bound(Kernel.OPTIMIZER, inputs, outputs, flops_per_element=2),)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The step in the direction, as long as the weights."""

@@ -9,10 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Region
+from simcluster.model.graph import Array, Labels, Region
 from simcluster.model.operators.pointwise import Pointwise
-
-Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,6 @@ class Mask(Pointwise):
     masks are made where graphs are sharded, behind their differentiation.
     """
 
-    labels: Labels
     padded: Labels
     fill: float = 0.0
 

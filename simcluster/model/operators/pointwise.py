@@ -9,35 +9,34 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.graph import Array, Gradient, Labels, MemoryBound, MemoryPass, Region, Tape, TensorType
 from simcluster.model.operators.reduction import SumTo
-from simcluster.work import Kernel, Work
-
-Labels = tuple[str, ...]
+from simcluster.work import Kernel
 
 
-class Pointwise(Operator):
+class PointwiseKernel(MemoryBound):
     """What elementwise operators share: the type of the first operand, one pass over memory."""
 
     family: ClassVar[str] = "pointwise"
     anywhere: ClassVar[bool] = True
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """One output like the first input."""
         return (inputs[0],)
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One elementwise kernel."""
-        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, accumulate=accumulate),)
+
+@dataclass(frozen=True, slots=True)
+class Pointwise(PointwiseKernel):
+    """Base of those whose operands have the same dims, ``labels``; of some, the first operand alone."""
+
+    labels: Labels
 
 
 @dataclass(frozen=True, slots=True)
 class Add(Pointwise):
     """The sum of ``count`` tensors of one shape: residual connections, gradients that meet."""
 
-    labels: Labels
     count: int = 2
 
     kind: ClassVar[str] = "add"
@@ -47,22 +46,19 @@ class Add(Pointwise):
         every = frozenset(range(self.count))
         return Dims((self.labels,) * self.count, (self.labels,), linear=(every,))
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """The gradient of a sum is the gradient of each term."""
-        return (grads[0],) * self.count
+        return (grad,) * self.count
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum."""
         return (np.asarray(sum(inputs[1:], inputs[0])),)
 
 
-@dataclass(frozen=True, slots=True)
 class Accumulate(Pointwise):
     """A gradient as it is, on its way into the buffer it is added to: one kernel that only adds."""
-
-    labels: Labels
 
     kind: ClassVar[str] = "accumulate"
     family: ClassVar[str] = "accumulate"
@@ -80,7 +76,6 @@ class Accumulate(Pointwise):
 class Bias(Pointwise):
     """``x + b`` with b over some of x's dims."""
 
-    labels: Labels
     bias: Labels
 
     kind: ClassVar[str] = "bias"
@@ -90,13 +85,10 @@ class Bias(Pointwise):
         """A bias is added once: nothing partial passes."""
         return Dims((self.labels, self.bias), (self.labels,))
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """The gradient passes to x; b's is its sum over the other dims."""
-        (grad,) = grads
-        if grad is None:
-            return (None, None)
         db = None
         if tape.needs_gradient(inputs[1]):
             (db,) = tape.emit("bgrad", SumTo(self.labels, self.bias), [grad])

@@ -11,25 +11,31 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.attributes import PICTURE, Windows
-from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
-from simcluster.work import Kernel, Work
+from simcluster.model.graph import (
+    Array,
+    Gradient,
+    MemoryBound,
+    MemoryPass,
+    Operator,
+    Region,
+    Tape,
+    TensorType,
+)
+from simcluster.work import Kernel
 
 
-class _Pool(Operator):
+@dataclass(frozen=True, slots=True)
+class _Pool(MemoryBound):
     """What pools over windows and their gradients share: one pass over memory."""
 
-    family: ClassVar[str] = "pool"
     windows: Windows
+
+    family: ClassVar[str] = "pool"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.REDUCTION)
 
     @property
     def _result(self) -> tuple[str, ...]:
         return ("batch", "channels", *self.windows.results)
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One kernel; neighbouring windows find in the cache what they share."""
-        return (memory_bound(Kernel.REDUCTION, inputs, outputs, accumulate=accumulate),)
 
     def _pooled(self, x: TensorType) -> TensorType:
         return TensorType((*x.shape[:2], *self.windows.count(x.shape)), x.dtype)
@@ -38,11 +44,8 @@ class _Pool(Operator):
         return TensorType((*y.shape[:2], *self.windows.size(y.shape)), y.dtype)
 
 
-@dataclass(frozen=True, slots=True)
 class MaxPool2d(_Pool):
     """The largest pixel of every window; padding is never the largest."""
-
-    windows: Windows
 
     kind: ClassVar[str] = "max_pool2d"
 
@@ -55,24 +58,19 @@ class MaxPool2d(_Pool):
         windows = (*self.windows.of_picture(0, -math.inf), *self.windows.of_result(1))
         return Dims((PICTURE,), (self._result,), whole=self.windows.whole, windows=windows)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads the picture and the result, to find each window's largest pixel again."""
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", MaxPool2dGrad(self.windows), [inputs[0], outputs[0], grads[0]])
+        return tape.emit("grad", MaxPool2dGrad(self.windows), [inputs[0], outputs[0], grad])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The maxima."""
         return (self.windows.gathered(inputs[0], region, -math.inf).max(axis=(-2, -1)),)
 
 
-@dataclass(frozen=True, slots=True)
 class MaxPool2dGrad(_Pool):
     """``dx`` from x, y and dy: every window's gradient goes to the first of its largest pixels."""
-
-    windows: Windows
 
     kind: ClassVar[str] = "max_pool2d_grad"
 
@@ -107,11 +105,8 @@ class MaxPool2dGrad(_Pool):
         return (self.windows.scattered(terms, region),)
 
 
-@dataclass(frozen=True, slots=True)
 class AveragePool2d(_Pool):
     """The mean of every window, zeros around the picture counted in."""
-
-    windows: Windows
 
     kind: ClassVar[str] = "average_pool2d"
 
@@ -129,24 +124,17 @@ class AveragePool2d(_Pool):
             windows=(*self.windows.of_picture(0), *self.windows.of_result(1)),
         )
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Operator:
         """Reads nothing of the forward."""
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", AveragePool2dGrad(self.windows), [grads[0]])
+        return AveragePool2dGrad(self.windows)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The means."""
         return (self.windows.gathered(inputs[0], region).mean(axis=(-2, -1)),)
 
 
-@dataclass(frozen=True, slots=True)
 class AveragePool2dGrad(_Pool):
     """``dx`` from dy: every window's gradient in equal shares to its pixels."""
-
-    windows: Windows
 
     kind: ClassVar[str] = "average_pool2d_grad"
 
@@ -176,7 +164,7 @@ _POOLED = PICTURE[:2]
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalAveragePool(Operator):
+class GlobalAveragePool(MemoryBound):
     """The mean of every channel's ``pixels``: [batch, channels]. With an edge split, a partial sum."""
 
     height: int
@@ -184,6 +172,7 @@ class GlobalAveragePool(Operator):
 
     kind: ClassVar[str] = "global_average_pool"
     family: ClassVar[str] = "pool"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.REDUCTION)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """[batch, channels]."""
@@ -193,19 +182,9 @@ class GlobalAveragePool(Operator):
         """Linear; the edges are summed over, and divided by all pixels."""
         return Dims((PICTURE,), (_POOLED,), linear=(frozenset({0}),))
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One reduction kernel."""
-        return (memory_bound(Kernel.REDUCTION, inputs, outputs, accumulate=accumulate),)
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Operator:
         """Reads nothing of the forward."""
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", GlobalAveragePoolGrad(self.height, self.width), [grads[0]])
+        return GlobalAveragePoolGrad(self.height, self.width)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums by all pixels of the whole picture."""
@@ -214,7 +193,7 @@ class GlobalAveragePool(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalAveragePoolGrad(Operator):
+class GlobalAveragePoolGrad(MemoryBound):
     """Every channel's gradient in equal shares to its pixels."""
 
     height: int
@@ -222,6 +201,7 @@ class GlobalAveragePoolGrad(Operator):
 
     kind: ClassVar[str] = "global_average_pool_grad"
     family: ClassVar[str] = "pool"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like the picture."""
@@ -230,12 +210,6 @@ class GlobalAveragePoolGrad(Operator):
     def dims(self) -> Dims:
         """Linear."""
         return Dims((_POOLED,), (PICTURE,), linear=(frozenset({0}),))
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One kernel that writes the picture's gradient."""
-        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, accumulate=accumulate),)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The shares."""

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
-from simcluster.work import Kernel, Work
+from simcluster.model.graph import Array, MemoryBound, MemoryPass, Operator, Region, TensorType
+from simcluster.work import Kernel
 
 _REST = ("batch", "patches", "hidden")
 _TOKEN = ("hidden",)
@@ -20,11 +20,12 @@ _WHOLE = (("patches", _REASON), ("seq", _REASON))
 
 
 @dataclass(frozen=True, slots=True)
-class Prepend(Operator):
+class Prepend(MemoryBound):
     """x [batch, patches, hidden] with the token [hidden] before it: [batch, 1 + patches, hidden]."""
 
     kind: ClassVar[str] = "prepend"
     family: ClassVar[str] = "copy"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.COPY, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """One longer than x."""
@@ -35,19 +36,9 @@ class Prepend(Operator):
         """Jointly linear."""
         return Dims((_REST, _TOKEN), (_ALL,), whole=_WHOLE, linear=(frozenset({0, 1}),))
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One copy."""
-        return (memory_bound(Kernel.COPY, inputs, outputs),)
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Operator:
         """The rest passes to x; the token gets its sum over the batch."""
-        if grads[0] is None:
-            return (None, None)
-        return tape.emit("grad", PrependGrad(), [grads[0]])
+        return PrependGrad()
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The longer sequence."""
@@ -57,11 +48,12 @@ class Prepend(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class PrependGrad(Operator):
+class PrependGrad(MemoryBound):
     """Gradients of x and of the token from dy."""
 
     kind: ClassVar[str] = "prepend_grad"
     family: ClassVar[str] = "copy"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.COPY)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """One shorter than dy, and a token."""
@@ -72,12 +64,6 @@ class PrependGrad(Operator):
     def dims(self) -> Dims:
         """Linear; the token's gradient sums over the batch."""
         return Dims((_ALL,), (_REST, _TOKEN), whole=_WHOLE, linear=(frozenset({0}),))
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One copy."""
-        return (memory_bound(Kernel.COPY, inputs, outputs, accumulate=accumulate),)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """What followed, and the sum of what stood first."""

@@ -13,19 +13,19 @@ from simcluster.layout import Dims
 from simcluster.model.graph import (
     UNIT,
     Array,
-    Gradient,
+    Labels,
+    MemoryBound,
+    MemoryPass,
     Operator,
     Region,
-    Tape,
     TensorType,
     memory_bound,
     unit_dims,
 )
 from simcluster.work import Kernel, Work
 
-Labels = tuple[str, ...]
 
-
+@dataclass(frozen=True, slots=True)
 class Reduction(Operator):
     """What reductions share: the dims of x that ``kept`` names stay, ``UNIT`` stands for one that goes."""
 
@@ -63,8 +63,6 @@ class SumTo(Reduction):
     a gradient needs.
     """
 
-    labels: Labels
-    kept: Labels
     scale: float = 1.0
     shape: tuple[int, ...] = ()
 
@@ -81,15 +79,11 @@ class SumTo(Reduction):
         whole = unit_dims(self.labels, self.kept)
         return Dims((self.labels,), (self.kept,), whole, linear=(frozenset({0}),))
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Operator:
         """The same for every element that was added."""
         if len(self.shape) < len(self.labels):
             raise NotImplementedError(f"{self.kind} has no gradient without the shape of what it sums")
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", Spread(self.kept, self.labels, self.shape, self.scale), [grads[0]])
+        return Spread(self.kept, self.labels, self.shape, self.scale)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum over the other dims."""
@@ -99,7 +93,7 @@ class SumTo(Reduction):
 
 
 @dataclass(frozen=True, slots=True)
-class Spread(Operator):
+class Spread(MemoryBound):
     """``scale`` times x, repeated along the dims of ``result`` that it lacks; ``shape`` is the whole one."""
 
     labels: Labels
@@ -109,6 +103,7 @@ class Spread(Operator):
 
     kind: ClassVar[str] = "spread"
     family: ClassVar[str] = "pointwise"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """The result's shape, local in the dims that x has."""
@@ -121,19 +116,9 @@ class Spread(Operator):
         whole = unit_dims(self.labels, self.result)
         return Dims((self.labels,), (self.result,), whole, linear=(frozenset({0}),))
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One elementwise kernel."""
-        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, accumulate=accumulate),)
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Operator:
         """The sum over what was repeated."""
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", SumTo(self.result, self.labels, self.scale, self.shape), [grads[0]])
+        return SumTo(self.result, self.labels, self.scale, self.shape)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The larger tensor."""

@@ -10,7 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType, Zigzag, memory_bound
+from simcluster.model.graph import (
+    Array,
+    Gradient,
+    MemoryBound,
+    MemoryPass,
+    Operator,
+    Region,
+    Tape,
+    TensorType,
+    Zigzag,
+    memory_bound,
+)
 from simcluster.work import Kernel, Work
 
 _TABLE = ("buckets", "heads", "group")
@@ -36,36 +47,33 @@ def buckets(distance: NDArray[Any], count: int, farthest: int, *, both: bool) ->
     return first + np.where(distance < exact, distance, far)
 
 
-class _Relative(Operator):
-    """What forward and gradient share: which bucket lies where."""
-
-    family: ClassVar[str] = "gather"
-    both: bool
-    farthest: int
-
-    def ordered(self, order: Zigzag) -> Operator:
-        """Distances are those of rows and columns as they lie."""
-        raise ValueError("relative positions are counted as tokens lie, so these stay in their order")
-
-    def _buckets(self, region: Region, queries: int, keys: int, count: int) -> NDArray[Any]:
-        rows = region.start("seq") + np.arange(queries)
-        columns = region.start("keys") + np.arange(keys)
-        found = buckets(columns[None, :] - rows[:, None], count, self.farthest, both=self.both)
-        return found - region.start("buckets")
-
-
 @dataclass(frozen=True, slots=True)
-class RelativeBias(_Relative):
-    """The bias [heads, group, queries, keys] from a table [buckets, heads, group].
-
-    With the table's rows split, a rank answers only for the buckets it holds: the result is a partial sum.
-    """
+class _Relative(MemoryBound):
+    """What forward and gradient share: which bucket lies where."""
 
     queries: int
     keys: int
     buckets: int
     both: bool
     farthest: int = 128
+
+    family: ClassVar[str] = "gather"
+
+    def ordered(self, order: Zigzag) -> Operator:
+        """Distances are those of rows and columns as they lie."""
+        raise ValueError("relative positions are counted as tokens lie, so these stay in their order")
+
+    def _buckets(self, region: Region, queries: int, keys: int) -> NDArray[Any]:
+        rows = region.start("seq") + np.arange(queries)
+        columns = region.start("keys") + np.arange(keys)
+        return buckets(columns[None, :] - rows[:, None], self.buckets, self.farthest, both=self.both)
+
+
+class RelativeBias(_Relative):
+    """The bias [heads, group, queries, keys] from a table [buckets, heads, group].
+
+    With the table's rows split, a rank answers only for the buckets it holds: the result is a partial sum.
+    """
 
     kind: ClassVar[str] = "relative_bias"
 
@@ -84,36 +92,29 @@ class RelativeBias(_Relative):
         """Reads and writes a number per head, query and key."""
         return (memory_bound(Kernel.GATHER_SCATTER, outputs, outputs),)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Sums over all pairs of a bucket."""
-        if grads[0] is None or not tape.needs_gradient(inputs[0]):
+        if not tape.needs_gradient(inputs[0]):
             return (None,)
         back = RelativeBiasGrad(self.queries, self.keys, self.buckets, self.both, self.farthest)
-        return tape.emit("wgrad", back, [grads[0]])
+        return tape.emit("wgrad", back, [grad])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows of the table where their distances are."""
         (table,) = inputs
         queries, keys = region.size("seq", self.queries), region.size("keys", self.keys)
-        local = self._buckets(region, queries, keys, self.buckets)
-        mine = (local >= 0) & (local < len(table))
-        rows = np.where(mine[..., None, None], table[np.where(mine, local, 0)], table.dtype.type(0))
+        local, held = region.local("buckets", self._buckets(region, queries, keys), len(table))
+        rows = np.where(held[..., None, None], table[local], table.dtype.type(0))
         return (np.ascontiguousarray(rows.transpose(2, 3, 0, 1)),)
 
 
-@dataclass(frozen=True, slots=True)
 class RelativeBiasGrad(_Relative):
     """The table's gradient from the bias's."""
 
-    queries: int
-    keys: int
-    buckets: int
-    both: bool
-    farthest: int = 128
-
     kind: ClassVar[str] = "relative_bias_grad"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.REDUCTION)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like the table."""
@@ -124,19 +125,12 @@ class RelativeBiasGrad(_Relative):
         """Linear; queries and keys are reduced."""
         return Dims((_BIAS,), (_TABLE,), linear=(frozenset({0}),))
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One reduction over all pairs."""
-        return (memory_bound(Kernel.REDUCTION, inputs, outputs, accumulate=accumulate),)
-
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Pairs added up where their bucket is."""
         (grad,) = inputs
         heads, group, queries, keys = grad.shape
         size = region.size("buckets", self.buckets)
-        local = self._buckets(region, queries, keys, self.buckets).ravel()
-        mine = (local >= 0) & (local < size)
-        found = np.zeros((size, heads, group), dtype=grad.dtype)
-        np.add.at(found, local[mine], grad.reshape(heads, group, -1).transpose(2, 0, 1)[mine])
-        return (found,)
+        local, held = region.local("buckets", self._buckets(region, queries, keys).ravel(), size)
+        table = np.zeros((size, heads, group), dtype=grad.dtype)
+        np.add.at(table, local[held], grad.reshape(heads, group, -1).transpose(2, 0, 1)[held])
+        return (table,)

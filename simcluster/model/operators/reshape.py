@@ -7,26 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.layout import Dims
-from simcluster.model.graph import (
-    UNIT,
-    Array,
-    Gradient,
-    Operator,
-    Region,
-    Tape,
-    TensorType,
-    memory_bound,
-    unit_dims,
-)
+from simcluster.model.graph import UNIT, Array, Labels, Operator, Region, TensorType, memory_bound, unit_dims
+from simcluster.model.operators.view import View
 from simcluster.work import Kernel, Work
-
-Labels = tuple[str, ...]
 
 _REASON = "only the outermost factor of dims that are merged or divided can be split"
 
 
 @dataclass(frozen=True, slots=True)
-class Reshape(Operator):
+class Reshape(View):
     """A tensor of whole ``shape`` as one of whole ``result_shape``; the dims are called so in both.
 
     Dims go in runs of one product: ``heads x head_dim`` becomes ``hidden``, or back. The outermost dims of a
@@ -35,7 +24,6 @@ class Reshape(Operator):
     added to a buffer.
     """
 
-    labels: Labels
     shape: tuple[int, ...]
     result: Labels
     result_shape: tuple[int, ...]
@@ -56,7 +44,7 @@ class Reshape(Operator):
                 names[after[0]] = labels[before[0]]
         for place, name in enumerate(names):
             if not name:
-                names[place] = next(each for each in _fresh(place) if each not in taken)
+                names[place] = next(fresh for fresh in _fresh(place) if fresh not in taken)
                 taken.add(names[place])
         given = tuple(UNIT if size == 1 else name for name, size in zip(labels, shape, strict=True))
         return cls(given, tuple(shape), tuple(names), tuple(result_shape))
@@ -74,10 +62,8 @@ class Reshape(Operator):
 
     def dims(self) -> Dims:
         """Linear; inner factors stay whole."""
-        outermost = set(self.labels) & set(self.result)
-        inner = dict.fromkeys(
-            name for name in (*self.labels, *self.result) if name not in outermost and name != UNIT
-        )
+        shared = {*(set(self.labels) & set(self.result)), UNIT}
+        inner = dict.fromkeys(name for name in (*self.labels, *self.result) if name not in shared)
         whole = (*((name, _REASON) for name in inner), *unit_dims(self.labels, self.result))
         return Dims((self.labels,), (self.result,), whole, linear=(frozenset({0}),))
 
@@ -87,14 +73,9 @@ class Reshape(Operator):
         """None; one pass where it is added to a buffer."""
         return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, accumulate=True),) if accumulate else ()
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Operator:
         """Back into the old shape."""
-        if grads[0] is None:
-            return (None,)
-        back = Reshape(self.result, self.result_shape, self.labels, self.shape)
-        return tape.emit("grad", back, [grads[0]])
+        return Reshape(self.result, self.result_shape, self.labels, self.shape)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The same elements."""

@@ -19,31 +19,33 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims, Movement, MovementKind
-from simcluster.model.graph import Array, Decomposition, Operator, Region, TensorType, memory_bound
+from simcluster.model.attributes import QUERY, STATISTICS
+from simcluster.model.graph import Array, Decomposition, MemoryBound, MemoryPass, Operator, Region, TensorType
 from simcluster.model.operators.pointwise import Add
 from simcluster.work import DType, Kernel, Work
 
-_QUERY = ("batch", "seq", "heads", "group", "head_dim")
 _KEY = ("batch", "seq", "heads", "head_dim")
-_ROWS = ("batch", "heads", "group", "seq")
 _WHOLE = (("head_dim", "scores are summed over it inside the operator"),)
 _EVEN = (("seq", "its turns are over slices of seq, which must be equal"),)
 _MERGED = (("head_dim", "all parts of a head share the statistics, which would be merged for each"),)
 
 
+@dataclass(frozen=True, slots=True)
 class _Turn(Operator):
     """What the turns of forward and gradient share: whose keys are there, and the work on them.
 
     A sequence has ``turns`` slices of ``length`` tokens. Of the whole sequence, slice ``r`` of the keys holds
-    those of slice ``r - turn``.
+    those of slice ``r - turn``. ``whole`` is the attention, or its gradient, of which this is turn ``turn``.
     """
 
-    family: ClassVar[str] = "attention"
     whole: Operator
     turn: int
     turns: int
     length: int
     causal: bool
+
+    family: ClassVar[str] = "attention"
+    is_gradient: ClassVar[bool] = False
 
     def _by_slice(
         self, inputs: Sequence[Array], axes: Sequence[int], region: Region
@@ -59,46 +61,40 @@ class _Turn(Operator):
             found.append(self.whole.evaluate(parts, here))
         return found
 
-    def _priced(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
+        """Two products per score, five of the gradient."""
         batch, queries, heads, group, head_dim = inputs[0].shape
         half = self.causal and self.turn > 0
         keys = self.length // 2 if half else self.length
-        products = 5 if backward else 2
+        products = 5 if self.is_gradient else 2
         pairs = queries * self.length * (1 if self.causal else 2)
-        work = Work(
-            Kernel.ATTENTION,
-            inputs[0].dtype,
-            flops=products * head_dim * batch * heads * group * pairs,
-            bytes_read=sum(tensor.num_bytes for tensor in inputs),
-            bytes_written=sum(tensor.num_bytes for tensor in outputs),
-            sizes=(
-                ("b", batch * (queries // self.length)),
-                ("h", heads * group),
-                ("sq", self.length),
-                ("skv", keys),
-                ("d", head_dim),
-                ("causal", int(self.causal and not half)),
-                ("backward", int(backward)),
+        return (
+            Work(
+                Kernel.ATTENTION,
+                inputs[0].dtype,
+                flops=products * head_dim * batch * heads * group * pairs,
+                bytes_read=sum(tensor.num_bytes for tensor in inputs),
+                bytes_written=sum(tensor.num_bytes for tensor in outputs),
+                sizes=(
+                    ("b", batch * (queries // self.length)),
+                    ("h", heads * group),
+                    ("sq", self.length),
+                    ("skv", keys),
+                    ("d", head_dim),
+                    ("causal", int(self.causal and not half)),
+                    ("backward", int(self.is_gradient)),
+                ),
             ),
         )
-        return (work,)
 
 
-@dataclass(frozen=True, slots=True)
 class RingAttentionStep(_Turn):
     """What queries find among the keys of one slice: o like q, and the log-sum-exp of every row (fp32).
 
-    Rows that see none of them find nothing, with a statistic of minus infinity. ``whole`` is the attention of
-    which this is turn ``turn``.
+    Rows that see none of them find nothing, with a statistic of minus infinity.
     """
-
-    whole: Operator
-    turn: int
-    turns: int
-    length: int
-    causal: bool
 
     kind: ClassVar[str] = "attention_turn"
 
@@ -109,13 +105,7 @@ class RingAttentionStep(_Turn):
 
     def dims(self) -> Dims:
         """Queries and keys are split alike."""
-        return Dims((_QUERY, _KEY, _KEY), (_QUERY, _ROWS), whole=_WHOLE, even=_EVEN)
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """Two products per score."""
-        return self._priced(inputs, outputs, backward=False)
+        return Dims((QUERY, _KEY, _KEY), (QUERY, STATISTICS), whole=_WHOLE, even=_EVEN)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The attention of every slice to the keys that it has."""
@@ -126,17 +116,11 @@ class RingAttentionStep(_Turn):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class RingAttentionStepGrad(_Turn):
     """``dq, dk, dv`` of one turn from q, k, v, the merged o and log-sum-exp, and do."""
 
-    whole: Operator
-    turn: int
-    turns: int
-    length: int
-    causal: bool
-
     kind: ClassVar[str] = "attention_turn_grad"
+    is_gradient: ClassVar[bool] = True
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like q, k and v."""
@@ -144,14 +128,8 @@ class RingAttentionStepGrad(_Turn):
 
     def dims(self) -> Dims:
         """As forward, linear in do."""
-        inputs = (_QUERY, _KEY, _KEY, _QUERY, _ROWS, _QUERY)
-        return Dims(inputs, (_QUERY, _KEY, _KEY), whole=_WHOLE, linear=(frozenset({5}),), even=_EVEN)
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """Five products per score."""
-        return self._priced(inputs, outputs, backward=True)
+        inputs = (QUERY, _KEY, _KEY, QUERY, STATISTICS, QUERY)
+        return Dims(inputs, (QUERY, _KEY, _KEY), whole=_WHOLE, linear=(frozenset({5}),), even=_EVEN)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The whole gradient's terms of these queries and keys."""
@@ -160,11 +138,12 @@ class RingAttentionStepGrad(_Turn):
 
 
 @dataclass(frozen=True, slots=True)
-class MergePartialAttention(Operator):
+class MergePartialAttention(MemoryBound):
     """What was found in two sets of keys, as found in both: (o, statistics) from two of such pairs."""
 
     kind: ClassVar[str] = "merge_turns"
     family: ClassVar[str] = "pointwise"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, flops_per_element=3, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like the first pair."""
@@ -172,13 +151,7 @@ class MergePartialAttention(Operator):
 
     def dims(self) -> Dims:
         """Every row for itself; the statistics have no head_dim, of which every part would repeat them."""
-        return Dims((_QUERY, _ROWS) * 2, (_QUERY, _ROWS), whole=_MERGED)
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One elementwise kernel."""
-        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, flops_per_element=3),)
+        return Dims((QUERY, STATISTICS) * 2, (QUERY, STATISTICS), whole=_MERGED)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Each weighted by its share of all the exponentials."""
@@ -239,7 +212,7 @@ def ring_backward(whole: Operator, turns: int, length: int, causal: bool) -> Dec
             last = turn == turns - 1
             before = f"p{turn - 1}" if turn > 1 else "q0"
             after = "out0" if last else f"p{turn}"
-            parts.append((f"query{turn}", Add(_QUERY, 2), (before, made[0]), (after,)))
+            parts.append((f"query{turn}", Add(QUERY, 2), (before, made[0]), (after,)))
         for index, name in enumerate(("dk", "dv")):
             term = f"{name}{turn}"
             if turn:

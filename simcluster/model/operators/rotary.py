@@ -12,21 +12,21 @@ from simcluster.layout import Dims
 from simcluster.model.graph import (
     Array,
     Gradient,
+    Labels,
+    MemoryBound,
+    MemoryPass,
     Operator,
     Region,
     Tape,
     TensorType,
     Zigzag,
-    memory_bound,
     token_positions,
 )
-from simcluster.work import Kernel, Work
-
-Labels = tuple[str, ...]
+from simcluster.work import Kernel
 
 
 @dataclass(frozen=True, slots=True)
-class Rotary(Operator):
+class Rotary(MemoryBound):
     """Rotates each pair of head dims by an angle that grows with the position in ``seq``.
 
     Takes several tensors (queries and keys) in one launch; ``inverse`` turns back, which is the gradient.
@@ -43,6 +43,7 @@ class Rotary(Operator):
 
     kind: ClassVar[str] = "rotary"
     family: ClassVar[str] = "rotary"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, flops_per_element=3, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Outputs like the inputs."""
@@ -58,12 +59,6 @@ class Rotary(Operator):
             linear=(frozenset(every),),
             terms=tuple((frozenset({index}),) for index in every),
         )
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One elementwise kernel."""
-        return (memory_bound(Kernel.ELEMENTWISE, inputs, outputs, flops_per_element=3),)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]

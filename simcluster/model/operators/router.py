@@ -14,7 +14,17 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType, memory_bound
+from simcluster.model.graph import (
+    Array,
+    Gradient,
+    MemoryBound,
+    MemoryPass,
+    Operator,
+    Region,
+    Tape,
+    TensorType,
+    memory_bound,
+)
 from simcluster.work import DType, Kernel, Work
 
 CHOICES = ("batch", "seq", "choices")
@@ -31,10 +41,11 @@ _WHOLE = (
 )
 
 
-class _Routing(Operator):
+class _Routing(MemoryBound):
     """What choosing and its gradient share: how scores become weights."""
 
     family: ClassVar[str] = "router"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.REDUCTION, flops_per_element=5, accumulates=False)
     top_k: int
     score: str
     normalised: bool
@@ -55,12 +66,6 @@ class _Routing(Operator):
             return np.asarray(1 / (1 + np.exp(-scores)))
         raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
         return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One kernel with a row of experts for every token."""
-        return (memory_bound(Kernel.REDUCTION, inputs, outputs, flops_per_element=5),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +106,14 @@ class Route(_Routing):
         steering = (("experts",),) if self.steered else ()
         return Dims((self._scores, *steering), (self._choices,) * 2, whole=_WHOLE)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads the scores and the ids; which experts are chosen has no gradient."""
-        if grads[0] is None or not tape.needs_gradient(inputs[0]):
+        if not tape.needs_gradient(inputs[0]):
             return (None,) * len(inputs)
         back = RouteGrad(self.top_k, self.score, self.normalised, self.scale, self.in_slices)
-        found = tape.emit("grad", back, [inputs[0], outputs[1], grads[0]])
+        found = tape.emit("grad", back, [inputs[0], outputs[1], grad])
         return (*found, None) if self.steered else found
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:

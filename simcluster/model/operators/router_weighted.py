@@ -13,9 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Region, Tape, TensorType
+from simcluster.model.graph import Array, Gradient, Labels, Region, Tape, TensorType
 from simcluster.model.operators.activation import Activation, Gate
-from simcluster.model.operators.pointwise import Labels, Pointwise
+from simcluster.model.operators.pointwise import PointwiseKernel
 
 
 def _spread(weights: Array, labels: Labels, over: Labels) -> Array:
@@ -25,7 +25,7 @@ def _spread(weights: Array, labels: Labels, over: Labels) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class RouterWeighted(Pointwise):
+class RouterWeighted(PointwiseKernel):
     """``f(x) * w``: the operands of an activation or gate, then weights that have some of its dims."""
 
     function: Activation | Gate
@@ -39,13 +39,11 @@ class RouterWeighted(Pointwise):
         linear = (*inner.linear, frozenset({len(inner.inputs)}))
         return Dims((*inner.inputs, self.weights), inner.outputs, linear=linear)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads all inputs again."""
-        if grads[0] is None:
-            return (None,) * len(inputs)
-        return tape.emit("grad", RouterWeightedGrad(self.function, self.weights), [*inputs, grads[0]])
+        return tape.emit("grad", RouterWeightedGrad(self.function, self.weights), [*inputs, grad])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The weighed activation."""
@@ -55,7 +53,7 @@ class RouterWeighted(Pointwise):
 
 
 @dataclass(frozen=True, slots=True)
-class RouterWeightedGrad(Pointwise):
+class RouterWeightedGrad(PointwiseKernel):
     """Gradients of the operands and of the weights, from these and dy."""
 
     function: Activation | Gate

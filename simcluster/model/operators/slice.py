@@ -9,35 +9,23 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import (
-    Array,
-    Gradient,
-    Operator,
-    Region,
-    Tape,
-    TensorType,
-    memory_bound,
-    unit_dims,
-)
+from simcluster.model.graph import Array, Labels, Operator, Region, TensorType, memory_bound
+from simcluster.model.operators.view import View
 from simcluster.work import Kernel, Work
 
-Labels = tuple[str, ...]
 Cut = tuple[int, int, int, int]
 """Place of a dim, first element, step, and how many elements."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Cutting(Operator):
+class _Cutting(View):
     """What both share: ``labels`` and ``shape`` of the larger tensor, and where the smaller lies in it.
 
     Along a dim that is cut the smaller one has a name of its own.
     """
 
-    labels: Labels
     shape: tuple[int, ...]
     cuts: tuple[Cut, ...]
-
-    family: ClassVar[str] = "copy"
 
     @property
     def _part(self) -> Labels:
@@ -46,16 +34,15 @@ class _Cutting(Operator):
 
     @property
     def _whole(self) -> tuple[tuple[str, str], ...]:
-        reason = "where a part begins and ends depends on no rank's share"
         names = [name for place, *_ in self.cuts for name in (self.labels[place], self._part[place])]
-        return (*((name, reason) for name in names), *unit_dims(self.labels))
+        return self.unsplittable("where a part begins and ends depends on no rank's share", *names)
 
     def _at(self) -> tuple[slice, ...]:
         """Where the smaller tensor lies in the larger."""
-        found = [slice(None)] * len(self.labels)
+        slices = [slice(None)] * len(self.labels)
         for place, start, step, count in self.cuts:
-            found[place] = slice(start, start + (count - 1) * step + 1, step)
-        return tuple(found)
+            slices[place] = slice(start, start + (count - 1) * step + 1, step)
+        return tuple(slices)
 
     def _larger(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The larger tensor's shape from a local smaller one's."""
@@ -66,16 +53,13 @@ class _Cutting(Operator):
 class Slice(_Cutting):
     """The elements ``start, start + step, ...`` along the dims that are cut."""
 
-    __slots__ = ()
-
     kind: ClassVar[str] = "slice"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """The smaller tensor."""
-        shape = list(inputs[0].shape)
-        for place, _, _, count in self.cuts:
-            shape[place] = count
-        return (TensorType(tuple(shape), inputs[0].dtype),)
+        counts = {place: count for place, _, _, count in self.cuts}
+        shape = tuple(counts.get(place, size) for place, size in enumerate(inputs[0].shape))
+        return (TensorType(shape, inputs[0].dtype),)
 
     def dims(self) -> Dims:
         """Linear."""
@@ -87,13 +71,9 @@ class Slice(_Cutting):
         """Copies what is picked."""
         return (memory_bound(Kernel.COPY, outputs, outputs, accumulate=accumulate),)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Operator:
         """Zeros around."""
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", Pad(self.labels, self.shape, self.cuts), [grads[0]])
+        return Pad(self.labels, self.shape, self.cuts)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The part."""
@@ -110,31 +90,20 @@ class Pad(_Cutting):
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """The larger tensor."""
-        (x,) = inputs
-        return (TensorType(self._larger(x.shape), x.dtype),)
+        return (TensorType(self._larger(inputs[0].shape), inputs[0].dtype),)
 
     def dims(self) -> Dims:
         """Linear if the margin is zero."""
         linear = () if self.value else (frozenset({0}),)
         return Dims((self._part,), (self.labels,), self._whole, linear=linear)
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One copy that writes all."""
-        return (memory_bound(Kernel.COPY, inputs, outputs, accumulate=accumulate),)
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Operator:
         """The part of the gradient that lies where x lay."""
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", Slice(self.labels, self.shape, self.cuts), [grads[0]])
+        return Slice(self.labels, self.shape, self.cuts)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The larger array."""
         (x,) = inputs
-        found = np.full(self._larger(x.shape), self.value, dtype=x.dtype)
-        found[self._at()] = x
-        return (found,)
+        padded = np.full(self._larger(x.shape), self.value, dtype=x.dtype)
+        padded[self._at()] = x
+        return (padded,)

@@ -13,12 +13,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes import Scores
+from simcluster.model.attributes import QUERY, STATISTICS, Scores
 from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType
 from simcluster.work import Kernel, Work
-
-_QUERY = ("batch", "seq", "heads", "group", "head_dim")
-_ROWS = ("batch", "heads", "group", "seq")
 
 
 class WholeAttention(Protocol):
@@ -47,15 +44,18 @@ class WholeAttention(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class _OfSlice(Operator):
     """What forward and gradient share: the keys of all slices so far, and the work on them.
 
     ``whole`` is the attention to whole sequences, ``index`` which slice queries are of, from 0.
     """
 
-    family: ClassVar[str] = "attention"
     whole: WholeAttention
     index: int
+
+    family: ClassVar[str] = "attention"
+    is_gradient: ClassVar[bool] = False
 
     @property
     def _last(self) -> str:
@@ -64,7 +64,7 @@ class _OfSlice(Operator):
 
     @property
     def _found(self) -> tuple[str, ...]:
-        return (*_QUERY[:-1], self._last)
+        return (*QUERY[:-1], self._last)
 
     @property
     def _keys(self) -> tuple[tuple[str, ...], ...]:
@@ -97,44 +97,41 @@ class _OfSlice(Operator):
         before = sum(each.shape[1] for each in inputs[1 : 1 + self.index])
         return replace(region, starts={"seq": before, **region.starts, "keys": 0})
 
-    def _priced(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, backward: bool
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """What whole sequences up to here take, less what those before this slice do."""
         batch, queries, heads, group, head_dim = inputs[0].shape
         before = sum(each.shape[1] for each in inputs[1 : 1 + self.index])
         keys, value_dim = before + queries, inputs[1 + self.index + 1].shape[-1]
-        products = 3 * head_dim + 2 * value_dim if backward else head_dim + value_dim
+        products = 3 * head_dim + 2 * value_dim if self.is_gradient else head_dim + value_dim
         pairs = self.whole.rule.pairs(keys, keys) - self.whole.rule.pairs(before, before)
-        work = Work(
-            Kernel.ATTENTION,
-            inputs[0].dtype,
-            flops=products * batch * heads * group * pairs,
-            bytes_read=sum(tensor.num_bytes for tensor in inputs),
-            bytes_written=sum(tensor.num_bytes for tensor in outputs),
-            sizes=(
-                ("b", batch),
-                ("h", heads * group),
-                ("sq", queries),
-                ("skv", keys),
-                ("d", head_dim),
-                *((("dv", value_dim),) if self.whole.own_values else ()),
-                ("causal", 1),
-                *((("before", before),) if before else ()),
-                ("backward", int(backward)),
+        return (
+            Work(
+                Kernel.ATTENTION,
+                inputs[0].dtype,
+                flops=products * batch * heads * group * pairs,
+                bytes_read=sum(tensor.num_bytes for tensor in inputs),
+                bytes_written=sum(tensor.num_bytes for tensor in outputs),
+                sizes=(
+                    ("b", batch),
+                    ("h", heads * group),
+                    ("sq", queries),
+                    ("skv", keys),
+                    ("d", head_dim),
+                    *((("dv", value_dim),) if self.whole.own_values else ()),
+                    ("causal", 1),
+                    *((("before", before),) if before else ()),
+                    ("backward", int(self.is_gradient)),
+                ),
             ),
         )
-        return (work,)
 
 
-@dataclass(frozen=True, slots=True)
 class SliceAttention(_OfSlice):
     """``whole`` for the queries of slice ``index``: inputs q, then the keys of all slices so far in their
     order, then their values; outputs o like q and the log-sum-exp of every row (fp32).
     """
-
-    whole: WholeAttention
-    index: int
 
     kind: ClassVar[str] = "slice_attention"
 
@@ -146,22 +143,14 @@ class SliceAttention(_OfSlice):
         """As of whole attention."""
         count = self.index + 1
         values = frozenset(range(1 + count, 1 + 2 * count))
-        inputs = (_QUERY, *self._keys, *self._values)
-        return Dims(inputs, (self._found, _ROWS), whole=self._whole_dims, vanishing=((0, values),))
+        inputs = (QUERY, *self._keys, *self._values)
+        return Dims(inputs, (self._found, STATISTICS), whole=self._whole_dims, vanishing=((0, values),))
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """Two products per score."""
-        return self._priced(inputs, outputs, backward=False)
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads q, keys, values, o and the row statistics."""
-        if grads[0] is None:
-            return (None,) * len(inputs)
-        return tape.emit("grad", SliceAttentionGrad(self.whole, self.index), [*inputs, *outputs, grads[0]])
+        return tape.emit("grad", SliceAttentionGrad(self.whole, self.index), [*inputs, *outputs, grad])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """What the queries find among all keys so far."""
@@ -169,16 +158,13 @@ class SliceAttention(_OfSlice):
         return self.whole.evaluate(joined, self._region(inputs, region))
 
 
-@dataclass(frozen=True, slots=True)
 class SliceAttentionGrad(_OfSlice):
     """``dq``, and what these queries add to the gradients of all keys and values so far, from the inputs of
     the forward, its outputs and do.
     """
 
-    whole: WholeAttention
-    index: int
-
     kind: ClassVar[str] = "slice_attention_grad"
+    is_gradient: ClassVar[bool] = True
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like q, keys and values."""
@@ -186,15 +172,9 @@ class SliceAttentionGrad(_OfSlice):
 
     def dims(self) -> Dims:
         """Linear in do; keys shared by a split group get partial gradients."""
-        operands = (_QUERY, *self._keys, *self._values)
-        inputs = (*operands, self._found, _ROWS, self._found)
+        operands = (QUERY, *self._keys, *self._values)
+        inputs = (*operands, self._found, STATISTICS, self._found)
         return Dims(inputs, operands, whole=self._whole_dims, linear=(frozenset({len(inputs) - 1}),))
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """Five products per score."""
-        return self._priced(inputs, outputs, backward=True)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The whole gradient's terms of these queries."""

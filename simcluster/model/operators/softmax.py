@@ -14,37 +14,32 @@ from simcluster.model.graph import (
     Array,
     Decomposition,
     Gradient,
+    Labels,
+    MemoryBound,
+    MemoryPass,
     Operator,
     Region,
     Tape,
     TensorType,
     Zigzag,
-    memory_bound,
 )
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.reduction import SumTo
-from simcluster.work import Kernel, Work
-
-Labels = tuple[str, ...]
+from simcluster.work import Kernel
 
 _WHOLE = (("keys", "the softmax sums over all keys inside the operator"),)
 
 
-class _Softmax(Operator):
+class _Softmax(MemoryBound):
     """What forward and gradient share: one pass over rows, the type of the first operand."""
 
     family: ClassVar[str] = "softmax"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.REDUCTION, flops_per_element=5, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like the scores."""
         return (inputs[0],)
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One row reduction kernel over the full square: masked scores are read too."""
-        return (memory_bound(Kernel.REDUCTION, inputs, outputs, flops_per_element=5),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +59,11 @@ class Softmax(_Softmax):
         """Keys stay whole; queries know where they are."""
         return Dims((LABELS,), (LABELS,), whole=_WHOLE)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads the output."""
-        if grads[0] is None:
-            return (None,)
-        return tape.emit("grad", SoftmaxGrad(self.scale), [outputs[0], grads[0]])
+        return tape.emit("grad", SoftmaxGrad(self.scale), [outputs[0], grad])
 
     def ordered(self, order: Zigzag) -> Operator:
         """A query sees the keys that stand before it."""
@@ -138,14 +131,12 @@ class SoftmaxOver(_Over):
         """The dim stays whole."""
         return Dims((self.labels,), (self.labels,), whole=self._whole)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Reads the output."""
-        if grads[0] is None:
-            return (None,)
         operator = SoftmaxOverGrad(self.labels, self.dim, self.log)
-        return tape.emit("grad", operator, [outputs[0], grads[0]])
+        return tape.emit("grad", operator, [outputs[0], grad])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Weights that add up to one along the dim, or their logarithms."""

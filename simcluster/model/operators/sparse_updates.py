@@ -15,12 +15,10 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Operator, Region, TensorType, unit_dims
+from simcluster.model.graph import Array, Labels, Operator, Region, TensorType, unit_dims
 from simcluster.model.operators.optimizer import OptimizerOperator, Update
 from simcluster.model.operators.sparse_optimizers import LazyAdam
 from simcluster.work import Kernel, Work
-
-Labels = tuple[str, ...]
 
 
 def _pairs(rank: int) -> Labels:
@@ -118,16 +116,15 @@ class SparseUpdate(OptimizerOperator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """One step of the rows that are named here; ``region.step`` counts from 1."""
         weights, grads, ids, *states = inputs
-        local = ids.ravel() - region.start("vocab")
-        mine = (local >= 0) & (local < len(weights))
-        found, place = np.unique(local[mine], return_inverse=True)
-        sums = np.zeros((len(found), weights.shape[1]), dtype=weights.dtype)
-        np.add.at(sums, place, grads.reshape(-1, grads.shape[-1])[mine])
-        before = tuple(state[found] for state in states)
-        made = self.update.step(weights[found], sums, before, region.step)
+        local, held = region.local("vocab", ids.ravel(), len(weights))
+        rows, place = np.unique(local[held], return_inverse=True)
+        sums = np.zeros((len(rows), weights.shape[1]), dtype=weights.dtype)
+        np.add.at(sums, place, grads.reshape(-1, grads.shape[-1])[held])
+        before = tuple(state[rows] for state in states)
+        made = self.update.step(weights[rows], sums, before, region.step)
         outputs = [array.copy() for array in (weights, *states)]
-        for array, rows in zip(outputs, made, strict=True):
-            array[found] = rows
+        for array, new in zip(outputs, made, strict=True):
+            array[rows] = new
         if self.update.cast is not None:
             outputs.append(outputs[0].copy())
         return tuple(outputs)

@@ -16,7 +16,18 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Operator, Ragged, Region, Tape, TensorType, memory_bound
+from simcluster.model.graph import (
+    Array,
+    Gradient,
+    MemoryBound,
+    MemoryPass,
+    Operator,
+    Ragged,
+    Region,
+    Tape,
+    TensorType,
+    memory_bound,
+)
 from simcluster.model.operators.router import token_dims
 from simcluster.work import Kernel, Work
 
@@ -53,7 +64,7 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seating(Operator):
+class _Seating(MemoryBound):
     """What sending and fetching share: so many experts with so many places each, every seat touched once."""
 
     experts: int
@@ -62,6 +73,7 @@ class _Seating(Operator):
     in_slices: bool = False
 
     family: ClassVar[str] = "dispatch"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.GATHER_SCATTER, accumulates=False)
 
     @property
     def _rows(self) -> tuple[str, ...]:
@@ -103,12 +115,6 @@ class _Seating(Operator):
         """Seats with ``lead`` dims of samples, slices among them, as one dim: the same memory."""
         return seated.reshape(seated.shape[0], -1, *seated.shape[1 + lead :])
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """Reads what it moves and writes it."""
-        return (memory_bound(Kernel.GATHER_SCATTER, inputs, outputs),)
-
 
 class Dispatch(_Seating):
     """Rows x [batch, seq, hidden] in their seats [batch, seq, choices]: [experts, batch, capacity, hidden].
@@ -134,11 +140,11 @@ class Dispatch(_Seating):
         """Reads a row for every seat."""
         return (memory_bound(Kernel.GATHER_SCATTER, (outputs[0], inputs[1]), outputs),)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """A row's gradient is the sum of those of its seats."""
-        return _moved(tape, Combine(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads)
+        return _moved(tape, Combine(self.experts, self.capacity, self.filled, self.in_slices), inputs, grad)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rows where they sit."""
@@ -169,11 +175,11 @@ class Combine(_Seating):
         operands = ((*self._seats, "hidden"), self._choices)
         return Dims(operands, (self._rows,), linear=(frozenset({0}),), neutral=neutral)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """The gradient of a row, in each of its seats."""
-        return _moved(tape, Dispatch(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads)
+        return _moved(tape, Dispatch(self.experts, self.capacity, self.filled, self.in_slices), inputs, grad)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums."""
@@ -198,12 +204,12 @@ class SlotWeights(_Seating):
         """Linear in the weights; seq and choices are reduced."""
         return Dims((self._choices,) * 2, (self._seats,), linear=(frozenset({0}),), neutral=_UNSEATED)
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Back to the choices."""
         return _moved(
-            tape, SlotWeightsGrad(self.experts, self.capacity, self.filled, self.in_slices), inputs, grads
+            tape, SlotWeightsGrad(self.experts, self.capacity, self.filled, self.in_slices), inputs, grad
         )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
@@ -239,11 +245,10 @@ class SlotWeightsGrad(_Seating):
         return (found,)
 
 
-def _moved(
-    tape: Tape, back: Operator, inputs: Sequence[str], grads: Sequence[Gradient | None]
-) -> tuple[str | None, ...]:
+def _moved(tape: Tape, back: Operator, inputs: Sequence[str], grad: Gradient) -> tuple[str | None, ...]:
     """The gradient of what is moved, by moving it back; seats have none."""
-    if grads[0] is None or not tape.needs_gradient(inputs[0]):
-        return (None, None)
-    (grad,) = tape.emit("grad", back, [grads[0], inputs[1]])
-    return (grad, None)
+    return (
+        (*tape.emit("grad", back, [grad, inputs[1]]), None)
+        if tape.needs_gradient(inputs[0])
+        else (None, None)
+    )

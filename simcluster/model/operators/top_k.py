@@ -9,41 +9,25 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import (
-    Array,
-    Gradient,
-    Operator,
-    Region,
-    Tape,
-    TensorType,
-    memory_bound,
-    unit_dims,
-)
+from simcluster.model.graph import Array, Gradient, Labels, MemoryPass, Region, Tape, TensorType, memory_bound
+from simcluster.model.operators.view import View, resized
 from simcluster.work import DType, Kernel, Work
-
-Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Top(Operator):
+class _Top(View):
     """What both share: the dims of x, the place of the searched one, its length, how many are found."""
 
-    labels: Labels
     place: int
     length: int
     count: int
 
     @property
-    def _found(self) -> Labels:
-        name = f"{self.labels[self.place]}.top"
-        return (*self.labels[: self.place], name, *self.labels[self.place + 1 :])
+    def _results(self) -> Labels:
+        return self.labels_with(self.place, f"{self.labels[self.place]}.top")
 
     def _whole(self, *names: str) -> tuple[tuple[str, str], ...]:
-        reason = "the search compares all elements inside the operator"
-        return (*((name, reason) for name in names), *unit_dims(self.labels))
-
-    def _sized(self, shape: Sequence[int], size: int) -> tuple[int, ...]:
-        return (*shape[: self.place], size, *shape[self.place + 1 :])
+        return self.unsplittable("the search compares all elements inside the operator", *names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +38,25 @@ class TopK(_Top):
 
     kind: ClassVar[str] = "top_k"
     family: ClassVar[str] = "reduction"
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.REDUCTION, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Values like x, and int64 ids."""
         (x,) = inputs
-        shape = self._sized(x.shape, self.count)
+        shape = resized(x.shape, self.place, self.count)
         return (TensorType(shape, x.dtype), TensorType(shape, DType.INT64))
 
     def dims(self) -> Dims:
         """What is searched stays whole."""
-        whole = self._whole(self.labels[self.place], self._found[self.place])
-        return Dims((self.labels,), (self._found,) * 2, whole)
+        whole = self._whole(self.labels[self.place], self._results[self.place])
+        return Dims((self.labels,), (self._results,) * 2, whole)
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One pass over x."""
-        return (memory_bound(Kernel.REDUCTION, inputs, outputs),)
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """Puts the values' gradients back to where they stood."""
-        if grads[0] is None:
-            return (None,)
         operator = TopKGrad(self.labels, self.place, self.length, self.count)
-        return tape.emit("grad", operator, [outputs[1], grads[0]])
+        return tape.emit("grad", operator, [outputs[1], grad])
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The values and their ids."""
@@ -92,20 +69,18 @@ class TopK(_Top):
 class TopKGrad(_Top):
     """The gradient of x from the ids and the gradients of what was found."""
 
-    __slots__ = ()
-
     kind: ClassVar[str] = "top_k_grad"
     family: ClassVar[str] = "gather"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like x."""
         _, grad = inputs
-        return (TensorType(self._sized(grad.shape, self.length), grad.dtype),)
+        return (TensorType(resized(grad.shape, self.place, self.length), grad.dtype),)
 
     def dims(self) -> Dims:
         """Linear in the gradients; what was found is reduced."""
         whole = self._whole(self.labels[self.place])
-        return Dims((self._found,) * 2, (self.labels,), whole, linear=(frozenset({1}),))
+        return Dims((self._results,) * 2, (self.labels,), whole, linear=(frozenset({1}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -116,6 +91,6 @@ class TopKGrad(_Top):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The gradients where the elements stood, zeros elsewhere."""
         ids, grad = inputs
-        found = np.zeros(self._sized(grad.shape, self.length), dtype=grad.dtype)
-        np.put_along_axis(found, ids, grad, axis=self.place)
-        return (found,)
+        spread = np.zeros(resized(grad.shape, self.place, self.length), dtype=grad.dtype)
+        np.put_along_axis(spread, ids, grad, axis=self.place)
+        return (spread,)

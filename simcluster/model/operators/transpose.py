@@ -9,34 +9,21 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import (
-    Array,
-    Gradient,
-    Operator,
-    Region,
-    Tape,
-    TensorType,
-    memory_bound,
-    unit_dims,
-)
-from simcluster.work import Kernel, Work
-
-Labels = tuple[str, ...]
+from simcluster.model.graph import Array, Labels, Operator, Region, TensorType, unit_dims
+from simcluster.model.operators.view import View
 
 
 @dataclass(frozen=True, slots=True)
-class Transpose(Operator):
+class Transpose(View):
     """Input dim ``order[i]`` becomes output dim i; ``labels`` names the input's dims.
 
     It is a copy: a framework that reads through strides instead writes its products over the dims as they lie
     (``Matmul`` takes them in any order) and needs no transpose.
     """
 
-    labels: Labels
     order: tuple[int, ...]
 
     kind: ClassVar[str] = "transpose"
-    family: ClassVar[str] = "copy"
 
     @property
     def _result(self) -> Labels:
@@ -51,20 +38,9 @@ class Transpose(Operator):
         """Linear; every split survives."""
         return Dims((self.labels,), (self._result,), unit_dims(self.labels), linear=(frozenset({0}),))
 
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """One copy."""
-        return (memory_bound(Kernel.COPY, inputs, outputs, accumulate=accumulate),)
-
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
-    ) -> tuple[Gradient | None, ...]:
+    def adjoint(self) -> Operator:
         """Back into the old order."""
-        if grads[0] is None:
-            return (None,)
-        back = tuple(self.order.index(place) for place in range(len(self.order)))
-        return tape.emit("grad", Transpose(self._result, back), [grads[0]])
+        return Transpose(self._result, tuple(self.order.index(place) for place in range(len(self.order))))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The transposed array."""

@@ -84,12 +84,11 @@ class Collective(Operator):
         made = tuple(f"{name}.moved" if index in changed else name for index, name in enumerate(names))
         return Dims((names,), (made,))
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """The registered one; PlanError where there is none."""
-        (grad,) = grads
-        if grad is None or not tape.needs_gradient(inputs[0]):
+        if not tape.needs_gradient(inputs[0]):
             return (None,)
         if self.once:
             return (grad,)
@@ -155,13 +154,13 @@ class Mirror(Operator):
         """All dims stay."""
         return Dims((self.view.labels,), (self.view.labels,))
 
-    def gradient(
-        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
         """The sum over the group."""
-        if grads[0] is None or not tape.needs_gradient(inputs[0]):
+        if not tape.needs_gradient(inputs[0]):
             return (None,)
-        return tape.emit("grad", self.back, [grads[0]])
+        return tape.emit("grad", self.back, [grad])
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
