@@ -14,7 +14,6 @@ from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files as resource_files
 from importlib.resources.abc import Traversable
-from types import ModuleType
 from typing import TypeVar
 
 Kind = TypeVar("Kind")
@@ -37,23 +36,25 @@ def kinds(package: str, base: type[Kind]) -> dict[str, type[Kind]]:
 
     Raises ValueError if two classes claim one kind.
     """
-    found: dict[str, type[Kind]] = {}
-    for module in _modules(package):
-        for member in vars(module).values():
-            if not (inspect.isclass(member) and issubclass(member, base) and member is not base):
-                continue
-            if inspect.isabstract(member) or member.__module__ != module.__name__:
-                continue
+    by_kind: dict[str, type[Kind]] = {}
+    for member in _concrete_classes(package):
+        if issubclass(member, base) and member is not base:
             kind: str = member.kind  # type: ignore[attr-defined]
-            if found.setdefault(kind, member) is not member:
-                raise ValueError(f"{package}: two classes of kind '{kind}': {found[kind]} and {member}")
-    return found
+            if by_kind.setdefault(kind, member) is not member:
+                raise ValueError(f"{package}: two classes of kind '{kind}': {by_kind[kind]} and {member}")
+    return by_kind
 
 
 @cache
-def _modules(package: str) -> tuple[ModuleType, ...]:
+def _concrete_classes(package: str) -> tuple[type, ...]:
+    """What the modules of a package, and those that installed packages add, declare themselves."""
     root = importlib.import_module(package)
     names = sorted(info.name for info in pkgutil.iter_modules(root.__path__))
-    own = [importlib.import_module(f"{package}.{name}") for name in names]
-    added = [point.load() for point in sorted(entry_points(group=package), key=lambda point: point.name)]
-    return (*own, *added)
+    modules = [importlib.import_module(f"{package}.{name}") for name in names]
+    modules += [point.load() for point in sorted(entry_points(group=package), key=lambda point: point.name)]
+    return tuple(
+        member
+        for module in modules
+        for member in vars(module).values()
+        if inspect.isclass(member) and member.__module__ == module.__name__ and not inspect.isabstract(member)
+    )

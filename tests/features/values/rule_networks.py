@@ -229,8 +229,11 @@ WRITTEN = (joined, in_use, twice, extremes, padded_rows, fan_out)
 SHARDED = {"twice in shards": (twice, {"zero": 2})}
 
 
+DRAWN = 24
+
+
 @cache
-def drawn(count: int = 24):
+def drawn():
     """Random networks with random strategies, always the same."""
     found = []
 
@@ -241,12 +244,13 @@ def drawn(count: int = 24):
         keep(drawn=drawn, optimizer=optimizer, sharding=sharding, micro_batches=micro_batches)
 
     rules = settings(
-        max_examples=count,
+        max_examples=DRAWN,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=[HealthCheck.too_slow],
     )
     seed(11)(rules(given(**CASES)(take)))()
+    assert len(found) == DRAWN
     return found
 
 
@@ -265,7 +269,7 @@ def plans():
         yield write.__name__, lambda write=write: by_hand(write)
     for name, (write, sharding) in SHARDED.items():
         yield name, lambda write=write, sharding=sharding: by_hand(write, sharding)
-    for number in range(len(drawn())):
+    for number in range(DRAWN):
         yield f"random {number}", lambda number=number: of_drawn(number)
     for name in SCENARIOS:
         yield name, lambda name=name: of_scenario(name)
