@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import defaultdict
@@ -16,6 +17,12 @@ settings.load_profile("untimed")
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+# Arrays are small: a second thread of the matrix library would only wait for the first, on a busy core.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# While tests are collected, nothing becomes garbage.
+gc.disable()
+
 
 def pytest_addoption(parser):
     parser.addoption(
@@ -26,6 +33,15 @@ def pytest_addoption(parser):
         metavar="FILE",
         help="append the CPU seconds of each test: what does not depend on other load",
     )
+
+
+def pytest_collection_finish():
+    """Spares the garbage collector what lives as long as the run, modules and thousands of tests, and has it
+    look less often at what does not: a simulation makes many objects, and few cycles.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
