@@ -1,4 +1,6 @@
-"""Passes that turn a model into a sharded, scheduled plan."""
+"""Plans: passes that turn a model's graph into a sharded, scheduled one, and the frozen values that describe
+it.
+"""
 
 from simcluster.plan.data import DataSpec, InputPipeline, MicroBatches, given_feed_layouts, shard_rows
 from simcluster.plan.diagnostics import (

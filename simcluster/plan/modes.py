@@ -1,4 +1,4 @@
-"""A plan in the scenario's mode: derived from strategies, or written by hand."""
+"""Makes a plan by the scenario's mode: from strategies, or from a hand-written program."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def make_plan(
     algorithms: Selection = AUTOMATIC,
     inputs: InputPipeline | None = None,
 ) -> Plan:
-    """The plan of a model on a cluster; PlanError if it is impossible, with every reason it can tell."""
+    """The plan of a model on a cluster; PlanError, with every reason that can be given, if it
+    is impossible.
+    """
     planner = ManualPlanner if parallel.mode == "manual" else StrategyPlanner
     return planner(model, task, parallel, framework, cluster, algorithms, inputs).plan()

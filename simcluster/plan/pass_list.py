@@ -1,4 +1,4 @@
-"""Passes as a list that prints: each has a name, and its settings in it."""
+"""Passes as values: each has a name and settings, and a list of them prints and can be run again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PASSES = (
     "offload",
     "separate_recompute_phase",
 )
-"""Every pass in its order; which of them a plan runs follows from its scenario."""
+"""The names of all passes in their order; which of them a plan runs follows from its scenario."""
 
 
 _PLAIN = (bool, int, float, str, tuple)
@@ -55,10 +55,12 @@ class Pass:
     """A named function from graph to graph, with its settings."""
 
     name: str
+    """One of ``PASSES``."""
     rewrite: partial[Graph]
+    """The function; its settings are bound as keywords."""
 
     def __call__(self, graph: Graph) -> Graph:
-        """The graph behind the pass; it changes none."""
+        """The graph after the pass; the one given is not changed."""
         return self.rewrite(graph)
 
     def having(self, settings: Mapping[str, Any]) -> Pass:
@@ -66,7 +68,7 @@ class Pass:
         return replace(self, rewrite=partial(self.rewrite, **settings))
 
     def __str__(self) -> str:
-        """The name, what the function gives, and those of its settings that are short."""
+        """The name, short settings, and what the pass gives."""
         plain = {
             key: repr(setting)
             for key, setting in self.rewrite.keywords.items()
@@ -79,33 +81,36 @@ class Pass:
 
 @dataclass(frozen=True)
 class PassList:
-    """The passes that were run in their order: ``graph`` is what they made of the graph ``start``."""
+    """Passes that were run, in order."""
 
     start: Graph
+    """The graph before the first pass."""
     graph: Graph
+    """The graph after the last pass."""
     passes: tuple[Pass, ...] = ()
+    """The passes."""
 
     @classmethod
     def of(cls, start: Graph) -> PassList:
-        """The list of no passes."""
+        """The list without passes."""
         return cls(start, start)
 
     def then(self, *passes: Pass) -> PassList:
-        """The list with passes behind those it has, which are run."""
+        """The list with more passes, which are run."""
         made = self
         for graph_pass in passes:
             made = replace(made, graph=graph_pass(made.graph), passes=(*made.passes, graph_pass))
         return made
 
     def graphs(self) -> Iterator[tuple[str, Graph]]:
-        """Every pass by name with the graph behind it, made again from the start."""
+        """(pass, graph after it), computed again from the start."""
         graph = self.start
         for graph_pass in self.passes:
             graph = graph_pass(graph)
             yield graph_pass.name, graph
 
     def after(self, name: str) -> Graph:
-        """The graph behind a pass; PlanError if the plan runs none of that name."""
+        """The graph after a pass; PlanError if the plan does not run it."""
         for pass_name, graph in self.graphs():
             if pass_name == name:
                 return graph
@@ -117,7 +122,7 @@ class PassList:
         raise PlanError(f"there is no pass '{name}'", hint=f"{near}this plan runs: {names}")
 
     def digests(self) -> Mapping[str, str]:
-        """A digest of the graph behind every pass; two plans differ first where their digests do."""
+        """Pass -> digest of the graph after it; the first difference between two plans shows the pass."""
         names = [graph_pass.name for graph_pass in self.passes]
         return dict(zip(names, graph_digests(graph for _, graph in self.graphs()), strict=True))
 

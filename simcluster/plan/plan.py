@@ -1,4 +1,4 @@
-"""A Plan: the sharded graph of one micro-batch with phases, its timetable, and what was decided."""
+"""A Plan: the sharded graph of one micro-batch, its schedule, and every decision about it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ from simcluster.plan.subgraphs import BlockSubgraphs
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The mesh of ranks: ``stage_axis`` is that of pipeline stages, ``batch_axes`` split a micro-batch.
-
-    ``part_of_rank`` is the part of a hand-written program that each rank runs; then no axis is one of stages.
-    """
+    """The mesh of ranks and what its axes are for."""
 
     mesh: Mesh
+    """The mesh of all ranks."""
     stage_axis: str
+    """The axis of pipeline stages."""
     roles: AxisRoles = AxisRoles({})
+    """Role -> axes."""
     batch_axes: tuple[str, ...] = ()
+    """The axes that split a micro-batch."""
     part_of_rank: tuple[int, ...] = ()
+    """The part of a hand-written program that each rank runs; then no axis is one of stages."""
 
     @classmethod
     def of(cls, mesh: Mesh, roles: AxisRoles) -> Placement:
-        """What the axes of a mesh are for; PlanError if not one of them carries the pipeline."""
+        """What the axes of a mesh are for; PlanError unless one of them has the pipeline role."""
         axes = roles.axes[PIPELINE]
         if len(axes) != 1:
             raise PlanError("one axis carries the pipeline", path="parallel.roles.pipeline")
@@ -42,18 +44,18 @@ class Placement:
 
     @property
     def batch_ways(self) -> int:
-        """Data-parallel ways: into how many parts a micro-batch is split."""
+        """Data-parallel ways: the number of parts that a micro-batch is split into."""
         return self.mesh.product(self.batch_axes)
 
 
 @dataclass(frozen=True, slots=True)
 class PipelinePlan:
-    """What the stages do with the micro-batches."""
+    """Micro-batches, layers and timetables of the pipeline stages."""
 
     chain: VirtualStages
     """The order of virtual stages over the stages."""
     timetables: tuple[Timetable, ...]
-    """What the stages do, for each number of micro-batches that ``batches`` counts."""
+    """The actions of every stage, for each number of micro-batches in ``batches``."""
     batches: MicroBatches
     """Micro-batches of a step."""
     micro_batch: int = 1
@@ -63,72 +65,72 @@ class PipelinePlan:
     chunks: tuple[tuple[int, ...], ...] = ()
     """Layers for each chunk and stage."""
     micro_batch_interleave: int = 1
-    """Micro-batches that are interleaved; each counts as one of its own."""
+    """Copies of each micro-batch that are interleaved; each counts as a micro-batch."""
     slices: int = 1
     """Slices of its sequences that every micro-batch is computed in."""
     overlapped: bool = False
     """Receives are posted one action ahead."""
     inputs: InputPipeline | None = None
-    """How ranks get their parts of the batch, if that takes anything."""
+    """The input pipeline, if there is one."""
     generation: Generation | None = None
-    """What is generated; then every pass is a chunk of the chain, and nothing is trained."""
+    """Prompts and tokens to generate; then every pass is a chunk of the chain, and nothing is trained."""
 
     @property
     def num_passes(self) -> int:
-        """Passes through the layers for every micro-batch."""
+        """Passes through the layers per micro-batch; several when tokens are generated."""
         return self.generation.num_passes if self.generation else 1
 
     @property
     def num_terms(self) -> int:
-        """Micro-batches and slices whose gradients are added up, at most."""
+        """Micro-batches times slices: the terms of the largest gradient sum."""
         return self.batches.most * self.slices
 
     @property
     def layers_of_stages(self) -> tuple[int, ...]:
-        """Layers of each stage, of all its chunks."""
+        """Layers of each stage, over all its chunks."""
         return tuple(map(sum, zip(*self.chunks, strict=True)))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a Program is made of."""
+    """A plan: what a Program is lowered from, and what is reported of it."""
 
     passes: PassList
     """The passes that made the graph, and the graph behind the last one."""
     logical: Graph
     """The differentiated graph before sharding: what one device would compute."""
     placement: Placement
-    """The mesh, and which of its axes are for stages and for the batch."""
+    """The mesh, with its axes for stages and for the batch."""
     pipeline: PipelinePlan
-    """What the stages do with the micro-batches."""
+    """Micro-batches, layers and timetables of the stages."""
     numerics: Numerics
     """The number formats."""
     strategies: Strategies
-    """How operators are split."""
+    """The strategy of every operator."""
     optimizer: OptimizerPlan | None = None
     """How parameters are updated; None: nothing is trained."""
     sharding: ShardingChoice = ShardingChoice()
-    """What of parameters, gradients and optimizer states lies sharded."""
+    """Which parameters, gradients and optimizer states are sharded over ranks that replicate them."""
     execution: ExecutionPolicy = FREE_EXECUTION
-    """What overlaps, what waits, and what travels together."""
+    """What overlaps, what waits, and which collectives are fused."""
     recompute: RecomputeSpec = field(default_factory=RecomputeSpec)
-    """What is computed again for the backward."""
+    """What is recomputed in the backward."""
     offload: OffloadPlan = OffloadPlan()
-    """What is kept off the devices."""
+    """What is offloaded."""
     routing: ExpertRouting = BALANCED_ROUTING
-    """How many tokens experts get."""
+    """The law of expert routing."""
     pieces: BlockSubgraphs = field(default_factory=dict)
-    """The functions of blocks that run as graphs."""
+    """Block -> the subgraphs of it that run as one graph launch each."""
     recipe: str = ""
     """The name of the recipe that is used; empty for a program that is written by hand."""
     vocab: int = 0
-    """The vocabulary, padded."""
+    """The vocabulary size, padded."""
     notes: tuple[str, ...] = ()
-    """What the user should be told."""
+    """Notes for the user."""
 
     @property
     def graph(self) -> Graph:
-        """The graph behind the last pass: what a Program is lowered from."""
+        """The graph after the last pass, which is lowered to a Program."""
         return self.passes.graph
 
     @property
@@ -143,20 +145,20 @@ class Plan:
 
     @property
     def update(self) -> Rules | None:
-        """The rules by which parameters are updated, if any are."""
+        """The update rules, if anything is trained."""
         return self.optimizer.rules if self.optimizer else None
 
     @property
     def timetable(self) -> Timetable:
-        """What the stages do; with unequal shares of the batch, those of the first coordinate."""
+        """The actions of every stage; with unequal batch shares, those at the first coordinate."""
         return self.pipeline.timetables[0]
 
     @property
     def num_micro_batches(self) -> int:
-        """Micro-batches per step of a data-parallel rank; with unequal shares the most of any."""
+        """Micro-batches per step of a data-parallel rank; with unequal shares the largest number."""
         return self.pipeline.batches.most
 
     @property
     def num_stages(self) -> int:
-        """PipelinePlan stages."""
+        """Pipeline stages."""
         return self.pipeline.chain.num_stages

@@ -1,4 +1,4 @@
-"""The planner: from what a scenario says of model, cluster and strategies to the Plan."""
+"""The planner of all modes but ``manual``: from model, cluster and strategies to a Plan."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ from simcluster.work import DType
 
 
 class StrategyPlanner(Planner):
-    """The planner of the modes in which everything follows from strategies."""
+    """Plans a model by strategies of its operators."""
 
     def plan(self) -> Plan:
-        """Makes the values of a plan one from the other, and runs the passes."""
+        """The plan: its frozen values, made one from another, and the graph that the passes give."""
         roles = AxisRoles(roles_of(self.parallel))
         mesh = Mesh.of(self.parallel.sizes)
         self._check(mesh, roles)
@@ -448,7 +448,7 @@ class StrategyPlanner(Planner):
 
     @property
     def inference(self) -> InferenceSpec | None:
-        """What is generated, if nothing is trained."""
+        """The inference section, if nothing is trained."""
         return self.task if isinstance(self.task, InferenceSpec) else None
 
     def _recipe(self, mesh: Mesh) -> str:

@@ -1,4 +1,4 @@
-"""What every planner is given, whichever way it comes to a plan."""
+"""What all planners have in common: their inputs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,25 @@ from simcluster.work import DType
 
 @dataclass
 class Planner(ABC):
-    """What a scenario says of model, cluster and parallelism; without ``inputs`` they cost nothing."""
+    """Makes a plan of a model, a task and a cluster."""
 
     model: Model
+    """The model."""
     task: Task
+    """The training or inference section."""
     parallel: ParallelSpec
+    """The parallel section."""
     framework: FrameworkSpec
+    """The framework profile."""
     cluster: Cluster
+    """The cluster."""
     algorithms: Selection
+    """The algorithms of collectives that the scenario names."""
     inputs: InputPipeline | None
+    """The input pipeline; None: inputs cost nothing."""
 
     def computed(self, model: Model) -> Model:
-        """A model as the framework computes it."""
+        """The model with the framework's kernels: its attention, its format of logits."""
         if not isinstance(model, FrameworkDependent):
             return model
         return model.computed(

@@ -26,8 +26,8 @@ PRIVATE_WORDS = re.compile(
 MANY_FIELDS = 8
 ONE_PARAGRAPH = frozenset(
     """
-    AttentionGrad BlockSharder Dimensions Encoder EncoderDecoder Experts Layers
-    LocalGraphWriter OptimizerPlan ResidualNetwork VisionTransformer
+    AttentionGrad Dimensions Encoder EncoderDecoder Experts Layers
+    ResidualNetwork VisionTransformer
     """.split()  # noqa: SIM905 - one word a line would be a page
 )
 """Classes that still explain their fields in one paragraph."""

@@ -1,7 +1,8 @@
-"""Pass: the backward in two halves, so that a schedule may run the second one later (DESIGN 4.4).
+"""Pass: splits the backward into input gradients and weight gradients, for zero-bubble schedules (DESIGN
+4.4).
 
-The first half is what other stages wait for: everything from which a path leads to the gradients of what
-enters a block. The second is the rest, the gradients of weights. What it reads stays until it has run.
+Input gradients (action I) are what other stages wait for: every operator on a path to the gradient of a
+block's input. Weight gradients (action W) are the rest; what they read stays allocated until they have run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from simcluster.plan.recompute import SUFFIX
 
 
 def split_backward(graph: Graph) -> Graph:
-    """The graph with the second halves of backwards in a phase of their own."""
+    """The graph whose weight gradients are in a phase of their own, ``Phase.WEIGHTS``."""
     return graph.with_blocks({name: _split(block) for name, block in graph.blocks.items()})
 
 

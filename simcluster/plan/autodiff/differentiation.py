@@ -1,6 +1,6 @@
-"""Pass: every block gets its backward operators, recorded by the operators' own gradients.
+"""Pass: gives every block its backward operators, by the gradient that each operator defines.
 
-Done before sharding, so that no collective is ever differentiated.
+It runs before sharding, so that no collective is ever differentiated.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from simcluster.work import DType
 
 
 def differentiate(graph: Graph, gradient_dtype: DType) -> Graph:
-    """The graph with backward nodes; parameter gradients add into accumulators of ``gradient_dtype``.
+    """The graph with backward nodes; parameter gradients are accumulated in ``gradient_dtype``.
 
-    Where several instances read a value, each adds its part to the value's gradient; and so does the reader
-    of what is made of parameters alone, whose gradient only goes on into accumulators.
+    A value that several instances read has a gradient to which each of them adds a term. So has a value that
+    is computed from parameters alone: its gradient only leads on into accumulators.
     """
     shared = _shared(graph)
     return graph.with_blocks(
@@ -42,11 +42,11 @@ def _shared(graph: Graph) -> dict[str, tuple[str, ...]]:
 
 
 GRADIENT_SUM = ".grad_sum"
-"""How the sum of the gradients of a value that several read is called, behind the value's name."""
+"""Suffix of the node that sums the gradients of a value with several readers."""
 
 
 def gradient_name(value: str) -> str:
-    """The name of a value's gradient at a block's border, or of a parameter's accumulator."""
+    """The name of the gradient of a block's input or output, or of a parameter's accumulator."""
     return f"{value}.grad"
 
 
@@ -127,7 +127,7 @@ def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) 
 
 
 def values_needing_gradients(block: Block) -> set[str]:
-    """The values on a path from a parameter or a block input."""
+    """The values of a block that depend on a parameter or on one of its inputs."""
     needed = {*block.parameters, *block.inputs}
     for node in block.nodes:
         if any(value in needed for value in node.inputs):

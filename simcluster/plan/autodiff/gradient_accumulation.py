@@ -1,8 +1,9 @@
-"""Pass: parameter gradients that a kernel of its own adds to their buffer.
+"""Pass: adds parameter gradients to their accumulation buffer by a kernel of its own.
 
-The ideal kernel adds to the buffer itself. Where a framework's does not, it writes the gradient in the
-compute format, and one more kernel reads both and writes the sum. A movement makes no gradient: what arrives
-is added as it arrives, in the format in which it was sent.
+In the ideal profile the kernel that computes a weight gradient adds it to the buffer (Megatron's gradient
+accumulation fusion). Where a framework's kernel does not, it writes the gradient in the compute format, and
+one more kernel reads both and writes the sum. A collective is no such kernel: what it receives is added on
+arrival, in the format in which it was sent.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from simcluster.model import Accumulate, Block, Graph, Node, Operator, Phase, Ro
 from simcluster.work import DType
 
 ALL: Literal["all"] = "all"
+"""Every operator family accumulates in its own kernel."""
 
 
 def accumulate(graph: Graph, families: Literal["all"] | Collection[str], compute: DType) -> Graph:
-    """The graph in which only operators of ``families`` add to gradient buffers themselves.
+    """The graph in which only operators of ``families`` accumulate gradients in their own kernel.
 
-    Gradients that others make lie in ``compute`` until they are added.
+    Gradients of all others are in ``compute`` until they are added.
     """
     if families == ALL:
         return graph

@@ -1,4 +1,4 @@
-"""The batch: how many micro-batches every rank trains, and how its part of the inputs gets to it."""
+"""The batch: micro-batches of every rank, layouts of the inputs, and the input pipeline."""
 
 from simcluster.plan.data.batch_shares import (
     MicroBatches,

@@ -1,7 +1,7 @@
-"""Who trains how much of the global batch: all equally much, or shares along one axis.
+"""Micro-batches of every rank: equally many, or by unequal shares of the global batch along one axis.
 
-A rank with a larger share runs more micro-batches of the same size. The loss is a sum over the global count
-(DESIGN 4.2), so the gradients of all of them simply add up.
+A rank with a larger share runs more micro-batches of the same size. The loss is a sum divided by the global
+count (DESIGN 4.2), so gradients of unequal shares simply add up.
 """
 
 from __future__ import annotations
@@ -22,19 +22,23 @@ _EACH_TIME = (Phase.GATHER, Phase.FORWARD, Phase.REGATHER, Phase.BACKWARD, Phase
 
 @dataclass(frozen=True, slots=True)
 class MicroBatches:
-    """Micro-batches per step: ``by_coordinate`` along ``axis``; without an axis the one number of all."""
+    """Micro-batches per step of every rank."""
 
     axis: str
+    """The mesh axis along which ranks have different numbers of them; empty: all have the same."""
     by_coordinate: tuple[int, ...]
+    """The number at each coordinate of ``axis``; one number without an axis."""
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The different numbers, in order of the coordinates that run them: one per variant."""
+        """The distinct numbers, in the order of the first coordinates that have them: one program variant for
+        each.
+        """
         return tuple(dict.fromkeys(self.by_coordinate))
 
     @property
     def variants(self) -> tuple[int, ...]:
-        """The variant of each coordinate: an index into ``counts``."""
+        """The variant of each coordinate, as an index into ``counts``."""
         return tuple(self.counts.index(count) for count in self.by_coordinate)
 
     @property
@@ -43,18 +47,18 @@ class MicroBatches:
         return max(self.by_coordinate)
 
     def in_copies(self, copies: int) -> MicroBatches:
-        """The same samples with ``copies`` smaller micro-batches in place of each."""
+        """The same samples, each micro-batch divided into ``copies`` smaller ones."""
         return MicroBatches(self.axis, tuple(count * copies for count in self.by_coordinate))
 
     def taken_together(self, copies: int) -> MicroBatches:
-        """The same samples with one micro-batch in place of ``copies`` of them."""
+        """The same samples, ``copies`` micro-batches merged into one."""
         return MicroBatches(self.axis, tuple(count // copies for count in self.by_coordinate))
 
     def rows(self, mesh: Mesh, batch_axes: Sequence[str], size: int) -> list[list[tuple[int, int]]]:
-        """Per micro-batch, the runs (first, behind the last) of its samples that somebody trains.
+        """Per micro-batch, the ranges [first, end) of its samples that some rank trains.
 
-        A micro-batch of all ranks together has ``size`` samples for each of them, ordered as the batch is
-        split over ``batch_axes``.
+        A micro-batch of all ranks together has ``size`` samples for each of them, in the order in which
+        ``batch_axes`` split the batch.
         """
         sizes = [mesh.size(axis) for axis in batch_axes]
         blocks = np.arange(mesh.product(batch_axes))
@@ -146,7 +150,7 @@ def _step(shares: Sequence[int], size: int) -> int:
 
 
 def check_shares(found: MicroBatches, mesh: Mesh) -> None:
-    """PlanError if the axis of the shares has been cut by a strategy that counts ranks."""
+    """PlanError if the axis of unequal shares was split into sub-axes by a strategy that counts ranks."""
     if found.axis and found.axis not in mesh.sizes:
         cut = " x ".join(f"{axis} {mesh.size(axis)}" for axis in axis_pieces(mesh, found.axis))
         raise PlanError(
@@ -157,9 +161,9 @@ def check_shares(found: MicroBatches, mesh: Mesh) -> None:
 
 
 def check_unequal_batches(graph: Graph, found: MicroBatches, *, gathered_once: bool) -> None:
-    """PlanError if ranks with unequal numbers of micro-batches would have to meet in every one of them.
+    """PlanError if ranks with unequal numbers of micro-batches had a collective with each other in every one.
 
-    ``gathered_once``: what is gathered for the forward serves all micro-batches of a step.
+    ``gathered_once``: weights that are gathered for the forward serve all micro-batches of a step.
     """
     if not found.axis:
         return

@@ -1,4 +1,4 @@
-"""Which part of every input a rank is given: MindSpore's ``dataset_strategy``, as layouts of the feeds."""
+"""The part of every input that a rank receives: MindSpore's ``dataset_strategy``, as layouts of the feeds."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ DATA_PARALLEL, FULL_BATCH = "data_parallel", "full_batch"
 PATH = "data.strategy"
 
 Strategy = str | Operands
-"""One of the two words, or for every input what splits its dims: axes, or numbers of parts."""
+"""``data_parallel`` or ``full_batch``, or for every input the axes or numbers of parts that split its dims.
+"""
 
 Shapes = Mapping[str, tuple[int, ...]]
 
 
 def dataset_sub_axes(strategy: Strategy, graph: Graph, devices: int) -> Iterator[tuple[str, str, SubAxis]]:
-    """(input, key path, digit) of everything that numbers split off the ``devices`` ranks of a stage.
+    """(input, key path, sub-axis) of every split that is written as a number, on ``devices`` ranks of a
+    stage.
 
     PlanError where the numbers do not fit the inputs or the ranks.
     """
@@ -41,10 +43,10 @@ def dataset_layouts(
     *,
     pads: bool = False,
 ) -> dict[str, Layout]:
-    """Feed -> the layout in which it comes; ``cut`` tells which axes digits of rank numbers are made of.
-    With ``pads`` dims need not divide.
+    """Feed -> the layout in which ranks receive it.
 
-    Raises PlanError for what does not fit the inputs or the mesh, with every reason.
+    ``cut`` maps sub-axes to axes of the split mesh. With ``pads`` dims need not divide. Raises PlanError with
+    every input that does not fit the model or the mesh.
     """
     feeds = _shapes(graph)
     if strategy == FULL_BATCH:
@@ -61,7 +63,7 @@ def dataset_layouts(
 
 
 def given_feed_layouts(graph: Graph) -> dict[str, Layout]:
-    """Feed -> the layout in which ranks are given it, in a sharded graph."""
+    """Feed -> the layout in which ranks receive it, read from a sharded graph."""
     layouts = {name: block.values[name].layout for block in graph.blocks.values() for name in block.feeds}
     return {name: layout for name, layout in layouts.items() if layout is not None}
 

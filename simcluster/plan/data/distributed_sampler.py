@@ -22,11 +22,11 @@ def shard_rows(
     epoch: int = 0,
     offset: int | None = None,
 ) -> Ints:
-    """The rows that a shard reads in an epoch, in order: every ``num_shards``-th, from its own number on.
+    """The rows that a shard reads in an epoch, in order: every ``num_shards``-th, starting at its own number.
 
-    Without an ``offset`` all shards read equally many, the last of them some rows of the beginning again.
-    With one, shard ``offset`` begins and none is read twice. ``shuffle`` is the seed of a permutation that
-    all shards make alike, another in every epoch. Raises ValueError for a shard that there is not.
+    Without an ``offset`` all shards read equally many rows, the last ones some from the beginning again. With
+    one, shard ``offset`` starts and no row is read twice. ``shuffle`` is the seed of a permutation common to
+    all shards, different in every epoch. Raises ValueError for a shard number out of range.
     """
     if rows < 1 or not 0 <= shard_id < num_shards:
         raise ValueError(f"there is no shard {shard_id} of {num_shards} of {rows} rows")
@@ -43,15 +43,18 @@ def shard_rows(
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A dataset as ``num_shards`` read it: rows each reads, rows read again to make shards equal, and whole
-    steps; what is left behind the last whole step is dropped.
-    """
+    """One pass over a dataset by ``num_shards`` shards; rows after the last whole step are dropped."""
 
     rows: int
+    """Rows of the dataset."""
     num_shards: int
+    """Shards that read it."""
     rows_per_shard: int
+    """Rows that each shard reads."""
     repeated: int
+    """Rows that are read twice so that all shards read equally many."""
     steps: int
+    """Whole steps."""
 
     @classmethod
     def of(cls, rows: int, num_shards: int, batch: int) -> Epoch:

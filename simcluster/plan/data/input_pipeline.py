@@ -1,4 +1,4 @@
-"""The input pipeline: which part of the batch every rank is given, and what it takes to get it there."""
+"""The input pipeline: the part of the batch that every rank receives, and the host's work to deliver it."""
 
 from __future__ import annotations
 
@@ -75,21 +75,27 @@ class DataSpec(Section):
 
 @dataclass(frozen=True, slots=True)
 class InputPipeline:
-    """``way`` of samples of ``sample`` bytes to memory (None: they are there), seconds of a core for each,
-    cores for each device, micro-batches ahead, and samples of the dataset.
-    """
+    """The input pipeline of every device: where samples are read, decoded and prefetched."""
 
     strategy: Strategy | None
+    """The part of every input that a rank receives; None: what the first operator reads."""
     way: HostPath | None
+    """How samples get to the host's memory; None: they are there."""
     sample: float | None
+    """Bytes of a sample where it is stored; None: as many as on the device."""
     decode: float
+    """Seconds of one host core to decode a sample."""
     workers: int
+    """Cores that decode for one device."""
     prefetch: int
+    """Micro-batches that are decoded ahead in the host's memory."""
     rows: int | None = None
+    """Samples of the dataset; None: not known."""
 
     def epoch(self, graph: Graph, mesh: Mesh, batch: int) -> Epoch | None:
-        """The dataset as its shards read it, each its part of the ``batch`` of a step: as many as the feeds
-        of the sharded ``graph`` have parts along their first dim.
+        """The epoch: how many rows each shard reads of the dataset, with ``batch`` samples per step.
+
+        There are as many shards as the feeds of the sharded ``graph`` have parts along their first dim.
         """
         if self.rows is None:
             return None
@@ -100,7 +106,7 @@ class InputPipeline:
 
     @property
     def ways(self) -> Iterator[tuple[HostPath, str]]:
-        """The ways that are used, and the key that asks for each."""
+        """The copies and host work that are needed, each with the key path that asks for it."""
         if self.way is not None:
             yield self.way, "data.source"
         if self.decode:
@@ -108,16 +114,16 @@ class InputPipeline:
 
     @property
     def decoding(self) -> float:
-        """What a device asks of its host's cores, in their nanoseconds per second."""
+        """Cores that decode for one device, as a rate of host work: nanoseconds of cores per second."""
         return self.workers * CORE
 
     def layouts(
         self, graph: Graph, mesh: Mesh, stage_axis: str, cut: SplitMesh | None = None, *, pads: bool = False
     ) -> Mapping[str, Layout]:
-        """Feed -> the layout in which it comes; none where the first operator's wish counts. With ``pads``
-        dims need not divide.
+        """Feed -> the layout in which ranks receive it; empty: as the first operator reads it.
 
-        Raises PlanError for what does not fit the inputs or the mesh, with every reason.
+        With ``pads`` dims need not divide. Raises PlanError with every input that does not fit the model or
+        the mesh.
         """
         return (
             {}
@@ -126,12 +132,12 @@ class InputPipeline:
         )
 
     def digits(self, graph: Graph, devices: int) -> Iterator[tuple[str, str, SubAxis]]:
-        """(input, key path, digit) of what numbers split off the ranks of a stage."""
+        """(input, key path, sub-axis) of every split that is written as a number, on the ranks of a stage."""
         return iter(()) if self.strategy is None else dataset_sub_axes(self.strategy, graph, devices)
 
 
 def check_inputs(inputs: InputPipeline | None, cluster: Cluster) -> None:
-    """PlanError if the hosts lack what the input pipeline needs."""
+    """PlanError if the hosts lack the disks, storage or processors that the input pipeline needs."""
     if inputs is None:
         return
     problems = [

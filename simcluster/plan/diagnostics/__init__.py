@@ -1,6 +1,4 @@
-"""What a user is told about a plan: notes, proposals, the profile in words, and refusals of what is too
-large.
-"""
+"""What a user is told about a plan: notes, proposals, the framework profile in words, and size limits."""
 
 from simcluster.plan.diagnostics.load_balance_hints import balance_hints
 from simcluster.plan.diagnostics.mesh_order import better_order

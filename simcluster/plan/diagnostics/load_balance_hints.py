@@ -1,4 +1,4 @@
-"""What a plan on a mixed cluster could say and does not: nothing is balanced unasked."""
+"""Proposals for mixed clusters: unequal layers or batch shares. Nothing is balanced unasked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simcluster.layout import Mesh
 from simcluster.work import DType
 
 MOST_SHARE = 16
-"""The largest share that is proposed: beyond it the slow ranks are better left out."""
+"""The largest share that is proposed; if devices differ more, the slow ones are better left out."""
 
 
 def balance_hints(
@@ -26,9 +26,9 @@ def balance_hints(
     shared: bool,
     staged: bool,
 ) -> Iterator[str]:
-    """Notes that propose unequal layers or shares of the batch where devices of unequal peaks do equal work.
+    """Notes that propose unequal layers or batch shares where devices of unequal peaks do equal work.
 
-    ``shared`` and ``staged``: whether the scenario gives shares of the batch, or layers by stage, itself.
+    ``shared`` and ``staged``: whether the scenario gives batch shares, or layers by stage, itself.
     """
     if not cluster.mixed:
         return
@@ -54,7 +54,7 @@ def balance_hints(
 
 
 def apportion(rates: Sequence[float], total: int) -> tuple[int, ...]:
-    """``total`` in whole parts of at least 1, as near to the rates as can be: largest remainders first."""
+    """``total`` divided into whole parts of at least 1 in proportion to the rates, by largest remainders."""
     rest = total - len(rates)
     wanted = np.array(rates) / sum(rates) * total - 1
     kept = np.maximum(wanted, 0.0)

@@ -1,9 +1,9 @@
-"""Whether the axes of a mesh stand in an order that sends over the network what could stay inside hosts.
+"""A proposal to reorder the mesh axes where tensor parallelism crosses hosts and need not.
 
-Ranks are numbered row by row, the last axis innermost: its ranks are neighbours. Tensor parallelism sums
-activations in every layer, so its groups should lie where devices are joined most closely. Only its axes are
-moved: whether exchanges between experts, or along a sequence, gain more by staying inside depends on their
-sizes. So a proposal is priced, with all collectives of a step, before it is told.
+Ranks are numbered row by row, the last axis innermost: its ranks are neighbours. Tensor parallelism reduces
+activations in every layer, so its groups should be within a host. Only the tensor axes are moved: whether
+expert or context parallelism gains more from being inside a host depends on sizes. So a proposal is made only
+if it makes the priced collectives of a step faster.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _OF_A_STEP = (Phase.BEGIN, Phase.END)
 def better_order(
     graph: Graph, mesh: Mesh, roles: AxisRoles, cluster: Cluster, algorithms: Selection, micro_batches: int
 ) -> Iterator[str]:
-    """A note with the order to write, if tensor groups span hosts and another order keeps them inside.
+    """A note with the better order of axes, if tensor groups span hosts and another order keeps them inside.
 
-    Nothing where that makes the collectives of a step no faster, as where hosts are joined as well as their
-    devices are; nor on a mixed cluster, where another order puts stages on other devices.
+    None if that makes the collectives of a step no faster, as where hosts are linked as fast as their
+    devices; nor on a mixed cluster, where another order puts stages on other devices.
     """
     axes = _tensor_axes(unsplit_mesh(mesh), roles)
     if cluster.mixed or not axes:

@@ -1,4 +1,4 @@
-"""What a user should be told about a plan."""
+"""Notes on a plan: what was decided without being asked for, and settings without effect."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def plan_notes_of(
     algorithms: Selection,
     vocabulary: tuple[int, int],
 ) -> Iterator[str]:
-    """What was decided that the scenario does not say, or says without effect.
+    """Notes on decisions that the scenario does not state, and on settings without effect.
 
-    ``vocabulary`` is its size before and behind padding.
+    ``vocabulary`` is its size before and after padding.
     """
     written = parallel.optimizer_sharding
     if written is None and sharding.states:
@@ -64,7 +64,7 @@ def plan_notes_of(
 
 
 def settings_without_effect(parallel: ParallelSpec, graph: Graph, sharding: ShardingChoice) -> Iterator[str]:
-    """What the scenario says about recomputation and offload that changes nothing in this plan."""
+    """Notes on recomputation and offload settings that change nothing in this plan."""
     spec = parallel.recompute
     if parallel.offload.path is not None:
         yield f"offload.path {parallel.offload.path} changes nothing: a host's disks are simulated as one"
@@ -76,7 +76,7 @@ def settings_without_effect(parallel: ParallelSpec, graph: Graph, sharding: Shar
 
 
 def propagation_notes(strategies: Strategies, graph: Graph, router: RedistributionPlanner) -> Iterator[str]:
-    """What sharding propagation decided, and what the layouts cost that came of it; nothing without it."""
+    """Notes on sharding propagation: how many operators it configured, and what redistribution costs."""
     counts = {PROPAGATED: 0, DEFAULT: 0, "": 0}
     for sources in strategies.sources.values():
         for source in sources.values():
@@ -97,7 +97,7 @@ def propagation_notes(strategies: Strategies, graph: Graph, router: Redistributi
 
 
 def padding_notes(graph: Graph, strategies: Strategies, mesh: Mesh) -> Iterator[str]:
-    """Which dims do not divide over the ranks that split them, and how much of their work is for nothing."""
+    """Notes on dims that do not divide over the ranks that split them, with the share of work wasted."""
     for (dim, size, axes), count in padded_dims(graph, strategies, mesh).items():
         whole = -(-size // mesh.product(axes)) * mesh.product(axes)
         over = " x ".join(f"{axis} ({mesh.size(axis)})" for axis in axes)

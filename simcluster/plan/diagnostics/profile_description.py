@@ -11,7 +11,7 @@ from simcluster.plan.spec import FrameworkSpec
 
 
 def describe_profile(changes: Mapping[str, Any]) -> list[str]:
-    """A phrase for every change, as ``FrameworkSpec.changes`` gives them."""
+    """A phrase for every switch that differs, from ``FrameworkSpec.changes``."""
     said = dict(changes)
     if "reduction.limit" in said:
         said.pop("reduction.bucket", None)
@@ -19,7 +19,7 @@ def describe_profile(changes: Mapping[str, Any]) -> list[str]:
 
 
 def describe_fusion(conduct: ExecutionPolicy) -> list[str]:
-    """What the scenario says about fusion, in words; nothing if the profile decides."""
+    """The scenario's ``fusion`` in words; None if the profile decides."""
     if conduct.no_fusion:
         return ["no collectives fused"]
     if conduct.fusion is None:

@@ -1,4 +1,4 @@
-"""What is too large to simulate: refused at once and in numbers, not after hours."""
+"""Limits on what is simulated: larger plans are refused at once, with the numbers."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from simcluster.model import Graph
 from simcluster.work import DType
 
 MOST_RANKS = 2**20
-"""Ranks of a plan: a quarter of a minute of planning."""
+"""Ranks of a plan; so many take a quarter of a minute to plan."""
 
 MOST_LAYERS = 2**14
 """Layers of a model."""
 
 MOST_PASSES = 2**19
-"""Forward and backward passes of single layers that one run may simulate: two minutes, and 6 GB."""
+"""Forward and backward passes of single layers in one run; so many take two minutes and 6 GB."""
 
 MOST_SWEPT = 2**24
-"""The same where ranks differ, which are timed beside each other: a quarter of a minute, and 1 GB; where
-kernels give way to communication beside them, three quarters of a minute, and 1.5 GB.
-"""
+"""The same where many different ranks are timed at once: a quarter of a minute and 1 GB, or three quarters of
+a minute and 1.5 GB where communication slows kernels down."""
 
 SWEPT_FROM = 8
-"""Different ranks of each stage from which on they are timed beside each other."""
+"""Different ranks per stage from which on they are timed at once, by vectors."""
 
 MOST_BYTES = 2**50
-"""Bytes of one logical tensor; sums of what ranks hold stay below 64 bits."""
+"""Bytes of one logical tensor, so that sums over ranks stay below 64 bits."""
 
 
 _REMEDIES = {
@@ -42,7 +41,7 @@ _REMEDIES = {
 
 
 def size_problems(mesh: Mesh, layers: int) -> list[Problem]:
-    """The problems of a plan with more ranks or layers than can be simulated."""
+    """Problems of a plan with more ranks or layers than can be simulated."""
     problems = []
     if mesh.num_ranks > MOST_RANKS:
         message = f"{mesh} = {mesh.num_ranks:,} ranks; at most {MOST_RANKS:,} are simulated"
@@ -62,10 +61,10 @@ def check_passes(
     different: int = 1,
     passes: int = 1,
 ) -> None:
-    """PlanError if a run is too long: layers x micro-batches x steps x ranks simulated beside each other.
+    """PlanError if layers x micro-batches x steps x ranks simulated one by one are too many.
 
-    These are the ``ranks`` of an unfolded stage, or those that are ``different`` because of their devices.
-    ``swept``: many of them are timed beside each other, not one by one.
+    ``ranks`` are those of an unfolded stage, ``different`` those that differ by their devices. ``swept``:
+    they are timed at once by vectors.
     """
     factors = {
         "layers": layers,
@@ -87,7 +86,7 @@ def check_passes(
 
 
 def check_rates(cluster: Cluster, *formats: DType) -> None:
-    """PlanError if a device cannot multiply matrices in one of the formats."""
+    """PlanError if a device has no matrix rate in one of the formats."""
     problems = []
     for device in dict.fromkeys(host.device for host in cluster.kinds):
         lacking = [dtype for dtype in dict.fromkeys(formats) if dtype not in device.peak]
@@ -104,7 +103,7 @@ def check_rates(cluster: Cluster, *formats: DType) -> None:
 
 
 def check_tensors(graph: Graph) -> None:
-    """PlanError if a tensor is so large that sums of such sizes would not fit into 64 bits."""
+    """PlanError if a tensor is so large that sums of such sizes exceed 64 bits."""
     for block in graph.blocks.values():
         for name, value in block.values.items():
             kind = value.type

@@ -1,9 +1,9 @@
-"""The partition of consecutive gradients, or weights, into buckets after which the kernels end first: exact.
+"""The optimal partition of consecutive gradients, or weights, into buckets: the last kernel ends first.
 
-The model: one network stream that carries buckets in order, each from when its last gradient is ready and the
-bucket before it is over; and the kernels, which are busy with the backward pass until some time and then
-update in order what has arrived. Weights that are gathered are the same but for one thing: a bucket may
-travel as soon as its first weight may; and the kernels that wait for them are those that read them.
+The model: one network stream runs the buckets in order, each from when its last gradient is ready and the
+previous bucket has ended. Kernels are busy with the backward until some time and then update parameters in
+order, each when its bucket has arrived. For weights that are gathered, a bucket may start as soon as its
+first weight may, and the kernels that wait are those that read them.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 BucketCost = Callable[[int, int], int]
-"""(begin, end) -> nanoseconds of the collective that carries the gradients begin .. end - 1."""
+"""(begin, end) -> nanoseconds of the collective of the gradients begin .. end - 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyTimes:
-    """Gradients or weights in the order in which they travel, times in nanoseconds.
-
-    ``ready``: when each is (ascending); ``updates``: kernels that only then can run, by gradient; ``busy``:
-    when the kernels before those are over; ``cost``: of a bucket. ``by_first``: a bucket travels from when
-    its first is ready, not its last.
-    """
+    """When gradients or weights are ready, in the order of their collectives; in nanoseconds."""
 
     ready: Sequence[int]
+    """When each is ready; ascending."""
     updates: Sequence[int]
+    """Time of the kernels that have to wait for each."""
     busy: int
+    """When the kernels that wait for none have ended."""
     cost: BucketCost
+    """Time of a bucket's collective."""
     by_first: bool = False
+    """A bucket starts when its first member is ready, not its last."""
 
     def finish(self, ends: Sequence[int]) -> int:
-        """When the last update is over with buckets closed behind so many gradients, and the last one."""
+        """When the last update has ended, with buckets closed after so many gradients each (``ends``)."""
         over, done = 0, self.busy
         for begin, end in pairwise([0, *ends, len(self.ready)]):
             over = max(over, self.ready[begin if self.by_first else end - 1]) + self.cost(begin, end)
@@ -45,7 +45,7 @@ class ReadyTimes:
         return done
 
     def best_ends(self) -> tuple[int, ...]:
-        """Behind how many gradients buckets are closed, the last one apart, so that the updates end first.
+        """After how many gradients each bucket but the last is closed, so that the updates end first.
 
         Dynamic programming: of all partitions of the first j gradients only those matter that no other one
         beats in both the end of its last bucket and the end of its updates, since whatever follows ends no

@@ -41,7 +41,7 @@ class Buckets:
 
     @classmethod
     def of(cls, spec: BucketSpec, ways: int) -> Buckets:
-        """The buckets of a profile for ``ways`` data-parallel ranks."""
+        """The buckets of a framework profile for ``ways`` data-parallel ranks."""
         if spec.elements is not None:
             return cls(max(spec.elements, spec.elements_per_rank * ways), None, True)
         assert spec.bytes is not None
@@ -50,7 +50,7 @@ class Buckets:
 
     @classmethod
     def said(cls, spec: BucketsSpec) -> Buckets:
-        """The buckets that a scenario gives; every gradient by itself as long as a search is to find them."""
+        """The buckets of a scenario; every gradient is one as long as a search is to find them."""
         if spec.mode == "search":
             return SINGLE_BUCKET
         return cls(spec.num_bytes, spec.first_bytes, ends=spec.ends, units=spec.units)
@@ -58,10 +58,10 @@ class Buckets:
     def fill(
         self, sizes: Sequence[int], names: Sequence[str] = (), units: Sequence[str] = ()
     ) -> list[list[int]]:
-        """Positions of gradients by bucket: a bucket is closed by the one that reaches its limit.
+        """Positions of gradients by bucket: a bucket is closed by the gradient that reaches its limit.
 
-        ``names`` are those of the buffers, which matter if some of them close buckets; ``units`` are what
-        the gradients are of, which matters if units are counted.
+        ``names`` are those of the buffers, read if some of them close buckets; ``units`` are the layers of
+        the gradients, read if units are counted.
         """
         buckets: list[list[int]] = []
         full = True
@@ -119,19 +119,22 @@ SINGLE_BUCKET = Buckets(1)
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """The buckets that the scenario gives to gradients by the operation that reduces them, and to weights
-    that are gathered; None: the profile's.
+    """Buckets of the scenario by collective operation; None: those of the profile.
 
-    Only what takes the same steps over the same groups is in one of these, and only what has one fusion id:
-    ``ids`` has the parameters with another than the usual one. ``searched`` are the operations whose buckets
-    a search is to find, or has found.
+    A bucket only has tensors that take the same redistribution steps over the same groups and have one fusion
+    id.
     """
 
     all_reduce: Buckets | None = None
+    """Of gradients that are all-reduced."""
     reduce_scatter: Buckets | None = None
+    """Of gradients that are reduce-scattered."""
     all_gather: Buckets | None = None
+    """Of weights that are gathered."""
     ids: Mapping[str, int] = field(default_factory=dict)
+    """Parameter -> fusion id, where it is not the usual one."""
     searched: tuple[str, ...] = ()
+    """The operations whose buckets a search is to find, or has found."""
 
     @classmethod
     def of(cls, spec: FusionSpec, ids: Mapping[str, int] = MappingProxyType({})) -> Fusion:
@@ -162,7 +165,7 @@ class Fusion:
 
     @property
     def reduces(self) -> bool:
-        """Whether it gives buckets to gradients."""
+        """Whether it has buckets for gradients."""
         return self.all_reduce is not None or self.reduce_scatter is not None
 
     def id_of(self, parameter: str) -> int:
@@ -194,7 +197,7 @@ class ExecutionPolicy:
     no_fusion: bool = False
     """Every collective is launched alone: none is fused."""
     storage: FrameworkMemorySpec = FrameworkMemorySpec()
-    """The memory of tensors and kernels that the mathematics does not say."""
+    """How memory is allocated, and what kernels need besides their operands."""
     late_updates: bool = False
     """Updates on hosts start after the whole backward pass."""
     releases: Mapping[Kernel, int] = field(default_factory=dict)
@@ -202,13 +205,13 @@ class ExecutionPolicy:
     prefetch: int = 1
     """How many kernels ahead of its first reader a collective may start."""
     dispatch: DispatchTime = DispatchTime()
-    """What the host spends on every operator."""
+    """Host time to dispatch an operator."""
     collective_call: float = 0.0
-    """Seconds of the host for every call of collectives."""
+    """Host seconds for every call of a collective."""
     call_reuse: int | None = None
     """Calls of collectives that are alike run as one in groups of so many; None: each call by itself."""
     graphs: GraphLaunch = USUAL_GRAPH_LAUNCH
-    """What it takes to launch the functions that run as graphs."""
+    """Launch of subgraphs that run as one graph."""
     algorithms: Selection = AUTOMATIC
     """The algorithms of collectives that the scenario names."""
 
@@ -223,7 +226,7 @@ class ExecutionPolicy:
         fusion: FusionSpec | None = None,
         ids: Mapping[str, int] = MappingProxyType({}),
     ) -> ExecutionPolicy:
-        """What profile, sharding and scenario say on a mesh with these axes for data and stages.
+        """The policy that profile, sharding and scenario give on a mesh with these batch and stage axes.
 
         ``ids`` are the fusion ids of parameters that have another than the usual one.
         """
@@ -264,12 +267,12 @@ class ExecutionPolicy:
 
     @property
     def gathers_together(self) -> bool:
-        """Whether the scenario gives buckets to gathers of weights."""
+        """Whether the scenario has buckets for gathers of weights."""
         return self.fusion is not None and self.fusion.all_gather is not None
 
     @property
     def scatters_together(self) -> bool:
-        """Whether the scenario gives buckets to gradients that are scattered."""
+        """Whether the scenario has buckets for gradients that are reduce-scattered."""
         return self.fusion is not None and self.fusion.reduce_scatter is not None
 
     def document(self) -> dict[str, Any]:
@@ -295,4 +298,4 @@ class ExecutionPolicy:
 
 
 FREE_EXECUTION = ExecutionPolicy()
-"""Nothing waits that need not."""
+"""The policy of no delays: everything overlaps, nothing is fused."""

@@ -1,6 +1,6 @@
-"""Pass: neighbours that run as one kernel launch, and movements that travel as one collective.
+"""Pass: neighbouring operators that run as one kernel launch, and movements that run as one collective.
 
-Which families of operators may join is the framework profile's to say.
+Which operator families may be fused is a setting of the framework profile.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Pairs = Collection[tuple[str, str]]
 def fuse(
     graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = False, inside: Pairs | None = None
 ) -> Graph:
-    """The graph with kernel names: nodes that share one are launched together.
+    """The graph with kernel names: nodes with one name are launched together.
 
-    ``pairs`` lists (family, next family): a node joins the kernel before it if it directly follows in
-    program order, reads one of its results, and the pair of its family with the last one's is listed.
-    Optimizer updates of a block run as one multi-tensor kernel if ``together``; the casts of a unit's weights
-    always do; its gathers, and the scatters of its gradients, are one collective unless every collective
-    stands ``apart``. What only updates a state by results of the kernel before it, as running statistics
-    are, is always part of that kernel. Kernels that only add to gradients of parameters stand aside: what
-    follows them may join the kernel before them, and then runs before them. In pieces that are graphs the
-    pairs are those of ``inside``, if given; no kernel reaches over their borders.
+    ``pairs`` lists (family, next family): a node joins the kernel before it if it directly follows in program
+    order, reads one of its results, and the pair of its family with the last one's is listed. Optimizer
+    updates of a block run as one multi-tensor kernel if ``together``. The casts of a unit's weights always
+    do; its gathers, and the reduce-scatters of its gradients, are one collective unless ``apart``. An
+    operator that only updates a state from results of the previous kernel, as running statistics do, is
+    always part of that kernel. Kernels that only add to parameter gradients do not separate neighbours: what
+    follows them may join the kernel before them and then runs first. Subgraphs use the pairs ``inside``, if
+    given; no kernel crosses their boundary.
     """
     chosen = {False: pairs, True: pairs if inside is None else inside}
     blocks = {
@@ -143,7 +143,7 @@ def _same_collective(last: Node, node: Node) -> bool:
 
 
 def kernel_nodes(nodes: Collection[Node]) -> list[tuple[Node, ...]]:
-    """The nodes in order, those of one kernel together."""
+    """The nodes in order, grouped by kernel."""
     groups: list[list[Node]] = []
     for node in nodes:
         if groups and node.kernel and groups[-1][-1].kernel == node.kernel:

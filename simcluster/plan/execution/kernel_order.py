@@ -1,4 +1,4 @@
-"""The kernels of a block in order: who makes a value, and who reads it."""
+"""The kernels of a block in program order, with who makes and who reads each value."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from simcluster.plan.execution.kernel_fusion import kernel_nodes
 
 @dataclass(frozen=True)
 class KernelOrder:
-    """Kernels by their place in a block that is fused; ``readers`` and ``makers`` are places, by value."""
+    """Kernels of a fused block by their position."""
 
     block: Block
+    """The block."""
     kernels: Sequence[tuple[Node, ...]]
+    """The nodes of each kernel."""
     readers: Mapping[str, Sequence[int]]
+    """Value -> positions of the kernels that read it."""
     makers: Mapping[str, int]
+    """Value -> position of the kernel that makes it."""
 
     @classmethod
     def of(cls, block: Block) -> KernelOrder:
@@ -33,7 +37,7 @@ class KernelOrder:
         return cls(block, kernels, readers, makers)
 
     def users(self, value: str, behind: int) -> Iterator[int]:
-        """The kernels behind a place, of its phase, that read a value."""
+        """Positions of the later kernels of the same phase that read a value."""
         phase = self.kernels[behind][0].phase
         return (
             place
@@ -42,16 +46,16 @@ class KernelOrder:
         )
 
     def leaves(self, value: str) -> bool:
-        """Whether others than the block's own nodes read a value."""
+        """Whether a value is read outside the block's own nodes."""
         border = (*self.block.inputs, *self.block.outputs)
         return value in border or any(self.block.gradients.get(name) == value for name in border)
 
     def read(self, place: int) -> Iterator[str]:
-        """What a kernel reads and does not make itself, each value once."""
+        """Values that a kernel reads and does not make itself, each once."""
         own = {value for node in self.kernels[place] for value in node.outputs}
         read = dict.fromkeys(value for node in self.kernels[place] for value in node.inputs)
         return (value for value in read if value not in own)
 
     def made(self, place: int) -> Iterator[str]:
-        """What a kernel makes, each value once."""
+        """Values that a kernel makes, each once."""
         return iter(dict.fromkeys(value for node in self.kernels[place] for value in node.outputs))

@@ -1,4 +1,4 @@
-"""Mode ``manual``: what somebody wrote for every rank, as a Plan; MindSpore's hybrid parallel."""
+"""Mode ``manual``: a Plan from the program that a user wrote for every rank; MindSpore's hybrid parallel."""
 
 from simcluster.plan.manual.manual_planner import ManualPlanner
 

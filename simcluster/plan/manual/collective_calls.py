@@ -1,4 +1,4 @@
-"""The collectives that a program may write, by their names, and what each is told."""
+"""Collectives that a hand-written program may call, with their arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CallSection = TypeVar("CallSection", bound=Section)
 
 
 class CollectiveCall(Section):
-    """What every collective is told."""
+    """The arguments that all collectives have."""
 
     group: GroupName = WORLD[0]
     """The group: an axis of the mesh or several, explicit groups, or all ranks."""
@@ -27,7 +27,7 @@ class CollectiveCall(Section):
     kind: ClassVar[MovementKind]
 
     def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
-        """What it does over ``axes``."""
+        """The collective over ``axes``, as a movement."""
         return Movement(self.kind, axes)
 
 
@@ -44,7 +44,7 @@ class AllReduceCall(CollectiveCall):
     identity: the gradient as it is, for sums behind which all ranks compute the same, or one loss is told."""
 
     def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
-        """Reduces."""
+        """An all-reduce."""
         return Movement(self.kind, axes, reduction=self.reduction)
 
 
@@ -63,7 +63,7 @@ class AllGatherCall(CollectiveCall):
     """The dim along which they are joined."""
 
     def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
-        """Joins."""
+        """An all-gather."""
         return Movement(self.kind, axes, self.dim)
 
 
@@ -76,7 +76,7 @@ class ReduceScatterCall(AllGatherCall):
     """sum, max, min or prod."""
 
     def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
-        """Reduces and cuts."""
+        """A reduce-scatter."""
         return Movement(self.kind, axes, self.dim, reduction=self.reduction)
 
 
@@ -95,7 +95,7 @@ class AllToAllCall(CollectiveCall):
     """Into how many parts; the size of the group."""
 
     def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
-        """Exchanges."""
+        """An all-to-all."""
         size = groups.size(axes)
         if self.split_count not in (None, size):
             told = f"{self.split_count} parts for a group of {size} ranks"
@@ -112,7 +112,7 @@ class BroadcastCall(CollectiveCall):
     """The root's place in its group."""
 
     def movement(self, groups: Groups, axes: tuple[str, ...], path: str) -> Movement:
-        """Spreads, or adds up, with the root in front."""
+        """A broadcast, or the reduction that is its gradient, with the root as first of its group."""
         size = groups.size(axes)
         if self.root_rank >= size:
             told = f"a group of {size} ranks has no place {self.root_rank}"
@@ -142,11 +142,11 @@ CALLS: Mapping[str, type[CollectiveCall]] = {
     "reduce": ReduceCall,
     "barrier": BarrierCall,
 }
-"""Those in which all members of a group do the same, by name."""
+"""Collectives in which all members of a group do the same, by the name in the program."""
 
 
 def read_call(entry: Entry, section: type[CallSection]) -> CallSection:
-    """What an entry tells; PlanError, with the places, for what it may not."""
+    """The arguments of an entry; PlanError, with their places, for those that it may not have."""
     try:
         return validate_data(entry.attributes, section)
     except ScenarioError as error:
@@ -162,7 +162,7 @@ def read_call(entry: Entry, section: type[CallSection]) -> CallSection:
 
 
 def collective_operator_of(entry: Entry, groups: Groups, inputs: Sequence[TensorType]) -> Operator:
-    """The operator that stands for a collective of all members of a group; PlanError if it is impossible."""
+    """The operator that represents a collective of all members of a group; PlanError if it is impossible."""
     call = read_call(entry, CALLS[entry.op])
     axes = groups.axes(call.group, f"{entry.path}.group")
     movement = call.movement(groups, axes, entry.path)

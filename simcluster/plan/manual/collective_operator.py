@@ -1,8 +1,9 @@
-"""A collective where an operator may stand: what it gives, and the gradient that is registered for it.
+"""A collective as an operator of the model graph: its result, and the gradient registered for it.
 
 The gradients are those of MindSpore's primitives (``grad_comm_ops``): an all-reduce for an all-reduce,
-all-gather and reduce-scatter for each other, an all-to-all back, a reduce for a broadcast. They hold where
-the losses of all ranks are added up, which is why a loss that was all-reduced counts once for every rank.
+all-gather and reduce-scatter for each other, the opposite all-to-all, a reduce for a broadcast. They are
+right where the losses of all ranks are added up, which is why a loss that was all-reduced counts once for
+every rank.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ _BACK = {
 
 @dataclass(frozen=True, slots=True)
 class Collective(Operator):
-    """A movement over groups of ``count`` ranks, of a tensor with ``rank`` dims; None moves nothing.
-
-    It stands among operators only until everything is differentiated, and is never run as one. With ``once``
-    the gradient passes as it is: every rank's loss is the same one and counts once. ``where`` is the key path
-    at which it was written.
-    """
+    """A movement as an operator, until the graph is differentiated; it is never run as one."""
 
     movement: Movement
+    """What is done."""
     count: int
+    """Ranks of a group."""
     rank: int | None
+    """Dims of the tensor; None: nothing is moved, as by a barrier."""
     where: str = ""
+    """The key path at which it was written."""
     once: bool = False
+    """The gradient passes unchanged: all ranks have one loss, which counts once."""
 
     kind: ClassVar[str] = "collective"
     family: ClassVar[str] = "collective"
@@ -76,7 +77,7 @@ class Collective(Operator):
         return (), ()
 
     def dims(self) -> Dims:
-        """A dim that changes has another name behind it."""
+        """A dim whose size changes has another name in the result."""
         if self.rank is None:
             return Dims((), ())
         names = tuple(f"dim{index}" for index in range(self.rank))
@@ -87,7 +88,7 @@ class Collective(Operator):
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
-        """The registered one; PlanError where there is none."""
+        """The registered gradient; PlanError where there is none."""
         if not tape.needs_gradient(inputs[0]):
             return (None,)
         if self.once:
@@ -129,35 +130,34 @@ class Collective(Operator):
         return ()
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """Never: what it gives depends on other ranks."""
+        """Not defined: the result depends on other ranks."""
         raise NotImplementedError("a collective is not computed by a rank alone")
 
 
 @dataclass(frozen=True, slots=True)
 class Mirror(Operator):
-    """A tensor as it is, whose gradient is all-reduced: MindSpore's ``_MirrorOperator``, Megatron's f.
-
-    ``view`` is what runs forward, ``back`` what is done to the gradient.
-    """
+    """A tensor unchanged, whose gradient is all-reduced: MindSpore's ``_MirrorOperator``, Megatron's f."""
 
     view: Reshape
+    """What runs forward."""
     back: Collective
+    """What is done to the gradient."""
 
     kind: ClassVar[str] = "mirror"
     family: ClassVar[str] = "collective"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """The same."""
+        """The type of the input."""
         return (inputs[0],)
 
     def dims(self) -> Dims:
-        """All dims stay."""
+        """All dims keep their names."""
         return Dims((self.view.labels,), (self.view.labels,))
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
-        """The sum over the group."""
+        """The sum of the gradients of the group."""
         if not tape.needs_gradient(inputs[0]):
             return (None,)
         return tape.emit("grad", self.back, [grad])
@@ -174,6 +174,6 @@ class Mirror(Operator):
 
 
 def view(kind: TensorType) -> Reshape:
-    """A tensor under another name: nothing is launched."""
+    """The operator that gives a tensor another name; no kernel is launched."""
     labels = tuple(f"dim{index}" for index in range(len(kind.shape)))
     return Reshape(labels, kind.shape, labels, kind.shape)

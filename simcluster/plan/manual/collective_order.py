@@ -1,8 +1,8 @@
-"""Whether all ranks agree on what they do together, found out before anything runs.
+"""Check that all ranks call the same collectives in the same order, before anything runs.
 
-Every rank goes through its collectives in the order in which they are written, forward, backward and behind
-the last micro-batch, and waits in each until all members of the group are there. Where they come to it with
-different ones, or never, the program would hang or mix up tensors.
+Every rank runs its collectives in the order in which they are written, forward, backward and after the last
+micro-batch, and waits in each for all members of the group. If they call different ones, or one never comes,
+the program would hang or mix up tensors.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ _WHEN = {Phase.FORWARD: "", Phase.BACKWARD: " in the backward", Phase.END: " beh
 
 @dataclass(frozen=True, slots=True)
 class CollectiveArrival:
-    """A collective as a rank comes to it: who has to come, in order of their numbers, and what all must agree
-    on, as (what, value); ``path`` is where it was written.
-    """
+    """A call of a collective by one rank."""
 
     name: str
+    """The operator."""
     when: str
+    """The phase."""
     members: tuple[int, ...]
-    alike: tuple[tuple[str, str], ...]
+    """The ranks of the group, ascending."""
+    agreed: tuple[tuple[str, str], ...]
+    """What all members have to agree on, as (what, value)."""
     path: str
+    """The key path at which it was written."""
 
     def __str__(self) -> str:
         return f"'{self.name}'{self.when}"
@@ -38,15 +41,16 @@ class CollectiveArrival:
     @property
     def group(self) -> str:
         """The name of the group."""
-        return dict(self.alike)["group"]
+        return dict(self.agreed)["group"]
 
 
 def check_order(
     graph: Graph, part_of_rank: Sequence[int], mesh: Mesh, paths: Sequence[Mapping[str, str]]
 ) -> None:
-    """PlanError that names ranks, operators and groups, if ranks do not meet in the same collectives.
+    """PlanError, with ranks, operators and groups, if ranks do not call the same collectives in the same
+    order.
 
-    ``paths`` are, part by part, those at which operators were written.
+    ``paths`` are, for each part, the key paths of its operators.
     """
     blocks = [graph.block_of(instance) for instance in graph.instances]
     rows: dict[tuple[str, ...], dict[int, tuple[int, ...]]] = {}
@@ -89,16 +93,16 @@ def _meeting(
             path=path,
             hint="say with ranks which ranks run it, or give them a group",
         )
-    alike = [("operation", str(movement.kind)), ("group", group)]
+    agreed = [("operation", str(movement.kind)), ("group", group)]
     if movement.kind in ROUTED:
-        alike.append(("bytes", f"{movement.num_bytes(0, 0, len(row)):,}"))
+        agreed.append(("bytes", f"{movement.num_bytes(0, 0, len(row)):,}"))
     else:
         value = block.values[node.inputs[0]]
         assert value.layout is not None
         kind = TensorType(value.layout.local_shape(value.type.shape, mesh), value.type.dtype)
-        alike += [("size", str(kind)), ("reduction", movement.reduction)]
-        alike += [("first rank", str(row[0])), ("dims", f"{movement.dim} and {movement.to_dim}")]
-    return CollectiveArrival(node.name, _WHEN.get(node.phase, ""), tuple(sorted(row)), tuple(alike), path)
+        agreed += [("size", str(kind)), ("reduction", movement.reduction)]
+        agreed += [("first rank", str(row[0])), ("dims", f"{movement.dim} and {movement.to_dim}")]
+    return CollectiveArrival(node.name, _WHEN.get(node.phase, ""), tuple(sorted(row)), tuple(agreed), path)
 
 
 def _first_fault(ranks: Sequence[Sequence[CollectiveArrival]]) -> Problem | None:
@@ -118,7 +122,7 @@ def _first_fault(ranks: Sequence[Sequence[CollectiveArrival]]) -> Problem | None
         first = ranks[arrived[0]][at[arrived[0]]]
         for other in arrived:
             there = ranks[other][at[other]]
-            if there.alike != first.alike:
+            if there.agreed != first.agreed:
                 return _disagreement(arrived[0], first, other, there)
         for other in arrived:
             at[other] += 1
@@ -135,7 +139,7 @@ def _head(
 
 
 def _disagreement(rank: int, here: CollectiveArrival, other: int, there: CollectiveArrival) -> Problem:
-    ours, theirs = dict(here.alike), dict(there.alike)
+    ours, theirs = dict(here.agreed), dict(there.agreed)
     what = next(key for key in ours if ours[key] != theirs.get(key))
     return Problem(
         f"rank {rank} comes to {here} with {what} {ours[what]}, rank {other} of its group '{here.group}' "

@@ -1,4 +1,4 @@
-"""Which entries of a program each rank runs, and which ranks so run the same."""
+"""Which entries of a hand-written program each rank runs, and which ranks run the same."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from simcluster.errors import PlanError, Problem
 from simcluster.model import Entry
 
 RANKS = "ranks"
-"""The key that says which ranks run an entry."""
+"""The key with the ranks that run an entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntriesByRank:
-    """``of_rank`` has, for every rank, the places of the entries that it runs."""
+    """The entries of a program with the ranks that run them."""
 
     entries: tuple[Entry, ...]
+    """All entries, without the key for ranks."""
     of_rank: tuple[tuple[int, ...], ...]
+    """For every rank the positions of its entries."""
 
     @classmethod
     def of(cls, entries: Sequence[Entry], num_ranks: int) -> EntriesByRank:
-        """Who runs what; PlanError for ranks that are not there, and for ranks that run nothing."""
+        """Reads who runs what; PlanError for ranks that do not exist, and for ranks that run nothing."""
         problems: list[Problem] = []
         runs: list[frozenset[int]] = []
         for entry in entries:
@@ -58,9 +60,9 @@ class EntriesByRank:
         return cls(told, of_rank)
 
     def parts(self, details: Mapping[tuple[int, int], object]) -> list[list[int]]:
-        """The ranks that run the same, in order of the first of them.
+        """Lists of ranks that run the same, by the first rank of each.
 
-        ``details`` tell of (rank, place) what one rank's entry has of its own.
+        ``details``: (rank, position of an entry) -> arguments that differ between ranks.
         """
         ranks_by_key: dict[object, list[int]] = {}
         for rank, places in enumerate(self.of_rank):

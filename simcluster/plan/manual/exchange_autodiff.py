@@ -1,7 +1,8 @@
-"""Exchanges between the graphs of different ranks: differentiated as one, then inserted into each.
+"""Autodiff across ranks: exchanges between the local graphs of different ranks are differentiated as one
+graph.
 
-To a part, what it gives leaves its graph and what it gets comes in, and so do their gradients, the other way
-round. A gradient comes back for what depends on a parameter, on whichever rank, and goes into the loss there.
+For a part (ranks that run the same), what it sends is an output of its graph and what it receives is an
+input; gradients go the other way. A gradient comes back for what depends on a parameter on any rank.
 """
 
 from __future__ import annotations
@@ -19,32 +20,42 @@ from simcluster.plan.manual.groups import Groups
 from simcluster.work import DType
 
 Spot = tuple[int, str]
-"""A part, and a value in it."""
+"""A part, and the name of a value in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeLink:
-    """A tensor on its way in an exchange: the exchange, both ends, and its places there."""
+    """One tensor of an exchange, from its sender to its receiver."""
 
     exchange: int
+    """The index of the exchange."""
     source: Spot
+    """The part that sends, and the value there."""
     target: Spot
+    """The part that receives, and the value there."""
     route: RoutedTransfer
+    """The members of the group, and the positions among what they send and receive."""
 
 
 @dataclass
 class ExchangeDifferentiator:
-    """The written blocks of all parts, which of their values are ends of exchanges, and the part of ranks."""
+    """Differentiates the local graphs of all parts, with their exchanges."""
 
     blocks: Sequence[Block]
+    """The forward block of every part."""
     placed_ends: Sequence[Sequence[PlacedEnd]]
+    """The exchanges in the order in which each part runs them."""
     exchanges: Sequence[Exchange]
+    """All exchanges of the program."""
     part_of_rank: Sequence[int]
+    """The part of every rank."""
     groups: Groups
+    """The groups of ranks."""
     gradients: DType
+    """The format of accumulated gradients."""
 
     def run(self) -> list[Block]:
-        """The differentiated blocks with the exchanges in them; PlanError for tensors that do not fit."""
+        """The differentiated blocks with their exchanges; PlanError for tensors that do not fit."""
         self.links = list(self._links())
         self.needed = self._needed()
         self.returned = set(self.needed)

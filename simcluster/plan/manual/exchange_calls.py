@@ -1,4 +1,6 @@
-"""Exchanges between ranks that do different things in them: what each is told, and what a rank has of it."""
+"""Point-to-point and uneven exchanges that a hand-written program may call, with their arguments for each
+rank.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ Shape = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 Item = TypeVar("Item")
 
 NO_NEIGHBOR = -1
-"""Where a rank has no neighbour."""
+"""Marks a missing neighbour."""
 
 AROUND = 8
-"""Neighbours of a part of a picture, clockwise from the one above."""
+"""The neighbours of a part of an image, clockwise from the one above."""
 
 
 class ExchangeCall(Section):
@@ -112,14 +114,14 @@ EXCHANGES: Mapping[str, type[ExchangeCall]] = {
     "neighbor_exchange_v2": NeighborExchangeV2Call,
     "all_to_all_v": AllToAllVCall,
 }
-"""Those that all members of a group run as one entry."""
+"""Exchanges that all members of a group run as one entry, by the name in the program."""
 
 PAIRS = {"send": SendCall, "receive": ReceiveCall}
-"""The two ends of a transfer."""
+"""Send and receive, by the name in the program."""
 
 
 def rank_value(entry: Entry, key: str, written: Item | Mapping[int, Item], rank: int) -> Item:
-    """What is written for a rank; PlanError if nothing is."""
+    """The argument of one rank; PlanError if there is none for it."""
     if not isinstance(written, Mapping):
         return written
     if rank not in written:
@@ -132,7 +134,7 @@ def rank_value(entry: Entry, key: str, written: Item | Mapping[int, Item], rank:
 
 
 def check_length(entry: Entry, key: str, values: Sequence[int], count: int, what: str) -> None:
-    """PlanError unless so many numbers are written."""
+    """PlanError unless an argument has so many numbers."""
     if len(values) != count:
         raise PlanError(
             f"'{entry.name}' ({entry.op}): {len(values)} numbers, not {count}: {what}",

@@ -1,4 +1,4 @@
-"""A rank's end of an exchange in its local graph: what it gives is cut out, what it gets is joined."""
+"""A rank's side of an exchange in its local graph: slices of what it sends, and joins of what it receives."""
 
 from __future__ import annotations
 
@@ -18,25 +18,33 @@ _ABOVE, _BELOW, _LEFT, _RIGHT = (7, 0, 1), (5, 4, 3), (5, 6, 7), (1, 2, 3)
 
 @dataclass(frozen=True, slots=True)
 class PlacedEnd:
-    """An end of an exchange behind the first ``position`` operators: values given and got, in order."""
+    """A rank's side of an exchange."""
 
     number: int
+    """The index of the exchange."""
     name: str
+    """The entry."""
     position: int
+    """Forward operators that run before it."""
     given: tuple[str, ...]
+    """Values that are sent, in order."""
     got: tuple[str, ...]
+    """Values that are received, in order."""
 
 
 @dataclass(slots=True)
 class EndWriter:
-    """Writes ends into a graph; ``taken`` are the values that are given away already."""
+    """Writes a rank's side of exchanges into its local graph."""
 
     writer: GraphWriter
+    """The graph."""
     dtype: DType
+    """The format of activations."""
     taken: set[str]
+    """Values that are sent already."""
 
     def write(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
-        """What a rank does in an exchange; Refused for tensors that do not fit."""
+        """Writes what a rank does in an exchange; Refused for tensors that do not fit."""
         writes = {
             "send": self._send,
             "receive": self._receive,

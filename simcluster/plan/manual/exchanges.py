@@ -1,4 +1,4 @@
-"""Who exchanges what with whom: the entries of all ranks matched, before any of them is written."""
+"""Matches sends and receives of all ranks, before local graphs are written."""
 
 from __future__ import annotations
 
@@ -28,39 +28,50 @@ from simcluster.plan.manual.exchange_calls import (
 from simcluster.plan.manual.groups import Axes, Groups
 
 End = tuple[int, int]
-"""The other's place in the group, and a key: what one gives under it, the other gets under it."""
+"""The other rank's position in the group, and a key: it receives under the key under which this
+rank sends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What a rank gives and gets in an exchange, in order; ``shape`` is common to all that run the same."""
+    """What a rank sends and receives in an exchange, in order."""
 
     gives: tuple[End, ...]
+    """What it sends."""
     gets: tuple[End, ...]
+    """What it receives."""
     shape: object = None
+    """Arguments on which all ranks of a part have to agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """An exchange in all groups over ``axes``: the ends of every rank that takes part."""
+    """An exchange in all groups over some axes."""
 
     name: str
+    """The entry."""
     kind: MovementKind
+    """Send and receive, or all-to-all."""
     axes: Axes
+    """The axes of its groups."""
     path: str
+    """The key path at which it was written."""
     ends: Mapping[int, Ends]
+    """Rank -> what it sends and receives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchanges:
-    """All exchanges of a program; ``at`` has, by rank and place of an entry, the one that it is an end of."""
+    """All exchanges of a program."""
 
     every: tuple[Exchange, ...]
+    """The exchanges, in the order in which they are written."""
     at: Mapping[tuple[int, int], int]
+    """(rank, position of an entry) -> index of the exchange."""
 
     @classmethod
     def of(cls, scripts: EntriesByRank, groups: Groups) -> Exchanges:
-        """The exchanges that are written; PlanError for what nobody answers."""
+        """Matches the exchanges of a program; PlanError for a send or receive without its counterpart."""
         exchanges: list[Exchange] = []
         at: dict[tuple[int, int], int] = {}
         for exchange, places in (*_transfers(scripts, groups), *_together(scripts, groups)):
@@ -69,7 +80,7 @@ class Exchanges:
         return cls(tuple(exchanges), at)
 
     def details(self) -> dict[tuple[int, int], object]:
-        """What tells ranks apart that run the same entry: which exchange it is, and in what shape."""
+        """What distinguishes ranks that run the same entry: the exchange, and the shape of what they send."""
         return {
             (rank, place): (number, len(ends.gives), len(ends.gets), ends.shape)
             for (rank, place), number in self.at.items()

@@ -1,4 +1,4 @@
-"""What a program says becomes of its gradients, as the steps of each."""
+"""Gradient reductions that a hand-written program asks for, by parameter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simcluster.plan.spec import GradientSpec
 def written_reductions(
     entries: Sequence[GradientSpec], parameters: Sequence[str], groups: Groups
 ) -> Mapping[str, WrittenReduction]:
-    """Parameter -> what is done to its gradient; PlanError for a pattern that fits none."""
+    """Parameter -> the reduction of its gradient; PlanError for a pattern that matches no parameter."""
     problems = [
         Problem(
             f"no parameter fits '{entry.match}'", f"gradients.{place}.match", nearest(entry.match, parameters)

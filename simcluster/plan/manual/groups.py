@@ -18,18 +18,20 @@ Axes = tuple[str, ...]
 
 @dataclass(slots=True)
 class Groups:
-    """Names of groups as axes of a mesh; ``found`` are the explicit groups that are in use so far, ``rows``
-    the group of each rank by axes.
-    """
+    """The groups of ranks of a program, by name; each is an axis of an extended mesh."""
 
     mesh: Mesh
+    """The mesh of the scenario."""
     written: Mapping[str, Sequence[Sequence[int]]]
-    found: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    """Name -> lists of ranks, as the program defines them."""
+    explicit: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    """The groups given as lists of ranks, of the program and of the planner, as axes."""
     rows: dict[Axes, dict[int, tuple[int, ...]]] = field(default_factory=dict)
+    """Axes -> the group of each rank over them."""
 
     @classmethod
     def of(cls, mesh: Mesh, written: Mapping[str, Sequence[Sequence[int]]], path: str) -> Groups:
-        """Checks what is written; PlanError with every problem."""
+        """Reads the groups; PlanError with every problem."""
         problems = [
             Problem(message, f"{path}.{name}")
             for name, lists in written.items()
@@ -41,8 +43,8 @@ class Groups:
 
     @property
     def whole(self) -> Mesh:
-        """The mesh with all explicit groups."""
-        return self.mesh.with_groups(self.found)
+        """The mesh with all explicit groups as axes."""
+        return self.mesh.with_groups(self.explicit)
 
     @property
     def names(self) -> list[str]:
@@ -50,7 +52,7 @@ class Groups:
         return [*self.written, *self.mesh.names, WORLD[0]]
 
     def axes(self, name: str | Sequence[str], path: str) -> Axes:
-        """What a movement is over; several names are axes, the first outermost. PlanError if unknown."""
+        """The axes of a group by name, or of several, outermost first; PlanError if one is unknown."""
         if not isinstance(name, str):
             for axis_name in name:
                 if axis_name not in self.mesh.sizes:
@@ -64,27 +66,27 @@ class Groups:
         return (name,)
 
     def size(self, axes: Axes) -> int:
-        """Ranks of a group."""
+        """Ranks in a group over these axes."""
         return self.whole.product(axes)
 
     def members(self, axes: Axes) -> NDArray[np.int64]:
-        """All groups, shape [groups, members]."""
+        """All groups over these axes, of shape [groups, members]."""
         return self.whole.groups(axes)
 
     def row(self, axes: Axes, rank: int) -> tuple[int, ...] | None:
-        """The group that a rank is in, or None."""
+        """The ranks of the group that a rank is in, or None."""
         if axes not in self.rows:
             rows = [tuple(row) for row in self.members(axes).tolist()]
             self.rows[axes] = {member: row for row in rows for member in row}
         return self.rows[axes].get(rank)
 
     def made(self, name: str, lists: Sequence[Sequence[int]]) -> Axes:
-        """Explicit groups that the planner makes."""
-        self.found[name] = tuple(map(tuple, lists))
+        """The axis of groups that the planner itself makes; ``name`` is its name if it is new."""
+        self.explicit[name] = tuple(map(tuple, lists))
         return (name,)
 
     def rooted(self, axes: Axes, place: int) -> Axes:
-        """The groups with the member at ``place`` in front."""
+        """The axis of the same groups with the member at ``place`` as the first."""
         if place == 0:
             return axes
         members = self.members(axes)

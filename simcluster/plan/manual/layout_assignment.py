@@ -1,7 +1,7 @@
-"""Pass: collectives become movements, and every value gets its true type and layout.
+"""Pass: gives values of a local graph their layouts, and turns collectives into movements.
 
-A graph of local shapes says what a rank computes. What it has of the reference's tensors is a part of them:
-parameters, their gradients, feeds. Everything else is a rank's own.
+A hand-written graph has local shapes. Parameters, their gradients and feeds are parts of the reference
+model's tensors, which the program describes; every other value belongs to one rank.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from simcluster.plan.manual.tensor_parts import ReferenceParts
 
 
 def assign_layouts(block: Block, reference_parts: ReferenceParts) -> Block:
-    """The block with movements, and with layouts."""
+    """The block with movements for collectives, and a layout for every value."""
     parts = {**reference_parts.feeds, **reference_parts.parameters}
     own = dict(parts)
     own |= {block.gradients[name]: parts[name] for name in block.parameters if name in block.gradients}

@@ -1,4 +1,4 @@
-"""The local graph of ranks that run the same, written entry by entry."""
+"""The local graph of ranks that run the same entries."""
 
 from __future__ import annotations
 
@@ -29,25 +29,34 @@ from simcluster.plan.manual.tensor_parts import ReferenceParts, TensorPart
 from simcluster.work import DType
 
 PART = "part"
-"""The key that tells an operator which part of a dim a rank has."""
+"""The key with the part of a dim that a rank has, for operators that read it."""
 
 
 @dataclass
 class LocalGraphWriter:
-    """Writes what some ranks run; ``mesh`` knows their groups."""
+    """Writes the local graph of one part: ranks that run the same entries."""
 
     name: str
+    """The name of its block."""
     ranks: Sequence[int]
+    """The ranks."""
     reference_parts: ReferenceParts
+    """The feeds and parameters, as parts of those of the reference model."""
     groups: Groups
+    """The groups of ranks."""
     dtype: DType
+    """The format of activations."""
     exchanges: Exchanges
+    """The exchanges of all ranks."""
     strategies: dict[str, Strategy] = field(default_factory=dict)
+    """Operator -> its strategy, where it reads its part of a dim."""
     placed_ends: list[PlacedEnd] = field(default_factory=list)
+    """The rank's side of each exchange, in order."""
     paths: dict[str, str] = field(default_factory=dict)
+    """Operator -> the key path at which it was written."""
 
     def write(self, scripts: EntriesByRank, loss: str) -> Block:
-        """The block; PlanError, with the place, for what does not fit."""
+        """The block; PlanError, with the place, for entries that do not fit."""
         places = scripts.of_rank[self.ranks[0]]
         entries = [scripts.entries[place] for place in places]
         self.build = BlockBuilder(self.name, self.dtype)

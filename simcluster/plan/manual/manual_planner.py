@@ -1,4 +1,6 @@
-"""The Plan of a hand-written program: differentiated, with the updates, and nothing else inserted."""
+"""The planner of hand-written programs: differentiated, with optimizer updates, and no
+collectives inserted.
+"""
 
 from __future__ import annotations
 
@@ -38,24 +40,24 @@ from simcluster.work import DType
 PATH = "parallel.program"
 
 STAGE_AXIS = ""
-"""No axis of a mesh: which part a rank runs is written."""
+"""Stands for the pipeline axis, which such a mesh does not have: the program says what each rank runs."""
 
 
 class ManualPlanner(Planner):
-    """The planner of a program that is written by hand; ``model`` is its one-device reference.
+    """The planner of a hand-written program; ``model`` is its one-device reference.
 
-    A plan is impossible, too, if its ranks do not agree on what they do together.
+    A plan is impossible if its ranks do not call the same collectives in the same order.
     """
 
     @property
     def training(self) -> TrainingSpec:
-        """What is trained."""
+        """The training section; nothing else can be written by hand."""
         if isinstance(self.task, InferenceSpec):
             raise PlanError("programs that are written by hand train", path="parallel.mode")
         return self.task
 
     def plan(self) -> Plan:
-        """The reference differentiated, and beside it what every rank runs."""
+        """The plan: the differentiated reference model, and the graphs that ranks run."""
         program = self.parallel.program
         assert program is not None, "mode manual has a program"
         mesh = Mesh.of(self.parallel.sizes)

@@ -1,4 +1,4 @@
-"""From what is written to the local graphs of all ranks, differentiated, a block for each part."""
+"""The local graphs of all ranks, differentiated: one block for each part (ranks that run the same)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from simcluster.plan.precision import Numerics
 from simcluster.plan.spec import ProgramSpec
 
 NAME = "program"
-"""What the instance of a program is called; several are numbered."""
+"""The instance of the program; several are numbered."""
 
 
 @dataclass(frozen=True)
 class RankGraphs:
-    """A block for each part, one instance each on a stage of its own, and the part of every rank.
-
-    ``paths`` are, part by part and by operator, the key paths at which they were written.
-    """
+    """One block and instance for each part, on a stage of its own."""
 
     graph: Graph
+    """The graph of all parts."""
     part_of_rank: tuple[int, ...]
+    """The part of every rank."""
     paths: tuple[Mapping[str, str], ...]
+    """For each part: operator -> the key path at which it was written."""
 
     @property
     def num_parts(self) -> int:
@@ -39,7 +39,7 @@ class RankGraphs:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should be told."""
+        """Notes for the user."""
         count = self.num_parts
         return (f"ranks run {count} different programs",) if count > 1 else ()
 
@@ -47,7 +47,7 @@ class RankGraphs:
     def of(
         cls, program: ProgramSpec, reference_parts: ReferenceParts, groups: Groups, formats: Numerics
     ) -> RankGraphs:
-        """What is written; PlanError with places where it is impossible."""
+        """Reads a program; PlanError, with places, where it is impossible."""
         entries = program.entries()
         scripts = EntriesByRank.of(entries, groups.mesh.num_ranks)
         exchanges = Exchanges.of(scripts, groups)

@@ -1,4 +1,4 @@
-"""Which part of each of the reference's tensors a rank of a hand-written program has."""
+"""The part of each of the reference model's tensors that a rank of a hand-written program has."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from simcluster.plan.spec import PartSpec, ProgramSpec
 
 @dataclass(frozen=True, slots=True)
 class TensorPart:
-    """A part of a tensor of the reference: its full name there, the whole, and how it is cut.
-
-    Of a feed, ``below`` bounds its ids.
-    """
+    """A part of a tensor of the reference model."""
 
     origin: str
+    """The tensor's full name there."""
     whole: TensorType
+    """The type of the whole tensor."""
     layout: Layout
+    """How it is split."""
     below: int = 0
+    """Of a feed of ids: all are below this."""
 
     def local(self, mesh: Mesh) -> TensorType:
         """The type of the part."""
@@ -31,14 +32,16 @@ class TensorPart:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceParts:
-    """The feeds and parameters of a program, by their names in it."""
+    """The feeds and parameters of a program, as parts of those of the reference model."""
 
     feeds: Mapping[str, TensorPart]
+    """Name -> part."""
     parameters: Mapping[str, TensorPart]
+    """Name in the program -> part."""
 
     @classmethod
     def of(cls, program: ProgramSpec, reference: Graph, groups: Groups) -> ReferenceParts:
-        """What a program says it has; PlanError with everything that does not fit the reference."""
+        """Reads the parts; PlanError with everything that does not fit the reference model."""
         problems: list[Problem] = []
         known = dict(reference.parameters())
         feeds = {name: block.values[name] for block in reference.blocks.values() for name in block.feeds}

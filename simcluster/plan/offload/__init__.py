@@ -1,5 +1,5 @@
-"""Offload to hosts and disks: activations, gradients, optimizer states, parameters, and operators that run on
-hosts.
+"""Offload to hosts and disks: activations, gradients, optimizer states, parameters, and operators on host
+CPUs.
 """
 
 from simcluster.plan.offload.host_operators import check_hosts, place_on_hosts

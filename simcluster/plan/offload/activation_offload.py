@@ -1,8 +1,8 @@
-"""Activations on the host or its disks: what is kept for the backward goes out, and comes back ahead of it.
+"""Activations that are offloaded between forward and backward.
 
-A copy leaves behind the operator that makes a value, or when the block begins that is given it; the device
-lets go of the value when its copy is there and the forward has read it. Ahead of the backward of the block
-(phase ``fetch``) everything comes back.
+A copy leaves after the operator that makes the value, or at the start of the block that receives it; the
+device frees the value when the copy has ended and the forward has read it. Before the block's backward (phase
+``fetch``) everything is copied back.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _BACKWARD = (Phase.BACKWARD, Phase.WEIGHTS)
 
 
 def kept_activations(graph: Graph) -> dict[str, dict[str, str]]:
-    """By block, what its forward leaves for its own backward, under its own name.
+    """By block, the values that its forward saves for its own backward: value -> its name in patterns.
 
-    Not what other blocks read in their backward too: that stays anyhow. Nor what lies inside of others.
+    Not those that the backward of other blocks reads too, which stay anyway, and not views of others.
     """
     kept = {name: set(_kept(block)) for name, block in graph.blocks.items()}
     keepers: defaultdict[str, set[str]] = defaultdict(set)
@@ -65,7 +65,7 @@ def _kept(block: Block) -> Collection[str]:
 
 
 def offload_activations(block: Block, chosen: Collection[str], rule: OffloadRule) -> Block:
-    """The block in which the ``chosen`` values are away between forward and backward."""
+    """The block whose ``chosen`` values are offloaded between forward and backward."""
     values = dict(block.values)
     back = {value: f"{value}.back" for value in values if value in chosen}
     why = f"activations are kept on the {rule.place}"

@@ -1,8 +1,9 @@
-"""Gradients on hosts or their disks: those of a micro-batch leave behind its backward and are added up there.
+"""Gradients that are accumulated in host memory or on disks: those of a micro-batch are copied out after its
+backward.
 
-So the device holds gradients of few blocks only. It takes gradients that are whole when the backward has made
-them, or shards of them: what is reduced once per step has to be on the device for that. Disks do not add: a
-sum that lies there comes to the memory of the host, gets its term, and goes back.
+So the device holds the gradients of few blocks at a time. It concerns gradients that the backward makes
+whole, or shards; gradients that are reduced once per step have to be on the device for that. Disks do not
+add: an accumulator there is read into host memory, gets its term, and is written back.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _MAKING = (Phase.BACKWARD, Phase.WEIGHTS, Phase.SCATTER)
 
 
 def gradient_accumulators(block: Block) -> dict[str, str]:
-    """The accumulators of gradients, each called as its parameter."""
+    """Accumulator of a block -> the parameter whose gradient it is."""
     return {block.gradients[name]: name for name in block.parameters if name in block.gradients}
 
 
 def gradients_reduced_once(block: Block) -> set[str]:
-    """The accumulators that are reduced, or shown in part, behind the last backward of a step."""
+    """The accumulators of a block that are reduced, or sliced, after the last backward of a step."""
     return {
         value
         for node in block.phase(Phase.END)
@@ -36,10 +37,10 @@ def gradients_reduced_once(block: Block) -> set[str]:
 
 
 def offload_gradients(block: Block, chosen: Collection[str], rule: OffloadRule) -> Block:
-    """The block with the ``chosen`` accumulators at their place, to which every micro-batch adds its own.
+    """The block whose ``chosen`` accumulators are offloaded; every micro-batch adds its gradients there.
 
-    What takes their place before they are used, as gradients that are clipped, lies there, too. Who uses
-    either is not changed.
+    What replaces an accumulator before the update, as a clipped gradient, is offloaded too. Operators that
+    read either are not changed.
     """
     values = dict(block.values)
     writers = {value: 0 for value in block.values if value in chosen}
@@ -89,7 +90,7 @@ def _with_sum(
 
 
 def with_gradient_views(block: Block, there: Collection[str]) -> set[str]:
-    """Of what lies at a place the accumulators, and what takes their place."""
+    """The accumulators, and views that replace them before the update, among values stored at one place."""
     return {name for name in there if block.values[name].role in (Role.ACCUMULATOR, Role.VIEW)}
 
 

@@ -1,8 +1,4 @@
-"""Operators on hosts and what is offloaded: they read where it lies, and leave there what is to lie there.
-
-Copies to the device, and from it, are for operators on the device. Where only operators on the host are on
-that side of a copy, it falls away.
-"""
+"""Removes copies between the device and offloaded values where only operators on the host use them."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from simcluster.model import Block, MemoryPlace, Node, Relocation, Role
 
 
 def elide_host_copies(block: Block, chosen: Collection[str]) -> Block:
-    """The block without copies between its ``chosen`` nodes, those on the host, and what lies there."""
+    """The block without copies between its ``chosen`` nodes, which run on the host, and offloaded values."""
     near = {
         node.outputs[0]: node.inputs[0] for node, leg in _copies(block) if leg.target is MemoryPlace.DEVICE
     }

@@ -1,10 +1,9 @@
-"""Pass: operators that run on the processors of hosts, and the copies of what they share with the device.
+"""Pass: operators that run on host CPUs, and the copies of what they share with the device.
 
-An operator is placed by name; its gradient runs where it does. What lasts from step to step - a parameter, a
-state, a gradient that is added up - lies in the memory of the host where only operators there touch it;
-everything else lies where it is made, and inputs come from the host anyway. Whoever is on the other side
-works on a copy: one for all readers of a phase, until something new is made. What lies on disks is brought by
-the pass that put it there.
+An operator is chosen by name; its gradient runs where it does. Parameters, states and gradient accumulators
+are stored in host memory if only operators there use them; every other value is stored where it is made, and
+inputs come from the host anyway. The other side works on a copy: one for all readers of a phase, until the
+value is written again. Values on disks are copied by the pass that put them there.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ _WHY = "{value} is needed on the {place}"
 
 
 def place_on_hosts(graph: Graph, patterns: Sequence[str]) -> Graph:
-    """The graph with operators whose full names fit a pattern on the host.
+    """The graph in which operators whose full names match a pattern run on the host.
 
-    PlanError if a pattern fits none.
+    PlanError if a pattern matches none.
     """
     if not patterns:
         return graph
@@ -107,7 +106,7 @@ def _check_names(graph: Graph, patterns: Sequence[str]) -> None:
 
 
 def check_hosts(graph: Graph, cluster: Cluster) -> None:
-    """PlanError if operators are placed on hosts that have no processors beside, or no figures for them."""
+    """PlanError if operators run on hosts whose processors are not described."""
     problems: dict[str, Problem] = {}
     for instance, node in graph.nodes():
         if node.place is not MemoryPlace.HOST or not isinstance(node.operator, Operator):

@@ -1,4 +1,4 @@
-"""Copies between places, as nodes: one for every leg of the way."""
+"""Copies between memories as nodes: one for each leg, such as device to host and host to disk."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def relocation_nodes(
     why: str,
     role: Role = Role.ACTIVATION,
 ) -> list[Node]:
-    """The nodes that copy a value to another place, where it is called ``target``.
+    """The nodes that copy a value to another memory, under the name ``target``.
 
-    It is added to ``values`` with all that the way takes, in this ``role``; a target that is known already is
-    written as it is.
+    The target and the copies on the way are added to ``values`` in this ``role``; a target that exists is
+    overwritten.
     """
     kind = values[source]
     nodes = []

@@ -1,7 +1,7 @@
-"""Pass: what lies in the memory or on the disks of hosts, and the copies that bring it to devices and back.
+"""Passes: which values are stored in host memory or on disks, and the copies around their use.
 
-It stands behind all others: only then is it known which kernel reads what. What is offloaded is chosen by
-category, name and share; everything else follows from who reads and writes it.
+They come after all others, when it is known which kernel reads what. Values are chosen by category, name and
+share; everything else follows from who reads and writes them.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from simcluster.plan.redistribution import local_bytes
 from simcluster.plan.rules import OFFLOAD_PATH, OffloadPlan, OffloadRule
 
 Values = Mapping[str, str]
-"""Value of a block -> what it is called in patterns, without the instance."""
+"""Value of a block -> its name in patterns, without the instance."""
 
 
 def place_offloaded_state(graph: Graph, plan: OffloadPlan, mesh: Mesh) -> Graph:
-    """The graph with parameters and gradients at their places; forward and backward work with copies.
+    """The graph with parameters and gradients where they are offloaded to; forward and backward use copies.
 
-    It stands before operators are placed on hosts: an update there has what lies there at hand. PlanError if
-    a pattern fits nothing that can be offloaded.
+    It comes before operators are placed on hosts: an update there then uses offloaded values directly.
+    PlanError if a pattern matches nothing that can be offloaded.
     """
     if rule := plan.rules.get("parameters"):
         chosen = _tied(
@@ -59,9 +59,10 @@ def place_offloaded_state(graph: Graph, plan: OffloadPlan, mesh: Mesh) -> Graph:
 
 
 def offload(graph: Graph, plan: OffloadPlan, mesh: Mesh) -> Graph:
-    """The graph with states and activations at their places, and copies around every update on the device.
+    """The graph with optimizer states and activations where they are offloaded to, and copies around updates
+    on the device.
 
-    PlanError if a pattern fits nothing that can be offloaded.
+    PlanError if a pattern matches nothing that can be offloaded.
     """
     if rule := plan.rules.get("parameters"):
         graph = _around(graph, rule, lambda block, values: values & set(block.parameters))
@@ -78,7 +79,7 @@ def offload(graph: Graph, plan: OffloadPlan, mesh: Mesh) -> Graph:
 
 
 def report_not_offloaded(graph: Graph, plan: OffloadPlan, mesh: Mesh) -> Iterator[str]:
-    """What is told of gradients that ``plan`` names and that are on the device in the graph behind it."""
+    """Notes on gradients that ``plan`` names but that are still on the device in its graph."""
     rule = plan.rules.get("gradients")
     if rule is None:
         return

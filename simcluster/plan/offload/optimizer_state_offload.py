@@ -1,8 +1,8 @@
-"""Optimizer states on the host or its disks: brought before the update that reads them, and back after it.
+"""Optimizer states in host memory or on disks: copied in before the update that reads them, and back after
+it.
 
-A kernel that reads states there reads copies on the device instead, and makes new ones, which take their
-place. So at any time the device holds the states of the kernel that runs, of those that come next, and what
-is on its way back.
+A kernel reads and writes copies on the device. So the device holds the states of the kernel that runs, of the
+next ones, and those that are being copied back.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from simcluster.plan.rules import OffloadRule
 
 
 def offloadable_states(block: Block) -> dict[str, str]:
-    """The states that only updates read, and first read: with master copies, but not running statistics.
+    """The states that only updates use, and read before they write, each with its parameter.
 
-    Each with the parameter that it belongs to.
+    Master copies are among them, running statistics are not.
     """
     first: dict[str, bool] = {}
     phases: defaultdict[str, set[Phase]] = defaultdict(set)
@@ -38,7 +38,7 @@ def offloadable_states(block: Block) -> dict[str, str]:
 
 
 def offload_states(block: Block, chosen: Collection[str], rule: OffloadRule) -> Block:
-    """The block with the ``chosen`` states at their place and copies around every kernel that uses them."""
+    """The block whose ``chosen`` states are offloaded, with copies around every kernel that uses them."""
     values = dict(block.values)
     chosen = {name for name in chosen if values[name].place is not rule.place}
     values |= {name: replace(values[name], place=rule.place) for name in chosen}
@@ -46,7 +46,7 @@ def offload_states(block: Block, chosen: Collection[str], rule: OffloadRule) -> 
 
 
 def copy_around_updates(block: Block, chosen: Collection[str], rule: OffloadRule) -> Block:
-    """The block with copies around every kernel of the end phase that uses what lies elsewhere."""
+    """The block with copies around every kernel of the end phase that uses offloaded values."""
     values = dict(block.values) | _left_of_copies(block, chosen)
     kernels = kernel_nodes(block.nodes)
     turns = [

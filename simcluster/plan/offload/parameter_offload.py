@@ -1,7 +1,7 @@
-"""Parameters on the host or its disks: copied for the forward of a block, and again for its backward.
+"""Parameters in host memory or on disks: copied in for a block's forward, and again for its backward.
 
-Where weights are sharded, shards are copied and then gathered as ever; where they are whole, they are copied
-as they are, as early as gathers would be. The update treats them as it does states.
+Of sharded weights the shards are copied, and then gathered as usual; whole weights are copied as early as
+gathers would start. Updates treat them like optimizer states.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _BROUGHT = {
 
 
 def offloadable_weights(block: Block) -> dict[str, str]:
-    """The parameters, each under its own name."""
+    """The parameters of a block, each under its own name."""
     return {name: name for name in block.parameters}
 
 
 def weights_kept_on_device(block: Block) -> set[str]:
-    """The parameters of which the device keeps a copy all along: in another format, or gathered once per
+    """The parameters of which the device holds a copy throughout: in another format, or gathered once per
     step.
     """
     copied = {value.copy_of for value in block.values.values() if value.role in (Role.VIEW, Role.COPY)}
@@ -42,9 +42,9 @@ def weights_kept_on_device(block: Block) -> set[str]:
 
 
 def offload_weights(block: Block, chosen: Collection[str], rule: OffloadRule) -> Block:
-    """The block with the ``chosen`` parameters at their place, and copies for forward and backward.
+    """The block whose ``chosen`` parameters are offloaded, with copies for forward and backward.
 
-    Who updates them is not changed.
+    Updates are not changed.
     """
     values = dict(block.values)
     values |= {name: replace(values[name], place=rule.place) for name in chosen}

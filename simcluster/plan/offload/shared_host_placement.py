@@ -1,4 +1,4 @@
-"""What instances of a stage have in common lies in one place: on the device, if any of them uses it there."""
+"""Values that instances of a stage share are stored once: on the device, if any of them uses them there."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from simcluster.model import Graph, Instance, Role
 from simcluster.plan.optimizer import gathered_name, whole_name
 
 LASTING = (Role.PARAMETER, Role.STATE, Role.COPY, Role.ACCUMULATOR, Role.BUFFER)
-"""What lasts from step to step."""
+"""Roles of values that persist from step to step."""
 
 
 def shared_device_values(graph: Graph, chosen: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
-    """Instance -> what it has in common with others of its stage, and stays on the device.
+    """Instance -> values that it shares with others of its stage and that stay on the device.
 
-    That are parameters that are one, and all that slices of sequences share. There is one of each; so it
-    stays if any node uses it that is not ``chosen``.
+    Shared are tied parameters, and everything persistent among slices of sequences. They stay if any node
+    that is not ``chosen`` to run on the host uses them.
     """
     kept: defaultdict[str, set[str]] = defaultdict(set)
     for copies in (*_tied(graph), *_sliced(graph)):
@@ -31,7 +31,7 @@ def shared_device_values(graph: Graph, chosen: Mapping[str, Collection[str]]) ->
 
 
 Copies = list[tuple[Instance, set[str]]]
-"""Instances of a stage with what each has of something that they share."""
+"""Instances of a stage, each with its names of something that they share."""
 
 
 def _tied(graph: Graph) -> Iterator[Copies]:

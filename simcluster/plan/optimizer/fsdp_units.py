@@ -1,13 +1,15 @@
-"""Units: the weights of one block instance are gathered together, and its gradients scattered together.
+"""FSDP units: the weights of one block instance are gathered together, and its gradients reduce-scattered
+together.
 
-Both are differences between layouts. The home of a sharded parameter is its shard; operators use it whole, so
-it is gathered before (phases ``gather`` and ``regather``). What backward makes is whole and partial over the
-sharding axes; the accumulator is a shard, so the gradient is reduce-scattered behind it (phase ``scatter``).
+Both are redistributions. A sharded parameter is stored as its shard; operators use it whole, so it is
+gathered before (phases ``gather`` and ``regather``). The backward makes gradients that are whole and partial
+over the sharding axes; the accumulator is a shard, so the gradient is reduce-scattered afterwards (phase
+``scatter``).
 
-A parameter with several copies on a stage is one to whoever moves it. Its gradient is the sum of what all of
-them make, which is scattered once, when the last of them has: that of the first one in the forward pass, the
-copies' owner. What is gathered for the whole of a micro-batch or longer is gathered once, for the first that
-uses it, which is the owner too; what is dropped behind each use is gathered for each.
+A parameter with several tied copies on a stage is communicated once. Its gradient is the sum over all copies,
+reduce-scattered when the last of them is made: that of the first copy in forward order, the owner. What is
+gathered for a whole micro-batch or longer is gathered for the first copy that uses it, which is the owner
+too; what is freed after each use is gathered for each.
 """
 
 from __future__ import annotations
@@ -25,24 +27,23 @@ from simcluster.work import DType
 
 @dataclass(frozen=True, slots=True)
 class TiedCopy:
-    """What a copy of a tied parameter has to do with the others.
-
-    ``axis`` is that over the stages with a copy, if there are several; the ``owner`` among the copies on a
-    stage updates it; ``shared``: other copies on the stage are used in the same layouts.
-    """
+    """One copy of a tied parameter."""
 
     axis: str | None
+    """The axis over the stages with a copy; None if only one stage has any."""
     owner: bool
+    """Whether it is the copy that the update of its stage works on."""
     shared: bool
+    """Whether other copies on its stage are used in the same layouts."""
 
 
 def gathered_name(parameter: str) -> str:
-    """The copy of a sharded parameter that is gathered for its forward."""
+    """The name of the whole weight that is gathered from a sharded parameter for the forward."""
     return f"{parameter}.gathered"
 
 
 def whole_name(gradient: str) -> str:
-    """One micro-batch's gradient that goes into an accumulator of shards."""
+    """The name of the whole gradient of one micro-batch whose accumulator is a shard."""
     return f"{gradient}.whole"
 
 
@@ -55,10 +56,10 @@ def add_unit_gathers(
     mesh: Mesh,
     router: RedistributionPlanner,
 ) -> Block:
-    """The block with its sharded weights gathered and its sharded gradients scattered.
+    """The block with all-gathers of its sharded weights and reduce-scatters of its sharded gradients.
 
-    ``homes`` are the layouts of the states by parameter, ``held`` the number format in which weights of a
-    compute format are stored, ``ties`` those of tied parameters.
+    ``homes``: parameter -> the layout of its shards. ``held`` is the format of weights that have a master
+    copy, ``ties`` the tied parameters.
     """
     unit = _Unit(block, homes, sharding, held, ties, mesh, router, dict(block.values), list(block.nodes))
     unit.tie()

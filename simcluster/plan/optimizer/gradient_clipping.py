@@ -1,9 +1,9 @@
-"""Pass: gradients are scaled so that the norm of all of them together stays below a limit.
+"""Pass: clips gradients by their global norm.
 
-Every reduced gradient is read once for its squares. So the sum of a stage is partial over the pipeline and
-over every axis that splits some gradient; where an axis holds equal parts of one, a single part counts, and
-of a tied parameter's copies on several stages the first. Reducing that sum is all the communication there is,
-but no update starts before: that is the price of clipping, beside two more passes over the gradients.
+The squares of every reduced gradient are summed locally. The sum of a stage is partial over the pipeline and
+over every axis that splits some gradient; where an axis has equal replicas, one counts, and of a tied
+parameter's copies on several stages the first. Reducing that sum is the only communication, but no update
+starts before it: besides two more passes over the gradients that is the cost of clipping.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _SCALAR = TensorType((), DType.FP32)
 
 
 def clip(graph: Graph, limit: float, mesh: Mesh, router: RedistributionPlanner, stage_axis: str) -> Graph:
-    """The graph with its gradients clipped to a global norm of ``limit``.
+    """The graph whose gradients are clipped to a global norm of ``limit``.
 
-    Every stage gets an instance ``clip.STAGE`` that sums up and makes the factor.
+    Every stage gets an instance ``clip.STAGE`` that reduces the sum of squares and computes the factor.
     """
     used = {axis for block in graph.blocks.values() for axis in _splitting(block)}
     axes = tuple(axis for axis in mesh.names if axis in used and mesh.size(axis) > 1)

@@ -1,4 +1,4 @@
-"""How parameters are updated: by which rules, in which formats, and what of it lies sharded."""
+"""How parameters are updated: update rules, formats of states and master copies, sharding of the states."""
 
 from __future__ import annotations
 
@@ -15,66 +15,72 @@ from simcluster.work import DType
 
 @dataclass(frozen=True, slots=True)
 class WrittenReduction:
-    """What is done to a gradient because somebody wrote it: a movement, and a division behind it."""
+    """The reduction of a gradient in a hand-written program: a movement, then a division."""
 
     movement: Movement
+    """The collective."""
     divisor: int = 1
+    """What the sum is divided by."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterGroup:
-    """Parameters, by a pattern of full names, with a rule of their own; ``states`` as in the plan."""
+    """Parameters with an update rule of their own."""
 
     match: str
+    """A pattern of their full names."""
     update: Update
+    """The rule."""
     states: Mapping[str, DType]
+    """State of the rule -> its format."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizerPlan:
-    """How parameters are updated.
-
-    ``master`` is the dtype of the master copy, or None if the parameters are their own; ``states`` the dtypes
-    of the optimizer's states; ``groups`` have rules of their own, later ones before earlier ones;
-    ``sharding`` says what of all this lies sharded. ``main_gradients``: gradients
-    are first copied to the master copy's dtype; ``copies``: they travel in buffers of their own.
-    ``regather``: blocks that run their forward again gather sharded weights again for it. With
-    ``written``, gradients by their parameter's name, nothing else is done to them whatever their layouts say.
-    ``clip`` bounds the norm of all gradients.
-    """
+    """How parameters are updated."""
 
     update: Update
+    """The rule of all parameters that are in no group."""
     master: DType | None
+    """The format of master copies; None: parameters are their own."""
     states: Mapping[str, DType]
+    """State of the rule -> its format."""
     sharding: ShardingChoice = ShardingChoice()
+    """What of parameters, gradients and states is sharded over the ranks that replicate them."""
     main_gradients: bool = False
+    """Gradients are copied to the format of the master copy before the update (Megatron's main_grad)."""
     copies: bool = False
+    """Gradients are copied into buckets for their reduction."""
     regather: bool = False
+    """Blocks that recompute their forward gather sharded weights again for it."""
     written: Mapping[str, WrittenReduction] | None = None
+    """Parameter -> the reduction of its gradient, in a hand-written program; None: layouts decide."""
     groups: tuple[ParameterGroup, ...] = ()
+    """Parameters with rules of their own; later groups win."""
     clip: float | None = None
+    """The largest global norm of the gradients; None: they are not clipped."""
 
     @property
     def rules(self) -> Rules:
-        """Which parameters have which rule."""
+        """The rule of every parameter, by pattern."""
         if not self.groups:
             return self.update
         return Updates(self.update, tuple((group.match, group.update) for group in self.groups))
 
     def of(self, parameter: str) -> tuple[Update, Mapping[str, DType]]:
-        """The rule of a parameter, and the dtypes of its states."""
+        """The rule of a parameter, and the formats of its states."""
         matching = (candidate for candidate in reversed(self.groups) if matches(candidate.match, parameter))
         group = next(matching, None)
         return (self.update, self.states) if group is None else (group.update, group.states)
 
     def sharding_of(self, block: Block) -> ShardingChoice:
-        """What lies sharded of a block's parameters, and when it is gathered."""
+        """How a block's parameters are sharded, and when they are gathered."""
         again = self.regather and block.recomputed and self.sharding.weights
         return replace(self.sharding, regather=True) if again else self.sharding
 
 
 def check_parameter_groups(graph: Graph, plan: OptimizerPlan) -> None:
-    """PlanError if a group of parameters names none."""
+    """PlanError if the pattern of a group matches no parameter."""
     names = [
         f"{instance.name}.{name}"
         for instance in graph.instances

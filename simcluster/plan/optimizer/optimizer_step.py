@@ -1,9 +1,9 @@
-"""Pass: reduce gradients, update parameters, and gather what was sharded (phases ``end``, ``begin``).
+"""Pass: reduces gradients, updates parameters, and gathers what was sharded (phases ``end``, ``begin``).
 
-ZeRO-1 is nothing but a layout: the states of a parameter lie flat over the batch axes. So the gradient, which
-is partial over them, is reduce-scattered to that layout; the updated weights are gathered back from it before
-the next step's first use. Without sharding the same differences give all-reduces. What lies sharded besides,
-gradients and weights, is scattered and gathered in every micro-batch (``units``).
+ZeRO-1 is a choice of layouts: the states of a parameter are flat shards over the batch axes. So the gradient,
+which is partial over them, is reduce-scattered to that layout, and the updated weights are all-gathered from
+it before the next step's first use. Without sharding the same redistributions are all-reduces. Sharded
+gradients and weights are scattered and gathered in every micro-batch (``fsdp_units``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from simcluster.work import DType
 def optimize(
     graph: Graph, plan: OptimizerPlan, mesh: Mesh, router: RedistributionPlanner, stage_axis: str
 ) -> Graph:
-    """The graph with begin and end phases."""
+    """The graph with the optimizer step: phases ``begin`` and ``end``."""
     ties = _Ties.of(graph, stage_axis)
     spared = _spared(graph, plan.sharding)
     check_parameter_groups(graph, plan)

@@ -1,7 +1,8 @@
-"""Pass: gradients of tables stay ids and rows where an optimizer changes only the rows that were looked up.
+"""Pass: sparse gradients of embedding tables, as ids and rows, where the update changes only rows that were
+looked up.
 
-That is so for a parameter whose optimizer's rule goes by rows, and whose gradient one lookup alone makes. The
-pairs of one micro-batch are kept, and they cannot be added up: such a step has one micro-batch.
+That needs an update rule that works by rows (lazy Adam, FTRL), and a gradient made by one lookup alone.
+Sparse gradients of several micro-batches cannot be added up: such a step has one micro-batch.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from simcluster.model import Block, Graph, Node, Operator, Role, Rules, Value
 
 
 def use_sparse_gradients(graph: Graph, rules: Rules, num_terms: int) -> Graph:
-    """The graph with gradients by rows; PlanError if a step has more than one of them to add up."""
+    """The graph with sparse gradients; PlanError if a step has several of them to add up."""
     blocks = dict(graph.blocks)
     instances = []
     for instance in graph.instances:
@@ -44,7 +45,7 @@ def use_sparse_gradients(graph: Graph, rules: Rules, num_terms: int) -> Graph:
 
 
 def sparse_parameters(graph: Graph) -> list[str]:
-    """The full names of the parameters whose gradients are ids and rows."""
+    """The full names of the parameters whose gradients are sparse."""
     return [
         f"{instance.name}.{name}"
         for instance in graph.instances
@@ -53,8 +54,8 @@ def sparse_parameters(graph: Graph) -> list[str]:
 
 
 def report_dense_updates(graph: Graph, rules: Rules) -> Iterator[str]:
-    """Tells that tables are changed as a whole though their rule could go by rows, because of how they are
-    used; what is no table at all goes without saying.
+    """Notes on tables that are updated whole though their rule could work by rows, because of how they are
+    used.
     """
     for instance in graph.instances:
         block = graph.block_of(instance)

@@ -1,8 +1,8 @@
-"""Pass: updates that look at a whole parameter, where the states of that parameter lie split over ranks.
+"""Pass: decomposes updates that need norms of whole parameters (LAMB) where optimizer states are sharded.
 
-Such an update (LAMB's, with its norms) becomes the primitives it gives, in the layouts that the states have,
-and what the primitives leave partial is reduced by movements like any other sum. All of a block's parameters
-go together: first what needs no sum, then the sums, which so travel as one, then what waits for them.
+Such an update becomes its primitives, in the layouts of the states, and partial results are reduced like any
+other sum. All parameters of a block go together: first everything before the sums, then the sums as one
+collective, then the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WHOLE = ("elements",)
 
 
 def decompose_updates(graph: Graph, router: RedistributionPlanner) -> Graph:
-    """The graph with primitives for every update that its layout splits where it cannot be split."""
+    """The graph with primitives in place of every update that cannot run on the shards of its states."""
     return graph.with_blocks({name: _Updates(block, router).run() for name, block in graph.blocks.items()})
 
 

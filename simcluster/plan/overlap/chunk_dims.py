@@ -1,4 +1,4 @@
-"""Along which dims values are cut where kernels and collectives go in chunks."""
+"""The dims along which values are divided where kernels and collectives run in chunks."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from simcluster.layout import Layout, Mesh, Movement, MovementKind
 from simcluster.model import Block, Node, Operator, Role
 
 Cut = dict[str, int]
-"""Value -> the dim along which it is cut."""
+"""Value -> the dim along which it is divided."""
 
 GATHERS, REDUCES = (MovementKind.ALL_GATHER,), (MovementKind.REDUCE_SCATTER, MovementKind.ALL_REDUCE)
 _ROLES = (Role.ACTIVATION, Role.GRADIENT)
 
 
 def chunked_dims(block: Block, kernel: Sequence[Node], known: Mapping[str, int]) -> Cut | None:
-    """What a kernel reads and makes along the dims along which some of that is ``known`` to be cut.
+    """Value -> dim, of all operands of a kernel that are divided if those ``known`` are.
 
-    None if it cannot be cut so: where an operator looks at where its elements lie, or makes something that
-    has no such dim and is no sum to which every chunk may add.
+    None if the kernel cannot run in chunks: an operator depends on the position of elements, or a result
+    neither has the dim nor is an accumulator to which every chunk may add.
     """
     cut = dict(known)
     left = list(kernel)
@@ -84,8 +84,10 @@ def _moved(node: Node, cut: Cut) -> bool:
 
 
 def ranks_in_sequence(layout: Layout, dim: int, axes: tuple[str, ...], mesh: Mesh) -> int:
-    """How many ranks' parts of a dim, of those that ``axes`` split elsewhere, a rank has one after another; 0
-    if no chunks can be cut from what it has. Without axes, nothing is split elsewhere.
+    """How many ranks' parts of a dim, split over ``axes``, a rank holds one after another; 0 if it cannot be
+    divided into chunks.
+
+    Without axes, nothing is split.
     """
     if layout.halos or layout.flat:
         return 0
@@ -98,7 +100,9 @@ def ranks_in_sequence(layout: Layout, dim: int, axes: tuple[str, ...], mesh: Mes
 def divides_into_chunks(
     block: Block, value: str, dim: int, axes: tuple[str, ...], count: int, mesh: Mesh
 ) -> bool:
-    """Whether what a rank has of a value is cut into ``count`` equal chunks, as all ranks'."""
+    """Whether a rank's part of a value divides into ``count`` equal chunks, aligned with those
+    of all ranks.
+    """
     kind = block.values[value]
     assert kind.layout is not None
     runs = ranks_in_sequence(kind.layout, dim, axes, mesh)

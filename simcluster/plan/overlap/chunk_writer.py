@@ -1,4 +1,4 @@
-"""Kernels and collectives of a block written in chunks."""
+"""Rewrites kernels and collectives of a block as chunks."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from simcluster.plan.overlap.chunk_dims import ranks_in_sequence
 
 @dataclass(frozen=True, slots=True)
 class ChunkedChain:
-    """Kernels and collectives that go in chunks together, by their places in order.
-
-    ``cut`` has what they read and make along the dims in which it is cut into ``count`` chunks; ``axes`` are
-    those over which it is gathered and scattered along them. It is called as its first collective.
-    """
+    """Kernels and collectives that run in the same chunks."""
 
     name: str
+    """The name of its first collective."""
     places: tuple[int, ...]
+    """Positions of its kernels and collectives, ascending."""
     cut: Mapping[str, int]
+    """Value -> the dim along which it is divided."""
     axes: tuple[str, ...]
+    """The axes over which values are gathered or scattered along that dim."""
     count: int
+    """Chunks."""
 
 
 def write_chunked_chains(order: KernelOrder, chains: Sequence[ChunkedChain], mesh: Mesh) -> Block:
     """The block with these chains, which share no kernel, in chunks.
 
-    Kernels of a chain that follow each other without a collective between them are done one chunk after the
-    other, each with its collectives behind it: so these are under way while the next chunk is computed. What
-    they need besides, casts of weights, is made before the first of them.
+    Kernels of a chain without a collective between them run chunk by chunk, each followed by its collectives,
+    which so overlap with the next chunk's kernels. Other operands, such as casts of weights, are made before
+    the first chunk.
     """
     writer = _Writer(order, mesh, chains, dict(order.block.values))
     chunked: dict[int, list[Node]] = {place: [] for place in writer.at}

@@ -1,12 +1,12 @@
-"""Pass: collectives of activations in chunks, each beside the matmul of another chunk.
+"""Pass: overlaps collectives of activations with matmuls, in chunks (Transformer Engine's tp_comm_overlap).
 
-An all-gather and the matmul that reads what it makes become so many smaller ones: while the first chunk is
-multiplied the second is gathered. A matmul and the reduction of what it makes likewise: while the second is
-multiplied the first is reduced. Chunks are cut from what every rank holds, so that a chunk that is gathered
-has a part of every rank's. Nothing else changes, neither what is computed nor where it lies.
+An all-gather and the matmul that reads its result become several smaller ones: while the first chunk is
+multiplied, the second is gathered. A matmul and the reduction of its result likewise: while the second is
+multiplied, the first is reduced. Chunks are parts of what every rank holds, so a gathered chunk has a part of
+every rank's. Values and layouts stay the same.
 
-Or all that may be cut goes in chunks together from one attention to the next, as in MindFormers'
-fine-grained interleaving: then chunks take turns, kernels of one beside collectives of another.
+Or everything from one attention to the next runs in chunks, as in MindFormers' fine-grained interleaving:
+kernels of one chunk then overlap with collectives of another.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ _FAMILY = "matmul"
 
 
 def chunk_collectives(graph: Graph, chosen: Mapping[str, OverlapSpec], mesh: Mesh) -> Graph:
-    """The graph with collectives of activations over the ``chosen`` axes in chunks with their matmuls.
+    """The graph with collectives of activations over the ``chosen`` axes in chunks, together with their
+    matmuls.
 
-    Those stay whole that no matmul belongs to, of which the rows do not divide into so many chunks, or whose
-    matmul goes in chunks with another one already.
+    A collective stays whole if it has no matmul, if its rows do not divide into so many chunks, or if its
+    matmul is in chunks with another collective already.
     """
     if not chosen:
         return graph
@@ -42,9 +43,7 @@ def chunk_collectives(graph: Graph, chosen: Mapping[str, OverlapSpec], mesh: Mes
 
 
 def count_chunked_collectives(graph: Graph) -> dict[str, tuple[int, int]]:
-    """Axis -> collectives of activations over it that go in chunks in one pass through the graph both ways,
-    and all that there are.
-    """
+    """Axis -> (collectives of activations over it in chunks, all of them), in one forward and backward."""
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for instance in graph.instances:
         seen: set[str] = set()
@@ -59,7 +58,7 @@ def count_chunked_collectives(graph: Graph) -> dict[str, tuple[int, int]]:
 
 
 def describe_chunked_collectives(chosen: Mapping[str, OverlapSpec], graph: Graph) -> Iterator[str]:
-    """What the user should know of collectives in chunks."""
+    """Notes on collectives in chunks."""
     counts = count_chunked_collectives(graph) if chosen else {}
     for axis, spec in chosen.items():
         cut, total = counts.get(axis, (0, 0))

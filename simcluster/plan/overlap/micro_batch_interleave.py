@@ -1,9 +1,8 @@
-"""Micro-batches in copies that go abreast: what one of them computes hides the collectives of the others.
+"""Micro-batch interleaving: a micro-batch in several copies, so that one computes while another communicates.
 
-MindSpore's multi-copy parallelism (``MicroBatchInterleaved``): the samples of a micro-batch are dealt out to
-copies, which go through the same kernels in turns, each with its share of the batch. Here a copy is a smaller
-micro-batch, and every action of the schedule overlaps those of its copies; gradients add up as they do for
-any micro-batches.
+MindSpore's multi-copy parallelism (``MicroBatchInterleaved``): the samples of a micro-batch are divided among
+copies, which run the same kernels alternately. Here a copy is a smaller micro-batch, and every action of the
+schedule overlaps with those of the other copies; gradients add up as for any micro-batches.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ PATH = "parallel.copies"
 
 
 def interleaved_samples(micro_batch: int, copies: int) -> int:
-    """The samples of one copy of a micro-batch; PlanError if they are no whole number."""
+    """Samples of one copy of a micro-batch; PlanError if it does not divide."""
     if micro_batch % copies:
         raise PlanError(
             f"a micro-batch of {micro_batch} does not divide into {copies} copies: "
@@ -31,9 +30,10 @@ def interleaved_samples(micro_batch: int, copies: int) -> int:
 
 
 def interleave_micro_batches(timetable: Timetable, copies: int) -> Timetable:
-    """The timetable with every half of an action done for all copies of its micro-batch, overlapped.
+    """The timetable in which every action is done for all copies of its micro-batch, overlapped.
 
-    Copy c of micro-batch i is number ``i * copies + c``: of two, F3 becomes F6&F7 and F3&B1 F6&F7&B2&B3.
+    Copy c of micro-batch i is number ``i * copies + c``: with two, F3 becomes F6&F7 and F3&B1 becomes
+    F6&F7&B2&B3.
     """
     if copies == 1:
         return timetable
@@ -50,7 +50,7 @@ def _abreast(action: Action, copies: int) -> Action:
 
 
 def describe_interleaving(copies: int, micro_batch: int, framework: FrameworkSpec) -> str:
-    """What the user should know of copies of so many samples each; nothing without them."""
+    """A note on interleaved copies of so many samples each; None without them."""
     if copies == 1:
         return ""
     samples = f"{micro_batch} sample{'s' * (micro_batch > 1)}"

@@ -1,4 +1,4 @@
-"""A schedule is text: per stage a list of actions (DESIGN 4.5).
+"""Actions of a pipeline schedule, and their text form: a line of them for every stage (DESIGN 4.5).
 
     F3      forward of micro-batch 3          I3 W3   its backward in two halves: inputs, weights
     B3      backward of micro-batch 3         R3      what it computes again, ahead of its backward
@@ -40,7 +40,7 @@ class Action:
 
     @classmethod
     def parse(cls, text: str) -> Action:
-        """The action written ``text``; PlanError with the accepted form otherwise."""
+        """The action in this text, such as ``F3c1``; PlanError with the accepted form otherwise."""
         first, _, rest = text.strip().partition("&")
         match = _ACTION.fullmatch(first)
         if match is None or text.strip().endswith("&"):
@@ -60,12 +60,12 @@ class Action:
 
     @property
     def unit(self) -> tuple[int, int, int]:
-        """What it is done with: micro-batch, chunk and slice."""
+        """Micro-batch, chunk and slice."""
         return self.micro_batch, self.chunk, self.slice
 
     @property
     def parts(self) -> tuple[Action, ...]:
-        """The action alone, and what overlaps it."""
+        """The single actions that run at the same time, this one first."""
         others = self.overlapped_with.parts if self.overlapped_with else ()
         return (replace(self, overlapped_with=None), *others)
 
@@ -79,12 +79,14 @@ Timetable = tuple[tuple[Action, ...], ...]
 
 
 def parse(text: str) -> Timetable:
-    """The timetable written one line per stage, actions apart by blanks; PlanError for what is none."""
+    """The timetable in this text: a line per stage, actions separated by blanks; PlanError for
+    another text.
+    """
     if not text.strip():
         raise PlanError("there is no action", hint="write a line for each stage, such as F0 F1 B0 B1")
     return tuple(tuple(Action.parse(word) for word in line.split()) for line in text.strip().splitlines())
 
 
 def render(timetable: Timetable) -> str:
-    """The text ``parse`` reads."""
+    """The text of a timetable, which ``parse`` reads."""
     return "\n".join(" ".join(map(str, actions)) for actions in timetable)

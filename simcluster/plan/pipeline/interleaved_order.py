@@ -1,4 +1,4 @@
-"""The order of schedules in rounds of micro-batches, each round through all chunks of a stage."""
+"""Interleaved order: rounds of micro-batches, each of which goes through all chunks of a stage."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from simcluster.plan.pipeline.virtual_stages import VirtualStages
 
 @dataclass(frozen=True)
 class SlicedChunkSchedule(Schedule):
-    """A schedule whose stages have several chunks and work on slices of sequences."""
+    """A schedule with several chunks on every stage, and micro-batches in slices of the sequence."""
 
     chunks: int = 2
     slices: int = 2
 
     @property
     def num_slices(self) -> int:
-        """As the scenario says."""
+        """Slices of a sequence."""
         return self.slices
 
     def chain(self, num_stages: int) -> VirtualStages:
@@ -29,7 +29,7 @@ class SlicedChunkSchedule(Schedule):
 
 
 def spread_rounds(num_micro_batches: int, size: int) -> list[int]:
-    """Rounds of at least ``size`` micro-batches, if there are so many; the first take one more each."""
+    """Micro-batches per round: at least ``size``, if there are so many; the first rounds have one more."""
     count = max(1, num_micro_batches // size)
     round_size, left = divmod(num_micro_batches, count)
     return [round_size + (index < left) for index in range(count)]
@@ -38,11 +38,12 @@ def spread_rounds(num_micro_batches: int, size: int) -> list[int]:
 def interleaved_actions(
     rounds: Sequence[int], chunks: int, warmup: int, slices: int = 1
 ) -> tuple[Action, ...]:
-    """The actions of a stage: ``warmup`` forwards, then one forward one backward, then the backwards left.
+    """The actions of a stage: ``warmup`` forwards, then one forward one backward, then the remaining
+    backwards.
 
     ``rounds`` are numbers of micro-batches. In each round all its micro-batches go through the first chunk,
-    then all through the next; their backwards in the same order, with the last chunk first. Of a micro-batch
-    in slices the first goes first, and backward the last one.
+    then all through the next; backwards in the same order of micro-batches, the last chunk first. Slices of a
+    micro-batch go forward in order and backward in reverse order.
     """
     forwards: list[Action] = []
     backwards: list[Action] = []
@@ -64,11 +65,11 @@ def interleaved_actions(
 def sliced_interleaved_actions(
     stage: int, num_stages: int, num_micro_batches: int, chunks: int, slices: int, behind: int
 ) -> tuple[Action, ...]:
-    """The actions of a stage whose micro-batches go in rounds with as many slices as there are stages.
+    """The actions of a stage in rounds that have as many slices as there are stages.
 
-    It begins with ``behind`` forwards for every stage behind it, besides those that fill its chunks and make
-    up a sequence. PlanError where slices do not divide stages, or all of them are fewer, or there is one
-    chunk.
+    A stage starts with ``behind`` forwards for every stage after it, besides those that fill its chunks and
+    complete a sequence. PlanError if slices do not divide stages, if there are fewer slices than stages, or
+    one chunk.
     """
     problem = ""
     if chunks < 2:

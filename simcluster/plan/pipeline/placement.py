@@ -1,4 +1,4 @@
-"""Pass: which pipeline stage every instance runs on."""
+"""Pass: places every instance on a pipeline stage."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from simcluster.plan.pipeline.virtual_stages import VirtualStages
 def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
     """Layers per stage (DESIGN 5).
 
-    Equal if they divide; where layers + 2 divide, first and last hold one less (Llama 3 405B: 126 + 2 =
-    8 x 16); otherwise the larger stages stand in the middle. PlanError if a stage would stay empty.
+    Equal if they divide; where layers + 2 divide, the first and the last stage have one less (Llama 3 405B:
+    126 + 2 = 8 x 16); otherwise the larger stages are in the middle. PlanError if a stage would have no
+    layer.
     """
     if num_layers < num_stages:
         raise PlanError(
@@ -36,9 +37,9 @@ def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
 def written_layers(
     written: tuple[int, ...] | tuple[tuple[int, ...], ...], chain: VirtualStages
 ) -> tuple[int, ...]:
-    """Layers by virtual stage of a list for every chunk with a number for every stage; PlanError otherwise.
+    """Layers by virtual stage, from a list of stages for every chunk; PlanError for a list of another form.
 
-    Of one chunk it may be the list alone.
+    With one chunk the inner list alone will do.
     """
     by_chunk = [counts for counts in written if isinstance(counts, tuple)]
     by_stage = [count for count in written if not isinstance(count, tuple)]
@@ -59,12 +60,13 @@ def written_layers(
 
 
 def place(graph: Graph, layers: Sequence[int], chain: VirtualStages | None = None) -> Graph:
-    """The graph with its layers spread over the virtual stages of a chain in order; without one over stages.
+    """The graph with its layers on virtual stages, as many on each as ``layers`` says.
 
-    What follows layers goes with the last it depends on, what comes before them with the first that depends
-    on it. What is made of parameters alone and read on several stages is made on each of them, the parameters
-    tied: that is cheaper than sending it with every micro-batch. ``chunk`` of an instance says which pass of
-    the layers it is in; every pass is placed by itself.
+    An instance that reads layers is on the stage of the last of them, one that layers read on the stage of
+    the first. What is computed from parameters alone and read on several stages is computed on each of them,
+    with tied parameters: that is cheaper than sending it with every micro-batch. Without a ``chain`` every
+    stage has one chunk. In inference ``chunk`` of an instance is the pass through the layers that it belongs
+    to; every pass is placed by itself.
     """
     chain = chain or VirtualStages.round_robin(len(layers))
     layered = [instance.name for instance in graph.instances if instance.is_layer]

@@ -1,4 +1,4 @@
-"""Pipeline schedules: rules that give every stage its actions (DESIGN 4.5)."""
+"""Pipeline schedules: rules for the order of actions on every stage (DESIGN 4.5)."""
 
 from __future__ import annotations
 
@@ -40,32 +40,34 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Schedule(ABC):
-    """A rule that gives every stage its actions; one file in ``schedules/`` each.
+    """A rule for the order of actions on every stage; one file in ``schedules/`` each.
 
-    What a schedule lets the user choose are fields of its class, called as in the scenario.
+    Its fields are what a user may choose, with the scenario's keys as names.
     """
 
     kind: ClassVar[str]
 
     @abstractmethod
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
-        """The actions of one stage in order."""
+        """The actions of one stage, in order."""
 
     def chain(self, num_stages: int) -> VirtualStages:
-        """Where the virtual stages lie."""
+        """The virtual stages and their order over the stages."""
         return VirtualStages.round_robin(num_stages)
 
     def overlaps(self, num_stages: int) -> bool:
-        """Whether kernels have to go on beside transfers: two stages would wait for each other otherwise."""
+        """Whether p2p transfers have to overlap with kernels, since two stages would wait for each other
+        otherwise.
+        """
         return self.chain(num_stages).is_v_shape
 
     @property
     def num_slices(self) -> int:
-        """Into how many parts sequences are cut, each of which goes through the pipeline by itself."""
+        """Slices of a sequence, each of which goes through the pipeline by itself."""
         return 1
 
     def timetable(self, num_stages: int, num_micro_batches: int) -> Timetable:
-        """The actions of every stage, checked."""
+        """The actions of every stage; PlanError if they cannot run."""
         timetable = tuple(self.stage(stage, num_stages, num_micro_batches) for stage in range(num_stages))
         validate_schedule(timetable, num_micro_batches, self.chain(num_stages), self.num_slices)
         return timetable
@@ -81,12 +83,12 @@ def forward_only(num_stages: int, num_passes: int, num_micro_batches: int) -> Ti
 
 
 def has_split_backward(timetable: Timetable) -> bool:
-    """Whether any backward is done in two halves."""
+    """Whether any backward is split into input and weight gradients."""
     return _has(timetable, WEIGHTS)
 
 
 def has_recompute(timetable: Timetable) -> bool:
-    """Whether any stage computes something again ahead of its backward."""
+    """Whether any stage recomputes activations as an action of its own."""
     return _has(timetable, RECOMPUTE)
 
 
@@ -95,9 +97,7 @@ def _has(timetable: Timetable, kind: str) -> bool:
 
 
 def activation_peaks(timetable: Timetable) -> list[int]:
-    """Per stage the most activations alive at once: of one micro-batch, chunk and slice each, until the last
-    half of its backward.
-    """
+    """Per stage the largest number of activations alive at once, counted by micro-batch, chunk and slice."""
     peaks = []
     for actions in timetable:
         alive = most = 0

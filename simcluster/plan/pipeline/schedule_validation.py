@@ -1,4 +1,6 @@
-"""Whether a timetable can run: complete, in an order that its dependencies allow, both ends agreeing."""
+"""Whether a timetable can run: complete, without deadlock, and with equal orders on both ends
+of a transfer.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ _Done = tuple[str, int, int, int]
 def validate_schedule(
     timetable: Timetable, num_micro_batches: int, chain: VirtualStages | None = None, num_slices: int = 1
 ) -> None:
-    """PlanError unless every micro-batch, slice by slice, goes once each way through every virtual stage, in
-    an order that can run; without a ``chain`` stages have one chunk each.
+    """PlanError unless the timetable can run.
+
+    Every slice of every micro-batch has to go once forward and once backward through every virtual stage, in
+    an order without deadlock. Without a ``chain`` stages have one chunk each.
     """
     chain = chain or VirtualStages.round_robin(len(timetable))
     for stage, actions in enumerate(timetable):

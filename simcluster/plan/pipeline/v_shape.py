@@ -1,4 +1,4 @@
-"""Writing down what a stage of a folded pipeline does, with its two chunks counted apart."""
+"""The actions of a stage with two chunks in a V-shaped pipeline, written kind by kind."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from simcluster.plan.pipeline.action import BACKWARD, FORWARD, INPUTS, WEIGHTS, 
 
 @dataclass
 class StageActions:
-    """The actions of a stage so far: every kind takes the micro-batches of a chunk in their order.
-
-    ``done`` counts forwards, backwards (or their first halves) and weight gradients, as "F0" of chunk 0.
-    """
+    """The actions of a stage so far; actions of one kind and chunk take micro-batches in order."""
 
     actions: list[Action] = field(default_factory=list)
+    """The actions, in order."""
     done: Counter[str] = field(default_factory=Counter)
+    """Forwards, backwards (or their first halves) and weight gradients so far, by kind and chunk: ``F0``."""
     waiting: deque[tuple[int, int]] = field(default_factory=deque)
+    """(chunk, micro-batch) of input gradients whose weight gradients have not run."""
 
     def do(self, text: str) -> None:
-        """The next actions: F0 and F1, B0, I1 and so on of a chunk; W0 of a chunk, W of what waits longest;
-        F0&B1 a pair.
+        """Appends actions: F0 and F1, B0, I1 and so on of a chunk; W0 of a chunk, W the oldest waiting one;
+        F0&B1 an overlapped pair.
         """
         for word in text.split():
             first, *beside = [self._next(part) for part in word.split("&")]
@@ -46,7 +46,7 @@ class StageActions:
         return Action(kind, index, chunk)
 
     def without(self, num_micro_batches: int) -> tuple[Action, ...]:
-        """The actions, without those of micro-batches beyond a number."""
+        """The actions without those of micro-batches from a number on."""
         kept = []
         for action in self.actions:
             halves = [half for half in action.parts if half.micro_batch < num_micro_batches]

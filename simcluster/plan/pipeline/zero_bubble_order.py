@@ -1,4 +1,4 @@
-"""The order of 1F1B with backwards in halves, of which those of the weights come late."""
+"""The order of 1F1B with split backwards whose weight gradients are delayed (zero bubble)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from simcluster.plan.pipeline.action import FORWARD, INPUTS, WEIGHTS, Action
 
 
 def zero_bubble_actions(num_micro_batches: int, warmup: int, late: int) -> tuple[Action, ...]:
-    """Warm-up forwards, then forward and input gradient in turns, and with each of these the weight gradient
-    of ``late`` micro-batches before; what is left of both behind.
+    """Warm-up forwards, then forward and input gradient alternately, each followed by a weight gradient.
+
+    That is of ``late`` micro-batches before. What is left of both comes last.
     """
     warmup = min(warmup, num_micro_batches)
     actions = [Action(FORWARD, index) for index in range(warmup)]

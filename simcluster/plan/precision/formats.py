@@ -1,4 +1,4 @@
-"""Number formats of a plan, and the optimizer with the formats of its states."""
+"""Number formats of a plan, and update rules with the formats of their states."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ from simcluster.work import DType
 
 @dataclass(frozen=True, slots=True)
 class Numerics:
-    """``compute`` is the format of activations, ``matmul`` the one in which matrix units multiply.
-
-    ``master``: that of the master copy, or None if parameters are their own. ``cast``: whole fp32 weights
-    are cast for use instead. ``fp8``: which products run in fp8, if any do.
-    """
+    """The number formats of a plan."""
 
     compute: DType
+    """Of activations and the weights that they meet."""
     matmul: DType
+    """In which matrix units multiply."""
     gradients: DType
+    """Of accumulated gradients."""
     master: DType | None
+    """Of master copies; None: parameters are their own."""
     cast: bool
+    """Parameters are fp32 and cast for use (automatic mixed precision)."""
     fp8: Fp8Plan | None
+    """Which matmuls run in fp8; None: none."""
 
     @classmethod
     def of(cls, written: PrecisionSpec, framework: FrameworkSpec, sharding: ShardingChoice) -> Numerics:
-        """What a scenario says, and a framework profile where it says nothing."""
+        """The scenario's formats, completed by the framework profile."""
         compute, matmul = DType.of(written.compute), DType.of(written.multiplied)
         mixed = compute is not DType.FP32
         default = "fp32" if framework.gradients_in(written.compute) == "fp32" else written.compute
@@ -68,14 +70,14 @@ def _fp8(written: Fp8Spec, framework: FrameworkSpec) -> Fp8Plan:
 
 
 def update_of(spec: RuleSpec) -> Update:
-    """The optimizer's update of one parameter."""
+    """The update rule of an optimizer section."""
     rule = update_kinds()[spec.kind]
     constants = (constant.name for constant in fields(rule) if constant.name in RuleSpec.model_fields)
     return rule(**{name: getattr(spec, name) for name in constants})
 
 
 def groups_of(spec: OptimizerSpec) -> tuple[ParameterGroup, ...]:
-    """The groups of parameters with rules of their own."""
+    """Groups of parameters with their update rules."""
     groups = []
     for index, group in enumerate(spec.groups):
         update = update_of(group)
@@ -85,7 +87,7 @@ def groups_of(spec: OptimizerSpec) -> tuple[ParameterGroup, ...]:
 
 
 def states_of(update: Update, spec: RuleSpec, path: str = "training.optimizer") -> dict[str, DType]:
-    """The format of every state, in the optimizer's order; those that are not named are fp32."""
+    """State -> format, in the rule's order; fp32 for those that are not named."""
     written = spec.states
     if not update.states and "states" in spec.model_fields_set:
         raise PlanError(f"{update.kind} keeps no states", path=f"{path}.states", hint="leave it out")

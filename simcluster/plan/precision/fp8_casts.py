@@ -1,4 +1,4 @@
-"""Passes: how long fp8 copies live, once it is known what is redistributed before they are made."""
+"""Passes: lifetime of fp8 copies, once it is known which operands are redistributed before the cast."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from simcluster.model import Block, Fp8Cast, Graph, Node, Phase, Role
 
 
 def repeat_casts(graph: Graph) -> Graph:
-    """The sharded graph in which copies of redistributed operands are made again in backward.
+    """The sharded graph in which fp8 casts of redistributed operands are repeated in the backward.
 
-    What is redistributed lives only inside its phase, and so does a copy made behind: kept is what was there
-    before, as without fp8. What is exchanged all to all is no larger than before, and is not sent again.
+    A redistributed tensor lives only inside its phase, and so does a cast of it: the tensor before the
+    redistribution is saved, as without fp8. What an all-to-all moved is no larger than before, so it is saved
+    and not sent again.
     """
     return graph.with_blocks({name: _late(_repeated(block)) for name, block in graph.blocks.items()})
 
@@ -118,9 +119,9 @@ def _again(node: Node, made: Mapping[str, str]) -> Node:
 
 
 def cast_per_use(graph: Graph) -> Graph:
-    """The graph in which weights that are gathered for each use are cast for each use, too.
+    """The graph in which weights that are gathered for each use are cast for each use.
 
-    A copy that was kept from forward to backward would be as large as what sharding the weights avoids.
+    A cast that was saved from forward to backward would take the memory that sharding the weights saves.
     """
     return graph.with_blocks(
         {
@@ -131,9 +132,10 @@ def cast_per_use(graph: Graph) -> Graph:
 
 
 def cast_once_per_step(graph: Graph) -> Graph:
-    """The graph in which copies of parameters are made once per step, where nothing has to be moved first.
+    """The graph in which fp8 copies of parameters are made once per step, unless they are redistributed
+    first.
 
-    They are made where the step first uses them, and held beside the parameters.
+    They are made at their first use and kept beside the parameters.
     """
     return graph.with_blocks({name: _hoisted(block) for name, block in graph.blocks.items()})
 

@@ -1,13 +1,12 @@
-"""Pass: matrix products on fp8 operands, with the casts they need.
+"""Pass: matmuls on fp8 operands, with the casts that they need.
 
-A product that is chosen reads copies of its operands in fp8 and writes what it wrote before; so do the two
-products that its gradient is made of. Every tensor is cast once and its copy shared: an activation's by
-forward and weight gradient, a gradient's by both gradients, and a weight's by all micro-batches of a step
-(``copies.once_per_step``, after sharding).
+A chosen matmul reads fp8 copies of its operands; so do the two matmuls of its gradient. Every tensor is cast
+once and the copy shared: an activation's by forward and weight gradient, a gradient's by both gradient
+matmuls, a weight's by all micro-batches of a step (``fp8_casts.cast_once_per_step``, after sharding).
 
-Where a cast stands relative to a redistribution decides what is sent. With ``communicate`` a cast follows
-the layout that its operand is made in, so that fp8 travels; otherwise it has the layout that the product
-wants, and the operand travels as it is.
+Whether a cast comes before or after a redistribution decides what is sent. With ``communicate`` a cast has
+the layout in which its operand is made, so fp8 is sent; otherwise it has the layout that the matmul needs,
+and the operand is sent in its own format.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ _GRADIENTS = (Role.GRADIENT, Role.SUM)
 
 @dataclass(frozen=True, slots=True)
 class Fp8Plan:
-    """Which products run in fp8 (``operators``, patterns) and what becomes of the copies.
-
-    ``communicate``: operands are redistributed in fp8. ``keep``: an activation's copy is kept for the weight
-    gradient; otherwise the activation itself, which is then cast again. ``transposed``: products that sum
-    over a dim which is not the last one of an operand need a copy that lies transposed.
-    """
+    """Which matmuls run in fp8, and how their copies are kept and sent."""
 
     operators: tuple[str, ...]
+    """Patterns of operator names."""
     communicate: bool
+    """Operands are cast before they are redistributed."""
     keep: bool
+    """The fp8 copy of an activation is saved for the weight gradient; otherwise the activation, which is cast
+    again."""
     transposed: bool
+    """Matmuls that contract another dim than the last of an operand need a transposed copy (Hopper)."""
 
 
 def quantise(graph: Graph, plan: Fp8Plan) -> Graph:
-    """The differentiated graph with fp8 products; PlanError if a pattern chooses none."""
+    """The differentiated graph with fp8 matmuls; PlanError if a pattern matches none."""
     blocks: dict[str, Block] = {}
     variants: dict[tuple[str, frozenset[str]], str] = {}
     instances = []

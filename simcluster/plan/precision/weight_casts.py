@@ -1,7 +1,7 @@
 """Passes: fp32 weights that are cast to the compute format in every forward pass, or before every use.
 
-The optimizer updates the weights themselves. Under automatic mixed precision what a forward pass has cast is
-kept until its backward; where weights are gathered for each use it is cast for each.
+The optimizer updates fp32 weights. Under automatic mixed precision the cast of a forward pass is saved for
+its backward; weights that are gathered for each use are cast for each.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from simcluster.work import DType
 
 
 def cast_weights(graph: Graph, to: DType = DType.FP32) -> Graph:
-    """The graph whose parameters lie in ``to`` and are read through casts to the format they had."""
+    """The graph whose parameters are stored in ``to`` and read through casts to their former format."""
     return graph.with_blocks({name: _casting(block, to) for name, block in graph.blocks.items()})
 
 
 def recast_in_backward(graph: Graph) -> Graph:
-    """The graph in which nothing that was cast is kept until the backward: it is cast once more there.
+    """The graph that casts weights once more in the backward instead of saving the casts.
 
     Layers that recompute their forward do so anyway.
     """

@@ -1,5 +1,5 @@
-"""Activation recomputation (checkpointing): whole layers, chosen operators, and saved activations kept in
-parts.
+"""Activation recomputation (checkpointing): whole layers, chosen operators, and distributed saved
+activations.
 """
 
 from simcluster.plan.recompute.distributed_saved_activations import distribute_saved_inputs, is_distributed

@@ -1,7 +1,7 @@
-"""Pass: of what a recomputed layer keeps, its input, ranks that hold the same keep a part each.
+"""Pass: ranks that save the same input of a recomputed layer save a part each.
 
-That is MindSpore's ``recompute_slice_activation`` and Megatron's ``--distribute-saved-activations``: the part
-is copied out in the forward, and all of it gathered again before the backward runs the layer's forward.
+That is Megatron's ``--distribute-saved-activations`` and MindSpore's ``recompute_slice_activation``: the part
+is copied out in the forward, and the whole is all-gathered again before the backward recomputes the layer.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from simcluster.model import Block, Graph, Instance, Node, Phase, Role, Value
 from simcluster.plan.redistribution import RedistributionPlanner
 
 PART = ".part"
-"""What is kept of an input is called after it."""
+"""Suffix of the part of an input."""
 
 
 def distribute_saved_inputs(
     graph: Graph, mesh: Mesh, axes: Sequence[str], router: RedistributionPlanner
 ) -> Graph:
-    """The graph in which inputs of recomputed layers are kept in parts, over ``axes`` that repeat them.
+    """The graph in which inputs of recomputed layers are saved in parts, over ``axes`` that replicate them.
 
-    What somebody else keeps whole, and what no dim of it lets be divided, is left alone.
+    Inputs that other instances save whole, or that no dim lets divide, are left alone.
     """
     alone = _alone(graph)
     blocks: dict[str, Block] = {}
@@ -44,7 +44,7 @@ def distribute_saved_inputs(
 
 
 def is_distributed(graph: Graph) -> bool:
-    """Whether some input of a recomputed layer is kept in parts."""
+    """Whether some input of a recomputed layer is saved in parts."""
     return any(f"{name}{PART}" in block.values for block in graph.blocks.values() for name in block.inputs)
 
 

@@ -1,8 +1,8 @@
-"""Pass: recompute the forward of whole layers in their backward, keeping only what enters the layer.
+"""Pass: recomputes whole layers in their backward, from their inputs (full activation checkpointing).
 
-The whole forward is run again, its collectives included, as Megatron's and PyTorch's checkpointing do; or
-only what the backward needs of it, as MindSpore's graph does, which so leaves out what makes the layer's
-output (``selective``).
+The whole forward is run again, with its collectives, as checkpointing in Megatron and PyTorch does; or only
+what the backward needs of it, as in MindSpore's graph, which leaves out the operators that make the layer's
+output.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def recompute(
 ) -> Graph:
     """The graph in which the instances of these names recompute their forward.
 
-    ``needed``: only what their backward needs of it. Without ``collectives`` what these gathered or reduced
-    is kept, which says the same.
+    ``needed``: only the part that their backward needs. Without ``collectives`` the results of collectives
+    are saved instead.
     """
     blocks: dict[str, Block] = {}
     instances: list[Instance] = []

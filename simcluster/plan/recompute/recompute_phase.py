@@ -1,6 +1,6 @@
-"""Pass: what the backward computes again gets a phase of its own, for schedules that do so ahead of it (R3).
+"""Pass: recomputation in a phase of its own, for schedules that run it as an action (R3).
 
-It is all that needs no gradient: copies of forward operators that read what is kept, or other such copies.
+It has all recomputed operators that read no gradient.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ PATH = "parallel.schedule"
 
 
 def separate_recompute_phase(graph: Graph, timetables: Sequence[Timetable]) -> Graph:
-    """The graph with what backwards compute again apart, if a timetable has it so; it comes last.
+    """The graph with recomputation in its own phase, if a timetable has such actions; the last pass.
 
-    PlanError where a stage would compute something again and has nothing, and where weights are gathered, or
-    things fetched, for every backward.
+    PlanError if a stage with such an action recomputes nothing, or gathers weights or fetches offloaded
+    values for every backward.
     """
     asked: dict[tuple[int, int], Action] = {}
     for stage, actions in (numbered for timetable in timetables for numbered in enumerate(timetable)):

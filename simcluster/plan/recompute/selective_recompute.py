@@ -1,10 +1,10 @@
-"""Pass: recompute chosen operators in the backward, dropping their outputs and keeping their inputs.
+"""Pass: recomputes chosen operators in the backward; their outputs are dropped and their inputs saved.
 
-What backward reads of a chosen operator is made again just before its first reader, from what is kept anyway.
-A collective is run again where it lies between chosen operators, or where only they read what it gathers;
-whatever nobody reads in the backward is not made again (Megatron's selective recomputation, arXiv 2205.05198,
-with the operators by pattern). Without collectives what they gathered or reduced is kept, and serves the
-backward where it would have gathered the same again.
+What the backward reads of a chosen operator is made again just before its first reader. A collective is run
+again where it is between chosen operators, or where only they read its result; what the backward does not
+read is not made again (Megatron's selective recomputation, arXiv 2205.05198, with operators chosen by
+pattern). Without collectives their results are saved, also for the backward where it would have gathered the
+same.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from simcluster.model import Block, Graph, Instance, Node, Phase, Role
 from simcluster.plan.spec import PATH
 
 SUFFIX = ".recompute"
-"""What the copies of nodes, values and blocks end with."""
+"""Suffix of recomputed nodes, values and blocks."""
 
 
 def recompute_operators(graph: Graph, patterns: Sequence[str], *, collectives: bool = True) -> Graph:
-    """The graph in which operators with matching names are recomputed, but where whole layers are.
+    """The graph in which operators with matching names are recomputed, except in layers that are recomputed
+    whole.
 
     Without ``collectives`` none of them runs again. PlanError if a pattern matches no forward operator.
     """
@@ -69,10 +70,10 @@ def _chosen(
 
 
 def recompute_in_block(block: Block, chosen: frozenset[str], *, collectives: bool = True) -> Block:
-    """The block in which the backward makes again what it reads of the chosen forward nodes.
+    """The block whose backward recomputes what it reads of the chosen forward nodes.
 
-    Movements are made again where they are chosen, or as what surrounds them asks for; without
-    ``collectives`` only those that every rank does alone.
+    Movements run again if they are chosen, or if what surrounds them needs that; without ``collectives`` only
+    those that are local to a rank.
     """
     return _Selection(block, chosen, collectives).run()
 

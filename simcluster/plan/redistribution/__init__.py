@@ -1,4 +1,4 @@
-"""Redistribution: the cheapest collectives from one tensor layout to another, and what they cost."""
+"""Redistribution: the cheapest collectives from one tensor layout to another, and their cost."""
 
 from simcluster.plan.redistribution.coalescing import (
     Redistribution,

@@ -1,4 +1,4 @@
-"""Tensors that need the same steps from layout to layout take them together, as one flat buffer would."""
+"""Redistributions of many tensors that need the same steps, as one flat buffer would take them."""
 
 from __future__ import annotations
 
@@ -13,30 +13,37 @@ from simcluster.plan.redistribution.redistribution_planner import Redistribution
 
 @dataclass(frozen=True, slots=True)
 class Redistribution:
-    """A tensor with the layout it lies in and the one it should reach."""
+    """A tensor, its layout, and the one that it needs."""
 
     type: TensorType
+    """Its logical type."""
     start: Layout
+    """Its layout."""
     target: Layout
+    """The layout that it needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedistributionStep:
-    """One step of one tensor, the layout it reaches, and whether it is the tensor's last."""
+    """One movement of one tensor."""
 
     value: str
+    """The tensor."""
     movement: Movement
+    """The movement."""
     layout: Layout
+    """The layout after it."""
     last: bool
+    """Whether it is the tensor's last."""
 
 
 def coalesce_redistributions(
     journeys: Mapping[str, Redistribution], mesh: Mesh, router: RedistributionPlanner
 ) -> Iterator[RedistributionStep]:
-    """The steps of every tensor, step by step for those that travel together.
+    """The steps of every tensor, in step for tensors that share start, target and format.
 
-    Only the first dim and the flat buffer are cut or joined on the way, the other dims stay as they are; so
-    the sum of the sizes decides which steps are cheapest: one decision per bucket.
+    Only the first dim and the flat buffer are divided or joined, the other dims stay as they are; so the sum
+    of the sizes decides which steps are cheapest: one decision per bucket.
     """
     buckets: dict[tuple[object, ...], list[str]] = {}
     for value, journey in journeys.items():

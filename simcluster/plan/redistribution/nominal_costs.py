@@ -1,4 +1,4 @@
-"""What movements and kernels cost on the nominal cluster, for the worst group: one choice for all."""
+"""Cost of movements and kernels on the nominal cluster, for the slowest group: one choice for all groups."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def movement_cost(cluster: Cluster, mesh: Mesh, algorithms: Selection = AUTOMATI
 
 
 def kernel_cost(cluster: Cluster) -> Callable[[Sequence[Work]], float]:
-    """Seconds of some kernels on the slowest kind of device."""
+    """The cost function of kernels: seconds on the slowest kind of device."""
     devices = [host.device for host in cluster.kinds]
 
     def cost(works: Sequence[Work]) -> float:

@@ -1,6 +1,5 @@
-"""The sequence of movements between two layouts of a tensor: a shortest path over layouts.
-
-Or, if asked for, the one that MindSpore infers.
+"""The movements from one layout of a tensor to another: a shortest path over layouts, or MindSpore's
+inference.
 """
 
 from __future__ import annotations
@@ -18,29 +17,28 @@ from simcluster.layout import Layout, Mesh, Movement, MovementKind, infer_mindsp
 from simcluster.model import TensorType
 
 MovementCost = Callable[[Movement, int], float]
-"""Seconds of a movement that concerns this many bytes, counted as ``Movement.num_bytes`` counts them."""
+"""(movement, bytes as ``Movement.num_bytes`` counts them) -> seconds."""
 
 Path = tuple[tuple[Movement, Layout], ...]
-"""Movements with the layout each of them reaches."""
+"""Movements, each with the layout after it."""
 
 
 def part_type(kind: TensorType, layout: Layout, mesh: Mesh) -> TensorType:
-    """The type of what one rank holds of a tensor in a layout."""
+    """The type of one rank's part of a tensor."""
     return TensorType(layout.local_shape(kind.shape, mesh), kind.dtype)
 
 
 def local_bytes(kind: TensorType, layout: Layout, mesh: Mesh) -> int:
-    """Bytes one rank holds of a tensor in a layout."""
+    """Bytes of one rank's part of a tensor."""
     return part_type(kind, layout, mesh).num_bytes
 
 
 def collective_bytes(
     movement: Movement, before: TensorType | None, after: TensorType | None, mesh: Mesh
 ) -> int:
-    """The size of a movement as ``Movement.num_bytes`` counts it, from what a rank holds before and after, if
-    it is of any tensor of the rank.
+    """The size of a movement as ``Movement.num_bytes`` counts it, from a rank's parts before and after.
 
-    What is exchanged all to all is padded before, where it does not divide.
+    An all-to-all pads a dim that does not divide.
     """
     ways = mesh.product(movement.axes)
     if movement.kind is MovementKind.ALL_TO_ALL and before is not None and after is not None:
@@ -52,7 +50,9 @@ def collective_bytes(
 
 
 def expert_parts(movement: Movement, mesh: Mesh) -> UnequalPartsByGroup | None:
-    """Who has how much for whom in every group; None where that is the same for all, or one only sends."""
+    """Which part each rank sends to which in every group; None where that is the same for all, or one rank
+    sends.
+    """
     if movement.kind is not MovementKind.ALL_TO_ALL_V:
         return None
     counts = np.zeros((mesh.product(movement.axes),) * 2, dtype=np.int64)
@@ -63,18 +63,18 @@ def expert_parts(movement: Movement, mesh: Mesh) -> UnequalPartsByGroup | None:
 
 @dataclass
 class RedistributionPlanner:
-    """Finds paths on one mesh by one cost function, remembering what it found.
-
-    With ``infers`` it takes MindSpore's sequences where MindSpore has one: not for flat buffers. Without
-    ``all_to_all`` nothing is exchanged: what moves from dim to dim is gathered and sliced. With ``pads``
-    dims need not divide; those with halos must all the same.
-    """
+    """Finds movements between layouts on one mesh by one cost function, and remembers them."""
 
     mesh: Mesh
+    """The mesh."""
     cost: MovementCost
+    """Seconds of a movement."""
     infers: bool = False
+    """Takes MindSpore's sequences where MindSpore has one: not for flat buffers."""
     all_to_all: bool = True
+    """Allows all-to-all; without it dims exchange axes by all-gather and slice."""
     pads: bool = False
+    """Dims need not divide, except those with halos."""
     _found: dict[tuple[Layout, Layout, TensorType], tuple[float, Path]] = field(default_factory=dict)
 
     def path(self, kind: TensorType, start: Layout, target: Layout) -> Path:

@@ -1,5 +1,5 @@
-"""What a scenario asks for, as the planner works with it: strategies, subgraphs, offload and expert routing,
-by name pattern.
+"""What a scenario asks for, by name pattern: strategies, subgraphs, offload and expert routing, for the
+planner.
 """
 
 from simcluster.plan.rules.expert_routing import BALANCED_ROUTING, ROUTING_PATH, ExpertRouting, expert_counts

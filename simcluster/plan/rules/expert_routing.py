@@ -1,7 +1,7 @@
-"""Who gets how many tokens: the table counts[layer, micro-batch, source, expert] that a step is timed with.
+"""Expert routing: the table counts[layer, micro-batch, source, expert] with which a step is timed.
 
-Routing is an input, like the batch (DESIGN 4.4): a law and a seed say how popular every expert of a layer is,
-and all sources choose by it.
+Routing is an input, like the batch (DESIGN 4.4): a law and a seed give the popularity of every expert of a
+layer, the same for all sources.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from simcluster.errors import PlanError
 Ints = NDArray[np.int64]
 
 ROUTING_PATH = "training.routing"
-"""Where the scenario says it."""
+"""The key path of the section."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpertRouting:
-    """A law, or a ``histogram`` of the tokens that experts got: a row for all layers, or one for each.
-
-    ``each_micro_batch``: popularity is drawn anew for each; else a layer keeps its own through the step.
-    """
+    """How often experts are chosen: a law, or a histogram."""
 
     law: Imbalance = Imbalance(ImbalanceLaw.UNIFORM)
+    """``uniform``, ``zipf:1.2`` and so on."""
     histogram: tuple[tuple[float, ...], ...] = ()
+    """Tokens of every expert instead of a law: one row for all layers, or one for each."""
     each_micro_batch: bool = False
+    """Popularity is drawn for each micro-batch; else once for the step."""
 
     @property
     def uniform(self) -> bool:
@@ -39,13 +39,13 @@ class ExpertRouting:
         return self.law.law is ImbalanceLaw.UNIFORM and not self.histogram
 
     def table(self, layer: str, micro_batch: int) -> tuple[str, int]:
-        """What layers and micro-batches with one table have in common."""
+        """The key of the table of a layer and micro-batch: equal for those with one table."""
         return layer, micro_batch if self.each_micro_batch else -1
 
     def popularity(self, layer: str, place: int, micro_batch: int, experts: int) -> NDArray[np.float64]:
-        """How often each of the experts of a layer, the ``place``-th that has some, is chosen: shares.
+        """Shares of the experts of a layer, the ``place``-th with experts.
 
-        PlanError for a histogram of another number of experts or layers.
+        PlanError for a histogram with another number of experts or layers.
         """
         if not self.histogram:
             key = zlib.crc32(layer.encode()), self.table(layer, micro_batch)[1] + 1
@@ -81,10 +81,10 @@ BALANCED_ROUTING = ExpertRouting()
 
 
 def expert_counts(shares: NDArray[np.float64], rows: int, once: int, most: int | None = None) -> Ints:
-    """How many of ``rows`` choices each expert gets by its share, none more than ``once``; [experts].
+    """Tokens of each expert, of ``rows`` choices by shares, at most ``once`` each; shape [experts].
 
-    What a popular one cannot take, as a token chooses it only once, goes to the others by their shares.
-    Whole numbers, by largest remainder, ties in order. What then exceeds ``most`` is dropped.
+    A token chooses an expert only once; what a popular one cannot take goes to the others by their shares.
+    Whole numbers by largest remainder, ties in order. What then exceeds ``most`` (the capacity) is dropped.
     """
     if rows > once * len(shares):
         raise ValueError(f"{rows} choices of {len(shares)} experts, none of them more than {once} times")

@@ -1,4 +1,4 @@
-"""What a plan offloads: which values of which categories, to where, and how they are copied."""
+"""Offload rules: which values of which categories are stored where, and how they are copied."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from simcluster.model import MemoryPlace
 OFFLOAD_PATH = "parallel.offload"
 
 CATEGORIES = ("parameters", "gradients", "optimizer_states", "activations")
-"""What can be offloaded, as the account of memory calls it."""
+"""Categories that can be offloaded, by their names in memory reports."""
 
 PAGEABLE = 0.5
-"""The share of the bus that copies reach from memory that is not pinned (hardware.md: about half)."""
+"""Share of the PCIe rate for copies from memory that is not pinned (hardware.md: about half)."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyRates:
-    """How copies go: from ``pinned`` memory or not, and at most ``disk`` bytes/s of the disks.
-
-    ``bus`` are the bytes/s that they ask for of the way to the device, once the hosts are known.
-    """
+    """Rates of the copies between device, host and disks."""
 
     pinned: bool = True
+    """Host memory is pinned."""
     disk: float = math.inf
+    """Bytes/s at most that a device gets of the disks."""
     bus: float = math.inf
+    """Bytes/s at most over PCIe, once the hosts are known."""
 
     def on(self, cluster: Cluster) -> CopyRates:
-        """The same for the hosts of a cluster: of several kinds, as the slowest does it."""
+        """The rates on the hosts of a cluster: those of the slowest kind."""
         if self.pinned:
             return self
         rates = [host.pcie.rate for host in cluster.kinds if host.pcie is not None]
@@ -42,39 +42,39 @@ class CopyRates:
 
 @dataclass(frozen=True, slots=True)
 class OffloadRule:
-    """What becomes of one category of values.
-
-    Those whose names fit one of the patterns ``match``, and of these the ``fraction`` of the bytes of every
-    stage that is first in program order, lie at ``place``. Copies begin ``ahead`` users before they are
-    needed.
-    """
+    """Where values of one category are stored."""
 
     place: MemoryPlace
+    """Host memory or disks."""
     match: tuple[str, ...] = ("*",)
+    """Patterns of full names; only values that match one."""
     fraction: float = 1.0
+    """The share of the bytes of every stage, the first ones in program order."""
     rates: CopyRates = CopyRates()
+    """Rates of the copies."""
     ahead: int = 1
+    """Kernels, or blocks, ahead of their use at which copies start."""
 
     def fits(self, name: str) -> bool:
-        """Whether a full name fits one of the patterns."""
+        """Whether a full name matches one of the patterns."""
         return any(matches(pattern, name) for pattern in self.match)
 
 
 @dataclass(frozen=True, slots=True)
 class OffloadPlan:
-    """What is offloaded: ``rules`` by category.
-
-    Each device may take ``host_limit`` bytes of its host's memory, in blocks of ``host_block``, and
-    ``disk_limit`` of the disks; None: what there is.
-    """
+    """What is offloaded, and how much memory it may take."""
 
     rules: Mapping[str, OffloadRule] = field(default_factory=dict)
+    """Category -> rule."""
     host_limit: int | None = None
+    """Bytes of host memory for each device; None: no limit but the memory."""
     disk_limit: int | None = None
+    """Bytes of disks for each device; None: no limit but the disks."""
     host_block: int = 1
+    """Host memory is allocated in blocks of so many bytes; 0: to the byte."""
 
     def remarks(self, terms: int) -> Iterator[str]:
-        """What the times of a step leave out in which every gradient is the sum of so many."""
+        """Notes on what the timing leaves out, in a step whose gradients have so many terms."""
         if "gradients" in self.rules and terms > 1:
             yield (
                 "gradients are added up on the host: what that takes of its processors is not in the times, "
@@ -95,7 +95,7 @@ class OffloadPlan:
         }
 
     def on(self, cluster: Cluster) -> OffloadPlan:
-        """The same for the hosts of a cluster; PlanError if they lack what is to be offloaded to."""
+        """The plan on the hosts of a cluster; PlanError if they have no such memory or disks."""
         problems = list(_problems(self, cluster))
         if problems:
             raise PlanError(*problems)

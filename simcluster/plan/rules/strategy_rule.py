@@ -1,4 +1,4 @@
-"""What is written about operators: rules by pattern, and the names of axes that they may use."""
+"""Strategy rules by operator pattern, and the roles of mesh axes that they may name."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from simcluster.layout import Mesh, MindSporeLayout, Side, SplitMesh, SubAxis, a
 Split = Mapping[str, tuple[str, ...]]
 
 Entry = int | tuple[str, ...]
-"""What is written for one tensor dim: a number of parts, or axes, outer first; ``()`` is whole."""
+"""One tensor dim: a number of parts, or axes, outermost first; ``()`` is whole."""
 
 Operands = tuple[tuple[Entry, ...] | None, ...]
-"""Per tensor its dims; None for one of which nothing is said."""
+"""Per tensor its dims; None for a tensor about which nothing is said."""
 
 Token = str | SubAxis
-"""Something to split a dim over: an axis or role by name, or ranks by their distance."""
+"""What may split a dim: an axis or role by name, or a sub-axis by its distance between ranks."""
 
 BATCH = "batch"
 PIPELINE = "pipeline"
 SEQUENCE = "sequence"
 """The role of axes over which sequences are split (context parallelism)."""
 SEQ = "seq"
-"""What operators call the dim of a sequence's tokens, or of its slices."""
+"""The name of the token dim of sequences, or of their slices, in operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class StrategyRule:
 
     @property
     def numbered(self) -> bool:
-        """Whether it counts ranks instead of naming axes."""
+        """Whether it gives numbers of parts instead of axes."""
         return self.layout is not None or any(isinstance(entry, int) for entry in self._entries())
 
     @property
@@ -72,16 +72,15 @@ class StrategyRule:
 
 @dataclass(frozen=True, slots=True)
 class AxisRoles:
-    """What axes are for: role -> axes of the mesh; a rule may name a role where it could name an axis.
-
-    ``cut`` tells which axes a digit of rank numbers is made of.
-    """
+    """What mesh axes are for; a rule may name a role instead of an axis."""
 
     axes: Mapping[str, tuple[str, ...]]
+    """Role -> axes."""
     cut: SplitMesh | None = None
+    """The split mesh, which maps sub-axes to axes; None if no axis is split."""
 
     def resolve(self, names: Sequence[Token], mesh: Mesh) -> tuple[str, ...]:
-        """Roles, axes and digits as axes of the mesh; those that the mesh does not have are dropped."""
+        """Roles, axes and sub-axes as axes of the mesh, without those that it does not have."""
         axes: list[str] = []
         for name in names:
             if isinstance(name, SubAxis):
@@ -92,19 +91,19 @@ class AxisRoles:
         return tuple(axis for axis in axes if axis in mesh.sizes)
 
     def known(self, mesh: Mesh) -> set[str]:
-        """Every name a rule may use."""
+        """Every name that a rule may use."""
         return {*self.axes, *mesh.names, *map(whole, mesh.names)}
 
 
 def first_rule(rules: Sequence[StrategyRule], name: str) -> int | None:
-    """The first rule that fits an operator's full name, by its index."""
+    """The index of the first rule that matches an operator's full name."""
     return next((index for index, rule in enumerate(rules) if matches(rule.match, name)), None)
 
 
 def sequence_slices(rules: Sequence[StrategyRule], roles: AxisRoles, mesh: Mesh) -> int:
-    """Slices of a sequence that ranks treat by themselves; one where no axis has the role of splitting it.
+    """How many parts of a sequence are processed independently; 1 where no axis has the role of splitting it.
 
-    As many as divide over those axes and all others over which some rule splits it besides.
+    They count all axes over which some rule splits sequences, besides those of the role.
     """
     axes = roles.resolve((SEQUENCE,), mesh)
     if mesh.product(axes) == 1:
@@ -115,5 +114,5 @@ def sequence_slices(rules: Sequence[StrategyRule], roles: AxisRoles, mesh: Mesh)
 
 
 def stage_devices(mesh: Mesh, roles: AxisRoles) -> int:
-    """Ranks of one stage, all of which an operator's factors divide."""
+    """Ranks of one stage."""
     return mesh.num_ranks // mesh.product(roles.resolve((PIPELINE,), mesh))

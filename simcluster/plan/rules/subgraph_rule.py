@@ -1,4 +1,4 @@
-"""What is asked of a part of the network that runs as one graph."""
+"""What a scenario asks of a subgraph that runs as one graph launch."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from simcluster.plan.rules.strategy_rule import Entry, Operands, StrategyRule
 
 @dataclass(frozen=True, slots=True)
 class ShardRequest:
-    """What is asked of a piece; ``match`` are its operators or modules, ``path`` is where it is written.
-
-    ``inputs`` and ``outputs`` are the layouts at its border, ``parameters`` those of parameters, by name.
-    ``level`` says what propagation inside looks for.
-    """
+    """One entry of ``parallel.shard``."""
 
     match: str
+    """Operators or modules of the subgraph, as a pattern."""
     inputs: Operands | None
+    """Layouts of its inputs."""
     outputs: Operands | None
+    """Layouts of its outputs."""
     parameters: tuple[tuple[str, tuple[Entry, ...]], ...]
+    """Layouts of parameters, by name."""
     device: str | None
+    """The kind of device that it has to run on."""
     level: int
+    """What sharding propagation inside minimises: 0 communication, 1 memory, 2 time."""
     path: str
+    """The key path at which it was written."""
 
     @property
     def source(self) -> str:
-        """What strategies that it fixes are said to come from."""
+        """The source of strategies that it fixes, in words."""
         return f"shard({self.match})"
 
     @property
     def rule(self) -> StrategyRule:
-        """Everything that it names, as if one operator had all these operands."""
+        """All its layouts, as the rule of one operator with these operands."""
         operands = (*(self.inputs or ()), *(dims for _, dims in self.parameters))
         return StrategyRule(self.match, (), self.source, self.path, operands, self.outputs)

@@ -1,4 +1,4 @@
-"""DualPipeV (DeepSeek, github.com/deepseek-ai/DualPipe): forwards beside backwards on folded chunks."""
+"""DualPipeV (DeepSeek, github.com/deepseek-ai/DualPipe): overlapped forwards and backwards, V-shaped."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from simcluster.plan.pipeline import BACKWARD, FORWARD, Action, Schedule
 
 
 class GPipe(Schedule):
-    """Keeps every micro-batch's activations; bubble over compute (p - 1) / m."""
+    """Saves every micro-batch's activations; bubble over compute (p - 1) / m."""
 
     kind: ClassVar[str] = "gpipe"
 

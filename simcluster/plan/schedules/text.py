@@ -14,7 +14,9 @@ FOLDED = "folded"
 
 @dataclass(frozen=True)
 class TextSchedule(Schedule):
-    """Does what it says; chunks are those that it names, ``wrapped`` or ``folded`` onto the stages."""
+    """The actions that it writes, with chunks ``wrapped`` (round-robin) or ``folded`` (V-shaped) over the
+    stages.
+    """
 
     kind: ClassVar[str] = "text"
 
@@ -23,16 +25,16 @@ class TextSchedule(Schedule):
 
     @cached_property
     def written(self) -> Timetable:
-        """The actions of every stage; PlanError for what is none."""
+        """The actions of every stage; PlanError for another text."""
         return parse(self.text)
 
     @property
     def num_slices(self) -> int:
-        """As many as are named."""
+        """As many as the actions name."""
         return 1 + max(half.slice for line in self.written for action in line for half in action.parts)
 
     def chain(self, num_stages: int) -> VirtualStages:
-        """As many chunks as are named; folded, two."""
+        """As many chunks as the actions name; two if folded."""
         chunks = 1 + max(half.chunk for line in self.written for action in line for half in action.parts)
         if self.placement != FOLDED:
             return VirtualStages.round_robin(num_stages, chunks)

@@ -1,7 +1,9 @@
-"""Pass: sequences whose parts lie on several ranks are put in an order that gives these equal work.
+"""Passes: the order of tokens in sequences that are split over ranks, for causal load balance and ring
+attention.
 
-It is needed where causal attention is to be split over its queries. It comes before differentiation, so that
-one device computes the same: only the order of tokens changes, and with it who sees whom.
+Causal attention that is split over its queries has unequal work, which the zigzag order balances. The order
+comes before differentiation, so one device computes the same: only the order of tokens changes, and with it
+the mask.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from simcluster.plan.rules import SEQ
 
 
 def balance_causal_order(graph: Graph, slices: int, path: str) -> Graph:
-    """The graph on sequences in zigzag order, if slices of them would have unequal work as they stand.
+    """The graph on sequences in zigzag order, if ``slices`` of them had unequal causal work otherwise.
 
-    PlanError at ``path`` if a sequence has no such order, or an operator knows none.
+    PlanError at ``path`` if a sequence cannot be ordered so, or an operator does not support it.
     """
     if slices == 1 or not any(_gains(node, block) for block in graph.blocks.values() for node in block.nodes):
         return graph
@@ -29,7 +31,7 @@ def balance_causal_order(graph: Graph, slices: int, path: str) -> Graph:
 
 
 def to_ring_attention(graph: Graph, slices: int, path: str) -> Graph:
-    """The graph whose attention over sequences in slices takes turns; PlanError if it knows none."""
+    """The graph with ring attention over ``slices`` of sequences; PlanError if no attention supports it."""
     blocks = {
         name: replace(block, nodes=tuple(_turning(node, block, slices, path) for node in block.nodes))
         for name, block in graph.blocks.items()

@@ -1,9 +1,9 @@
-"""Pass: sequences go through the model slice by slice, each slice an instance of its own of every block.
+"""Pass: slices of sequences, each of which goes through the model as an instance of its own of every block.
 
-Causal attention of a slice reads the keys and values of those before it, which so are kept until the last
-slice has gone through, and get gradients of all behind them. Everything else works on each slice by itself.
-It comes before differentiation: values that several instances read, and the sums of their gradients, are
-nothing new. Weights are shared, and so is what happens once per step.
+Causal attention of a slice reads the keys and values of earlier slices, which are saved until the last slice
+is done and get gradients from all later ones. Everything else works on each slice by itself. The pass comes
+before differentiation, which sums gradients of values with several readers. Weights are shared, and so is
+what happens once per step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def slice_length(seq_len: int, slices: int) -> int:
 
 
 def check_slicing_axes(slices: int, axes: Sequence[str]) -> None:
-    """PlanError if sequences go in slices and are split over axes besides."""
+    """PlanError if sequences are in slices and also split over mesh axes."""
     if slices > 1 and axes:
         raise PlanError(
             f"sequences in slices are split over {', '.join(axes)} besides", path=PATH, hint="do one of both"
@@ -37,9 +37,7 @@ def check_slicing_axes(slices: int, axes: Sequence[str]) -> None:
 
 
 def check_slices(slices: int, graph: Graph, sharding: ShardingChoice, *, pieces: bool) -> None:
-    """PlanError for what does not go with slices of sequences; ``pieces``: some of the graph are launched
-    as graphs.
-    """
+    """PlanError for settings that do not work with slices; ``pieces``: some subgraphs run as graphs."""
     if slices == 1:
         return
     problems = []
@@ -75,9 +73,9 @@ def _together(graph: Graph) -> Iterator[list[str]]:
 
 
 def slice_sequence(graph: Graph, slices: int) -> Graph:
-    """The graph of whole sequences from one whose sequences are as long as a slice.
+    """The graph of whole sequences, from a graph of sequences as long as one slice.
 
-    PlanError if something but causal attention in one kernel needs more than one slice at a time.
+    PlanError if an operator other than causal attention in one kernel needs more than one slice.
     """
     if slices == 1:
         return graph

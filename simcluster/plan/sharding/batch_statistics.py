@@ -1,7 +1,7 @@
-"""Pass: whose samples share statistics, where they are not synchronised: each data-parallel rank's own.
+"""Pass: groups of samples for batch statistics that are not synchronised: those of each data-parallel rank.
 
-It comes before differentiation and before strategies, so that one device computes the same: statistics are
-part of the mathematics, and only their groups come from the plan (DESIGN 4.6).
+It comes before differentiation and strategies, so that one device computes the same: statistics are part of
+the mathematics, and only their groups come from the plan (DESIGN 4.6).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from simcluster.model import Block, Graph, Node, Operator
 
 
 def group_batch_statistics(graph: Graph, ways: int) -> Graph:
-    """The graph whose operators take statistics over each of ``ways`` equal parts of the batch."""
+    """The graph whose operators compute statistics over each of ``ways`` equal parts of the batch."""
     if ways == 1:
         return graph
     return graph.with_blocks({name: _grouped(block, ways) for name, block in graph.blocks.items()})

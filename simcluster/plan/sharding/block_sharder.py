@@ -1,8 +1,8 @@
-"""Sharding of one block: layouts for every value, movements wherever two of them differ.
+"""Sharding of one block: a layout for every value, and redistributions wherever two layouts differ.
 
 The rules are those of DESIGN 4.2 and 4.4: a partial result is reduced once, where it is smallest on its
-linear path, and all who read it share the result; what backward needs is kept in its producer's layout and
-redistributed again.
+linear path, and all readers share the reduced one; what the backward needs is saved in its producer's layout
+and redistributed again.
 """
 
 from __future__ import annotations
@@ -23,27 +23,33 @@ Readers = Mapping[str, Sequence[Node]]
 
 
 def operator_of(node: Node) -> Operator:
-    """The operator of a node that is no movement."""
+    """The operator of a node that is not a movement."""
     assert isinstance(node.operator, Operator)
     return node.operator
 
 
 @dataclass
 class BlockSharder:
-    """Shards one block under one choice of strategies (forward node -> strategy).
-
-    Operators of the families ``passes`` run as the primitives they are made of, whatever is split.
-    """
+    """Shards one block with one choice of strategies."""
 
     block: Block
+    """The differentiated block."""
     strategies: Mapping[str, Strategy]
+    """Forward operator -> strategy."""
     mesh: Mesh
+    """The mesh."""
     router: RedistributionPlanner
+    """Finds redistributions."""
     passes: Collection[str] = ()
+    """Operator families that run as their primitives, whatever is split."""
     sharded: ShardedValues = field(init=False)
+    """The values and nodes of the sharded block so far."""
     padding: Padding = field(init=False)
+    """Masks for padded dims."""
     common: Mapping[str, frozenset[str]] = field(init=False, default_factory=dict)
+    """Accumulator -> the axes over which all its terms are partial."""
     results_after: Mapping[str, tuple[Layout, bool]] = field(init=False)
+    """Result -> the layout that its strategy prescribes, and whether by a reduce-scatter."""
 
     def __post_init__(self) -> None:
         self.sharded = ShardedValues(self.router, dict(self.block.values))
@@ -64,10 +70,10 @@ class BlockSharder:
     ) -> Block:
         """The sharded block.
 
-        ``incoming`` are the layouts of the block's inputs, ``wants`` what readers elsewhere want of each
-        output, ``fixed`` those of parameters and feeds that are decided elsewhere. ``sums`` are the axes
-        over which the gradients of inputs, outputs and parameters that several blocks read stay partial while
-        they add up.
+        ``incoming`` are the layouts of the block's inputs, ``wants`` those that other blocks want of its
+        outputs, ``fixed`` those of parameters and feeds that are decided already. ``sums`` are the axes over
+        which gradients of inputs, outputs and parameters that several blocks read stay partial while they are
+        summed.
         """
         block, sharded = self.block, self.sharded
         nodes = [part for node in block.nodes for part in self._primitives(node)]

@@ -1,7 +1,7 @@
-"""Pass: every operator gets layouts, and every difference between two layouts becomes movements.
+"""Pass: gives all values layouts, and inserts redistributions wherever two layouts differ.
 
-Blocks are specialised by what differs between their instances: strategies, the layouts that come in, and the
-layouts that others want of a result that is still partial. Equal instances share one specialised block.
+Blocks are specialised by what differs between their instances: strategies, layouts of inputs, and the layouts
+that others want of a result that is still partial. Equal instances share one specialised block.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simcluster.plan.strategies import Strategies
 _Key = tuple[object, ...]
 
 NO_FEEDS: Mapping[str, Layout] = MappingProxyType({})
-"""All inputs come as their first readers want them."""
+"""All inputs come in the layout that their first reader wants."""
 
 
 def shard(
@@ -33,8 +33,8 @@ def shard(
 ) -> Graph:
     """The graph over specialised blocks in which every value has a layout.
 
-    ``feeds`` are those of inputs that do not come as their first reader wants them. Operators of the families
-    ``passes`` become the primitives that they give where no pass of theirs could do the whole.
+    ``feeds`` are layouts of inputs that come in another one than their first reader wants. Operators of the
+    families ``passes`` become primitives, of which each may be fused with a neighbour.
     """
     wanted = _wanted(graph, strategies)
     tied = _tied_layouts(graph, strategies)

@@ -1,8 +1,8 @@
-"""What sharding does about dims that do not divide: masks, where padding would change a result.
+"""Dims that do not divide over ranks: masks where padding would change a result.
 
-Only where a padded dim is reduced, and only on operands whose padding is not known to be zero already: what
-comes in and what movements pad is zero, and operators that are linear keep it so. Gradients of parameters are
-always kept free of anything else, so that no optimizer, norm or flat buffer meets padding that counts.
+Masks are needed only where a padded dim is reduced, on operands whose padding is not known to be zero: inputs
+and redistributions pad with zeros, and linear operators keep them. Gradients of parameters always have zeros
+there, so that no optimizer, norm or flat buffer reads other padding.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from simcluster.plan.sharding.sharded_values import ShardedValues
 from simcluster.plan.strategies import Strategies
 
 ZeroDims = tuple[frozenset[int], ...]
-"""For every output the dims, by their place, whose padding is zero."""
+"""For every output the indices of the dims whose padding is zero."""
 
 
 def padded_dims(
     graph: Graph, strategies: Strategies, mesh: Mesh
 ) -> dict[tuple[str, int, tuple[str, ...]], int]:
-    """Every dim that strategies split unevenly, with its size and its axes: in how many forward operators."""
+    """(dim, size, axes) that strategies split unevenly -> number of forward operators."""
     counts: dict[tuple[str, int, tuple[str, ...]], int] = {}
     for instance in graph.instances:
         block = graph.block_of(instance)
@@ -44,11 +44,12 @@ class Padding:
     """Masks for the nodes of one block."""
 
     sharded: ShardedValues
+    """The values and nodes of the sharded block."""
 
     def through(
         self, node: Node, dims: Dims, strategy: Strategy, inputs: tuple[str, ...]
     ) -> tuple[tuple[str, ...], ZeroDims]:
-        """The inputs, masked where the node needs it, and what is known of its outputs."""
+        """The inputs of a node, masked where needed, and the dims of its outputs whose padding is zero."""
         padded = self._padded(node, dims, strategy)
         if not padded:
             return inputs, (frozenset(),) * len(dims.outputs)
@@ -70,7 +71,7 @@ class Padding:
         )
 
     def unknown(self, value: str, layout: Layout, clean: Collection[int]) -> tuple[int, ...]:
-        """The dims of a sum of a parameter's gradients whose padding may not be zero, but has to be."""
+        """The dims of a parameter's gradient whose padding may be other than zero and must not be."""
         if not self.sharded.router.pads or self.sharded.kind(value).role is not Role.ACCUMULATOR:
             return ()
         padded = layout.padded(self.sharded.type(value).shape, self.sharded.router.mesh)

@@ -1,15 +1,15 @@
-"""Sharding propagation: operators that nobody configured take the layouts of their neighbours (DESIGN 4.3).
+"""Sharding propagation: operators without a strategy take the layouts of their neighbours (DESIGN 4.3).
 
-As MindSpore's ``sharding_propagation``: from the configured operators outwards, to those that make what they
-read and those that read what they make, each operator takes, of the strategies under which some neighbour's
-layout stays as it is, the one that takes least time: redistribution from and to all neighbours that have
-theirs, forward and backward, and its own kernels. These count too because an operator that is repeated on
-every rank needs no communication. Configured operators are never changed. Unlike in MindSpore, where each
-configured operator in turn floods what is left, the search goes out from all of them at once, so that the
-nearest one counts, and what it found is gone over again until no operator can do better by itself.
+As in MindSpore's ``sharding_propagation``, it goes outwards from configured operators, to producers and
+consumers. Candidates for an operator are the strategies that keep the layout of some neighbour; it takes the
+one of least time: redistribution to and from all neighbours that have a strategy, forward and backward, and
+its own kernels (an operator that is replicated needs no communication, but more compute). Configured
+operators are never changed. Unlike in MindSpore, where each configured operator in turn determines all that
+is left, the search starts from all of them at once, so that the nearest one decides; the result is improved
+until no operator is faster with another strategy.
 
-Where only pieces of the network are sharded, it stays within each: what is outside is as it is, and at a
-border operators keep what the scenario fixes of them.
+If only subgraphs are sharded, propagation stays within each: everything outside keeps its strategy, and
+operators at the boundary keep what the scenario fixes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from simcluster.work import Work
 
 PROPAGATED = "propagation"
 MOST_ROUNDS = 8
-"""How often all operators are gone over again."""
+"""Rounds of improvement over all operators."""
 
 LEAST_MOVED, LEAST_KEPT, LEAST_TIME = range(3)
 """What is looked for: least communication and then the fastest kernels, as MindSpore chooses and its level 0
@@ -45,7 +45,7 @@ _PASSES = 3
 """Kernels of a forward and a backward, counted in forwards."""
 
 Price = Callable[[Sequence[Work]], float]
-"""Seconds of some kernels on the slowest device."""
+"""(kernels) -> seconds on the slowest device."""
 
 
 def propagate(
@@ -57,10 +57,10 @@ def propagate(
     price: Price,
     pins: BoundaryConstraints | None = None,
 ) -> Strategies:
-    """The strategies with those of unconfigured operators propagated from the configured ones.
+    """The strategies, with those of unconfigured operators derived from configured neighbours.
 
-    With ``pins``, those of the operators that these name, from what they fix. Equal instances of a block are
-    one, whatever their number. PlanError if nothing is configured.
+    With ``pins`` only operators in subgraphs, from what these constraints fix. Instances of one block with
+    equal strategies count as one. PlanError if nothing is configured.
     """
     search = _Propagation.of(graph, found, mesh, roles, router, price, pins)
     if pins is None and not search.seeds:

@@ -1,4 +1,4 @@
-"""Who makes the tensors that operators read: what sharding propagation goes along."""
+"""Tensors between operators, across instances: the edges along which sharding propagation goes."""
 
 from __future__ import annotations
 
@@ -8,34 +8,39 @@ from dataclasses import dataclass, replace
 from simcluster.model import Graph, Phase, TensorType
 
 Vertex = tuple[int, str]
-"""A kind of instances by its number, and an operator of their block."""
+"""The number of a kind of instances, and an operator of their block."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperandRef:
-    """One operand of an operator: an input or an output by its index."""
+    """One operand of an operator."""
 
     vertex: Vertex
+    """The operator."""
     index: int
+    """Which of its inputs or outputs."""
     output: bool
+    """Whether it is an output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A tensor that one operator makes, or shares as a parameter, and another reads; ``count`` times.
-
-    ``trained``: parameters led to it, so that its gradient comes back.
-    """
+    """A tensor that one operator makes, or shares as a parameter, and another reads."""
 
     source: OperandRef
+    """The operand that it comes from."""
     reader: OperandRef
+    """The operand that reads it."""
     type: TensorType
+    """Its logical type."""
     trained: bool
+    """Whether it depends on parameters, so that it has a gradient."""
     count: int
+    """How often it occurs among equal instances."""
 
 
 def edges_of(graph: Graph, kinds: Mapping[str, int]) -> Iterator[Edge]:
-    """Every tensor between two operators, in the order of the graph; equal instances have one together."""
+    """Every tensor between two operators, in the order of the graph; equal instances are merged."""
     counts: dict[Edge, int] = {}
     made: dict[str, tuple[OperandRef, bool]] = {}
     owners: dict[str, OperandRef] = {}

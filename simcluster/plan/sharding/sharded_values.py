@@ -1,4 +1,4 @@
-"""The versions of the values of one block while it is sharded: which layouts of a value exist, by name."""
+"""Versions of the values of one block during sharding: the layouts in which a value exists, by name."""
 
 from __future__ import annotations
 
@@ -13,20 +13,24 @@ from simcluster.plan.redistribution import RedistributionPlanner
 
 @dataclass
 class ShardedValues:
-    """Collects sharded nodes and keeps, for every value, its versions in the current phase.
+    """The sharded nodes so far, and for every value its versions in the current phase.
 
-    The first version is *home*: what the producer made or, once a partial result has been reduced, the
+    The first version is the *home*: what the producer made or, after a partial result was reduced, the
     reduced one. Only homes survive a phase.
-
-    ``zero`` has, by the name of a version, the dims whose padding is known to be zero, if there is any.
     """
 
     router: RedistributionPlanner
+    """Finds redistributions."""
     kinds: Mapping[str, Value]
+    """The values of the block before sharding."""
     phase: Phase = Phase.FORWARD
+    """The current phase."""
     values: dict[str, Value] = field(default_factory=dict)
+    """All versions by name, with their layouts."""
     nodes: list[Node] = field(default_factory=list)
+    """The sharded nodes."""
     zero: dict[str, frozenset[int]] = field(default_factory=dict)
+    """Version -> the dims whose padding is known to be zero."""
     _versions: dict[str, dict[Layout, str]] = field(default_factory=dict)
     _makers: dict[str, str] = field(default_factory=dict)
     _labels: Counter[str] = field(default_factory=Counter)
@@ -34,7 +38,7 @@ class ShardedValues:
     _cleaned: dict[str, str] = field(default_factory=dict)
 
     def kind(self, value: str) -> Value:
-        """Type and role of a value, sharded already or not."""
+        """Type and role of a value, sharded or not."""
         return self.values[value] if value in self.values else self.kinds[value]
 
     def type(self, value: str) -> TensorType:
@@ -50,21 +54,21 @@ class ShardedValues:
         return next(iter(self._versions[value].values()))
 
     def versions(self, value: str) -> Mapping[Layout, str]:
-        """The names of a value's versions by layout, home first; none of a value that is not made yet."""
+        """Layout -> name of a version, home first; empty for a value that is not made yet."""
         return self._versions.get(value, {})
 
     def keep(self, value: str, layout: Layout) -> None:
-        """Makes another version home: it is the one that survives the phase."""
+        """Makes another version the home."""
         self._versions[value] = {layout: self._versions[value][layout]}
 
     def put(self, value: str, layout: Layout, maker: str = "") -> None:
-        """A value that a node (``maker``) or someone outside the block makes in this layout."""
+        """Adds a value that a node (``maker``), or another block, makes in this layout."""
         self.values[value] = replace(self.kind(value), layout=layout)
         self._versions[value] = {layout: value}
         self._makers[value] = maker or value
 
     def enter(self, phase: Phase) -> None:
-        """Starts another phase: redistributed copies are gone, homes stay."""
+        """Starts another phase: only homes remain."""
         self.phase = phase
         self._masked, self._cleaned = {}, {}
         self._versions = {
@@ -72,7 +76,7 @@ class ShardedValues:
         }
 
     def fetch(self, value: str, need: Layout, reader: str) -> str:
-        """The name of a version of ``value`` in layout ``need``, made by movements if there is none yet."""
+        """The version of ``value`` in layout ``need``; redistributes it if there is none yet."""
         versions = self._versions[value]
         if need in versions:
             return versions[need]
@@ -91,16 +95,18 @@ class ShardedValues:
         return name
 
     def carry(self, node: Node, need: Layout | None) -> None:
-        """A movement that an operator is made of; what it makes lies as what it moves, or as needed."""
+        """Adds a movement that is a primitive of an operator; the result is in layout ``need``, or that of
+        the input.
+        """
         (value,), (out,) = node.inputs, node.outputs
         moved = self.home(value) if need is None else self.fetch(value, need, node.name)
         self.nodes.append(replace(node, inputs=(moved,), why=f"{node.source} in turns"))
         self.put(out, self.layout(value) if need is None else need, node.name)
 
     def assign(self, value: str, layout: Layout, *, scatter: bool) -> None:
-        """Redistributes a value right behind its maker: from now on its home lies as ``layout``.
+        """Redistributes a value right after its maker: its home is in ``layout`` from then on.
 
-        With ``scatter`` by the reduce-scatter of what is due in it, over its first dim.
+        With ``scatter`` by a reduce-scatter of its pending sum over the first dim.
         """
         home = self.layout(value)
         if home == layout:
@@ -132,16 +138,15 @@ class ShardedValues:
     # -- padding ----------------------------------------------------------------------------------------
 
     def cleaned(self, name: str) -> str:
-        """The version like ``name`` that has most zeros in its padding: as masks have left it for others."""
+        """The masked version of a version, if there is one."""
         return self._cleaned.get(name, name)
 
     def masked(
         self, name: str, labels: tuple[str, ...], padded: Collection[int], fill: float, into: str = ""
     ) -> str:
-        """The name of a version like ``name``, whose dims are called ``labels``, with ``fill`` in the padding
-        of some of them.
+        """The version of ``name`` with ``fill`` in the padding of some dims; masks it if there is none yet.
 
-        It is made by a mask, if there is none yet; ``into`` is a value that it is to be made as.
+        ``labels`` are the names of its dims; ``into`` names the value that the mask makes.
         """
         kind, key = self.values[name], (name, frozenset(padded), fill)
         assert kind.layout is not None

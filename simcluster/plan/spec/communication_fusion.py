@@ -52,7 +52,7 @@ Ends = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 
 
 def check_ends(ends: Ends, path: str) -> None:
-    """Refused unless every bucket ends behind the one before it."""
+    """Refused unless the counts ascend."""
     for before, after in pairwise(ends):
         if after <= before:
             raise Refused(
@@ -203,7 +203,7 @@ _WHAT = {
 
 
 def fusible_reductions(graph: Graph) -> set[str]:
-    """The operations of FusionSpec that have gradients of a sharded graph to reduce, once per step."""
+    """The operations of FusionSpec by which a sharded graph reduces gradients once per step."""
     operations = set()
     for block in graph.blocks.values():
         gradients = set(block.gradients.values())
@@ -219,7 +219,7 @@ def fusible_reductions(graph: Graph) -> set[str]:
 
 
 def fusible_collectives(graph: Graph) -> set[str]:
-    """The operations of FusionSpec that a sharded graph has collectives for."""
+    """The operations of FusionSpec for which a sharded graph has collectives."""
     scatters, gathers = _collective(graph, Phase.SCATTER), _collective(graph, *_GATHERS)
     operations = {"reduce_scatter"} if scatters else set()
     return fusible_reductions(graph) | operations | ({"all_gather"} if gathers else set())
@@ -231,7 +231,7 @@ def _collective(graph: Graph, *phases: Phase) -> bool:
 
 
 def unused_fusion(spec: FusionSpec, graph: Graph, sharding: ShardingChoice) -> list[str]:
-    """What of the section changes nothing in this plan, in words."""
+    """Notes on settings of the section that change nothing in this plan."""
     operations = fusible_collectives(graph)
     if spec.closed and not operations and not sharding.states:
         return ["fusion.openstate changes nothing: no gradients are reduced and no weights are gathered"]

@@ -49,36 +49,35 @@ _EXPLICIT = ("states", "gradients", "weights", "regather", "gather_once", "keep_
 
 @dataclass(frozen=True, slots=True)
 class ShardingChoice:
-    """The explicit form of what of parameters is sharded over the ranks that replicate them."""
+    """Which of parameters, gradients and states is sharded over the ranks that replicate it, and how."""
 
     states: bool = False
-    """Whether optimizer states are."""
+    """Optimizer states and master copies are sharded."""
     gradients: bool = False
-    """Whether gradients are: they are then reduced in every micro-batch."""
+    """Gradients are sharded: reduced in every micro-batch."""
     weights: bool = False
-    """Whether weights are: they are gathered for each unit's forward."""
+    """Weights are sharded: gathered for each unit's forward."""
     regather: bool = False
-    """Whether gathered weights are dropped after the forward and gathered again for the backward; else they
-    are kept until then."""
+    """Gathered weights are freed after the forward and gathered again for the backward; else
+    kept until then."""
     keep_cast: bool = False
-    """Whether weights are stored in the compute format beside their master copy; else the master copy is the
-    parameter and its cast is gathered."""
+    """Weights are stored in the compute format beside their master copy; else the master copy is the
+    parameter, and its cast is gathered."""
     split: Split = "flat"
     """How each parameter is cut: ``flat`` (padded), or by ``rows`` of its first dim where they divide."""
     axes: tuple[str, ...] = ()
-    """The axes over which that is."""
+    """The axes over which they are sharded."""
     min_bytes: int = 0
-    """What is smaller on a rank stays whole."""
+    """Parameters with fewer bytes on a rank stay whole."""
     gather_once: bool = False
-    """Whether weights are gathered once for all micro-batches of the step."""
+    """Weights are gathered once for all micro-batches of the step."""
     shard_size: int = -1
-    """Groups of so many neighbours, of the ranks that hold the same, hold all parts between them; -1: they
-    all are one group."""
+    """Ranks that hold all shards between them (neighbours); -1: all ranks that replicate the parameter."""
     whole: tuple[str, ...] = ()
     """Patterns of parameters that stay whole."""
 
     def home(self, layout: Layout, kind: TensorType, mesh: Mesh) -> Layout:
-        """Where the shards lie of a parameter that is used in ``layout``: the same if it stays whole."""
+        """The layout of the shards of a parameter that is used in ``layout``; the same if it stays whole."""
         free = tuple(axis for axis in self.axes if axis not in layout.axes and mesh.size(axis) > 1)
         free = self.group(free, mesh)
         local = TensorType(layout.local_shape(kind.shape, mesh), kind.dtype)
@@ -91,7 +90,9 @@ class ShardingChoice:
         return replace(layout, dims=(layout.dims[0] + free, *layout.dims[1:]))
 
     def group(self, free: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
-        """The axes of a group: the innermost with so many ranks; all where the size does not divide them."""
+        """The axes of a sharding group: the innermost of ``free`` with ``shard_size`` ranks; all if it does
+        not divide.
+        """
         left, inner = self.shard_size, []
         for axis in sorted(free, key=mesh.names.index, reverse=True):
             if left > 1:
@@ -102,7 +103,7 @@ class ShardingChoice:
         return tuple(axis for axis in free if axis in inner) if left == 1 else free
 
     def spares(self, names: Collection[str]) -> bool:
-        """Whether a parameter stays whole, by all the names it has."""
+        """Whether a parameter with these names stays whole."""
         return any(matches(pattern, name) for pattern in self.whole for name in names)
 
     def __str__(self) -> str:
@@ -295,7 +296,7 @@ def explicit_sharding(written: Written | None, batch: tuple[str, ...]) -> Shardi
 
 
 def mesh_sharding(written: Written | None, roles: AxisRoles, mesh: Mesh, stage_axis: str) -> ShardingChoice:
-    """The explicit form over axes of the mesh with more than one rank; PlanError if it cannot be."""
+    """The explicit form over axes of the mesh with more than one rank; PlanError if it is impossible."""
     choice = explicit_sharding(written, _USUAL)
     path, known = "parallel.optimizer_sharding.axes", roles.known(mesh)
     for axis in choice.axes:
@@ -323,10 +324,10 @@ def mesh_sharding(written: Written | None, roles: AxisRoles, mesh: Mesh, stage_a
 def sharding_sub_axes(
     sharding: ShardingChoice, mesh: Mesh, stage_axis: str
 ) -> list[tuple[str, str, SubAxis]]:
-    """(what for, key path, digit) of all that axes are cut by so that groups of a shard size are axes.
+    """(name, key path, sub-axis) by which axes are split so that groups of ``shard_size`` ranks are axes.
 
-    Which ranks hold the same of a parameter, and so which axes groups are made of, is known later: every
-    combination of axes counts.
+    Which ranks replicate a parameter, and so which axes groups are made of, is known later: every combination
+    of axes counts.
     """
     places = dict(spans(mesh, stage_axis))
     inner_first = [axis for axis in places if axis in sharding.axes][::-1]

@@ -188,7 +188,7 @@ class StrategySpec(Section):
 
 
 def planner_operands(written: WrittenOperands | None) -> Operands | None:
-    """What is written of operands as the planner has it."""
+    """Layouts of operands as the planner reads them."""
     if written is None:
         return None
     return tuple(None if dims is None else tuple(map(_entry, dims)) for dims in written)
@@ -204,8 +204,8 @@ def _entry(written: WrittenEntry) -> Entry:
 
 
 def ulysses_entry(axes: Sequence[str]) -> dict[str, Any]:
-    """The entry of Ulysses (arXiv 2309.14509): attention has its heads over these axes, outermost first.
+    """The entry of Ulysses (arXiv 2309.14509): heads of attention split over these axes, outermost first.
 
-    Those that split sequences everywhere else exchange parts of them for heads around it.
+    Axes that split sequences elsewhere exchange them for heads, by all-to-all, around attention.
     """
     return {"match": "layers.*.attention.core", "split": {"heads": list(axes)}}

@@ -1,4 +1,4 @@
-"""Sharding strategies: what the axes of the mesh are for, and how each operator is split over them."""
+"""Sharding strategies: what mesh axes are for, and how each operator is split over them."""
 
 from simcluster.plan.strategies.assignment import (
     DEFAULT,

@@ -1,7 +1,7 @@
-"""Which strategy every operator gets, and from where (DESIGN 4.3).
+"""How operators are split: the strategy of every operator, and where it comes from (DESIGN 4.3).
 
-The first source that says anything about an operator wins: the scenario's own list, the recipe, and last
-MindSpore's default: the batch dim over the batch axes, replicated over the rest.
+The first source that names an operator decides: the scenario's own list, the recipe, and last MindSpore's
+default: the batch dim over the batch axes, replicated over the rest.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ class Strategies:
     """The strategy of every forward operator of every instance, and its source."""
 
     by_instance: Mapping[str, Mapping[str, Strategy]]
+    """Instance -> operator -> strategy."""
     sources: Mapping[str, Mapping[str, str]]
+    """Instance -> operator -> where the strategy comes from."""
 
     def of(self, instance: str) -> Mapping[str, Strategy]:
-        """Node name -> strategy for one instance."""
+        """Operator -> strategy, of one instance."""
         return self.by_instance[instance]
 
     @property
     def unconfigured(self) -> int:
-        """How many operators nobody configured."""
+        """The number of operators with the default strategy."""
         return sum(
             source == DEFAULT for of_instance in self.sources.values() for source in of_instance.values()
         )
@@ -53,10 +55,10 @@ class Strategies:
 def assign_strategies(
     graph: Graph, rules: Sequence[StrategyRule], mesh: Mesh, roles: AxisRoles, *, pads: bool = False
 ) -> Strategies:
-    """The strategy of every forward operator; every problem at once as PlanError.
+    """The strategy of every forward operator; PlanError with every problem.
 
-    ``rules`` stand in order of precedence: user rules last to first, then the recipe's last to first. With
-    ``pads`` dims need not divide; of alternatives none of which divides the first one counts.
+    ``rules`` are in order of precedence: user rules last to first, then the recipe's last to first. With
+    ``pads`` dims need not divide; if none of several alternatives divides, the first one is taken.
     """
     problems = list(_unknown_names(rules, mesh, roles))
     if pads:
@@ -239,8 +241,8 @@ def split_problem(
     *,
     pads: bool,
 ) -> Problem | None:
-    """What makes this split of an operator impossible, without the operator's name, or None; a ``rule`` is
-    to blame if there is one.
+    """Why an operator cannot be split so, without its name; None if it can. ``rule`` is where the split was
+    written.
     """
     assert isinstance(node.operator, Operator)
     dims = node.operator.dims()
@@ -273,7 +275,7 @@ def split_problem(
 
 
 def remainder_problem(dim: str, size: int, axes: Sequence[str], mesh: Mesh) -> str:
-    """That a dim does not divide over axes, with the arithmetic."""
+    """The message that a dim does not divide over axes, with the arithmetic."""
     over = " x ".join(f"{axis} {mesh.size(axis)}" for axis in axes)
     ways = mesh.product(axes)
     return f"{dim} {size} does not divide over {over}: {size} / {ways} = {size / ways:g}"

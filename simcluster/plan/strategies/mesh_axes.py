@@ -1,4 +1,4 @@
-"""What the axes of a mesh are for, and what is wrong with a mesh."""
+"""Roles of mesh axes, and checks of a mesh."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from simcluster.plan.rules import BATCH, PIPELINE, SEQUENCE, AxisRoles, Strategy
 from simcluster.plan.spec import ParallelSpec
 
 CONTEXT = "context"
-"""The axis that usually splits sequences."""
+"""The usual name of the axis that splits sequences."""
 
 EXPERTS, EXPERT = "experts", "expert"
 """The role of axes that share the experts of a mixture, and the axis that usually has it."""
 
 
 def roles_of(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
-    """The default roles with what the scenario says instead."""
+    """Role -> axes: the defaults, overridden by the scenario."""
     given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
     usual = {BATCH: ("data", EXPERT), PIPELINE: (PIPELINE,), EXPERTS: (EXPERT,), SEQUENCE: (CONTEXT,)}
     return {**usual, **given}
 
 
 def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
-    """What is wrong with a mesh that has another number of ranks than there are devices."""
+    """Problems of a mesh that has another number of ranks than there are devices."""
     devices = cluster.num_devices
     if mesh.num_ranks == devices:
         return []
@@ -57,7 +57,7 @@ def _hosts(cluster: Cluster) -> str:
 
 
 def unknown_axes(parallel: ParallelSpec, mesh: Mesh) -> list[Problem]:
-    """Roles and collectives in chunks that name axes which the mesh does not have."""
+    """Problems of roles and overlap settings that name axes which the mesh does not have."""
     named = [(axis, f"parallel.overlap.{axis}") for axis in parallel.overlap]
     named += [
         (axis, f"parallel.roles.{role}")
@@ -72,7 +72,7 @@ def unknown_axes(parallel: ParallelSpec, mesh: Mesh) -> list[Problem]:
 
 
 def unused_axes(mesh: Mesh, roles: AxisRoles, rules: Sequence[StrategyRule]) -> list[Problem]:
-    """Axes that no role and no rule names would only repeat the same work."""
+    """Problems of axes that no role and no rule names: all their ranks would repeat the same work."""
     named = {axis for axes in roles.axes.values() for axis in axes}
     if any(rule.numbered for rule in rules):
         return []

@@ -1,4 +1,4 @@
-"""Cutting the mesh where strategies count ranks instead of naming axes."""
+"""Splits mesh axes into sub-axes where strategies give numbers of parts instead of axes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def split_mesh_axes(
     stage_axis: str,
     others: Sequence[tuple[str, str, SubAxis]] = (),
 ) -> tuple[Mesh, AxisRoles]:
-    """The mesh with its axes cut where rules that count ranks need it, and the roles that tell by what.
+    """The mesh with its axes split where rules need it, and the roles with the map from sub-axes to axes.
 
-    ``others`` are (name, key path, digit) of what is needed besides. Without such rules and others the mesh
-    stays as it is. PlanError where splits cannot be had on one mesh; a rule that does not fit an operator at
-    all is left for ``assign`` to refuse.
+    ``others`` are (name, key path, sub-axis) of other needs. Without numbered rules and others the mesh stays
+    as it is. PlanError where splits do not fit on one mesh; a rule that does not fit its operator is left for
+    ``assign_strategies`` to refuse.
     """
     if not others and not any(rule.numbered for rule in rules):
         return mesh, roles

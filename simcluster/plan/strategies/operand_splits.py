@@ -1,7 +1,7 @@
-"""From what a rule says of operands to what it says of iteration dims, for one operator.
+"""Strategies given per operand (MindSpore's ``shard``), as splits of an operator's iteration dims.
 
-MindSpore's ``shard`` splits the dims of every input; an operator names those dims, so that the same dim in
-two operands is one split, and two ways of writing it are a contradiction.
+An operator names the dims of its operands; a dim that two operands have is split alike in both, or the rule
+contradicts itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Tokens = tuple[Token, ...]
 
 
 class StrategyMismatch(Exception):
-    """What a rule says does not fit the operator; the message says why."""
+    """A rule that does not fit the operator; the message says why."""
 
     def __init__(self, reason: str, key: str = "in", hint: str = "") -> None:
         super().__init__(reason)
@@ -26,14 +26,18 @@ class StrategyMismatch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SplitCandidate:
-    """What a rule wants of an operator: what splits each dim, and how results lie behind it, by index."""
+    """A possible split of an operator."""
 
     dims: Mapping[str, Tokens]
+    """Iteration dim -> what splits it."""
     outputs: Mapping[int, tuple[Tokens, ...]]
+    """Index of a result -> its layout after the operator."""
 
 
 def operand_candidate(rule: StrategyRule, dims: Dims, devices: int) -> SplitCandidate:
-    """The wish of a rule by operands, on ``devices`` ranks of a stage; Unfit if it contradicts itself."""
+    """The split of a rule by operands, on ``devices`` ranks of a stage; StrategyMismatch if it contradicts
+    itself.
+    """
     assert rule.inputs is not None
     split = _split(rule.inputs, dims)
     numbers = any(isinstance(entry, int) for entry in split.values())
@@ -55,7 +59,7 @@ def operand_candidate(rule: StrategyRule, dims: Dims, devices: int) -> SplitCand
 
 
 def split_candidates(rule: StrategyRule | None, dims: Dims, devices: int) -> Iterator[SplitCandidate]:
-    """What a rule wants of an operator, in order of preference; Unfit if it contradicts itself."""
+    """The splits that a rule allows, in order of preference; StrategyMismatch if it contradicts itself."""
     if rule is None:
         yield SplitCandidate({}, {})
     elif rule.inputs is not None:
@@ -69,7 +73,9 @@ def split_candidates(rule: StrategyRule | None, dims: Dims, devices: int) -> Ite
 def result_layouts(
     rule: StrategyRule, dims: Dims, tokens: Mapping[str, Tokens], devices: int
 ) -> dict[int, tuple[Tokens, ...]]:
-    """How a rule wants results to lie, by their index; Unfit if they are not of that form."""
+    """Index of a result -> the layout that a rule gives it; StrategyMismatch if it has another number of
+    dims.
+    """
     if rule.outputs is None:
         return {}
     _check_count(rule.outputs, dims.outputs, "output", "out")
@@ -86,12 +92,14 @@ def result_layouts(
 
 
 def device_matrix_of(factors: Mapping[str, Entry], devices: int) -> DeviceMatrix:
-    """The device matrix of numbers of parts by dim, outermost first; Unfit if ranks do not divide so."""
+    """The device matrix of numbers of parts by dim, outermost first; StrategyMismatch if ranks do not divide
+    so.
+    """
     return _matrix(factors, devices, "left", "in")
 
 
 def tensor_splits(names: Sequence[str], entries: Sequence[Entry], matrix: DeviceMatrix) -> tuple[Tokens, ...]:
-    """What splits each dim of one tensor: axes as they are written, numbers by the matrix."""
+    """What splits each dim of one tensor: axes as written, numbers by the device matrix."""
     return tuple(
         _factor(matrix, name) if isinstance(entry, int) else _named(entry, None)
         for name, entry in zip(names, entries, strict=True)

@@ -1,4 +1,4 @@
-"""By what the vocabulary has to be divisible: the ways over which strategies split it."""
+"""The number that the vocabulary has to be a multiple of: the ways over which strategies split it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def vocabulary_divisor_of(
     mesh: Mesh,
     roles: AxisRoles,
 ) -> int:
-    """The ranks over which some operators, by their full names, are split by vocabulary, before padding.
+    """The ways over which some operators, by full name, are split by vocabulary.
 
-    ``graph`` is asked for only where a rule speaks of operands, whose dims only the operator knows.
+    ``graph`` is only called if a rule is by operands, whose dims only the operator knows.
     """
     ways = 1
     for name in operators:

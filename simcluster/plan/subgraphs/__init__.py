@@ -1,4 +1,4 @@
-"""Subgraphs that run as one graph launch each: their operators, the layouts at their boundaries, and their
+"""Subgraphs that run as one graph launch each: their operators, layouts at their boundaries, and their
 backward.
 """
 

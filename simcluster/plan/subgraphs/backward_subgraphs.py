@@ -1,7 +1,7 @@
-"""Pass: which backward operators, movements and casts run inside the graphs of pieces.
+"""Pass: which backward operators, movements and casts belong to subgraphs.
 
-The backward of a piece is one graph too, or each half of it. What moves or casts a tensor for operators of a
-piece, or moves what they make, is part of its graph; gradients are added to their buffers outside.
+The backward of a subgraph is one graph too, or each half of it. What moves or casts a tensor for its
+operators, or moves their results, is part of it; gradients are added to accumulators outside.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _GRAPHS = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
 
 
 def assign_backward_to_subgraphs(graph: Graph) -> Graph:
-    """The graph in which every operator of a forward or backward knows its piece."""
+    """The graph in which every operator of forward and backward has its subgraph."""
     return graph.with_blocks({name: _enclosed(block) for name, block in graph.blocks.items()})
 
 

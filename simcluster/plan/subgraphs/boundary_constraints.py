@@ -1,7 +1,7 @@
-"""What a scenario fixes of its pieces: layouts at their borders, as splits of the operators that stand there.
+"""Layouts at the boundaries of subgraphs, as constraints on the operators there.
 
-An operator that reads an input of a piece takes it as the border says, and what makes an output hands it on
-so; the dims that the border does not concern are left to propagation.
+An operator that reads an input of a subgraph takes it in the layout of the boundary, and the producer of an
+output hands it on so; other dims are left to propagation.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ Splits = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class BoundaryConstraint:
-    """What propagation may not change of an operator in a piece: splits of dims, and layouts of results.
-
-    ``piece`` is that within its block; ``level`` what propagation looks for there; ``source`` names who
-    fixed it.
-    """
+    """What propagation may not change of an operator in a subgraph."""
 
     piece: str
+    """The subgraph, by its name in the block."""
     level: int
+    """What propagation minimises there: 0 communication, 1 memory, 2 time."""
     source: str
+    """Who fixed it, in words."""
     splits: Splits = ()
+    """Splits of iteration dims."""
     outputs: tuple[tuple[int, Layout], ...] = ()
+    """Layouts of results, by index."""
 
     @property
     def fixes(self) -> bool:
@@ -50,7 +51,7 @@ class BoundaryConstraint:
 
 
 BoundaryConstraints = Mapping[str, Mapping[str, BoundaryConstraint]]
-"""Block -> operator in a piece -> what is fixed of it. All other operators stay as they are."""
+"""Block -> operator in a subgraph -> its constraint. All other operators keep their strategies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class _Tensor:
 def boundary_sub_axes(
     graph: Graph, pieces: BlockSubgraphs, mesh: Mesh, roles: AxisRoles
 ) -> Iterator[tuple[str, str, SubAxis]]:
-    """What numbers of parts at borders split off: where that is, its key path, and the digit."""
+    """(where, key path, sub-axis) of every split at a boundary that is written as a number."""
     devices = stage_devices(mesh, roles)
     for block in graph.blocks.values():
         for piece in pieces.get(block.name, ()):
@@ -114,10 +115,10 @@ def find_boundary_constraints(
     *,
     pads: bool = False,
 ) -> BoundaryConstraints:
-    """What is fixed inside of all pieces; every problem at once as PlanError.
+    """The constraints on operators of all subgraphs; PlanError with every problem.
 
-    Operators that ``found`` configures are never changed; that they contradict a border is a problem. With
-    ``pads`` dims need not divide.
+    Operators that are configured in ``found`` are never changed; if they contradict a boundary, that is a
+    problem. With ``pads`` dims need not divide.
     """
     problems: dict[Problem, None] = {}
     made: dict[str, Mapping[str, BoundaryConstraint]] = {}
@@ -154,7 +155,7 @@ def _tensors(block: Block, piece: Subgraph) -> list[_Tensor]:
 
 
 def boundary_dims(block: Block, piece: Subgraph, value: str) -> tuple[str, ...]:
-    """What the first operator of a piece that has a tensor calls its dims."""
+    """The names of a tensor's dims in the first operator of a subgraph that has it."""
     for node in block.phase(Phase.FORWARD):
         if node.name in piece.nodes:
             dims = _operator(node).dims()

@@ -1,6 +1,6 @@
-"""Pieces: functions of the network that run as one graph each, and which operators they are made of.
+"""Subgraphs that run as one graph launch each (``parallel.shard``), and their operators.
 
-Outside of them operators are dispatched one by one; a piece is launched as a whole, forward and backward.
+Outside of them operators are dispatched one by one; a subgraph is launched as a whole, forward and backward.
 """
 
 from __future__ import annotations
@@ -17,33 +17,36 @@ from simcluster.plan.rules import ShardRequest
 from simcluster.plan.spec import FrameworkSpec
 
 EVERYTHING = "*"
-"""The name of a piece that is made of unlike parts of its block."""
+"""The name of a subgraph whose operators have no common module."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """The operators of a block that are one function, what they read and what they make for others.
-
-    ``parameters`` are those whose layout ``shard`` says, each with the name under which it does.
-    """
+    """Operators of a block that run as one graph."""
 
     name: str
+    """Its name in the block."""
     shard: ShardRequest
+    """The entry of the scenario."""
     nodes: tuple[str, ...]
+    """Its forward operators."""
     inputs: tuple[str, ...]
+    """Values that it reads from outside."""
     outputs: tuple[str, ...]
+    """Values that it makes for others."""
     parameters: tuple[tuple[str, str], ...]
+    """Parameters with a layout in the entry, each with its name there."""
 
 
 BlockSubgraphs = Mapping[str, Sequence[Subgraph]]
-"""Block -> its pieces."""
+"""Block -> its subgraphs."""
 
 
 def assign_subgraphs(graph: Graph, shards: Sequence[ShardRequest]) -> tuple[Graph, BlockSubgraphs]:
-    """The graph in which operators know their piece, and the pieces of its blocks.
+    """The graph whose operators know their subgraph, and the subgraphs of its blocks.
 
-    Blocks are specialised by their pieces. PlanError where a pattern fits nothing, where an operator were of
-    two pieces, or where a piece is no function because what it makes comes back to it.
+    Blocks are specialised by their subgraphs. PlanError where a pattern matches nothing, where an operator
+    would be in two subgraphs, or where what a subgraph makes returns to it through other operators.
     """
     if not shards:
         return graph, {}
@@ -74,7 +77,9 @@ def assign_subgraphs(graph: Graph, shards: Sequence[ShardRequest]) -> tuple[Grap
 def subgraph_refusal(
     shards: Sequence[ShardRequest], cluster: Cluster, framework: FrameworkSpec
 ) -> Iterator[Problem]:
-    """Why pieces cannot be graphs: the cluster has other devices than they ask for, or all is one graph."""
+    """Problems of subgraphs: the cluster has other devices than they ask for, or everything is one graph
+    anyway.
+    """
     kinds = sorted({group.host.device.kind for group in cluster.groups})
     for shard in shards:
         if shard.device is not None and [shard.device.lower()] != kinds:
@@ -93,7 +98,7 @@ def subgraph_refusal(
 
 
 def describe_subgraphs(graph: Graph, pieces: BlockSubgraphs) -> Iterator[str]:
-    """What runs as graphs, how many they are, and what crosses their borders."""
+    """Notes on subgraphs: their number, and what crosses their boundaries."""
     counts: dict[tuple[ShardRequest, tuple[str, ...], tuple[str, ...]], int] = {}
     for instance in graph.instances:
         for piece in pieces.get(instance.block, ()):
@@ -148,7 +153,7 @@ def _pieces(
 
 
 def matches_operator_or_module(match: str, full: str) -> bool:
-    """Whether an operator is what a pattern names, or is in the module that it names."""
+    """Whether a pattern names an operator, or a module that it is in."""
     return matches(match, full) or matches(f"{match}.*", full)
 
 
