@@ -131,7 +131,7 @@ def test_a_framework_switch(added, tmp_path):
             '''Whether operators are launched together.'''
 
             TOGETHER = "together", "operators launched together"
-            ALONE = "alone", "every operator a kernel", {"reduce_after_backward": True}, {"fuse": {"pairs": ()}}
+            ALONE = "alone", "each a kernel", {"reduce_after_backward": True}, {"fuse": {"pairs": ()}}
 
             def passes(self, passes):
                 yield from super().passes(passes)
@@ -144,7 +144,7 @@ def test_a_framework_switch(added, tmp_path):
     simcluster("run", "small.yaml", "--out", "usual")
     own, usual = (json.loads((tmp_path / name / "result.json").read_text()) for name in ("alone", "usual"))
     assert own["step_time_s"] > usual["step_time_s"], ended.stderr
-    assert "every operator a kernel" in ended.stdout
+    assert "each a kernel" in ended.stdout
     assert simcluster("layouts", "small.yaml", "--after", "count_launches", *alone).returncode == 0
     assert (
         "'together' or 'alone'" in simcluster("run", "small.yaml", "--set", "framework.launches=apart").stderr
