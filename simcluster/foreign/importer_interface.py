@@ -84,15 +84,15 @@ class Importer(ABC):
 
     def expect(self, flags: Iterable[Flag], name: str) -> None:
         """ScenarioError if no setting of the file called ``name`` is one of this format's ``marks``."""
-        found = [flag.name for flag in flags]
+        names = [flag.name for flag in flags]
         sections = tuple(mark for mark in self.marks if mark.endswith("."))
-        if any(each in self.marks or each.startswith(sections) for each in found):
+        if any(setting in self.marks or setting.startswith(sections) for setting in names):
             return
-        shown = ", ".join(f"'{one_line(each, 40)}'" for each in found[:_SHOWN])
+        shown = ", ".join(f"'{one_line(setting, 40)}'" for setting in names[:_SHOWN])
         known = ", ".join(mark.rstrip(".") for mark in self.marks[:_SHOWN])
         message = f"this is not {self.title}: it has no setting by which one is known, such as {known}"
         message += f"; its first are {shown}" if shown else ""
-        raise ScenarioError(Problem(message, where=name, hint=self._elsewhere(found)))
+        raise ScenarioError(Problem(message, where=name, hint=self._elsewhere(names)))
 
     def _elsewhere(self, names: list[str]) -> str:
         """What reads a file with these settings."""

@@ -35,10 +35,10 @@ def schema_accepts(path: str, value: Any) -> bool:
 @cache
 def schema_has(path: str) -> bool:
     """Whether scenarios have this key, whatever its values are."""
-    found = [Shape.of(ScenarioSpec)]
+    shapes = [Shape.of(ScenarioSpec)]
     for key in path.split("."):
-        found = [child for shape in found for branch in _branches(shape) if (child := branch.child(key))]
-    return any(not shape.is_hidden for shape in found)
+        shapes = [child for shape in shapes for branch in _branches(shape) if (child := branch.child(key))]
+    return any(not shape.is_hidden for shape in shapes)
 
 
 @cache
@@ -78,16 +78,16 @@ def in_schema_order(data: Mapping[str, Any]) -> dict[str, Any]:
 def _ordered(data: Mapping[str, Any], shapes: list[Shape]) -> dict[str, Any]:
     branches = [branch for shape in shapes for branch in _branches(shape)]
     known = [key for branch in branches for key in branch.fields if key in data]
-    found = {}
+    ordered = {}
     for key in dict.fromkeys((*known, *data)):
         value = data[key]
         inner = [child for branch in branches if (child := branch.child(key))]
-        found[key] = _ordered(value, inner) if isinstance(value, Mapping) else value
-    return found
+        ordered[key] = _ordered(value, inner) if isinstance(value, Mapping) else value
+    return ordered
 
 
 def _branches(shape: Shape) -> list[Shape]:
-    return [branch for each in shape.choices().values() for branch in _branches(each)] or [shape]
+    return [branch for choice in shape.choices().values() for branch in _branches(choice)] or [shape]
 
 
 @cache

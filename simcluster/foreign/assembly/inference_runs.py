@@ -22,9 +22,9 @@ def state_inference(facts: Facts, ways: int = 1) -> None:
     """
     facts.absorb(facts.flag("task"))
     if "prompts" in facts.known:
-        each, flag = facts.get("prompts"), facts.drop("prompts")
-        facts.say("inference.batch", each * ways, flag)
-        facts.remark(f"{flag}: {each} prompts x {ways} data-parallel ways = {each * ways}")
+        prompts, flag = facts.get("prompts"), facts.drop("prompts")
+        facts.say("inference.batch", prompts * ways, flag)
+        facts.remark(f"{flag}: {prompts} prompts x {ways} data-parallel ways = {prompts * ways}")
     precision = facts.get("training.precision.compute")
     if precision:
         facts.say("inference.precision", precision, facts.flag("training.precision.compute"))

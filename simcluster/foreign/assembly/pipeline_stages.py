@@ -27,8 +27,9 @@ def state_pipeline(facts: Facts, put: Put) -> None:
         return
     layers = facts.get("model.layers")
     chunks, flag = virtual_chunks(facts)
-    if flag.where and layers and (each := facts.get("layers_per_chunk")) and layers % (each * stages):
-        facts.wrong(flag, f"{layers} layers / ({each} x {stages} stages) = {layers / each / stages:g}")
+    size = facts.get("layers_per_chunk")
+    if flag.where and layers and size and layers % (size * stages):
+        facts.wrong(flag, f"{layers} layers / ({size} x {stages} stages) = {layers / size / stages:g}")
     kind = facts.get("schedule", "1f1b")
     said = facts.flag("schedule") if "schedule" in facts.known else None
     if chunks > 1 and kind == "1f1b":
@@ -61,10 +62,10 @@ def virtual_chunks(facts: Facts) -> tuple[int, Flag]:
     """Virtual stages of each device."""
     if facts.get("chunks"):
         return facts.get("chunks"), facts.flag("chunks")
-    each, layers = facts.get("layers_per_chunk"), facts.get("model.layers")
-    if not each or not layers:
+    per_chunk, layers = facts.get("layers_per_chunk"), facts.get("model.layers")
+    if not per_chunk or not layers:
         return 1, facts.flag("layers_per_chunk")
-    return max(1, layers // (each * facts.get("pipeline", 1))), facts.flag("layers_per_chunk")
+    return max(1, layers // (per_chunk * facts.get("pipeline", 1))), facts.flag("layers_per_chunk")
 
 
 def _stages(facts: Facts, put: Put, layers: int, stages: int, chunks: int) -> None:

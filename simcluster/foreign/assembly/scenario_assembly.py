@@ -247,13 +247,13 @@ class _Assembly:
         then the context axis, then that of the batch.
         """
         facts = self.facts
-        ranks, each = facts.get("expert", 1), facts.get("expert_tensor", tensor)
+        ranks, expert_tensor = facts.get("expert", 1), facts.get("expert_tensor", tensor)
         if ranks <= 1:
             return 1
         flag, axes = facts.flag("expert"), []
-        if each == 1 and tensor > 1 and ranks % tensor == 0:
+        if expert_tensor == 1 and tensor > 1 and ranks % tensor == 0:
             flag, axes, ranks = facts.flag("expert_tensor"), ["tensor"], ranks // tensor
-        elif each != tensor:
+        elif expert_tensor != tensor:
             other = facts.flag("expert_tensor")
             facts.unsupported(other, f"experts are split over {tensor} tensor ranks, as everything else")
         if context > 1 and ranks % context == 0:
@@ -352,7 +352,7 @@ class _Assembly:
 
     def account(self) -> None:
         """Lists every setting of the file that has neither a line nor a place in a list yet."""
-        listed = {*self.origins.values(), *(each.flag for each in self.facts.untranslated)}
+        listed = {*self.origins.values(), *(entry.flag for entry in self.facts.untranslated)}
         for flag in self.facts.flags:
             if flag in listed:
                 continue

@@ -48,7 +48,7 @@ class Megatron(Importer):
         model.state_framework(facts, names, "megatron-core")
         flags = _open_profiles(facts, flags)
         facts.understand(_configured(facts, flags, script), _meaning)
-        facts.remarks += [each for each in script.remarks if each not in facts.remarks]
+        facts.remarks += [remark for remark in script.remarks if remark not in facts.remarks]
         _elsewhere(facts, flags, script)
         _sharding(facts, names)
         if facts.get("model.activation") == "squared_relu" and facts.get("model.positions") is None:
@@ -83,13 +83,13 @@ def _meaning(name: str) -> Meaning | None:
 
 def _last(facts: Facts, flags: Iterable[Flag]) -> list[Flag]:
     """Of an argument that is given several times the last, as the program takes it."""
-    found: dict[str, Flag] = {}
+    last: dict[str, Flag] = {}
     for flag in flags:
-        before = None if flag.condition else found.pop(flag.name, None)
+        before = None if flag.condition else last.pop(flag.name, None)
         if before is not None and before.value != flag.value:
             facts.remark(f"{flag.where}: {flag} replaces {before} of {before.where}")
-        found[flag.name if not flag.condition else f"{flag.name} {flag.where}"] = flag
-    return list(found.values())
+        last[flag.name if not flag.condition else f"{flag.name} {flag.where}"] = flag
+    return list(last.values())
 
 
 def _open_profiles(facts: Facts, flags: list[Flag]) -> list[Flag]:
@@ -108,12 +108,12 @@ def _open_profiles(facts: Facts, flags: list[Flag]) -> list[Flag]:
 
 def _configured(facts: Facts, flags: list[Flag], script: Script) -> list[Flag]:
     """The arguments, and in place of a DeepSpeed JSON that the script writes itself what that says."""
-    found = []
+    configured = []
     for flag in flags:
         path = flag.value[0] if isinstance(flag.value, list) else ""
         here = script.documents.get(path) if _key(flag.name) == _key(_CONFIG) else None
         if here is None:
-            found.append(flag)
+            configured.append(flag)
             continue
         try:
             inside = read_json("\n" * (here.line - 1) + here.text, script.name)
@@ -123,8 +123,8 @@ def _configured(facts: Facts, flags: list[Flag], script: Script) -> list[Flag]:
             continue
         facts.flags.append(flag)
         facts.absorb(flag)
-        found += [replace(each, condition=here.condition) for each in inside]
-    return found
+        configured += [replace(setting, condition=here.condition) for setting in inside]
+    return configured
 
 
 def _elsewhere(facts: Facts, flags: list[Flag], script: Script) -> None:

@@ -173,11 +173,11 @@ def adjust_end_stages(facts: Facts) -> None:
     counted = [(source, end) for source, end in extra if facts.get(source)]
     if pipeline <= 1 or not layers or not counted:
         return
-    each, left = divmod(layers + len(counted), pipeline)
+    per_stage, left = divmod(layers + len(counted), pipeline)
     for source, end in counted:
         if left:
             facts.wrong(
                 facts.flag(source), f"{layers} layers + {len(counted)} do not divide by {pipeline} stages"
             )
             return
-        facts.say(end, each - 1, facts.flag(source))
+        facts.say(end, per_stage - 1, facts.flag(source))

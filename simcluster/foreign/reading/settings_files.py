@@ -36,9 +36,9 @@ def read_json(text: str, name: str) -> list[Flag]:
 def _flag(document: Document, path: tuple[Any, ...], value: Any) -> Flag:
     name = ".".join(map(str, path))
     mark = document.mark(path)
-    found, missing = follow_references(document.data, path, value)
+    resolved, missing = follow_references(document.data, path, value)
     text = f"{name}: {_shown(value)}"
-    return Flag(name, found, text, f"{mark.name}:{mark.line}", missing)
+    return Flag(name, resolved, text, f"{mark.name}:{mark.line}", missing)
 
 
 def _leaves(data: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:

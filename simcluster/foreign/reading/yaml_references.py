@@ -107,9 +107,9 @@ class _Follower:
         return f"{text[:start]}{_written(inner)}{_written(rest)}"
 
     def _reference(self, path: Path, text: str) -> Any:
-        found = _KEY.fullmatch(text)
-        if found is not None:
-            return self._of_key(path, len(found[1]), found[2])
+        key = _KEY.fullmatch(text)
+        if key is not None:
+            return self._of_key(path, len(key[1]), key[2])
         called = _NAME.match(text)
         name = called[1] if called else ""
         arguments = _split(text[called.end() : -1]) if called else []
@@ -118,7 +118,7 @@ class _Follower:
         if name not in RESOLVERS:
             raise _Open(f"the file leaves open what {one_line(text)} is")
         count, function = RESOLVERS[name]
-        numbers = [self._number(path, each) for each in arguments]
+        numbers = [self._number(path, argument) for argument in arguments]
         if not numbers or (count is not None and len(numbers) != count):
             raise _Open(f"{one_line(text)}: {name} takes {count or 'one or more'} numbers")
         try:
@@ -143,19 +143,19 @@ class _Follower:
     def _of_key(self, path: Path, dots: int, key: str) -> Any:
         keys = tuple(key.split("."))
         target = (*path[: len(path) - dots], *keys) if dots else keys
-        found = _at(self.data, target)
-        if found is None and not dots and keys[0] in MOUNTED and keys[0] not in self.data:
-            target, found = keys[1:], _at(self.data, keys[1:])
-        if found is None:
+        value = _at(self.data, target)
+        if value is None and not dots and keys[0] in MOUNTED and keys[0] not in self.data:
+            target, value = keys[1:], _at(self.data, keys[1:])
+        if value is None:
             raise _Open(f"the file has no '{'.'.join(map(str, (keys if not dots else target)))}'")
-        return self.value(target, found[0])
+        return self.value(target, value[0])
 
     def _selected(self, path: Path, arguments: Sequence[str]) -> Any:
         """``oc.select``: the value of a key, or another where there is none."""
         keys = tuple(arguments[0].strip().split("."))
-        found = _at(self.data, keys)
-        if found is not None:
-            return self.value(keys, found[0])
+        value = _at(self.data, keys)
+        if value is not None:
+            return self.value(keys, value[0])
         return self.value(path, arguments[1].strip()) if len(arguments) == 2 else None
 
 
@@ -180,14 +180,14 @@ def _closed(text: str, start: int) -> int:
 
 def _split(text: str) -> list[str]:
     """Arguments between commas that are in no brackets."""
-    depth, found = 0, [""]
+    depth, arguments = 0, [""]
     for place, letter in enumerate(text):
         depth += text.startswith("${", place) - (letter == "}")
         if letter == "," and depth == 0:
-            found.append("")
+            arguments.append("")
         else:
-            found[-1] += letter
-    return found
+            arguments[-1] += letter
+    return arguments
 
 
 def _written(value: Any) -> str:

@@ -165,13 +165,13 @@ class Facts:
 
     def leave_open(self, name: str, flag: Flag) -> None:
         """The file leaves open what fact ``name`` is: what ``--set`` gives counts, a mistake if nothing."""
-        found = user_value_for(name, self.settings)
-        if found is None:
+        given = user_value_for(name, self.settings)
+        if given is None:
             path = fact_path(name)
             self.wrong(flag, flag.missing, f"--set {path}=... says it" if path else "")
             return
         self.absorb(flag)
-        option, value = found
+        option, value = given
         if value is not None:
             self.say(name, value, Flag("--set", value, option))
 
@@ -203,8 +203,8 @@ def without_effect(meaning: Meaning, flag: Flag) -> bool:
     trial = Facts()
     meaning(trial, flag)
     harmless = all(
-        each.status in (TranslationStatus.EFFECTLESS, TranslationStatus.PROFILE)
-        for each in trial.untranslated
+        entry.status in (TranslationStatus.EFFECTLESS, TranslationStatus.PROFILE)
+        for entry in trial.untranslated
     )
     return harmless and not trial.known and not trial.problems
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from simcluster.document import choice_phrase
 from simcluster.errors import nearest
@@ -15,60 +15,60 @@ from simcluster.foreign.translation.unsupported_features import UnsupportedFeatu
 
 _INTEGER = re.compile("[+-]?[0-9]{1,18}")
 
+Value = TypeVar("Value")
 Reader = Callable[[Facts, Flag], Any]
 
 
-def read_integer(facts: Facts, flag: Flag) -> int | None:
-    """The integer a setting holds, given as a number or as text; a problem if it holds none."""
-    value = _single(facts, flag)
-    found = value
+def _reader(converted: Callable[[Any], Value | None], expected: str) -> Callable[[Facts, Flag], Value | None]:
+    """Reads the single value of a setting; None for null, and with a problem where it is not as expected."""
+
+    def read(facts: Facts, flag: Flag) -> Value | None:
+        value = _single(facts, flag)
+        result = converted(value)
+        if result is None and value is not None:
+            facts.wrong(flag, f"expected {expected}")
+        return result
+
+    return read
+
+
+def _integer(value: Any) -> int | None:
     if isinstance(value, str):
-        found = int(value) if _INTEGER.fullmatch(value) else _float(value)
-    if isinstance(found, float) and found.is_integer():
-        found = int(found)
-    if isinstance(found, int) and not isinstance(found, bool):
-        return found
-    if value is not None:
-        facts.wrong(flag, "expected an integer")
-    return None
+        value = int(value) if _INTEGER.fullmatch(value) else _float(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def read_number(facts: Facts, flag: Flag) -> float | None:
-    """The finite number a setting holds; a problem if it holds none."""
-    value = _single(facts, flag)
-    found = _float(value) if isinstance(value, str) else value
-    if isinstance(found, (int, float)) and not isinstance(found, bool) and math.isfinite(found):
-        return float(found)
-    if value is not None:
-        facts.wrong(flag, "expected a number")
-    return None
+def _finite(value: Any) -> float | None:
+    number = _float(value) if isinstance(value, str) else value
+    if not isinstance(number, (int, float)) or isinstance(number, bool) or not math.isfinite(number):
+        return None
+    return float(number)
 
 
-def read_boolean(facts: Facts, flag: Flag) -> bool | None:
-    """Whether a switch is on: present on a command line, or true or false."""
-    value = _single(facts, flag)
+def _truth(value: Any) -> bool | None:
     if isinstance(value, str) and value.lower() in ("true", "false"):
-        value = value.lower() == "true"
-    if isinstance(value, bool):
-        return value
-    if value is not None:
-        facts.wrong(flag, "expected true or false")
-    return None
+        return value.lower() == "true"
+    return value if isinstance(value, bool) else None
+
+
+read_integer = _reader(_integer, "an integer")
+"""The integer a setting holds, given as a number or as text; a problem if it holds none."""
+
+read_number = _reader(_finite, "a number")
+"""The finite number a setting holds; a problem if it holds none."""
+
+read_boolean = _reader(_truth, "true or false")
+"""Whether a switch is on: present on a command line, or true or false."""
+
+read_word = _reader(lambda value: value if isinstance(value, str) else None, "a name")
+"""The text a setting holds."""
 
 
 def as_written(facts: Facts, flag: Flag) -> Any:
     """What a setting holds, whatever it is."""
     return flag.value
-
-
-def read_word(facts: Facts, flag: Flag) -> str | None:
-    """The text a setting holds."""
-    value = _single(facts, flag)
-    if isinstance(value, str):
-        return value
-    if value is not None:
-        facts.wrong(flag, "expected a name")
-    return None
 
 
 def states_value(name: str, read: Reader = read_integer) -> Meaning:
@@ -189,12 +189,11 @@ def reads_window(facts: Facts, flag: Flag) -> None:
         facts.leave_open("model.window", flag)
     elif text in ("", "None", "null"):
         facts.effectless(flag, "off")
-    elif (found := _WINDOW.fullmatch(text)) is None:
+    elif (window := _WINDOW.fullmatch(text)) is None:
         facts.wrong(flag, "expected two numbers: tokens before and behind a token")
-    elif int(found[1]) < 0:
-        facts.effectless(flag, "every token before is seen")
     else:
-        facts.say("model.window", int(found[1]) + 1, flag)  # itself, too
+        tokens = int(window[1]) + 1  # itself, too
+        facts.say_if(tokens > 0, "model.window", tokens, flag, "every token before is seen")
 
 
 def reads_betas(facts: Facts, flag: Flag) -> None:
@@ -209,13 +208,13 @@ def reads_betas(facts: Facts, flag: Flag) -> None:
 def unless_open(name: str, meaning: Meaning) -> Meaning:
     """The meaning where the file says a value; where it leaves that open, ``--set`` may say fact ``name``."""
 
-    def found(facts: Facts, flag: Flag) -> None:
+    def otherwise(facts: Facts, flag: Flag) -> None:
         if flag.missing:
             facts.leave_open(name, flag)
         else:
             meaning(facts, flag)
 
-    return found
+    return otherwise
 
 
 def _single(facts: Facts, flag: Flag) -> Any:

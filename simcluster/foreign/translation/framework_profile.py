@@ -39,10 +39,10 @@ def profile_says(facts: Facts, path: str) -> object:
     name = facts.get("framework")
     if name not in FrameworkSpec.entries():
         return None
-    found: object = FrameworkSpec.load(name)
+    switch: object = FrameworkSpec.load(name)
     for key in path.split("."):
-        found = getattr(found, key, None)
-    return found
+        switch = getattr(switch, key, None)
+    return switch
 
 
 def state_profile(facts: Facts, profile: str, because: str) -> None:

@@ -32,8 +32,8 @@ def evaluate_arithmetic(text: str, value: Callable[[str], str]) -> int | None:
 def _evaluated(node: ast.expr, value: Callable[[str], str]) -> int:
     """Integers, names, + - * / %, comparisons, and, or, not; ValueError for anything else."""
     match node:
-        case ast.Constant(value=int(found)) if not isinstance(found, bool):
-            return found
+        case ast.Constant(value=int(number)) if not isinstance(number, bool):
+            return number
         case ast.Name(id=name):
             return int(value(name))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
@@ -50,8 +50,8 @@ def _evaluated(node: ast.expr, value: Callable[[str], str]) -> int:
         case ast.IfExp(test=test, body=body, orelse=otherwise):
             return _evaluated(body if _evaluated(test, value) else otherwise, value)
         case ast.BoolOp(op=op, values=values):
-            found_all = [bool(_evaluated(each, value)) for each in values]
-            return int(all(found_all) if isinstance(op, ast.And) else any(found_all))
+            truths = [bool(_evaluated(part, value)) for part in values]
+            return int(all(truths) if isinstance(op, ast.And) else any(truths))
     raise ValueError("not integer arithmetic")
 
 

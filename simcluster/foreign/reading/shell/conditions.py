@@ -73,8 +73,8 @@ def test_holds(words: Sequence[Operand], *, patterns: bool) -> Truth:
     if len(words) > _LONGEST:
         return None
     test = _Test(words, patterns)
-    found = test.any_of()
-    return found if test.at == len(words) else None
+    holds = test.any_of()
+    return holds if test.at == len(words) else None
 
 
 class _Test:
@@ -85,35 +85,35 @@ class _Test:
 
     def next(self, *texts: str) -> bool:
         """Whether one of these words is next; goes behind it then."""
-        found = self.at < len(self.words) and self.words[self.at].text in texts
-        self.at += found
-        return found
+        is_next = self.at < len(self.words) and self.words[self.at].text in texts
+        self.at += is_next
+        return is_next
 
     def any_of(self) -> Truth:
-        found = self.all_of()
+        holds = self.all_of()
         while self.next("||", "-o"):
-            found = disjunction(found, self.all_of())
-        return found
+            holds = disjunction(holds, self.all_of())
+        return holds
 
     def all_of(self) -> Truth:
-        found = self.single()
+        holds = self.single()
         while self.next("&&", "-a"):
-            found = conjunction(found, self.single())
-        return found
+            holds = conjunction(holds, self.single())
+        return holds
 
     def single(self) -> Truth:
         left = self.words[self.at :]
         if len(left) > 2 and (compare := _COMPARED.get(left[1].text)) is not None:
             self.at += 3
             if self.patterns and left[1].text in ("=", "==", "!="):
-                found = matches_case(left[0], left[2])
-                return negated(found) if left[1].text == "!=" else found
+                holds = matches_case(left[0], left[2])
+                return negated(holds) if left[1].text == "!=" else holds
             return compare(left[0], left[2])
         if self.next("!"):
             return negated(self.single())
         if self.next("("):
-            found = self.any_of()
-            return found if self.next(")") else None
+            holds = self.any_of()
+            return holds if self.next(")") else None
         if len(left) > 1 and left[0].text in ("-z", "-n"):
             self.at += 2
             empty = _empty(left[1])

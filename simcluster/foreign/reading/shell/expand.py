@@ -89,7 +89,7 @@ class _Expander:
             return
         runs = self.flow.runs(statement.joined)
         if runs is False:
-            self.script.skipped.update(each.name for each in statement.assignments)
+            self.script.skipped.update(assigned.name for assigned in statement.assignments)
             return
         condition = "" if runs else self.told(self.flow.on(statement.joined), statement.line)
         for assignment in statement.assignments:
@@ -120,13 +120,13 @@ class _Expander:
         if keyword.name != "pattern":
             self.flow.keyword(keyword.name, keyword.joined)
         elif self.cases:
-            found: Truth = False
+            matched: Truth = False
             asked = [*self.cases[-1].unset, *self.cases[-1].open]
             for word in keyword.words:
                 pattern = self.operand(word)
-                found = disjunction(found, matches_case(self.cases[-1], pattern))
+                matched = disjunction(matched, matches_case(self.cases[-1], pattern))
                 asked += [*pattern.unset, *pattern.open]
-            self.flow.branch(found, tuple(asked[:_MOST_ASKED]))
+            self.flow.branch(matched, tuple(asked[:_MOST_ASKED]))
 
     def command(self, statement: Statement, condition: str) -> None:
         fields = tuple(self.fields(self.inside(statement.words)))
@@ -144,14 +144,14 @@ class _Expander:
         if name not in _SETTING:
             return
         for field in command[1:]:
-            found = _NAME.match(field.text)
-            if found is None or found[0] in self.given:
+            variable = _NAME.match(field.text)
+            if variable is None or variable[0] in self.given:
                 continue
             if name == "unset" and not condition:
-                self.script.values.pop(found[0], None)
-                self.branched.pop(found[0], None)
-            elif name != "unset" or found[0] in self.script.values:
-                self.branched[found[0]] = condition or f"set on line {line} by '{name}'"
+                self.script.values.pop(variable[0], None)
+                self.branched.pop(variable[0], None)
+            elif name != "unset" or variable[0] in self.script.values:
+                self.branched[variable[0]] = condition or f"set on line {line} by '{name}'"
 
     def inside(self, words: Sequence[Word]) -> Iterator[Word]:
         """The words of a command; what ``bash -c`` is told in single quotes is read by that shell."""
@@ -182,23 +182,23 @@ class _Expander:
         operands = [self.operand(word) for word in words[1:]]
         if operands and operands[-1].text == _TESTS[name]:
             operands.pop()
-        asked = [each for operand in operands for each in (*operand.unset, *operand.open)]
-        found = test_holds(operands, patterns=name == "[[")
-        if found is not None:
+        asked = [missing for operand in operands for missing in (*operand.unset, *operand.open)]
+        holds = test_holds(operands, patterns=name == "[[")
+        if holds is not None:
             self.assumed(operands, statement.line)
-        return found, tuple(asked[:_MOST_ASKED])
+        return holds, tuple(asked[:_MOST_ASKED])
 
     def assumed(self, operands: Iterable[Operand], line: int) -> None:
-        for name in dict.fromkeys(each for operand in operands for each in operand.unset):
+        for name in dict.fromkeys(unset for operand in operands for unset in operand.unset):
             self.remark(line, f"{name} is not set in this file, and taken as empty; --var {name}=... sets it")
 
     def operand(self, word: Word) -> Operand:
         """A word of a test; variables that nothing sets are empty in it."""
         parts = [part for part in word.parts if not self.is_unset(part)]
         unset = [part.name for part in word.parts if isinstance(part, Variable) and self.is_unset(part)]
-        found = self.joined(replace(word, parts=tuple(parts)))
-        open_ = [*found.missing, *(["a condition"] if found.condition else [])]
-        return Operand(found.text, tuple(unset), tuple(each.strip("${}") for each in open_))
+        field = self.joined(replace(word, parts=tuple(parts)))
+        open_ = [*field.missing, *(["a condition"] if field.condition else [])]
+        return Operand(field.text, tuple(unset), tuple(variable.strip("${}") for variable in open_))
 
     def is_unset(self, part: WordPart) -> bool:
         """Whether a part is a variable that neither the script nor anybody else sets."""
@@ -231,7 +231,7 @@ class _Expander:
         if not condition:
             values[name] = fields
             self.branched.pop(name, None)
-        elif [each.text for each in before] != [each.text for each in fields]:
+        elif [field.text for field in before] != [field.text for field in fields]:
             if flags_in(before, fields) and name not in self.branched:
                 values[name] = merge_values(
                     before, fields, condition, whole=isinstance(assignment.value, Word)
@@ -282,9 +282,9 @@ class _Expander:
         pieces: list[TextPiece] = []
         missing: list[str] = []
         for part in word.parts:
-            found = self.part(part)
-            pieces += found.pieces
-            missing += found.missing
+            field = self.part(part)
+            pieces += field.pieces
+            missing += field.missing
         self.grow(sum(len(piece.text) for piece in pieces), word.line)
         return Field(tuple(pieces) or (TextPiece("", word.line),), tuple(dict.fromkeys(missing)))
 
@@ -295,10 +295,10 @@ class _Expander:
             case Unexpanded(text, line):
                 return Field((TextPiece(text, line),), (text,))
             case ArithmeticExpansion(text, line):
-                found = self.computed(text)
+                number = self.computed(text)
                 shown = f"$(({text}))"
-                missing = (shown,) if found is None else ()
-                return Field((TextPiece(shown if found is None else str(found), line),), missing)
+                missing = (shown,) if number is None else ()
+                return Field((TextPiece(shown if number is None else str(number), line),), missing)
         return self.variable(part)
 
     def variable(self, part: Variable) -> Field:
@@ -310,10 +310,10 @@ class _Expander:
         if known is not None and (known.text or not part.operator.startswith(":")):
             return known
         if part.default is not None and part.name not in self.branched:
-            found = self.joined(part.default)
+            field = self.joined(part.default)
             if part.operator in (":=", "=") and _nameable(part.name):
-                self.script.values[part.name] = [found]
-            return found
+                self.script.values[part.name] = [field]
+            return field
         if part.name in _ARGUMENTS:
             return self.arguments(part)
         index = f"[{part.index}]" if part.index else ""

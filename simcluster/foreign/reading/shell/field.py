@@ -39,18 +39,18 @@ class Field:
 
     def split(self) -> list[Field]:
         """The words in it, blanks between them dropped."""
-        found: list[Field] = []
+        words: list[Field] = []
         current: list[TextPiece] = []
         for text, line, condition in self.pieces:
             for index, part in enumerate(_at_blanks(text)):
                 if index and current:
-                    found.append(Field(tuple(current), self.missing))
+                    words.append(Field(tuple(current), self.missing))
                     current = []
                 if part:
                     current.append(TextPiece(part, line, condition))
         if current:
-            found.append(Field(tuple(current), self.missing))
-        return [Field(each.pieces, tuple(m for m in self.missing if m in each.text)) for each in found]
+            words.append(Field(tuple(current), self.missing))
+        return [Field(word.pieces, tuple(m for m in self.missing if m in word.text)) for word in words]
 
 
 def _at_blanks(text: str) -> list[str]:
@@ -118,7 +118,7 @@ def merge_values(
     kept = _alike(before, after)
     if not whole or len(before) != 1 or len(after) != 1:
         rest = [*before[kept:], *after[kept:]]
-        return [*before[:kept], *(Field(_under(condition, each.pieces), each.missing) for each in rest)]
+        return [*before[:kept], *(Field(_under(condition, field.pieces), field.missing) for field in rest)]
     old, new = before[0], after[0]
     kept = _alike(old.pieces, new.pieces)
     blank = (TextPiece(" ", new.line),) if len(old.pieces) > kept else ()

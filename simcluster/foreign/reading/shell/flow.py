@@ -32,14 +32,14 @@ class ControlFlow:
 
     def runs(self, joined: str) -> Truth:
         """Whether a command runs that stands behind ``joined`` (``&&``, ``||``, or anything else)."""
-        found: Truth = True
+        runs: Truth = True
         for block in self.blocks:
-            found = conjunction(found, conjunction(block.reached, block.runs))
+            runs = conjunction(runs, conjunction(block.reached, block.runs))
         if joined == "&&":
-            found = conjunction(found, self.status)
+            runs = conjunction(runs, self.status)
         elif joined == "||":
-            found = conjunction(found, negated(self.status))
-        return found
+            runs = conjunction(runs, negated(self.status))
+        return runs
 
     def on(self, joined: str) -> tuple[str, ...]:
         """What the open conditions around a command ask for that stands behind ``joined``."""

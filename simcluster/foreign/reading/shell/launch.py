@@ -37,14 +37,14 @@ def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> 
     commands = [
         Command(tuple(_opened(command.fields)), command.line, command.sure) for command in script.commands
     ]
-    found = [
+    marked = [
         command
         for command in commands
-        if marks & {_name(each) for each in command.fields}
+        if marks & {_name(field) for field in command.fields}
         and not command.fields[0].text.startswith("-")
         and command.fields[0].text not in _TELLING
     ]
-    distinct = {tuple(each.text for each in command.fields): command for command in reversed(found)}
+    distinct = {tuple(field.text for field in command.fields): command for command in reversed(marked)}
     if len(distinct) > 1:
         lines = ", ".join(str(command.line) for command in reversed(distinct.values()))
         raise ScenarioError(
@@ -78,7 +78,7 @@ def _launch(parts: Iterable[Sequence[Field]], batch: list[Flag], script: Script)
     """In each part, what stands before the program is the launcher's, and the rest the program's."""
     launcher, arguments, program = batch, list[Field](), None
     for fields in parts:
-        at = next((i for i, each in enumerate(fields) if _PROGRAM.search(each.text)), -1)
+        at = next((i for i, field in enumerate(fields) if _PROGRAM.search(field.text)), -1)
         if at >= 0:
             launcher = [*launcher, *flags_of_fields(fields[:at], script)]
             text = fields[at].text
@@ -93,7 +93,7 @@ def flags_of_fields(fields: Iterable[Field], script: Script) -> list[Flag]:
 
     A word that is not known, and is no value of the flag before it, is a setting of its own.
     """
-    found: list[Flag] = []
+    flags: list[Flag] = []
     current: Field | None = None
     values: list[Field] = []
     head = ""
@@ -102,29 +102,29 @@ def flags_of_fields(fields: Iterable[Field], script: Script) -> list[Flag]:
         if current is not None:
             texts = [value.text for value in values]
             parts = (current, *values)
-            said = _missing([m for each in parts for m in each.missing], script)
+            said = _missing([m for field in parts for m in field.missing], script)
             text = " ".join([head, *texts])
-            condition = next((each.condition for each in parts if each.condition), "")
+            condition = next((field.condition for field in parts if field.condition), "")
             where = f"{script.name}:{current.line}"
-            found.append(Flag(head, texts or True, text, where, one_line(said, 200), condition))
+            flags.append(Flag(head, texts or True, text, where, one_line(said, 200), condition))
 
-    for each in fields:
-        text = each.text
+    for field in fields:
+        text = field.text
         if text.startswith("-") and len(text) > 1 and not _NUMBER.match(text):
             close()
-            current, values = each, []
+            current, values = field, []
             head, equals, value = text.partition("=")
             if equals:
-                values = [Field((TextPiece(value, each.line),))]
-        elif each.missing == (text,) and (values or current is None or _LIST.search(text)):
+                values = [Field((TextPiece(value, field.line),))]
+        elif field.missing == (text,) and (values or current is None or _LIST.search(text)):
             close()
             current, values, head = None, [], ""
-            where = f"{script.name}:{each.line}"
-            found.append(Flag(text, None, text, where, one_line(_unset(text, script), 200)))
+            where = f"{script.name}:{field.line}"
+            flags.append(Flag(text, None, text, where, one_line(_unset(text, script), 200)))
         elif current is not None:
-            values.append(each)
+            values.append(field)
     close()
-    return found
+    return flags
 
 
 def _unset(word: str, script: Script) -> str:
@@ -156,25 +156,25 @@ def _name(each: Field) -> str:
 
 def _opened(fields: Sequence[Field]) -> Iterable[Field]:
     """Fields with whole command lines in them (``sh -c "python ... --flag"``) taken apart."""
-    for each in fields:
-        text = each.text
+    for field in fields:
+        text = field.text
         if " --" in text or "\n--" in text or (text.startswith("--") and " " in text):
-            for piece in each.split():
+            for piece in field.split():
                 stripped = piece.text.strip("'\"")
                 yield Field((TextPiece(stripped, piece.line, piece.condition),), piece.missing)
         else:
-            yield each
+            yield field
 
 
 def _batch_lines(text: str) -> list[Field]:
     """The words of the comments by which a scheduler is told of nodes and tasks."""
-    found = []
+    fields = []
     for number, line in enumerate(text.splitlines(), 1):
         match = _BATCH.match(line.strip())
         if match:
             words = match[1].partition(" #")[0].split()
-            found += [Field((TextPiece(word, number),)) for word in words]
-    return found
+            fields += [Field((TextPiece(word, number),)) for word in words]
+    return fields
 
 
 def _strays(script: Script, commands: Sequence[Command], launch: Command) -> None:

@@ -55,17 +55,17 @@ class _Reader(WordReader):
             line = self.line
             words = self.simple()
             separator = self.separator()
-            found = [*self.understood(words, joined)]
+            statements = [*self.understood(words, joined)]
             if separator == _ARITHMETIC:
-                found.append(self.arithmetic(line, found, joined))
-            yield from found
+                statements.append(self.arithmetic(line, statements, joined))
+            yield from statements
             if separator in ("(", ")"):
                 yield Keyword(separator, line, joined)
             if separator == ";;":
                 self.in_pattern = self.cases > 0
             if separator in _JOINING:
                 joined = separator
-            elif found or separator not in ("\n", _ARITHMETIC):
+            elif statements or separator not in ("\n", _ARITHMETIC):
                 joined = ""
 
     def simple(self) -> list[Word | Assignment]:
@@ -173,7 +173,7 @@ class _Reader(WordReader):
 
     def pattern(self) -> Keyword | None:
         """``a | b)`` in a case; None where the case ends."""
-        found: list[Word] = []
+        alternatives: list[Word] = []
         while self.at < len(self.text):
             self.blanks()
             here = self.here()
@@ -182,14 +182,14 @@ class _Reader(WordReader):
                 self.at += 1
             elif here == ")":
                 self.at += 1
-                return Keyword("pattern", self.line, words=tuple(found))
+                return Keyword("pattern", self.line, words=tuple(alternatives))
             elif here in ENDS:
                 self.at += 1
             else:
                 start, line = self.at, self.line
                 word = self.word()
-                found.append(word if isinstance(word, Word) else assignment_word(word))
-                if len(found) == 1 and found[0].literal == "esac":
+                alternatives.append(word if isinstance(word, Word) else assignment_word(word))
+                if len(alternatives) == 1 and alternatives[0].literal == "esac":
                     self.at, self.line = start, line
                     return None
         return None

@@ -91,7 +91,7 @@ class WordReader:
 
     def parts(self, ends: str) -> tuple[tuple[WordPart, ...], bool]:
         """The parts up to an unquoted character of ``ends``, and whether any of it was quoted."""
-        found: list[WordPart] = []
+        parts: list[WordPart] = []
         quoted = False
         while self.at < len(self.text) and (here := self.here()) not in ends:
             if here == "\\":
@@ -99,24 +99,24 @@ class WordReader:
                 if follower == "\n":
                     self.line += 1
                 elif follower:
-                    found.append(Literal(follower, self.line))
+                    parts.append(Literal(follower, self.line))
                 self.at += 2
             elif here == "'":
                 quoted = True
-                found.append(self.single())
+                parts.append(self.single())
             elif here == '"':
                 quoted = True
-                found += self.double()
+                parts += self.double()
             elif here in "$`":
-                found.append(self.dollar(quoted=False))
+                parts.append(self.dollar(quoted=False))
             else:
                 end = self.at
                 while end < len(self.text) and self.text[end] not in ends + "\\'\"$`":
                     end += 1
-                found.append(Literal(self.text[self.at : end], self.line))
+                parts.append(Literal(self.text[self.at : end], self.line))
                 self.line += self.text.count("\n", self.at, end)
                 self.at = end
-        return tuple(found), quoted
+        return tuple(parts), quoted
 
     def single(self) -> Literal:
         """Between single quotes: every character stands for itself."""
@@ -132,24 +132,24 @@ class WordReader:
         """Between double quotes: variables count, blanks do not split; one literal for each line."""
         opened = self.line
         self.at += 1
-        found = self.quoted('"')
+        parts = self.quoted('"')
         if not self.here():
             raise syntax_problem(self.name, opened, 'the quote " opened here is never closed')
         self.at += 1
-        return found or [Literal("", opened)]
+        return parts or [Literal("", opened)]
 
     def quoted(self, end: str) -> list[WordPart]:
         """The parts up to the character ``end``, or to the end of the text."""
-        found, run = list[WordPart](), ""
+        parts, run = list[WordPart](), ""
         while True:
             here = self.here()
             if (not here or here in f"{end}$`\n\\") and run:
-                found.append(Literal(run, self.line))
+                parts.append(Literal(run, self.line))
                 run = ""
             if not here or here == end:
-                return found
+                return parts
             if here in "$`":
-                found.append(self.dollar(quoted=True))
+                parts.append(self.dollar(quoted=True))
                 continue
             self.at += 1
             if here == "\\":
@@ -160,7 +160,7 @@ class WordReader:
                 else:
                     run = follower if follower and follower in '$`"\\' else f"\\{follower}"
             elif here == "\n":
-                found.append(Literal("\n", self.line))
+                parts.append(Literal("\n", self.line))
                 self.line += 1
             else:
                 run += here
@@ -192,15 +192,15 @@ class WordReader:
 
     def parameter(self, text: str, line: int, quoted: bool) -> WordPart:
         """What stands in ``${...}``."""
-        found = _PARAMETER.fullmatch(text)
-        if found is None:
+        parameter = _PARAMETER.fullmatch(text)
+        if parameter is None:
             return Unexpanded(f"${{{text}}}", line)
         default = None
-        if found[3]:
-            inner = WordReader(found[4], self.name, line, self.depth + 1)
+        if parameter[3]:
+            inner = WordReader(parameter[4], self.name, line, self.depth + 1)
             parts, was_quoted = inner.parts("")
             default = Word(parts, line, was_quoted)
-        return Variable(found[1], line, quoted, found[2] or "", default, found[3] or "")
+        return Variable(parameter[1], line, quoted, parameter[2] or "", default, parameter[3] or "")
 
     def closed(self, opening: str, closing: str) -> str:
         """The text up to the matching bracket, quotes inside respected; leaves the place behind it."""
