@@ -186,8 +186,8 @@ class Cluster:
 
     def placement(self, ranks: Ranks | Sequence[int]) -> GroupPlacement:
         """How one group of ranks [size] lies on the cluster."""
-        found, _ = self.placements(np.asarray(ranks, dtype=np.int64)[np.newaxis])
-        return found[0]
+        placements, _ = self.placements(np.asarray(ranks, dtype=np.int64)[np.newaxis])
+        return placements[0]
 
     def placements(self, groups: Ranks) -> tuple[list[GroupPlacement], NDArray[np.intp]]:
         """The different placements of ``groups`` [num_groups, size], and for each group the index of its own.

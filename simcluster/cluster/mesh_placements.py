@@ -20,7 +20,7 @@ def placements_of(
 
     Groups are in the order of ``Mesh.groups``. The array is everybody's: it cannot be written.
     """
-    found, index = cluster.placements(mesh.groups(axes))
+    placements, index = cluster.placements(mesh.groups(axes))
     index = index.astype(np.int64)
     index.setflags(write=False)
-    return tuple(found), index
+    return tuple(placements), index

@@ -43,5 +43,5 @@ class Algorithm(ABC):
 def all_algorithms() -> dict[str, Algorithm]:
     """Every registered algorithm by its kind."""
     # mypy: `kinds` finds concrete subclasses only, so the abstract base is never called.
-    found = kinds("simcluster.collectives.algorithms", Algorithm)
-    return {kind: found[kind]() for kind in sorted(found)}
+    algorithms = kinds("simcluster.collectives.algorithms", Algorithm)
+    return {kind: algorithms[kind]() for kind in sorted(algorithms)}

@@ -165,11 +165,11 @@ class GroupSite:
         for cards in beside[1:]:
             common = np.intersect1d(common, cards)
         common = np.unique(common)
-        found = []
+        heads = []
         for own in beside:
             cards = common if common.size >= self.rails else np.unique(own)
-            found.append(int(np.argmax(own == cards[rail * cards.size // self.rails])))
-        return np.resize(np.array(found, dtype=np.int64), self.num_units)
+            heads.append(int(np.argmax(own == cards[rail * cards.size // self.rails])))
+        return np.resize(np.array(heads, dtype=np.int64), self.num_units)
 
     def switch(self, unit: Ints | int) -> Ints:
         """The id of a unit's switch."""

@@ -184,10 +184,10 @@ class _Run:
 
     def results(self) -> list[Array | None]:
         """What every rank of the group ends with, in the group's order."""
-        found: list[Array | None] = [None] * self.ranks
+        results: list[Array | None] = [None] * self.ranks
         for rank in range(self.ranks):
-            found[int(self.site.order[rank])] = self._result(rank)
-        return found
+            results[int(self.site.order[rank])] = self._result(rank)
+        return results
 
     def _result(self, rank: int) -> Array | None:
         operation, ranks = self.operation, self.ranks
@@ -232,8 +232,8 @@ class _Run:
 
 def _shared(sizes: Ints, parts: int) -> Ints:
     """Sizes shared out as equally as can be [parts, sizes]."""
-    each, more = np.divmod(sizes, parts)
-    return np.asarray(each + (np.arange(parts)[:, None] < more), dtype=np.int64)
+    whole, more = np.divmod(sizes, parts)
+    return np.asarray(whole + (np.arange(parts)[:, None] < more), dtype=np.int64)
 
 
 def _least(kind: np.dtype) -> float | int:

@@ -97,8 +97,10 @@ class CollectivesSpec(Section):
     def build(self) -> Selection:
         """The selection."""
         overrides = tuple(
-            Override(each.match, CollectiveRequest(each.algorithm, each.protocol, each.channels))
-            for each in self.overrides
+            Override(
+                override.match, CollectiveRequest(override.algorithm, override.protocol, override.channels)
+            )
+            for override in self.overrides
         )
         return Selection.by(self.algorithm, self._named(), overrides)
 

@@ -122,8 +122,8 @@ class Sends(AlgorithmStep):
         first = np.broadcast_to(np.asarray(self.first, dtype=np.int64), self.src.shape)[:, None]
         base = np.broadcast_to(np.asarray(self.base, dtype=np.int64), self.src.shape)[:, None, None]
         place = (first + self.advance * number + self.stride * np.arange(self.count)) % self.modulus
-        found = base + place[:, :, None] * self.width + np.arange(self.width)
-        return found.reshape(self.src.size, -1)
+        chunks = base + place[:, :, None] * self.width + np.arange(self.width)
+        return chunks.reshape(self.src.size, -1)
 
     @property
     def size(self) -> int:

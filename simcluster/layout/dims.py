@@ -90,9 +90,9 @@ class Dims:
             return layout
         names = (self.inputs + self.outputs)[operand]
         halos = [
-            Halo(names.index(each.dim), each.before, each.after, each.fill, adds)
-            for each in self.windows
-            if each.operand == operand
+            Halo(names.index(window.dim), window.before, window.after, window.fill, adds)
+            for window in self.windows
+            if window.operand == operand
         ]
         return layout.with_halos(halos)
 
@@ -102,18 +102,18 @@ class Dims:
         Where operands have a dim in several sizes, as a reshape's, what divides all of them divides their
         common divisor.
         """
-        found: dict[str, int] = {}
+        extents: dict[str, int] = {}
         for name, length, window in self._sizes(shapes):
             size = length * window.step
-            found[name] = math.gcd(found.get(name, size), size)
-        return found
+            extents[name] = math.gcd(extents.get(name, size), size)
+        return extents
 
     def misfit(self, dim: str, shapes: Sequence[Sequence[int]], ways: int) -> str:
         """Why windows over ``dim`` forbid a split into so many equal parts, with the arithmetic, or nothing.
 
         ``shapes`` are those of whole operands.
         """
-        if all(each.dim != dim for each in self.windows):
+        if all(along.dim != dim for along in self.windows):
             return ""
         sizes = [(length, window) for name, length, window in self._sizes(shapes) if name == dim]
         size = sizes[0][0] * sizes[0][1].step
@@ -143,8 +143,8 @@ class Dims:
 
     def window(self, operand: int, dim: str) -> Window:
         """How an operand, counted over inputs and then outputs, lies along a dim."""
-        found = (each for each in self.windows if (each.operand, each.dim) == (operand, dim))
-        return next(found, Window(operand, dim))
+        windows = (window for window in self.windows if (window.operand, window.dim) == (operand, dim))
+        return next(windows, Window(operand, dim))
 
     def terms_of(self, output: int) -> tuple[frozenset[int], ...]:
         """The terms that add up to an output, each as the set of its inputs."""
@@ -152,26 +152,26 @@ class Dims:
 
     def output_layouts(self, strategy: Strategy, passing: Sequence[str] = ()) -> tuple[Layout, ...]:
         """The layout each output gets; ``passing`` are the axes of partial sums let through."""
-        found = []
+        layouts = []
         for output, names in enumerate(self.outputs):
             due = [axis for dim, axes in strategy.splits if any(self._reduced(dim, output)) for axis in axes]
             layout = strategy.layout(names).with_partial(due, self.reduction).with_partial(passing)
-            found.append(self._with_halos(len(self.inputs) + output, layout, adds=True))
-        return tuple(found)
+            layouts.append(self._with_halos(len(self.inputs) + output, layout, adds=True))
+        return tuple(layouts)
 
     def masked(self, strategy: Strategy) -> tuple[tuple[int, tuple[str, ...]], ...]:
         """(input, axes) of terms that a reduced dim does not reach: they count only at coordinate 0.
 
         Where a sum is split in some of its terms only, every rank has the whole of the others.
         """
-        found = []
+        masked = []
         for output in range(len(self.outputs)):
             for dim, axes in strategy.splits:
                 reached = self._reduced(dim, output)
                 if any(reached):
                     terms = zip(self.terms_of(output), reached, strict=True)
-                    found += [(min(term), axes) for term, has in terms if not has]
-        return tuple(found)
+                    masked += [(min(term), axes) for term, has in terms if not has]
+        return tuple(masked)
 
     def _reduced(self, dim: str, output: int) -> list[bool]:
         """For every term of an output, whether it is reduced over ``dim``."""

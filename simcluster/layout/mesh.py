@@ -49,7 +49,7 @@ class Mesh:
 
     def with_groups(self, groups: Mapping[str, Sequence[Sequence[int]]]) -> Mesh:
         """The same axes with these explicit groups."""
-        made = tuple((name, tuple(tuple(each) for each in lists)) for name, lists in groups.items())
+        made = tuple((name, tuple(tuple(group) for group in lists)) for name, lists in groups.items())
         return Mesh(self.axes, made)
 
     @property
@@ -86,10 +86,10 @@ class Mesh:
         Of explicit groups, its place in its own; ValueError if it is in none.
         """
         if axis in self._explicit:
-            found = np.argwhere(self._explicit[axis] == rank)
-            if not len(found):
+            place = np.argwhere(self._explicit[axis] == rank)
+            if not len(place):
                 raise ValueError(f"rank {rank} is in no group '{axis}'")
-            return int(found[0, 1])
+            return int(place[0, 1])
         name = base_axis(axis)
         if name not in self.sizes:
             return 0

@@ -51,8 +51,8 @@ class MindSporeLayout:
 
     def __call__(self, *names: str | Sequence[str]) -> MindSporeLayout:
         """The layout of a tensor: per dim an alias, several of them (outer first), or ``"None"``."""
-        dims = tuple(_aliases(each) for each in names)
-        used = [alias for each in dims for alias in each]
+        dims = tuple(_aliases(name) for name in names)
+        used = [alias for dim in dims for alias in dim]
         for alias in used:
             if alias not in self.alias_name:
                 raise ScenarioError(

@@ -37,7 +37,7 @@ def infer_mindspore_sequence(
     layout, steps = start, []
     due = [item for item in start.partial if item[0] not in target.partial_axes]
     for how in dict.fromkeys(how for _, how in due):
-        axes = tuple(axis for axis, each in due if each == how)
+        axes = tuple(axis for axis, reduction in due if reduction == how)
         left = tuple(item for item in layout.partial if item[0] not in axes)
         layout = replace(layout, partial=left)
         steps.append((Movement(MovementKind.ALL_REDUCE, axes, reduction=how), layout))
@@ -142,7 +142,7 @@ def _followers(*layouts: Layout) -> dict[str, str]:
                 before.setdefault(inner, set()).add(outer)
     return {
         outer: inner
-        for outer, (inner, *rest) in ((axis, tuple(found)) for axis, found in after.items())
+        for outer, (inner, *rest) in ((axis, tuple(followers)) for axis, followers in after.items())
         if outer and inner and not rest and before[inner] == {outer}
     }
 

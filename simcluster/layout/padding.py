@@ -22,10 +22,12 @@ def needed_padding(
 
     ``padded`` are the dims that are split unevenly, ``floating`` the inputs that hold numbers, not ids.
     """
-    found: tuple[dict[str, float], ...] = tuple({} for _ in dims.inputs)
+    values: tuple[dict[str, float], ...] = tuple({} for _ in dims.inputs)
     for output, names in enumerate(dims.outputs):
         for dim in padded:
-            terms = [term for term in dims.terms_of(output) if any(dim in dims.inputs[each] for each in term)]
+            terms = [
+                term for term in dims.terms_of(output) if any(dim in dims.inputs[place] for place in term)
+            ]
             if dim in names or not terms:
                 continue
             wanted = {index: value for index, value in dims.neutral if dim in dims.inputs[index]}
@@ -36,8 +38,8 @@ def needed_padding(
                 value = _NEUTRAL[dims.reduction]
                 wanted = {index: value for index in members if dim in dims.inputs[index] and floating[index]}
             for index, value in wanted.items():
-                found[index][dim] = value
-    return found
+                values[index][dim] = value
+    return values
 
 
 def zero_padding(

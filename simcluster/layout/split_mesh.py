@@ -69,13 +69,13 @@ class SplitMesh:
 
 def spans(mesh: Mesh, stage_axis: str) -> list[tuple[str, SubAxis]]:
     """The axes with several ranks within a stage, outermost first, as digits of its ranks."""
-    found: list[tuple[str, SubAxis]] = []
+    spans: list[tuple[str, SubAxis]] = []
     stride = 1
     for name, size in reversed(mesh.axes):
         if name != stage_axis and size > 1:
-            found.append((name, SubAxis(stride, size)))
+            spans.append((name, SubAxis(stride, size)))
             stride *= size
-    return found[::-1]
+    return spans[::-1]
 
 
 def axis_pieces(mesh: Mesh, axis: str) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ class Device:
             body = sum(seconds for _, seconds in bodies)
             total = max(1, nanoseconds(max(body + len(works) * self.launch, floor)))
             busy = min(nanoseconds(body), total)
-            streamed = sum(found for work, found in bodies if waits_for_memory(work, found, self, self))
+            streamed = sum(kernel for work, kernel in bodies if waits_for_memory(work, kernel, self, self))
             price = self._prices[key] = Price(busy, total - busy, min(nanoseconds(streamed), busy))
         return price
 

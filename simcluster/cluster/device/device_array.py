@@ -78,7 +78,7 @@ class DeviceArray:
         total = np.maximum(1, _nanoseconds(np.maximum(body + len(works) * self.device.launch, floor)))
         busy = np.minimum(_nanoseconds(body), total)
         streamed = sum(
-            (found * waits_for_memory(work, found, self.device, self) for work, found in bodies), 0.0
+            (kernel * waits_for_memory(work, kernel, self.device, self) for work, kernel in bodies), 0.0
         )
         memory = np.broadcast_to(np.minimum(_nanoseconds(np.asarray(streamed)), busy), busy.shape)
         return DeviceArrayPrice(busy, total - busy, memory)

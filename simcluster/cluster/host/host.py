@@ -142,24 +142,26 @@ def slower(hosts: Sequence[Host]) -> Host:
     if not others:
         return first
     protocols = {}
-    for name in dict.fromkeys(name for each in hosts for name in each.protocols):
-        found = first.protocols_of(name)
-        for each in others:
-            found = tuple(one.beside(other) for one in found for other in each.protocols_of(name))
-        protocols[name] = found
-    rate = min(each.fabric.rate(each.num_devices) for each in hosts)
-    latency = max(each.fabric.link.latency for each in hosts)
-    channels = [each.channels for each in hosts]
-    same = all(each.library == first.library for each in others)
+    for name in dict.fromkeys(name for host in hosts for name in host.protocols):
+        protocols_of_all = first.protocols_of(name)
+        for host in others:
+            protocols_of_all = tuple(
+                one.beside(other) for one in protocols_of_all for other in host.protocols_of(name)
+            )
+        protocols[name] = protocols_of_all
+    rate = min(host.fabric.rate(host.num_devices) for host in hosts)
+    latency = max(host.fabric.link.latency for host in hosts)
+    channels = [host.channels for host in hosts]
+    same = all(host.library == first.library for host in others)
     return replace(
         first,
-        name=" + ".join(each.name for each in hosts),
-        num_devices=min(each.num_devices for each in hosts),
+        name=" + ".join(host.name for host in hosts),
+        num_devices=min(host.num_devices for host in hosts),
         fabric=HostFabric(Wiring.SWITCH, Link(rate, 1.0, latency)),
-        network=min((each.network for each in hosts), key=lambda network: network.link.rate),
+        network=min((host.network for host in hosts), key=lambda network: network.link.rate),
         protocols=protocols,
         island=None,
-        pod=next((each.pod for each in hosts if each.pod), None),
+        pod=next((host.pod for host in hosts if host.pod), None),
         library=first.library if same else "",
         channels=None if None in channels else min(filter(None, channels)),
     )

@@ -80,14 +80,14 @@ class HostGraph:
 
 def build_host_graph(host: Host, storage: Storage | None = None) -> HostGraph:
     """The graph of a host, with its way to shared storage if there is any."""
-    found = HostGraph([device_place(place) for place in range(host.num_devices)])
-    _device_links(found, host)
-    _pod(found, host)
-    _tree(found, host)
-    _cards(found, host)
+    graph = HostGraph([device_place(place) for place in range(host.num_devices)])
+    _device_links(graph, host)
+    _pod(graph, host)
+    _tree(graph, host)
+    _cards(graph, host)
     if storage:
-        _storage(found, host, storage)
-    return found
+        _storage(graph, host, storage)
+    return graph
 
 
 def device_place(place: int) -> str:

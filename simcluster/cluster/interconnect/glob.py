@@ -25,10 +25,10 @@ class Glob:
         A name is ``texts[0] + label of axes[0] + texts[1] + ...``. The pattern is followed part by part, and
         labels that lead to the same place in it are one.
         """
-        found = np.zeros([len(axis) for axis in axes], dtype=np.bool_)
+        fits = np.zeros([len(axis) for axis in axes], dtype=np.bool_)
         start = frozenset((way, 0) for way in range(len(self._ways)))
-        self._fill(found, self._closed(start), texts, axes)
-        return found
+        self._fill(fits, self._closed(start), texts, axes)
+        return fits
 
     def _fill(
         self, found: NDArray[np.bool_], state: _State, texts: Sequence[str], axes: Sequence[Sequence[str]]
@@ -72,12 +72,12 @@ class Glob:
 
     def _closed(self, state: _State) -> _State:
         """With the places that are reached by reading nothing: behind a star."""
-        found = set(state)
+        reached = set(state)
         for way, place in state:
             while place < len(self._ways[way]) and self._ways[way][place] == "*":
                 place += 1
-                found.add((way, place))
-        return frozenset(found)
+                reached.add((way, place))
+        return frozenset(reached)
 
 
 def _alternatives(pattern: str) -> tuple[str, ...]:

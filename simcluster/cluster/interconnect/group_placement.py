@@ -104,9 +104,9 @@ def number_by_appearance(values: Numbers) -> Numbers:
     row = np.broadcast_to(np.arange(rows)[:, np.newaxis], values.shape)
     first[row[starts], run[starts]] = order[starts]
     number = np.argsort(np.argsort(first, axis=1, kind="stable"), axis=1, kind="stable")
-    found = np.empty(values.shape, dtype=np.int64)
-    np.put_along_axis(found, order, np.take_along_axis(number, run, axis=1), axis=1)
-    return found
+    numbered = np.empty(values.shape, dtype=np.int64)
+    np.put_along_axis(numbered, order, np.take_along_axis(number, run, axis=1), axis=1)
+    return numbered
 
 
 def distinct_hosts(hosts: Numbers) -> Numbers:

@@ -96,5 +96,5 @@ class NameTable:
     def matching(self, pattern: str) -> Numbers:
         """The numbers whose names fit a pattern as ``simcluster.document.pattern`` has it, rising."""
         glob = Glob(pattern)
-        found = [block.matching(glob) for block in self.blocks]
-        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        numbers = [block.matching(glob) for block in self.blocks]
+        return np.concatenate(numbers) if numbers else np.zeros(0, dtype=np.int64)

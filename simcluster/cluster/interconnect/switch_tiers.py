@@ -91,16 +91,16 @@ class Tiers(NetworkFabric):
         cable = self.site.card.rate
         many = (self.cables,) if self.hashed else ()
         rate = cable if self.hashed else cable * self.cards_per_leaf / self.oversubscription[0]
-        found = self._pair(name, axes, many, first, rate, hop, self._leaf_ends)
+        families = self._pair(name, axes, many, first, rate, hop, self._leaf_ends)
         if self.leaves_per_block:
-            first = found[1].first + found[1].size
+            first = families[1].first + families[1].size
             if self.hashed:
                 name, axes, many = "spine.{}.{}", (self.num_blocks, self.cables), (self.core_cables,)
             else:
                 name, axes = "spine.{}", (self.num_blocks,)
                 rate *= self.leaves_per_block / self.oversubscription[1]
-            found += self._pair(name, axes, many, first, rate, hop, self._spine_ends)
-        return found
+            families += self._pair(name, axes, many, first, rate, hop, self._spine_ends)
+        return families
 
     def attached(self, cards: Numbers) -> Numbers:
         """The leaf of each."""
@@ -146,7 +146,7 @@ class Tiers(NetworkFabric):
         """See ``NetworkFabric.is_over``."""
         if self.hashed:
             return np.zeros(np.shape(switches), dtype=np.bool_)
-        return np.asarray(np.any([switches == each for each in self._above(cards)], axis=0))
+        return np.asarray(np.any([switches == tier for tier in self._above(cards)], axis=0))
 
     def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> CardRoutes:
         """Up over the leaf and, with a third tier, the spines, as far as the switch; or down."""
@@ -165,18 +165,18 @@ class Tiers(NetworkFabric):
     def meeting(self, cards: Numbers) -> Numbers:
         """The leaf of all cards of each row, or the spines of their block, or the cores."""
         *lower, root = self._above(cards)
-        found = np.broadcast_to(root, cards.shape)[:, 0]
+        switch = np.broadcast_to(root, cards.shape)[:, 0]
         for tier in lower[::-1]:
-            found = np.where((tier == tier[:, :1]).all(axis=1), tier[:, 0], found)
-        return np.asarray(found, dtype=np.int64)
+            switch = np.where((tier == tier[:, :1]).all(axis=1), tier[:, 0], switch)
+        return np.asarray(switch, dtype=np.int64)
 
     def _above(self, cards: Numbers) -> list[Numbers]:
         """The switches over cards, tier by tier, in their shape."""
         leaf = self.leaf_of(cards)
-        found = [self.site.first_node + leaf]
+        lower = [self.site.first_node + leaf]
         if self.leaves_per_block:
-            found.append(self._first_spine + leaf // self.leaves_per_block)
-        return [*found, np.full_like(leaf, self.root)]
+            lower.append(self._first_spine + leaf // self.leaves_per_block)
+        return [*lower, np.full_like(leaf, self.root)]
 
     def places(self, hosts: Numbers) -> list[Numbers]:
         """Units and blocks, in order of appearance; the hosts themselves where a hash tells all apart."""

@@ -52,8 +52,8 @@ class AttachSpec(Section):
     def cards(self, num_hosts: int, nics: int) -> list[int]:
         """The cards, counted over the cluster; Refused if there are no such hosts or cards."""
         hosts = _listed(self.hosts, num_hosts, "hosts", "host")
-        mine = _listed(self.nics, nics, "nics", "network card")
-        return [host * nics + nic for host in hosts for nic in mine]
+        chosen = _listed(self.nics, nics, "nics", "network card")
+        return [host * nics + nic for host in hosts for nic in chosen]
 
 
 class CableSpec(Section):
@@ -96,18 +96,18 @@ class CustomSpec(NetworkFabricSpec):
             if name in self.switches[:index] or "." in name or "{" in name:
                 why = "is listed twice" if name in self.switches[:index] else "has a '.' or '{'"
                 raise Refused(f"'{name}' {why}", path=f"switches.{index}")
-        named = [(f"attach.{i}.switch", each.switch) for i, each in enumerate(self.attach)]
+        named = [(f"attach.{i}.switch", attached.switch) for i, attached in enumerate(self.attach)]
         named += [
             (f"links.{i}.between.{j}", end)
-            for i, each in enumerate(self.links)
-            for j, end in enumerate(each.between)
+            for i, cable in enumerate(self.links)
+            for j, end in enumerate(cable.between)
         ]
         for path, name in named:
             if name not in self.switches:
                 raise Refused(f"unknown switch '{name}'", path=path, hint=nearest(name, self.switches))
         pairs = set()
-        for index, each in enumerate(self.links):
-            pair = frozenset(each.between)
+        for index, cable in enumerate(self.links):
+            pair = frozenset(cable.between)
             if len(pair) == 1 or pair in pairs:
                 why = "a switch is not joined with itself" if len(pair) == 1 else "written above; use count"
                 raise Refused(why, path=f"links.{index}.between")
@@ -116,19 +116,19 @@ class CustomSpec(NetworkFabricSpec):
 
     def check(self, num_hosts: int, nics: int) -> None:
         """Refused if a card is on no switch or on two, or two switches with cards are not connected."""
-        found: dict[int, int] = {}
-        for index, each in enumerate(self.attach):
+        attached: dict[int, int] = {}
+        for index, entry in enumerate(self.attach):
             try:
-                cards = each.cards(num_hosts, nics)
+                cards = entry.cards(num_hosts, nics)
             except Refused as refused:
                 inner = refused.problems[0]
                 raise Refused(inner.message, path=f"attach.{index}.{inner.path}") from None
             for card in cards:
-                if card in found:
+                if card in attached:
                     told = f"card {card % nics} of host {card // nics} is on a switch already"
                     raise Refused(told, path=f"attach.{index}")
-                found[card] = index
-        missing = [card for card in range(num_hosts * nics) if card not in found]
+                attached[card] = index
+        missing = [card for card in range(num_hosts * nics) if card not in attached]
         if missing:
             told = f"card {missing[0] % nics} of host {missing[0] // nics} is on no switch"
             raise Refused(told, path="attach")
@@ -137,8 +137,8 @@ class CustomSpec(NetworkFabricSpec):
     def _check_connected(self) -> None:
         """Refused if some cards cannot reach others."""
         near = {name: {name} for name in self.switches}
-        for each in self.links:
-            one, other = (near[end] for end in each.between)
+        for cable in self.links:
+            one, other = (near[end] for end in cable.between)
             if one is not other:
                 one |= other
                 for name in other:
@@ -171,7 +171,7 @@ class Custom(NetworkFabric):
 
     def families(self) -> list[LinkFamily]:
         """A family for each cable and direction: ``leaf0.spine``; with a hash one link per cable."""
-        found, first = [], self.site.first_link
+        families, first = [], self.site.first_link
         for tail, head, cable in self._directed:
             many = cable.count if self.plan.ecmp == "hash" else 1
             ends = tuple(self.site.first_node + self.plan.switches.index(name) for name in (tail, head))
@@ -182,9 +182,9 @@ class Custom(NetworkFabric):
             rate = cable.bandwidth.value * (cable.count // many)
             latency = cable.latency.value if cable.latency else 0.0
             name, shape = (f"{tail}.{head}.{{}}", (many,)) if many > 1 else (f"{tail}.{head}", ())
-            found.append(LinkFamily(name, first, shape, (), rate, latency, "network.links", join))
+            families.append(LinkFamily(name, first, shape, (), rate, latency, "network.links", join))
             first += many
-        return found
+        return families
 
     def attached(self, cards: Numbers) -> Numbers:
         """The switch of each."""
@@ -240,19 +240,19 @@ class Custom(NetworkFabric):
 
     @cached_property
     def _directed(self) -> list[tuple[str, str, CableSpec]]:
-        return [(*ends, each) for each in self.plan.links for ends in (each.between, each.between[::-1])]
+        return [(*ends, cable) for cable in self.plan.links for ends in (cable.between, cable.between[::-1])]
 
     @cached_property
     def _switch_of(self) -> Numbers:
-        found = np.zeros(self.site.num_hosts * self.site.nics, dtype=np.int64)
-        for each in self.plan.attach:
-            found[each.cards(self.site.num_hosts, self.site.nics)] = self.plan.switches.index(each.switch)
-        return found
+        switch = np.zeros(self.site.num_hosts * self.site.nics, dtype=np.int64)
+        for entry in self.plan.attach:
+            switch[entry.cards(self.site.num_hosts, self.site.nics)] = self.plan.switches.index(entry.switch)
+        return switch
 
     @cached_property
     def _latency(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        found = [np.full(family.size, family.latency) for family in self.families()]
-        return np.concatenate([*found, np.zeros(1)])
+        latencies = [np.full(family.size, family.latency) for family in self.families()]
+        return np.concatenate([*latencies, np.zeros(1)])
 
     def _ways(self, one: int, other: int) -> list[tuple[int, ...]]:
         """All ways of fewest links between two switches, as links; ValueError if there is none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Self
 
@@ -228,12 +228,12 @@ class ClusterSpec(Section):
     @property
     def _devices(self) -> list[range]:
         """The devices of every host."""
-        found: list[range] = []
+        devices: list[range] = []
         for group in self.written:
             size = group.made.devices.value
-            first = found[-1].stop if found else 0
-            found += [range(first + host * size, first + (host + 1) * size) for host in range(group.hosts)]
-        return found
+            first = devices[-1].stop if devices else 0
+            devices += [range(first + host * size, first + (host + 1) * size) for host in range(group.hosts)]
+        return devices
 
     def _check_changes(self) -> None:
         counts = [group.hosts * group.made.devices.value for group in self.written]
@@ -259,7 +259,7 @@ class ClusterSpec(Section):
         assumed: dict[Assumption, None] = {}
         for group in self.written:
             spec, network = group.made, group.network
-            kind = next((at for at, each in enumerate(kinds) if each[:2] == (spec, network)), len(kinds))
+            kind = next((at for at, known in enumerate(kinds) if known[:2] == (spec, network)), len(kinds))
             if kind == len(kinds):
                 kinds.append((spec, network, spec.build()))
                 assumed |= dict.fromkeys(_assumptions(spec, spec.use or spec.title))
@@ -269,8 +269,8 @@ class ClusterSpec(Section):
         devices = [change for change in self.changes if isinstance(change, ChangeSpec)]
         changed = device_speeds(devices, self._devices, seed) if devices else {}
         storage = self.storage.build() if self.storage else None
-        every: Sequence[Section] = self.changes
-        links = [(at, each) for at, each in enumerate(every) if isinstance(each, LinkChangeSpec)]
+        numbered: Iterable[tuple[int, Section]] = enumerate(self.changes)
+        links = [(at, change) for at, change in numbered if isinstance(change, LinkChangeSpec)]
         return Cluster(tuple(groups), tuple(assumed), changed, storage).with_links(links)
 
 

@@ -119,7 +119,7 @@ def device_speeds(
     before in the list: not on the size of the cluster, nor on changes without a law.
     Raises PlanError if the factors of one device multiply to something out of all bounds.
     """
-    found: dict[int, dict[str, float]] = {}
+    factors_of: dict[int, dict[str, float]] = {}
     for kind in ("compute", "memory_bandwidth"):
         laws = 0
         for change in changes:
@@ -129,17 +129,17 @@ def device_speeds(
             drawn = isinstance(factor, NormalSpec)
             for rank in change.ranks(devices):
                 times = _draw(factor, f"{kind} {laws} of {rank} by {seed}") if drawn else factor
-                mine = found.setdefault(rank, {})
-                mine[kind] = mine.get(kind, 1.0) * times
+                own = factors_of.setdefault(rank, {})
+                own[kind] = own.get(kind, 1.0) * times
             laws += drawn
-    for rank, kind, factor in _factors(found):
+    for rank, kind, factor in _factors(factors_of):
         if not SLOWEST <= factor <= FASTEST:
             raise PlanError(
                 f"the changes of device {rank} multiply to {kind} x {factor:.3g}",
                 path="cluster.changes",
                 hint=f"a factor is between {SLOWEST:g} and {FASTEST:g}",
             )
-    every = {rank: DeviceSpeed(**factors) for rank, factors in sorted(found.items())}
+    every = {rank: DeviceSpeed(**factors) for rank, factors in sorted(factors_of.items())}
     return {rank: speed for rank, speed in every.items() if speed != NOMINAL}
 
 
@@ -153,7 +153,7 @@ def _draw(law: NormalSpec, key: str) -> float:
 
 
 def _factors(found: Mapping[int, Mapping[str, float]]) -> Iterator[tuple[int, str, float]]:
-    return ((rank, kind, factor) for rank, mine in found.items() for kind, factor in mine.items())
+    return ((rank, kind, factor) for rank, own in found.items() for kind, factor in own.items())
 
 
 def _listed(written: int | tuple[int, ...] | None) -> tuple[int, ...]:

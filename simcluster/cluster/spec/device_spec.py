@@ -137,7 +137,7 @@ class AttentionSpec(Section):
             ),
             causal=self.causal.value,
             backward=self.backward.value,
-            earlier=tuple((each.release, each.speed.value) for each in self.earlier),
+            earlier=tuple((older.release, older.speed.value) for older in self.earlier),
         )
 
 

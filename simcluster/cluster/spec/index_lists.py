@@ -17,17 +17,17 @@ def parse_index_list(written: int | str | Sequence[int]) -> tuple[int, ...]:
     """The indices in the order in which they are written; ValueError says what is wrong with them."""
     if isinstance(written, int):
         return (written,)
-    found: list[int] = []
-    for each in written.split(",") if isinstance(written, str) else written:
-        found += _range(each.strip()) if isinstance(each, str) else (each,)
-        if len(found) > MOST:
+    indices: list[int] = []
+    for item in written.split(",") if isinstance(written, str) else written:
+        indices += _range(item.strip()) if isinstance(item, str) else (item,)
+        if len(indices) > MOST:
             raise ValueError(f"more than {MOST:,} indices")
     seen: set[int] = set()
-    for index in found:
+    for index in indices:
         if index in seen:
             raise ValueError(f"{index} is listed twice")
         seen.add(index)
-    return tuple(found)
+    return tuple(indices)
 
 
 def format_index_list(indices: Sequence[int]) -> str:

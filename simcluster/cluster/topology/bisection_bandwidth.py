@@ -105,16 +105,16 @@ class _Flow:
         return total
 
     def _levels(self, source: int) -> list[int]:
-        found = [-1] * len(self._at)
-        found[source] = 0
+        level = [-1] * len(self._at)
+        level[source] = 0
         queue = deque([source])
         while queue:
             node = queue.popleft()
             for edge in self._at[node]:
-                if self._left[edge] > 1e-3 and found[self._to[edge]] < 0:
-                    found[self._to[edge]] = found[node] + 1
+                if self._left[edge] > 1e-3 and level[self._to[edge]] < 0:
+                    level[self._to[edge]] = level[node] + 1
                     queue.append(self._to[edge])
-        return found
+        return level
 
     def _push(self, node: int, sink: int, most: float, levels: list[int], tried: list[int]) -> float:
         if node == sink:

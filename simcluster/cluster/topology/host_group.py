@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simcluster.cluster.host import Host
 from simcluster.cluster.interconnect import Lay
@@ -62,8 +63,8 @@ class MixedRankPlaces(RankPlaces):
 
     def group_of(self, ranks: Ranks) -> Ranks:
         """The group of each rank."""
-        found = np.searchsorted(np.array(self.first_rank), ranks, side="right") - 1
-        return np.asarray(found, dtype=np.int64)
+        group = np.searchsorted(np.array(self.first_rank), ranks, side="right") - 1
+        return np.asarray(group, dtype=np.int64)
 
     def local(self, ranks: Ranks) -> Ranks:
         """The index of each rank's device on its host."""
@@ -93,9 +94,22 @@ class MixedRankPlaces(RankPlaces):
         self, ranks: Ranks, what: Callable[[RankPlaces, Ranks], Ranks], offsets: tuple[int, ...] | list[int]
     ) -> Ranks:
         """What each group says of its ranks, behind what the groups before it have."""
-        member = self.group_of(ranks)
-        found = np.zeros(np.shape(ranks), dtype=np.int64)
-        for number, group in enumerate(self.groups):
-            mine = member == number
-            found[mine] = what(group.places, ranks[mine] - self.first_rank[number]) + offsets[number]
-        return found
+
+        def answer(number: int, members: NDArray[np.bool_]) -> Ranks:
+            own = ranks[members] - self.first_rank[number]
+            return what(self.groups[number].places, own) + offsets[number]
+
+        return by_group(self.group_of(ranks), answer)
+
+
+def by_group(group: Ranks, answer: Callable[[int, NDArray[np.bool_]], Ranks]) -> Ranks:
+    """What each group answers for its members, in the shape of ``group``; -1 for what is in no group.
+
+    ``answer`` is asked with the number of a group and a mask of its members.
+    """
+    answers = np.full(group.shape, -1, dtype=np.int64)
+    for number in range(int(group.max(initial=-1)) + 1):
+        members = group == number
+        if members.any():
+            answers[members] = answer(number, members)
+    return answers

@@ -52,5 +52,5 @@ def host_path_links(way: HostPath, topology: Topology, ranks: Numbers) -> tuple[
 
     Raises ValueError if their hosts have no such way.
     """
-    found = topology.routes(*way.ends(topology, ranks))
-    return found.links, found.latency
+    routes = topology.routes(*way.ends(topology, ranks))
+    return routes.links, routes.latency

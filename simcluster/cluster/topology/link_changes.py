@@ -150,8 +150,8 @@ def _when(begin_ns: int, end_ns: int | None) -> str:
 
 def examples(topology: Topology) -> list[str]:
     """Patterns and names of links to propose: each family as a whole, its first and its last link."""
-    found = []
+    patterns = []
     for family in topology.families:
         last = family.first + family.size - 1
-        found += [family.pattern.replace("{}", "*"), family.name(family.first), family.name(last)]
-    return list(dict.fromkeys(found))
+        patterns += [family.pattern.replace("{}", "*"), family.name(family.first), family.name(last)]
+    return list(dict.fromkeys(patterns))

@@ -27,7 +27,7 @@ from simcluster.cluster.interconnect import (
     Reach,
     number_by_appearance,
 )
-from simcluster.cluster.topology.host_group import HostGroup, MixedRankPlaces
+from simcluster.cluster.topology.host_group import HostGroup, MixedRankPlaces, by_group
 from simcluster.cluster.topology.topology import Routes, Topology
 
 TRUNK = "the cards of the group together: groups are joined by switches that never block"
@@ -70,31 +70,31 @@ class JoinedTopology(Topology):
 
     def between_devices(self, *, apart: bool = True) -> Numbers:
         """The links that routes between devices can use: not those to memory, disks or storage."""
-        found = [
+        links = [
             part.between_devices(apart=apart) + first
             for part, first in zip(self.parts, self._first_link[:-1].tolist(), strict=True)
         ]
-        return np.concatenate([*found, np.arange(self._first_link[-1], self.num_links)])
+        return np.concatenate([*links, np.arange(self._first_link[-1], self.num_links)])
 
     def kinds(self) -> Numbers:
         """A number for each node that says what it is, the same in every host of a kind."""
-        found = np.zeros(self.num_nodes, dtype=np.int64)
+        kinds = np.zeros(self.num_nodes, dtype=np.int64)
         widest = max(int(part.kinds().max()) for part in self.parts) + 1
         for number, part in enumerate(self.parts):
             nodes = self._global(number, np.arange(part.num_nodes))
-            found[nodes] = part.kinds() + self.groups[number].kind * widest
-        found[self.core] = len(self.groups) * widest
-        return found
+            kinds[nodes] = part.kinds() + self.groups[number].kind * widest
+        kinds[self.core] = len(self.groups) * widest
+        return kinds
 
     def host_of(self, nodes: Numbers) -> Numbers:
         """The host that nodes are in; -1 for those outside hosts."""
-        found = np.full(np.shape(nodes), -1, dtype=np.int64)
         group, own = self._split(nodes)
-        for number, part in enumerate(self.parts):
-            mine = group == number
-            hosts = part.host_of(own[mine])
-            found[mine] = np.where(hosts >= 0, hosts + self.places.first_host[number], -1)
-        return found
+
+        def hosts_of(number: int, members: NDArray[np.bool_]) -> Numbers:
+            hosts = self.parts[number].host_of(own[members])
+            return np.where(hosts >= 0, hosts + self.places.first_host[number], -1)
+
+        return by_group(group, hosts_of)
 
     def place_of(self, ranks: Numbers) -> Numbers:
         """The index of each device on its host."""
@@ -102,23 +102,15 @@ class JoinedTopology(Topology):
 
     def switch_of(self, ranks: Numbers) -> Numbers:
         """The node, a switch beside each device, that can add up what goes through it; -1 where none can."""
-        found = np.full(np.shape(ranks), -1, dtype=np.int64)
         group, own = self._split(np.asarray(ranks, dtype=np.int64))
-        for number, part in enumerate(self.parts):
-            mine = group == number
-            switches = part.switch_of(own[mine])
-            found[mine] = np.where(switches >= 0, self._global(number, switches), -1)
-        return found
+        return by_group(group, lambda at, members: self._global(at, self.parts[at].switch_of(own[members])))
 
     def beside(self, ranks: Numbers, what: str) -> Numbers:
         """The place beside each device; ValueError if hosts have none."""
-        found = np.empty(np.shape(ranks), dtype=np.int64)
         group, own = self._split(np.asarray(ranks, dtype=np.int64))
-        for number, part in enumerate(self.parts):
-            mine = group == number
-            if mine.any():
-                found[mine] = self._global(number, part.beside(own[mine], what))
-        return found
+        return by_group(
+            group, lambda at, members: self._global(at, self.parts[at].beside(own[members], what))
+        )
 
     def card_of(self, places: Numbers) -> Numbers:
         """Refused: groups have different cards; ask the group's own topology in ``parts``."""
@@ -138,35 +130,32 @@ class JoinedTopology(Topology):
         latency = np.zeros(len(src))
         away = one != other
         for number, part in enumerate(self.parts):
-            first, root = int(self._first_link[number]), part.network.root
-            mine = (one == number) & ~away
-            if mine.any():
-                found = part.routes(here[mine], there[mine], None if rail is None else rail[mine])
-                legs.append((mine, _moved(found, first)))
-                reach[mine] = found.reach
+            first = int(self._first_link[number])
+            inside, leaving = (one == number) & ~away, (one == number) & away
+            if inside.any():
+                inner = part.routes(here[inside], there[inside], None if rail is None else rail[inside])
+                legs.append((inside, _moved(inner, first)))
+                reach[inside] = inner.reach
+            if leaving.any():
+                roots = np.full(int(leaving.sum()), part.network.root)
+                up = part.routes(here[leaving], roots, None if rail is None else rail[leaving])
+                trunk = self.trunk(one[leaving], False)
+                legs.append((leaving, _with_trunk(_moved(up, first), trunk, behind=True)))
         for number, part in enumerate(self.parts):
-            first, root = int(self._first_link[number]), part.network.root
-            mine = (one == number) & away
-            if mine.any():
-                up = part.routes(
-                    here[mine], np.full(int(mine.sum()), root), None if rail is None else rail[mine]
-                )
-                legs.append((mine, _with_trunk(_moved(up, first), self.trunk(one[mine], False), behind=True)))
-        for number, part in enumerate(self.parts):
-            first, root = int(self._first_link[number]), part.network.root
-            mine = (other == number) & away
-            if mine.any():
-                turned = None if rail is None else self._turned(rail[mine], one[mine], number)
-                down = part.routes(np.full(int(mine.sum()), root), there[mine], turned)
-                legs.append(
-                    (mine, _with_trunk(_moved(down, first), self.trunk(other[mine], True), behind=False))
-                )
+            arriving = (other == number) & away
+            if arriving.any():
+                turned = None if rail is None else self._turned(rail[arriving], one[arriving], number)
+                roots = np.full(int(arriving.sum()), part.network.root)
+                down = part.routes(roots, there[arriving], turned)
+                trunk = self.trunk(other[arriving], True)
+                moved = _moved(down, int(self._first_link[number]))
+                legs.append((arriving, _with_trunk(moved, trunk, behind=False)))
         width = sum(leg.links.shape[1] for _, leg in legs)
         links = np.full((len(src), width), -1, dtype=np.int64)
         column = 0
-        for mine, leg in legs:
-            links[mine, column : column + leg.links.shape[1]] = leg.links
-            latency[mine] += leg.latency
+        for members, leg in legs:
+            links[members, column : column + leg.links.shape[1]] = leg.links
+            latency[members] += leg.latency
             column += leg.links.shape[1]
         return Routes(_packed(links), reach, latency)
 
@@ -189,11 +178,11 @@ class JoinedTopology(Topology):
         )
 
     def _global(self, number: int, nodes: Numbers) -> Numbers:
-        """The nodes of a group's own topology, as they are numbered here."""
+        """The nodes of a group's own topology, as they are numbered here; -1 stays what it is."""
         size = self.parts[number].num_devices
         inner = nodes - size + self._first_other[number]
-        found = np.where(nodes < size, nodes + self.places.first_rank[number], inner)
-        return np.asarray(found, dtype=np.int64)
+        numbers = np.where(nodes < size, nodes + self.places.first_rank[number], inner)
+        return np.asarray(np.where(nodes < 0, -1, numbers), dtype=np.int64)
 
     def _turned(self, rail: Numbers, groups: Numbers, number: int) -> Numbers:
         """The card as far along on hosts of a group as ``rail`` is on the hosts of others."""
@@ -240,7 +229,7 @@ class JoinedTopology(Topology):
 
     def _trunks(self) -> list[LinkFamily]:
         """The links between the roots of groups and the core."""
-        found = []
+        trunks = []
         for number, (group, part) in enumerate(zip(self.groups, self.parts, strict=True)):
             root = int(self._global(number, np.array(part.network.root)))
             rate = group.num_hosts * group.host.network.nics * group.host.network.link.rate
@@ -251,10 +240,10 @@ class JoinedTopology(Topology):
                     return np.full_like(members, pair[0]), np.full_like(members, pair[1])
 
                 first = int(self._first_link[-1]) + 2 * number + down
-                found.append(
+                trunks.append(
                     LinkFamily(f"group.{number}.trunk.{name}", first, (), (), rate, 0.0, "trunk", ends)
                 )
-        return found
+        return trunks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -288,12 +277,9 @@ class JointNetwork(NetworkFabric):
 
     def attached(self, cards: Numbers) -> Numbers:
         """The node at the other end of each card's links."""
-        found = np.zeros(np.shape(cards), dtype=np.int64)
         group, own = self._split(cards)
-        for number, part in enumerate(self.topology.parts):
-            mine = group == number
-            found[mine] = self.topology._global(number, part.network.attached(own[mine]))
-        return found
+        parts, numbered = self.topology.parts, self.topology._global
+        return by_group(group, lambda at, members: numbered(at, parts[at].network.attached(own[members])))
 
     def cross(self, src: Numbers, dst: Numbers) -> CardRoutes:
         """The way from cards to cards: inside a group's network, or over the core."""
@@ -303,14 +289,14 @@ class JointNetwork(NetworkFabric):
         links = np.where(away[:, np.newaxis], np.concatenate([up.links, down.links], axis=1), -1)
         latency = np.where(away, up.latency + down.latency, 0.0)
         for number, part in enumerate(self.topology.parts):
-            mine = (one == number) & ~away
-            if mine.any():
-                found = part.network.cross(here[mine], there[mine])
+            members = (one == number) & ~away
+            if members.any():
+                inner = part.network.cross(here[members], there[members])
                 first = int(self.topology._first_link[number])
-                wide = max(links.shape[1], found.links.shape[1])
+                wide = max(links.shape[1], inner.links.shape[1])
                 links = np.pad(links, ((0, 0), (0, wide - links.shape[1])), constant_values=-1)
-                links[mine, : found.links.shape[1]] = np.where(found.links >= 0, found.links + first, -1)
-                latency[mine] = found.latency
+                links[members, : inner.links.shape[1]] = np.where(inner.links >= 0, inner.links + first, -1)
+                latency[members] = inner.latency
         return CardRoutes(_packed(links), latency)
 
     @property
@@ -324,15 +310,15 @@ class JointNetwork(NetworkFabric):
         links = self.topology.trunk(group, down)[:, np.newaxis]
         latency = np.zeros(len(cards))
         for number, part in enumerate(self.topology.parts):
-            mine = group == number
-            if not mine.any():
+            members = group == number
+            if not members.any():
                 continue
-            found = part.network.to_root(own[mine], down)
-            inner = np.full((len(cards), found.links.shape[1]), -1, dtype=np.int64)
+            to_root = part.network.to_root(own[members], down)
+            inner = np.full((len(cards), to_root.links.shape[1]), -1, dtype=np.int64)
             first = int(self.topology._first_link[number])
-            inner[mine] = np.where(found.links >= 0, found.links + first, -1)
+            inner[members] = np.where(to_root.links >= 0, to_root.links + first, -1)
             links = np.concatenate([links, inner] if down else [inner, links], axis=1)
-            latency[mine] = found.latency
+            latency[members] = to_root.latency
         return CardRoutes(_packed(links), latency)
 
     @property
@@ -349,7 +335,7 @@ class JointNetwork(NetworkFabric):
         """The kinds and groups that hosts [rows, members] are of, and the parts of the networks of these."""
         first = np.array(self.topology.places.first_host)
         group = np.searchsorted(first, hosts, side="right") - 1
-        found = [np.array([each.kind for each in self.topology.groups])[group], number_by_appearance(group)]
+        kind = np.array([hosts.kind for hosts in self.topology.groups])[group]
         tiers: list[Numbers] = []
         for row in np.unique(group, axis=0) if hosts.size else ():
             rows = (group == row).all(axis=1)
@@ -360,7 +346,7 @@ class JointNetwork(NetworkFabric):
                     if tier == len(tiers):
                         tiers.append(np.full(hosts.shape, -1, dtype=np.int64))
                     tiers[tier][members] = part
-        return [*found, *tiers]
+        return [kind, number_by_appearance(group), *tiers]
 
     def _split(self, cards: Numbers) -> tuple[Numbers, Numbers]:
         """The group of cards, and their numbers in it."""
@@ -370,16 +356,16 @@ class JointNetwork(NetworkFabric):
         return np.asarray(group, np.int64), np.asarray(cards - first[group], np.int64)
 
 
-def _moved(found: Routes, first: int) -> Routes:
+def _moved(routes: Routes, first: int) -> Routes:
     """Routes whose links are counted from ``first``."""
-    return Routes(np.where(found.links >= 0, found.links + first, -1), found.reach, found.latency)
+    return Routes(np.where(routes.links >= 0, routes.links + first, -1), routes.reach, routes.latency)
 
 
-def _with_trunk(found: Routes, trunk: Numbers, *, behind: bool) -> Routes:
+def _with_trunk(routes: Routes, trunk: Numbers, *, behind: bool) -> Routes:
     """Routes with a trunk behind or before them."""
-    parts: Sequence[Numbers] = [found.links, trunk[:, np.newaxis]]
+    parts: Sequence[Numbers] = [routes.links, trunk[:, np.newaxis]]
     links = np.concatenate(parts if behind else parts[::-1], axis=1)
-    return Routes(links, found.reach, found.latency)
+    return Routes(links, routes.reach, routes.latency)
 
 
 def _packed(links: Numbers) -> Numbers:

@@ -131,10 +131,10 @@ class Topology:
 
     def node(self, name: str) -> int:
         """The node of a name; KeyError if there is none."""
-        found = self._nodes.matching(name)
-        if found.size != 1:
+        nodes = self._nodes.matching(name)
+        if nodes.size != 1:
             raise KeyError(name)
-        return int(found[0])
+        return int(nodes[0])
 
     def ends(self, links: Numbers) -> tuple[Numbers, Numbers]:
         """The nodes that links lead from and to, in their shape."""
@@ -166,29 +166,28 @@ class Topology:
 
     def kinds(self) -> Numbers:
         """A number for each node that says what it is, the same in every host."""
-        found = np.asarray(self._nodes.block_of(np.arange(self.num_nodes)), dtype=np.int64)
-        places = len(self._inside.places)
-        found = places + found
-        found[: self.num_devices] = np.arange(self.num_devices) % self.host.num_devices
+        blocks = np.asarray(self._nodes.block_of(np.arange(self.num_nodes)), dtype=np.int64)
+        kinds = len(self._inside.places) + blocks
+        kinds[: self.num_devices] = np.arange(self.num_devices) % self.host.num_devices
         inner = np.arange(self.num_devices, self._first_behind_hosts)
         own = np.array(self._own, dtype=np.int64)
-        found[inner] = own[(inner - self.num_devices) % own.size] if own.size else 0
-        return found
+        kinds[inner] = own[(inner - self.num_devices) % own.size] if own.size else 0
+        return kinds
 
     def node_kinds(self) -> list[tuple[str, int]]:
         """The kinds of nodes by name, with ``*`` for indices, and how many there are of each."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for block in self._nodes.blocks:
             if block.pattern == "{}":  # names of their own
-                found |= dict.fromkeys((block.label(0, place) for place in range(block.size)), 1)
+                counts |= dict.fromkeys((block.label(0, place) for place in range(block.size)), 1)
                 continue
             for label in (block.labels[1] or ()) if len(block.labels) > 1 else ("",):
                 kind = label.partition(".")
                 name = block.pattern.format("*", f"{kind[0]}.*" if kind[1] else label) if label else ""
                 name = name or block.pattern.replace("{}", "*")
                 count = block.shape[0] if label else block.size
-                found[name] = found.get(name, 0) + count
-        return list(found.items())
+                counts[name] = counts.get(name, 0) + count
+        return list(counts.items())
 
     def moved(self, links: Numbers, hosts: Numbers, there: Numbers) -> Numbers | None:
         """The links [groups, links] that ways take between the same places of other hosts.
@@ -201,25 +200,25 @@ class Topology:
             return None
         inner = sum(family.first < self.network.site.first_link for family in self.families)
         pairs = [(hosts, there)] * inner + list(zip(here, away, strict=True))
-        found = np.empty((len(there), len(links)), dtype=np.int64)
+        moved = np.empty((len(there), len(links)), dtype=np.int64)
         cuts = np.searchsorted(links, [family.first for family in self.families] + [self.num_links])
         for family, (own, others), first, last in zip(self.families, pairs, cuts, cuts[1:], strict=False):
-            mine = links[first:last]
-            if not family.shape or not mine.size:  # a link of its own is the same for all
-                found[:, first:last] = mine
+            own_links = links[first:last]
+            if not family.shape or not own_links.size:  # a link of its own is the same for all
+                moved[:, first:last] = own_links
                 continue
             size = family.size // family.shape[0]
-            part, place = np.divmod(mine - family.first, size)
+            part, place = np.divmod(own_links - family.first, size)
             example = np.zeros(family.shape[0], dtype=np.int64)
             example[own] = np.arange(own.size)
-            found[:, first:last] = others[:, example[part]] * size + (family.first + place)
-        return found
+            moved[:, first:last] = others[:, example[part]] * size + (family.first + place)
+        return moved
 
     def host_of(self, nodes: Numbers) -> Numbers:
         """The host that nodes are in; -1 for those outside hosts."""
         inner = (nodes - self.num_devices) // max(1, len(self._own))
-        found = np.where(nodes < self.num_devices, nodes // self.host.num_devices, inner)
-        return np.asarray(np.where(nodes < self._first_behind_hosts, found, -1), dtype=np.int64)
+        host = np.where(nodes < self.num_devices, nodes // self.host.num_devices, inner)
+        return np.asarray(np.where(nodes < self._first_behind_hosts, host, -1), dtype=np.int64)
 
     def place_of(self, ranks: Numbers) -> Numbers:
         """The index of each device on its host."""
@@ -272,29 +271,29 @@ class Topology:
         for shared in self._shared:  # and storage one of all hosts
             src_host = np.where(src_place == shared, dst_host, src_host)
             dst_host = np.where(dst_place == shared, src_host, dst_host)
-        found = ComposedRoutes(len(src))
+        composed = ComposedRoutes(len(src))
         rooted = up | down
         same = (src_host == dst_host) & ~rooted
         pod = ~same & ~rooted & (src_pod == dst_pod) & (self._gate >= 0)
         away = ~same & ~pod & ~rooted
-        found.reach[:] = np.where(same, Reach.HOST, np.where(pod, Reach.POD, Reach.NETWORK))
+        composed.reach[:] = np.where(same, Reach.HOST, np.where(pod, Reach.POD, Reach.NETWORK))
         if self.host.island:
-            found.reach[same & self._on_one_island(src, dst)] = Reach.ISLAND
+            composed.reach[same & self._on_one_island(src, dst)] = Reach.ISLAND
         if same.any():
-            found.add(same, [self._leg(src_host[same], src_place[same], dst_place[same])])
+            composed.add(same, [self._leg(src_host[same], src_place[same], dst_place[same])])
         if pod.any():
             gate = np.full(int(pod.sum()), self._gate)
             out = self._leg(src_host[pod], src_place[pod], gate)
-            found.add(pod, [out, self._leg(dst_host[pod], gate, dst_place[pod])])
+            composed.add(pod, [out, self._leg(dst_host[pod], gate, dst_place[pod])])
         if away.any():
             sides = src_host[away], src_place[away], dst_host[away], dst_place[away]
-            found.add(away, self._over_network(*sides, None if rail is None else rail[away]))
+            composed.add(away, self._over_network(*sides, None if rail is None else rail[away]))
         for chosen, downward in ((up, False), (down, True)):
             if chosen.any():
                 own = None if rail is None else rail[chosen]
                 own_sides = src_host[chosen], src_place[chosen], over[chosen]
-                found.add(chosen, self._by_switch(*own_sides, own, downward))
-        return Routes(found.links, found.reach, found.latency)
+                composed.add(chosen, self._by_switch(*own_sides, own, downward))
+        return Routes(composed.links, composed.reach, composed.latency)
 
     def card_of(self, places: Numbers) -> Numbers:
         """The index on its host of the card beside each device, by the device's index there."""
@@ -361,13 +360,13 @@ class Topology:
             if nodes.max() >= self._first_of_network:
                 raise ValueError(f"routes do not lead to {self.node_name(int(nodes.max()))}")
             own = np.array(self._own, dtype=np.int64)
-            mine = inner & (nodes < self._first_behind_hosts)
-            host[mine] = (nodes[mine] - self.num_devices) // own.size
-            place[mine] = own[(nodes[mine] - self.num_devices) % own.size]
+            chosen = inner & (nodes < self._first_behind_hosts)
+            host[chosen] = (nodes[chosen] - self.num_devices) // own.size
+            place[chosen] = own[(nodes[chosen] - self.num_devices) % own.size]
             for index in self._common:
                 number = nodes - self._node_base[index]
-                mine = inner & (number >= 0) & (number <= (self._num_pods - 1) * self._node_stride[index])
-                host[mine], place[mine] = number[mine] * self._hosts_per_pod, index
+                chosen = inner & (number >= 0) & (number <= (self._num_pods - 1) * self._node_stride[index])
+                host[chosen], place[chosen] = number[chosen] * self._hosts_per_pod, index
         return host, place
 
     def _pod(self, hosts: Numbers) -> Numbers:

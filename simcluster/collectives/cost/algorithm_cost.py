@@ -163,7 +163,9 @@ def refused_name(algorithm: str, operation: Operation | None = None) -> Problem 
     The problem has no path: whoever asks knows where the name was written.
     """
     known = all_algorithms()
-    fit = [kind for kind, each in known.items() if operation is None or operation in each.operations]
+    fit = [
+        kind for kind, registered in known.items() if operation is None or operation in registered.operations
+    ]
     able = f"for {operation}: {', '.join((AUTO, *fit))}" if operation else f"known: {', '.join((AUTO, *fit))}"
     if algorithm not in (AUTO, *known):
         return Problem(f"unknown algorithm '{algorithm}'", hint=able)
@@ -226,16 +228,16 @@ def _lacking(
     algorithm: str, operation: Operation, placement: GroupPlacement, cluster: Cluster, number_format: str
 ) -> str:
     """Why an algorithm cannot do an operation for a group, in words; nothing if it can."""
-    each, where = all_algorithms()[algorithm], group_site_of(placement, cluster)
+    candidate, where = all_algorithms()[algorithm], group_site_of(placement, cluster)
     reduction = cluster.topology.network.reduces
-    if operation in each.operations and where.num_units > 1 and each.in_network(where):
+    if operation in candidate.operations and where.num_units > 1 and candidate.in_network(where):
         if reduction is None:
             return "the network does not reduce; write 'reduces' for it under cluster.network if it does"
         if lacks := reduction.lacks(operation, number_format):
             return lacks
-    if not each.supports(operation, where):
+    if not candidate.supports(operation, where):
         return f"it does not fit {_told(where)}"
-    if each.own_protocols:
+    if candidate.own_protocols:
         for kind in placement.kinds:
             if algorithm not in (host := cluster.kinds[kind]).protocols:
                 return f"the file of host '{host.name}' has no protocol of it under collectives.{algorithm}"
@@ -243,8 +245,8 @@ def _lacking(
 
 
 def _told(where: GroupSite) -> str:
-    each = f"{where.most}" if where.is_even else f"{where.fewest} to {where.most}"
-    return f"{where.num_units} unit{'s' * (where.num_units > 1)} of {each}"
+    ranks = f"{where.most}" if where.is_even else f"{where.fewest} to {where.most}"
+    return f"{where.num_units} unit{'s' * (where.num_units > 1)} of {ranks}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,19 +268,19 @@ class _Price:
 def _price(
     kind: str, operation: Operation, placement: GroupPlacement, cluster: Cluster, parts: UnequalParts | None
 ) -> _Price:
-    found = algorithm_routine(kind, operation, placement, cluster)
+    routine = algorithm_routine(kind, operation, placement, cluster)
     topology = cluster.topology
     members = placement.ranks[np.newaxis]
     scales, times, rates = [], [], []
-    for each in phases(found, group_site_of(placement, cluster), members, topology, parts):
-        load = normalised(each, 1, topology)
-        of_links = topology.rates(each.links)
+    for traffic in phases(routine, group_site_of(placement, cluster), members, topology, parts):
+        load = normalised(traffic, 1, topology)
+        of_links = topology.rates(traffic.links)
         rates.append(float((of_links / load.loads).min(initial=np.inf)))
         scales.append(float(load.scale[0]))
-        if each.reduced and (reduction := topology.network.reduces):
-            rates[-1] = min(rates[-1], reduction.rate * scales[-1] / each.reduced)
-        times.append(_deciding(each.inside / of_links, each.network / of_links))
-    return _Price(found.hops, tuple(scales), tuple(times), tuple(rates))
+        if traffic.reduced and (reduction := topology.network.reduces):
+            rates[-1] = min(rates[-1], reduction.rate * scales[-1] / traffic.reduced)
+        times.append(_deciding(traffic.inside / of_links, traffic.network / of_links))
+    return _Price(routine.hops, tuple(scales), tuple(times), tuple(rates))
 
 
 def _deciding(inside: Floats, network: Floats) -> Floats:

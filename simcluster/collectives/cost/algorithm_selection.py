@@ -50,8 +50,10 @@ class Selection:
         """``named`` where an operation has a name there, else ``algorithm`` where it can do the operation."""
         known = all_algorithms()
         able = known[algorithm].operations if algorithm != AUTO else frozenset()
-        wanted = {each: algorithm for each in Operation if each in able} | dict(named)
-        chosen = tuple((each, wanted[each]) for each in Operation if wanted.get(each, AUTO) != AUTO)
+        wanted = {operation: algorithm for operation in Operation if operation in able} | dict(named)
+        chosen = tuple(
+            (operation, wanted[operation]) for operation in Operation if wanted.get(operation, AUTO) != AUTO
+        )
         return cls(chosen, overrides)
 
     def of(self, operation: Operation) -> str:
@@ -60,13 +62,13 @@ class Selection:
 
     def wanted(self, operation: Operation, name: str) -> CollectiveRequest:
         """What a collective of this name uses."""
-        found = CollectiveRequest(self.of(operation))
+        request = CollectiveRequest(self.of(operation))
         for override in self.overrides:
             if matches(override.match, name):
-                found = override.wanted
-                if found.algorithm == AUTO:
-                    found = replace(found, algorithm=self.of(operation))
-        return found
+                request = override.wanted
+                if request.algorithm == AUTO:
+                    request = replace(request, algorithm=self.of(operation))
+        return request
 
     def unmatched(self, names: Iterable[str]) -> list[int]:
         """The indices of overrides that fit none of the names."""
@@ -79,7 +81,7 @@ class Selection:
 
     def __str__(self) -> str:
         named = [f"{operation} by {kind}" for operation, kind in self.named]
-        return ", ".join([*named, *(f"{each.match} overridden" for each in self.overrides)])
+        return ", ".join([*named, *(f"{override.match} overridden" for override in self.overrides)])
 
 
 AUTOMATIC = Selection()

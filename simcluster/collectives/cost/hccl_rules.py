@@ -40,8 +40,8 @@ def _order(operation: Operation, site: GroupSite, num_bytes: float) -> list[str]
             return ["hierarchical", "direct"] if _is_one_mesh(site) else ["hierarchical", "ring"]
     if site.num_units == 1:
         return ["direct" if _is_one_mesh(site) else "ring", "ring"]
-    each = num_bytes / site.num_ranks
-    large = each >= MIB if operation in _REDUCING else num_bytes >= 32 * KIB
+    share = num_bytes / site.num_ranks
+    large = share >= MIB if operation in _REDUCING else num_bytes >= 32 * KIB
     between = "hierarchical" if site.num_units - 1 <= ceil(log2(site.num_units)) else "nhr"
     return ["pipeline", between, "ring"] if large and site.most > 1 else [between, "ring"]
 

@@ -48,17 +48,17 @@ def _phases(
     cores, _ = host_path_rate(HostPath.WORK, device, cluster)
     memory, _ = host_path_rate(HostPath.STREAM, device, cluster)
     most = min(cores, processing.threads * CORE)
-    found = []
+    phases = []
     for work in works:
         effort = processing.effort(work)
         if effort.cores:
-            found.append(LoadPhase(effort.cores, most, ON_CORES))
+            phases.append(LoadPhase(effort.cores, most, ON_CORES))
         if effort.num_bytes:
             # In units of what it loads more: bytes of the memory, or nanoseconds of a core.
             unit = max(1.0, effort.per_byte)
             rate = min(memory, most / effort.per_byte)
-            found.append(LoadPhase(effort.num_bytes * unit, rate * unit, PHASES.index(work.kernel)))
-    return tuple(found)
+            phases.append(LoadPhase(effort.num_bytes * unit, rate * unit, PHASES.index(work.kernel)))
+    return tuple(phases)
 
 
 def work_loads(phase: int, ranks: Ints, cluster: Cluster) -> PhaseLoad:
@@ -69,7 +69,9 @@ def work_loads(phase: int, ranks: Ints, cluster: Cluster) -> PhaseLoad:
     if kernel is not None:
         memory, _ = host_path_links(HostPath.STREAM, cluster.topology, devices)
         known = [_processing(rank, cluster) for rank in ranks.tolist()]
-        per_byte = np.array([each.per_byte(kernel) if each.knows(kernel) else 1.0 for each in known])
+        per_byte = np.array(
+            [processor.per_byte(kernel) if processor.knows(kernel) else 1.0 for processor in known]
+        )
         loads = np.concatenate([loads * per_byte[:, None], np.ones(memory.shape)], axis=1)
         loads /= np.maximum(1.0, per_byte)[:, None]
         links = np.concatenate([links, memory], axis=1)

@@ -82,13 +82,13 @@ def _zigzagging(meshes: list[Ints], back: bool, at: int, unit: int) -> Ints:
     mesh = meshes[unit]
     own = mesh[at]
     first = int(np.argmax(np.flatnonzero(mesh == own) == at))
-    found = []
-    for number, part in enumerate([own, *(each for each in np.unique(mesh) if each != own)]):
+    lines = []
+    for number, part in enumerate([own, *(other for other in np.unique(mesh) if other != own)]):
         places = np.flatnonzero(mesh == part)
         steps = -zigzag_cycle(places.size) if back else zigzag_cycle(places.size)
         line = places[(first + steps) % places.size]
-        found.append(line[::-1] if number % 2 else line)
-    return np.concatenate(found)
+        lines.append(line[::-1] if number % 2 else line)
+    return np.concatenate(lines)
 
 
 def zigzag_cycle(count: int) -> Ints:

@@ -57,10 +57,10 @@ def halving_rounds(
     ... 1, each rounded up, and the blocks sent are what halving left out.
     """
     size = grid.shape[1]
-    found = []
+    rounds = []
     places = np.tile(np.arange(size), len(grid))
     for (skip, count), waiting in zip(halving_skips(size), hops, strict=True):
-        found.append(
+        rounds.append(
             Sends(
                 src=grid.ravel(),
                 dst=np.roll(grid, -skip, axis=1).ravel(),
@@ -74,7 +74,7 @@ def halving_rounds(
                 hops=waiting,
             )
         )
-    return tuple(found if reduce else reversed(found))
+    return tuple(rounds if reduce else reversed(rounds))
 
 
 def halving_skips(size: int) -> Iterator[tuple[int, int]]:
@@ -96,14 +96,14 @@ def uneven_ring_rounds(
     """
     size = grid.shape[1]
     places = np.tile(np.arange(size), len(grid))
-    found = []
+    rounds = []
     for power in reversed(range((size - 1).bit_length())):
         skip = 1 << power
         count = (size - 1 + skip) // (2 * skip)
         to = -skip if not reduce else skip
         # Reducing runs the same backwards: what was received is now sent, to where it came from.
         first = places if not reduce else places - skip
-        found.append(
+        rounds.append(
             Sends(
                 src=grid.ravel(),
                 dst=np.roll(grid, to, axis=1).ravel(),
@@ -117,7 +117,7 @@ def uneven_ring_rounds(
                 hops=hops,
             )
         )
-    return tuple(reversed(found) if reduce else found)
+    return tuple(reversed(rounds) if reduce else rounds)
 
 
 def all_to_all_round(

@@ -48,12 +48,12 @@ def _parent(units: int, unit: int) -> int:
 @cache
 def _levels(parents: Parents) -> tuple[int, ...]:
     """How far each unit is from the root."""
-    found = np.zeros(len(parents), dtype=np.int64)
+    level = np.zeros(len(parents), dtype=np.int64)
     at = np.array(parents)
     while (inner := at != ROOT).any():
-        found += inner
+        level += inner
         at = np.where(inner, np.array(parents)[at], ROOT)
-    return tuple(found.tolist())
+    return tuple(level.tolist())
 
 
 @cache
@@ -76,23 +76,23 @@ def tree_reduction(
     src, dst, chunk, turns = [], [], [], []
     for channel, way in enumerate(ways):
         carried = channel * len(trees) + np.arange(len(trees))
-        tails = [each[1:] for each in way]
-        places = np.concatenate([np.arange(1, each.size) for each in way])
+        tails = [line[1:] for line in way]
+        places = np.concatenate([np.arange(1, line.size) for line in way])
         below = np.concatenate(tails)
-        above = np.concatenate([each[:-1] for each in way])
-        for each in carried:
+        above = np.concatenate([line[:-1] for line in way])
+        for number in carried:
             src.append(below)
             dst.append(above)
             turns.append(deepest - places)
-            chunk.append(np.full(below.size, each))
-        heads = np.array([each[0] for each in way])
-        for each, parents in zip(carried, trees, strict=True):
+            chunk.append(np.full(below.size, number))
+        heads = np.array([line[0] for line in way])
+        for number, parents in zip(carried, trees, strict=True):
             at, levels = np.array(parents), np.array(_levels(parents))
             inner = np.flatnonzero(at != ROOT)
             src.append(heads[inner])
             dst.append(heads[at[inner]])
             turns.append(deepest + levels.max(initial=0) - levels[inner])
-            chunk.append(np.full(inner.size, each))
+            chunk.append(np.full(inner.size, number))
     up = Sends(
         src=np.concatenate(src),
         dst=np.concatenate(dst),

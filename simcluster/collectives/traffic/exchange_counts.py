@@ -25,7 +25,7 @@ def count_exchange(
     place, in another part, and to count it for all.
     """
     rows = step.groups
-    found: list[Counted] = []
+    counted: list[Counted] = []
     left: list[tuple[Ints, Ints]] = []
     below = np.arange(site.num_ranks)
     for number, tier in enumerate(_tiers(site, nodes, topology)):
@@ -42,9 +42,9 @@ def count_exchange(
         src = np.broadcast_to(rows[:, np.newaxis, :], (len(rows), *columns.shape)).ravel()
         dst = rows[:, columns].ravel()
         if times:
-            found.append((src, dst, float(times)))
-    src, dst = (np.concatenate([each[end] for each in left]) for end in (0, 1))
-    return found, (src, dst)
+            counted.append((src, dst, float(times)))
+    src, dst = (np.concatenate([pairs[end] for pairs in left]) for end in (0, 1))
+    return counted, (src, dst)
 
 
 def _tiers(site: GroupSite, nodes: Ints, topology: Topology) -> list[Ints]:
@@ -105,7 +105,7 @@ def _apart(groups: Ints, lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
     size = groups.shape[1]
     src, dst = [], []
     for skip in range(1, size):
-        other, below, above = (np.roll(each, -skip, axis=1) for each in (groups, lower, upper))
+        other, below, above = (np.roll(ranks, -skip, axis=1) for ranks in (groups, lower, upper))
         chosen = (lower != below) & (upper == above)
         src.append(groups[chosen])
         dst.append(other[chosen])

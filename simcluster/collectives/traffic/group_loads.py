@@ -24,12 +24,12 @@ def group_loads_of(
     if len(first) < len(members):
         hosts = topology.host_of(members)
         rows = [np.flatnonzero(index == number) for number in range(len(first))]
-        found = [
-            _spread(each, first, rows, hosts, topology)
-            for each in _loads(routine, site, members[first], topology, parts)
+        loads = [
+            _spread(load, first, rows, hosts, topology)
+            for load in _loads(routine, site, members[first], topology, parts)
         ]
-        spread = [each for each in found if each is not None]
-        if len(spread) == len(found):
+        spread = [load for load in loads if load is not None]
+        if len(spread) == len(loads):
             return spread
     return _loads(routine, site, members, topology, parts)
 
@@ -39,7 +39,8 @@ def _loads(
 ) -> list[PhaseLoad]:
     """The phases for every one of these groups, each by its own routes."""
     return [
-        normalised(each, len(members), topology) for each in phases(routine, site, members, topology, parts)
+        normalised(traffic, len(members), topology)
+        for traffic in phases(routine, site, members, topology, parts)
     ]
 
 
@@ -57,9 +58,9 @@ def _spread(
     """The load of the ``first`` groups for all groups of their kinds, whose ``rows`` are given by kind."""
     counts, scale = np.zeros(len(hosts), dtype=np.int64), np.zeros(len(hosts))
     parts: list[tuple[Ints, Floats]] = []
-    for number, (example, mine) in enumerate(zip(first.tolist(), rows, strict=True)):
+    for number, (example, own_groups) in enumerate(zip(first.tolist(), rows, strict=True)):
         own = slice(*load.offsets[number : number + 2].tolist())
-        links = topology.moved(load.links[own], hosts[example], hosts[mine])
+        links = topology.moved(load.links[own], hosts[example], hosts[own_groups])
         if links is None:
             return None
         amounts: Floats = np.broadcast_to(load.loads[own], links.shape)
@@ -67,11 +68,11 @@ def _spread(
             order = np.argsort(links, axis=1)
             links = np.take_along_axis(links, order, axis=1)
             amounts = np.take_along_axis(amounts, order, axis=1)
-        counts[mine], scale[mine] = links.shape[1], load.scale[number]
+        counts[own_groups], scale[own_groups] = links.shape[1], load.scale[number]
         parts.append((links, amounts))
     offsets = np.concatenate([[0], np.cumsum(counts)])
     every, loaded = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1])
-    for mine, (links, amounts) in zip(rows, parts, strict=True):
-        places = offsets[mine][:, np.newaxis] + np.arange(links.shape[1])
+    for own_groups, (links, amounts) in zip(rows, parts, strict=True):
+        places = offsets[own_groups][:, np.newaxis] + np.arange(links.shape[1])
         every[places], loaded[places] = links, amounts
     return PhaseLoad(offsets, every, loaded, scale)

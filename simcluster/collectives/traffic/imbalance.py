@@ -49,12 +49,12 @@ class Imbalance:
         if (law is ImbalanceLaw.UNIFORM) == bool(colon):
             raise ValueError(f"write {law}" if colon else f"{law} needs a number, such as {law}:1")
         try:
-            found = cls(law, float(number) if colon else 0.0, seed)
+            imbalance = cls(law, float(number) if colon else 0.0, seed)
         except ValueError:
             raise ValueError(f"'{number}' is no number") from None
-        if not 0 <= found.number <= 100:
+        if not 0 <= imbalance.number <= 100:
             raise ValueError(f"'{number}' is not between 0 and 100")
-        return found
+        return imbalance
 
     def popularity(self, num: int, *key: int) -> Ints:
         """How often each of ``num`` is chosen, in proportion; ``key`` tells draws of one seed apart."""

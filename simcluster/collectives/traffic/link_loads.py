@@ -69,22 +69,22 @@ def phases(
     routine: Routine, site: GroupSite, members: Ints, topology: Topology, parts: UnequalParts | None = None
 ) -> list[Traffic]:
     """What every phase of a routine carries for the groups ``members``; adjacent equal ones are one."""
-    found: list[Traffic] = []
+    traffics: list[Traffic] = []
     last: PhaseLoad | None = None
-    for each in phase_traffic(routine, site, members, topology, parts):
-        load = normalised(each, len(members), topology)
+    for traffic in phase_traffic(routine, site, members, topology, parts):
+        load = normalised(traffic, len(members), topology)
         if last and _alike(last, load):
-            before = found.pop()
-            each = Traffic(
-                each.groups,
-                each.links,
-                each.network + before.network,
-                each.inside + before.inside,
-                each.reduced + before.reduced,
+            before = traffics.pop()
+            traffic = Traffic(
+                traffic.groups,
+                traffic.links,
+                traffic.network + before.network,
+                traffic.inside + before.inside,
+                traffic.reduced + before.reduced,
             )
-        found.append(each)
+        traffics.append(traffic)
         last = load
-    return found
+    return traffics
 
 
 def phase_traffic(
@@ -100,11 +100,11 @@ def phase_traffic(
     known: list[tuple[AlgorithmStep, Traffic]] = []
     for phase in _phases(routine.steps):
         # Gathering often sends the same way as reducing did.
-        alike = [found for step, found in known if len(phase) == 1 and _go_alike(step, phase[0])]
-        found = alike[0] if alike else _traffic(phase, routine, site, nodes, topology)
+        alike = [traffic for step, traffic in known if len(phase) == 1 and _go_alike(step, phase[0])]
+        traffic = alike[0] if alike else _traffic(phase, routine, site, nodes, topology)
         if len(phase) == 1 and not alike:
-            known.append((phase[0], found))
-        yield found
+            known.append((phase[0], traffic))
+        yield traffic
 
 
 def _phases(steps: Sequence[AlgorithmStep]) -> Iterator[list[AlgorithmStep]]:
@@ -128,7 +128,7 @@ def _go_alike(one: AlgorithmStep, other: AlgorithmStep) -> bool:
             and isinstance(other, GroupExchange)
             and np.array_equal(one.groups, other.groups)
         )
-    return all(np.array_equal(*each) for each in zip(one.sends(), other.sends(), strict=True))
+    return all(np.array_equal(*ranks) for ranks in zip(one.sends(), other.sends(), strict=True))
 
 
 def _nodes(site: GroupSite, members: Ints, topology: Topology) -> Ints:
@@ -147,31 +147,31 @@ def _traffic(
     steps: Sequence[AlgorithmStep], routine: Routine, site: GroupSite, nodes: Ints, topology: Topology
 ) -> Traffic:
     chunk = routine.cut.arrays / routine.cut.num_chunks
-    found: list[_Loaded] = []
+    loaded: list[_Loaded] = []
     sends: list[tuple[Ints, Ints, Floats]] = []
     reduced = 0.0
     for step in steps:
-        each = chunk * step.size * step.repeat
+        amount = chunk * step.size * step.repeat
         if step.once:
-            found.append(_once(step, chunk, routine.cut.num_chunks, nodes, topology))
-            reduced = max(reduced, each)
+            loaded.append(_once(step, chunk, routine.cut.num_chunks, nodes, topology))
+            reduced = max(reduced, amount)
             continue
         if isinstance(step, GroupExchange):
             stood_for, pairs = count_exchange(step, site, nodes, topology)
             for src, dst, times in stood_for:
                 groups = np.repeat(np.arange(len(nodes)), src.size)
                 ends = nodes[:, src].ravel(), nodes[:, dst].ravel()
-                found.append(_routed(*ends, groups, np.full(len(groups), times * each), topology))
+                loaded.append(_routed(*ends, groups, np.full(len(groups), times * amount), topology))
         else:
             pairs = step.sends()
-        sends.append((*pairs, np.full(len(pairs[0]), each)))
+        sends.append((*pairs, np.full(len(pairs[0]), amount)))
     if sends:
-        found += _routes(*_distinct(sends, nodes.shape[1]), nodes, topology)
-    whole = replace(_gathered(found, nodes, topology), reduced=reduced)
+        loaded += _routes(*_distinct(sends, nodes.shape[1]), nodes, topology)
+    whole = replace(_gathered(loaded, nodes, topology), reduced=reduced)
     if not routine.evened:
         return whole
     kinds = topology.families_of(whole.links)
-    across, inside = (_evened(each, whole.groups, kinds) for each in (whole.network, whole.inside))
+    across, inside = (_evened(amounts, whole.groups, kinds) for amounts in (whole.network, whole.inside))
     return replace(whole, network=across, inside=inside)
 
 
@@ -272,8 +272,8 @@ def _routed(
     crossed = routes.links >= 0
     key = (routes.links + (groups * topology.num_links)[:, np.newaxis])[crossed]
     away, weights = (
-        np.broadcast_to(each[:, np.newaxis], crossed.shape)[crossed]
-        for each in (routes.reach == Reach.NETWORK, times)
+        np.broadcast_to(per_send[:, np.newaxis], crossed.shape)[crossed]
+        for per_send in (routes.reach == Reach.NETWORK, times)
     )
     return key, weights, away
 
@@ -292,11 +292,11 @@ def normalised(found: Traffic, num_groups: int, topology: Topology) -> PhaseLoad
 
 def _most(values: Floats, offsets: Ints) -> Floats:
     """The largest value of every group; 0 of those that have none."""
-    found = np.zeros(len(offsets) - 1)
+    most = np.zeros(len(offsets) - 1)
     filled = np.flatnonzero(np.diff(offsets))
     if filled.size:
-        found[filled] = np.maximum.reduceat(values, offsets[filled])
-    return found
+        most[filled] = np.maximum.reduceat(values, offsets[filled])
+    return most
 
 
 def _alike(one: PhaseLoad, other: PhaseLoad) -> bool:

@@ -113,8 +113,8 @@ class UnequalPartsByGroup:
     def digest(self) -> str:
         """A short text that is the same for equal tables alone."""
         total = hashlib.sha256(str(self.of_group).encode())
-        for each in self.tables:
-            total.update(str(each.share).encode() + each.counts.astype("<i8").tobytes())
+        for table in self.tables:
+            total.update(str(table.share).encode() + table.counts.astype("<i8").tobytes())
         return total.hexdigest()[:16]
 
     def of_number(self, group: int) -> UnequalParts:
