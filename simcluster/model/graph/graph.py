@@ -7,9 +7,10 @@ on blocks; what differs between instances (stage, strategies) makes specialised 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from simcluster.document import matches
 from simcluster.layout import Layout, Movement, Strategy
 from simcluster.model.graph.memory_place import MemoryPlace, Relocation
 from simcluster.model.graph.operator import Array, Operator, TensorType
+
+Key = TypeVar("Key", bound=Hashable)
 
 LAYERS = "{,*.}layers.*"
 """What models call the instances that pipeline stages share: ``layers.3``, ``decoder.layers.3``."""
@@ -282,3 +285,31 @@ class Graph:
     def with_blocks(self, blocks: Mapping[str, Block]) -> Graph:
         """The same instances over other blocks of the same names."""
         return replace(self, blocks=blocks)
+
+    def specialised(
+        self,
+        keys: Mapping[str, Key],
+        rewrite: Callable[[Block, Instance], Block],
+        suffix: Callable[[Key, Sequence[Key]], str],
+    ) -> Graph:
+        """The graph with a block of its own for each key that instances of a block have, by instance.
+
+        ``rewrite`` makes it of the block and the first instance that has the key; its name is the block's
+        and ``suffix`` of the key and all keys of that block in order.
+        """
+        variants: dict[str, dict[Key, Instance]] = {}
+        for instance in self.instances:
+            variants.setdefault(instance.block, {}).setdefault(keys[instance.name], instance)
+        names = {
+            (name, key): name + suffix(key, tuple(firsts))
+            for name, firsts in variants.items()
+            for key in firsts
+        }
+        blocks = {
+            name: replace(rewrite(self.blocks[block], variants[block][key]), name=name)
+            for (block, key), name in names.items()
+        }
+        instances = (
+            replace(instance, block=names[instance.block, keys[instance.name]]) for instance in self.instances
+        )
+        return replace(self, blocks=blocks, instances=tuple(instances))

@@ -53,21 +53,12 @@ def place_on_hosts(graph: Graph, patterns: Sequence[str]) -> Graph:
         for instance in graph.instances
     }
     shared = shared_device_values(graph, chosen)
-    blocks: dict[str, Block] = {}
-    instances = []
-    for instance in graph.instances:
-        block = graph.block_of(instance)
-        here, stay = chosen[instance.name], shared.get(instance.name, frozenset())
-        alike = all(
-            (chosen[other.name], shared.get(other.name, frozenset())) == (here, stay)
-            for other in graph.instances
-            if other.block == instance.block
-        )
-        name = block.name if alike else f"{block.name} on host {' '.join(sorted((*here, *stay)))}"
-        if name not in blocks:
-            blocks[name] = replace(_Placed(block, here, stay).run(), name=name)
-        instances.append(replace(instance, block=name))
-    return replace(graph, blocks=blocks, instances=tuple(instances))
+    keys = {name: (here, shared.get(name, frozenset())) for name, here in chosen.items()}
+    return graph.specialised(
+        keys,
+        lambda block, instance: _Placed(block, *keys[instance.name]).run(),
+        lambda key, every: f" on host {' '.join(sorted((*key[0], *key[1])))}" if len(every) > 1 else "",
+    )
 
 
 def _able(block: Block, node: Node) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 
 from simcluster import units
@@ -252,23 +251,9 @@ def _specialised(
     change: Callable[[Block, frozenset[str]], Block],
 ) -> Graph:
     """The graph with changed blocks; of one block several, where its instances offload different values."""
-    kinds: dict[str, list[frozenset[str]]] = {name: [] for name in graph.blocks}
-    nothing: frozenset[str] = frozenset()
-    for instance in graph.instances:
-        values = chosen.get(instance.name, nothing)
-        if values not in kinds[instance.block]:
-            kinds[instance.block].append(values)
-    names = {
-        (block, values): block if len(variants) == 1 or not values else f"{block} offload {place}"
-        for block, variants in kinds.items()
-        for place, values in enumerate(variants)
-    }
-    blocks = {
-        name: replace(change(graph.blocks[block], values) if values else graph.blocks[block], name=name)
-        for (block, values), name in names.items()
-    }
-    instances = tuple(
-        replace(instance, block=names[instance.block, chosen.get(instance.name, nothing)])
-        for instance in graph.instances
+    keys = {instance.name: chosen.get(instance.name, frozenset()) for instance in graph.instances}
+    return graph.specialised(
+        keys,
+        lambda block, instance: change(block, keys[instance.name]) if keys[instance.name] else block,
+        lambda key, every: f" offload {every.index(key)}" if key and len(every) > 1 else "",
     )
-    return replace(graph, blocks=blocks, instances=instances)

@@ -49,31 +49,33 @@ def optimize(
     ties = _Ties.of(graph, stage_axis)
     spared = _spared(graph, plan.sharding)
     check_parameter_groups(graph, plan)
-    blocks: dict[str, Block] = {}
-    instances = []
-    for instance in graph.instances:
-        block = graph.block_of(instance)
-        rules = {
-            parameter: plan.of(graph.canonical(f"{instance.home}.{parameter}"))
-            for parameter in block.parameters
-        }
-        special = ties.of_instance(instance, block)
-        whole = frozenset(name for name in block.parameters if f"{instance.home}.{name}" in spared)
-        name = f"{block.name}@{instance.name}" if special else block.name
-        if whole and not special:
-            name += f" whole {' '.join(sorted(whole))}"
+
+    def whole(instance: Instance) -> frozenset[str]:
+        parameters = graph.block_of(instance).parameters
+        return frozenset(name for name in parameters if f"{instance.home}.{name}" in spared)
+
+    def rules(instance: Instance) -> dict[str, tuple[Update, Mapping[str, DType]]]:
+        parameters = graph.block_of(instance).parameters
+        return {name: plan.of(graph.canonical(f"{instance.home}.{name}")) for name in parameters}
+
+    def key(instance: Instance) -> str:
+        """What a block's name says of how its parameters are updated; of tied ones each block is its own."""
+        if ties.of_instance(instance, graph.block_of(instance)):
+            return f"@{instance.name}"
         others = [
-            f"{parameter} {rule.kind}" for parameter, (rule, _) in rules.items() if rule is not plan.update
+            f"{name} {rule.kind}" for name, (rule, _) in rules(instance).items() if rule is not plan.update
         ]
-        if others and not special:
-            name += f" with {', '.join(others)}"
-        if name not in blocks:
-            made = _BlockOptimizer(block, plan, mesh, router, special, rules, whole).run()
-            # What happens once per step does so for the first slice.
-            nodes = tuple(_each(made)) if instance.first else made.nodes
-            blocks[name] = replace(made, name=name, nodes=nodes)
-        instances.append(replace(instance, block=name))
-    return replace(graph, blocks=blocks, instances=tuple(instances))
+        kept = f" whole {' '.join(sorted(whole(instance)))}" if whole(instance) else ""
+        return kept + (f" with {', '.join(others)}" if others else "")
+
+    def rewrite(block: Block, instance: Instance) -> Block:
+        special = ties.of_instance(instance, block)
+        made = _BlockOptimizer(block, plan, mesh, router, special, rules(instance), whole(instance)).run()
+        # What happens once per step does so for the first slice.
+        return replace(made, nodes=tuple(_each(made))) if instance.first else made
+
+    keys = {instance.name: key(instance) for instance in graph.instances}
+    return graph.specialised(keys, rewrite, lambda key, _: key)
 
 
 def _each(block: Block) -> Iterator[Node]:

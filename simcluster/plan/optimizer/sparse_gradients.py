@@ -16,24 +16,21 @@ from simcluster.model import Block, Graph, Node, Operator, Role, Rules, Value
 
 def use_sparse_gradients(graph: Graph, rules: Rules, num_terms: int) -> Graph:
     """The graph with sparse gradients; PlanError if a step has several of them to add up."""
-    blocks = dict(graph.blocks)
-    instances = []
-    for instance in graph.instances:
-        block = graph.block_of(instance)
-        chosen = tuple(
+    chosen = {
+        instance.name: tuple(
             name
-            for name in block.parameters
-            if rules.of(graph.canonical(f"{instance.home}.{name}")).sparse and _maker(graph, block, name)
+            for name in graph.block_of(instance).parameters
+            if rules.of(graph.canonical(f"{instance.home}.{name}")).sparse
+            and _maker(graph, graph.block_of(instance), name)
         )
-        name = f"{block.name} rows {' '.join(chosen)}" if chosen else block.name
-        if chosen and name not in blocks:
-            blocks[name] = replace(_with_rows(graph, block, chosen), name=name)
-        instances.append(replace(instance, block=name))
-    used = {instance.block for instance in instances}
-    changed = replace(
-        graph,
-        blocks={name: block for name, block in blocks.items() if name in used},
-        instances=tuple(instances),
+        for instance in graph.instances
+    }
+    changed = graph.specialised(
+        chosen,
+        lambda block, instance: (
+            _with_rows(graph, block, chosen[instance.name]) if chosen[instance.name] else block
+        ),
+        lambda key, _: f" rows {' '.join(key)}" if key else "",
     )
     if num_terms > 1 and (kept := sparse_parameters(changed)):
         raise PlanError(

@@ -40,20 +40,11 @@ class Fp8Plan:
 
 def quantise(graph: Graph, plan: Fp8Plan) -> Graph:
     """The differentiated graph with fp8 matmuls; PlanError if a pattern matches none."""
-    blocks: dict[str, Block] = {}
-    variants: dict[tuple[str, frozenset[str]], str] = {}
-    instances = []
     idle = set(plan.operators)
-    for instance in graph.instances:
-        block = graph.block_of(instance)
-        chosen = frozenset(_chosen(block, instance.name, plan.operators, idle))
-        key = (block.name, chosen)
-        if key not in variants:
-            count = sum(name == block.name for name, _ in variants)
-            variants[key] = f"{block.name}.{count + 1}" if count else block.name
-            made = _Quantiser(block, chosen, plan).run() if chosen else block
-            blocks[variants[key]] = replace(made, name=variants[key])
-        instances.append(replace(instance, block=variants[key]))
+    chosen = {
+        instance.name: frozenset(_chosen(graph.block_of(instance), instance.name, plan.operators, idle))
+        for instance in graph.instances
+    }
     if idle:
         pattern = next(pattern for pattern in plan.operators if pattern in idle)
         raise PlanError(
@@ -61,7 +52,13 @@ def quantise(graph: Graph, plan: Fp8Plan) -> Graph:
             path="training.precision.fp8.operators",
             hint="name operators as parallel.strategies does, such as layers.*.mlp.*",
         )
-    return Graph(blocks, tuple(instances), graph.ties)
+    return graph.specialised(
+        chosen,
+        lambda block, instance: (
+            _Quantiser(block, chosen[instance.name], plan).run() if chosen[instance.name] else block
+        ),
+        lambda key, keys: f".{keys.index(key) + 1}" if key != keys[0] else "",
+    )
 
 
 def _chosen(block: Block, instance: str, patterns: Sequence[str], idle: set[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ is copied out in the forward, and the whole is all-gathered again before the bac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from simcluster.layout import Layout, Mesh
@@ -26,21 +26,20 @@ def distribute_saved_inputs(
     Inputs that other instances save whole, or that no dim lets divide, are left alone.
     """
     alone = _alone(graph)
-    blocks: dict[str, Block] = {}
-    instances: list[Instance] = []
-    for instance in graph.instances:
+
+    def parts(instance: Instance) -> Iterator[tuple[str, Layout]]:
         block = graph.block_of(instance)
-        parts: dict[str, Layout] = {}
-        if block.recomputed:
-            for inner, outer in zip(block.inputs, instance.inputs, strict=True):
-                layout = _divided(block.values[inner], mesh, axes)
-                if outer in alone and layout is not None:
-                    parts[inner] = layout
-        name = f"{block.name}{''.join(f'.{value}' for value in parts)}{PART if parts else ''}"
-        if name not in blocks:
-            blocks[name] = replace(_slicing(block, parts, router), name=name)
-        instances.append(replace(instance, block=name))
-    return replace(graph, blocks=blocks, instances=tuple(instances))
+        for inner, outer in zip(block.inputs, instance.inputs, strict=True) if block.recomputed else ():
+            layout = _divided(block.values[inner], mesh, axes)
+            if outer in alone and layout is not None:
+                yield inner, layout
+
+    kept = {instance.name: tuple(parts(instance)) for instance in graph.instances}
+    return graph.specialised(
+        kept,
+        lambda block, instance: _slicing(block, dict(kept[instance.name]), router),
+        lambda key, _: "".join(f".{value}" for value, _ in key) + (PART if key else ""),
+    )
 
 
 def is_distributed(graph: Graph) -> bool:

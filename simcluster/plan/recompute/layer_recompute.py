@@ -99,24 +99,20 @@ def recompute(
     ``needed``: only the part that their backward needs. Without ``collectives`` the results of collectives
     are saved instead.
     """
-    blocks: dict[str, Block] = {}
-    instances: list[Instance] = []
-    for instance in graph.instances:
-        block = graph.block_of(instance)
-        name = block.name
-        if instance.home in names:
-            name += SUFFIX
-            if name not in blocks:
-                made = (
-                    recompute_in_block(block, _computed(block), collectives=collectives)
-                    if needed or not collectives
-                    else _recomputing(block)
-                )
-                blocks[name] = replace(made, name=name, recomputed=True)
-        else:
-            blocks.setdefault(name, block)
-        instances.append(replace(instance, block=name))
-    return replace(graph, blocks=blocks, instances=tuple(instances))
+
+    def again(block: Block, instance: Instance) -> Block:
+        if instance.home not in names:
+            return block
+        partly = needed or not collectives
+        made = (
+            recompute_in_block(block, _computed(block), collectives=collectives)
+            if partly
+            else _recomputing(block)
+        )
+        return replace(made, recomputed=True)
+
+    chosen = {instance.name: instance.home in names for instance in graph.instances}
+    return graph.specialised(chosen, again, lambda key, _: SUFFIX if key else "")
 
 
 def _computed(block: Block) -> frozenset[str]:

@@ -29,21 +29,10 @@ def recompute_operators(graph: Graph, patterns: Sequence[str], *, collectives: b
     Without ``collectives`` none of them runs again. PlanError if a pattern matches no forward operator.
     """
     unused = dict.fromkeys(patterns)
-    blocks: dict[str, Block] = {}
-    made: dict[tuple[str, frozenset[str]], str] = {}
-    instances = []
-    for instance in graph.instances:
-        block = graph.block_of(instance)
-        chosen = frozenset(_chosen(instance, block, patterns, unused))
-        if block.recomputed:
-            chosen = frozenset()
-        key = (block.name, chosen)
-        if key not in made:
-            count = sum(name == block.name and bool(operators) for name, operators in made)
-            made[key] = f"{block.name}.selective{count or ''}" if chosen else block.name
-            changed = recompute_in_block(block, chosen, collectives=collectives)
-            blocks[made[key]] = replace(changed, name=made[key])
-        instances.append(replace(instance, block=made[key]))
+    chosen = {
+        instance.name: frozenset(_chosen(instance, graph.block_of(instance), patterns, unused))
+        for instance in graph.instances
+    }
     if unused:
         places = {pattern: index for index, pattern in enumerate(patterns)}
         raise PlanError(
@@ -52,7 +41,11 @@ def recompute_operators(graph: Graph, patterns: Sequence[str], *, collectives: b
                 for pattern in unused
             )
         )
-    return replace(graph, blocks=blocks, instances=tuple(instances))
+    return graph.specialised(
+        chosen,
+        lambda block, instance: recompute_in_block(block, chosen[instance.name], collectives=collectives),
+        lambda key, keys: f".selective{[*filter(None, keys)].index(key) or ''}" if key else "",
+    )
 
 
 def _chosen(
@@ -65,7 +58,7 @@ def _chosen(
         matching = [pattern for pattern in patterns if matches(pattern, f"{instance.home}.{node.source}")]
         for pattern in matching:
             unused.pop(pattern, None)
-        if matching:
+        if matching and not block.recomputed:
             yield node.name
 
 

@@ -61,7 +61,7 @@ def shard(
             sharder = BlockSharder(block, chosen, mesh, router, passes)
             given = {name: feeds[name] for name in block.feeds if name in feeds}
             made = sharder.run(incoming, wants, {**dict(fixed), **given}, dict(added))
-            same = sum(other.name.partition("#")[0] == block.name for other in blocks.values())
+            same = sum(name == block.name for name, *_ in blocks)
             blocks[key] = replace(made, name=f"{block.name}#{same}" if same else block.name)
         sharded_block = blocks[key]
         instances.append(replace(instance, block=sharded_block.name))

@@ -51,27 +51,26 @@ def assign_subgraphs(graph: Graph, shards: Sequence[ShardRequest]) -> tuple[Grap
     if not shards:
         return graph, {}
     problems: dict[Problem, None] = {}
-    said: set[tuple[int, str]] = set()
-    blocks: dict[str, Block] = {}
-    subgraphs: dict[str, Sequence[Subgraph]] = {}
-    variants: dict[tuple[str, tuple[tuple[int, Subgraph], ...]], str] = {}
-    instances: list[Instance] = []
-    for instance in graph.instances:
-        block = graph.block_of(instance)
-        pieces = tuple(_pieces(instance, block, shards, problems))
-        key = (block.name, pieces)
-        if key not in variants:
-            count = sum(name == block.name and bool(taken) for name, taken in variants)
-            variants[key] = name = f"{block.name}.pieces{count or ''}" if pieces else block.name
-            made = [piece for _, piece in pieces]
-            blocks[name], subgraphs[name] = _with_pieces(block, name, made), made
-        for number, piece in pieces:
-            said.update((number, written) for _, written in (("", ""), *piece.parameters))
-        instances.append(replace(instance, block=variants[key]))
+    pieces = {
+        instance.name: tuple(_pieces(instance, graph.block_of(instance), shards, problems))
+        for instance in graph.instances
+    }
+    said = {
+        (number, written)
+        for numbered in pieces.values()
+        for number, piece in numbered
+        for _, written in (("", ""), *piece.parameters)
+    }
     problems |= dict.fromkeys(_idle(graph, shards, said))
     if problems:
         raise PlanError(*problems)
-    return replace(graph, blocks=blocks, instances=tuple(instances)), subgraphs
+    of = {name: [piece for _, piece in numbered] for name, numbered in pieces.items()}
+    assigned = graph.specialised(
+        pieces,
+        lambda block, instance: _with_pieces(block, of[instance.name]),
+        lambda key, keys: f".pieces{[*filter(None, keys)].index(key) or ''}" if key else "",
+    )
+    return assigned, {instance.block: of[instance.name] for instance in assigned.instances}
 
 
 def subgraph_refusal(
@@ -217,11 +216,10 @@ def _between(block: Block, nodes: Sequence[Node]) -> str | None:
     return None
 
 
-def _with_pieces(block: Block, name: str, pieces: Sequence[Subgraph]) -> Block:
-    """The block under a name, its forward operators knowing their pieces."""
+def _with_pieces(block: Block, pieces: Sequence[Subgraph]) -> Block:
+    """The block whose forward operators know their pieces."""
     of = {node: piece.name for piece in pieces for node in piece.nodes}
-    nodes = tuple(replace(node, piece=of.get(node.name, "")) for node in block.nodes)
-    return replace(block, name=name, nodes=nodes)
+    return replace(block, nodes=tuple(replace(node, piece=of.get(node.name, "")) for node in block.nodes))
 
 
 def _idle(graph: Graph, shards: Sequence[ShardRequest], said: set[tuple[int, str]]) -> Iterator[Problem]:
