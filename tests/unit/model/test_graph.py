@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value
@@ -68,3 +70,20 @@ def test_other_blocks_under_the_same_names():
     made = GRAPH.with_blocks(blocks)
     assert made.instances == GRAPH.instances
     assert made.num_parameters == 12
+
+
+def test_instances_with_one_key_share_a_block_of_their_own():
+    seen = []
+
+    def rewrite(block, instance):
+        seen.append((block.name, instance.name))
+        return replace(block, recomputed=instance.stage == 1)
+
+    keys = {"a": (), "b": ("stage", 1), "c": ("stage", 1)}
+    made = GRAPH.specialised(keys, rewrite, lambda key, keys: f".{keys.index(key)}" if len(keys) > 1 else "")
+    assert [instance.block for instance in made.instances] == ["one.0", "two", "one.1"]
+    assert {name: block.name for name, block in made.blocks.items()} == {name: name for name in made.blocks}
+    assert [block.recomputed for block in made.blocks.values()] == [False, True, False]
+    assert seen == [("one", "a"), ("one", "c"), ("two", "b")]
+    assert made.ties == GRAPH.ties
+    assert len(GRAPH.specialised(dict.fromkeys("abc", ()), rewrite, lambda key, keys: "").blocks) == 2
