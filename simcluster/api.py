@@ -158,10 +158,11 @@ class Result:
     """Hardware FLOPs utilisation: as ``mfu``, with all arithmetic that was done."""
 
     mfu_full_attention: float
-    """As ``mfu``, causal attention counted as the full square, not as the half that is not masked."""
+    """As ``mfu``, causal attention counted as the full square, not as the half that is not masked; only of
+    models with attention."""
 
     hfu_full_attention: float
-    """As ``hfu``, causal attention counted as the full square."""
+    """As ``hfu``, causal attention counted as the full square; only of models with attention."""
 
     bubble_fraction: float
     """Pipeline wait over step time."""

@@ -31,6 +31,7 @@ from simcluster.analysis.memory_usage import (
     with_verdicts,
 )
 from simcluster.analysis.metrics import (
+    ATTENTION_METRICS,
     INFERENCE_METRICS,
     METRICS,
     SHARED_METRICS,
@@ -59,6 +60,7 @@ from simcluster.analysis.timeline import (
 )
 
 __all__ = [
+    "ATTENTION_METRICS",
     "CATEGORIES",
     "IDLE",
     "INFERENCE_METRICS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from simcluster.analysis import INFERENCE_METRICS, METRICS, SHARED_METRICS
+from simcluster.analysis import ATTENTION_METRICS, INFERENCE_METRICS, METRICS, SHARED_METRICS
 from simcluster.baseline.figure import figure_list_text, figure_named, figure_text, figure_texts, short_name
 from simcluster.document import Refused
 from simcluster.errors import Problem, ScenarioError
@@ -106,8 +106,18 @@ def _figures(scenario: Scenario) -> Iterator[str]:
 
 
 def check_bounds(scenario: Scenario, run: Run) -> tuple[Bound, ...]:
-    """Every bounded figure of a run of this scenario, in the order of the file."""
+    """Every bounded figure of a run of this scenario, in the order of the file.
+
+    Raises ScenarioError for a figure that only models with attention have.
+    """
     summary: Mapping[str, float] = run.documents["summary"]
+    if lacking := [
+        name for name in ATTENTION_METRICS if name in scenario.spec.expect and name not in summary
+    ]:
+        problems = (
+            Problem(f"only a model with attention has a {name}", f"expect.{name}") for name in lacking
+        )
+        raise scenario.located(ScenarioError(*problems))
     return tuple(
         Bound(figure, float(summary[figure]), limits.least, limits.most)
         for figure, limits in bounds_of(scenario).items()

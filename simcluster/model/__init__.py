@@ -34,7 +34,7 @@ from simcluster.model.graph import (
     graph_digests,
     relocations_between,
 )
-from simcluster.model.layers import Generation
+from simcluster.model.layers import ATTENTION_CORES, Generation
 from simcluster.model.model import Model
 from simcluster.model.operators import (
     E4M3,
@@ -80,6 +80,7 @@ from simcluster.model.spec import ModelSpec, entries, numbered
 
 __all__ = [
     "ANY_TIME",
+    "ATTENTION_CORES",
     "E4M3",
     "E5M2",
     "LAYERS",

@@ -40,6 +40,11 @@ class Model(ABC):
         return None
 
     @property
+    def throughput_unit(self) -> str:
+        """What its throughput counts: tokens, or samples where each of them is one token."""
+        return "samples" if self.sequence == 1 else "tokens"
+
+    @property
     def samples(self) -> int | None:
         """Samples at once on a device where nobody says otherwise; None: one, and more of them in turn."""
         return None

@@ -457,7 +457,7 @@ class StrategyPlanner(Planner):
             return self.parallel.recipe
         chosen = self.parallel.mode == "semi_auto" and not (self.parallel.propagate or self.parallel.shard)
         tensor = chosen and "tensor" in unsplit_mesh(mesh).sizes
-        return "megatron" if tensor else "data"
+        return self.model.tensor_recipe if tensor else "data"
 
     def _layers(self, chain: VirtualStages) -> tuple[int, ...]:
         """Layers of each virtual stage."""

@@ -11,9 +11,16 @@ from simcluster.analysis.metrics.model_flops import (
     prefill_flops,
     training_flops,
 )
-from simcluster.analysis.metrics.summary import METRICS, SHARED_METRICS, summarise_run, wait_times
+from simcluster.analysis.metrics.summary import (
+    ATTENTION_METRICS,
+    METRICS,
+    SHARED_METRICS,
+    summarise_run,
+    wait_times,
+)
 
 __all__ = [
+    "ATTENTION_METRICS",
     "INFERENCE_METRICS",
     "METRICS",
     "SHARED_METRICS",

@@ -18,18 +18,22 @@ class Flops:
 
     ``counted``: of attention what is not masked, half of a causal square (Megatron-Core since 2024).
     ``square``: the whole square (Megatron-LM 2021 and 2022, PaLM, llm-foundry, torchtitan).
+    ``attention``: those of ``square`` that are attention's.
     """
 
     counted: float = 0
     square: float = 0
+    attention: float = 0
 
     def __add__(self, other: Flops) -> Flops:
         """The sum, by convention."""
-        return Flops(self.counted + other.counted, self.square + other.square)
+        return Flops(
+            self.counted + other.counted, self.square + other.square, self.attention + other.attention
+        )
 
     def __mul__(self, times: float) -> Flops:
         """The same work ``times`` over."""
-        return Flops(self.counted * times, self.square * times)
+        return Flops(self.counted * times, self.square * times, self.attention * times)
 
 
 def matrix_flops(works: Iterable[Work]) -> Flops:
@@ -49,7 +53,8 @@ def _of(work: Work) -> Flops:
     if "before" in size:
         # The squares of slices of sequences make up that of the whole.
         scores = 2 * (scores - size["sq"] ** 2)
-    return Flops(work.flops, products * size["b"] * size["h"] * scores)
+    square = products * size["b"] * size["h"] * scores
+    return Flops(work.flops, square, square)
 
 
 def forward_flops(graph: Graph) -> Flops:

@@ -79,8 +79,7 @@ def summarise_run(
         "model_flops_per_s_per_device": needed.counted / step / ranks,
         "mfu": needed.counted / capacity,
         "hfu": done.counted / capacity,
-        "mfu_full_attention": needed.square / capacity,
-        "hfu_full_attention": done.square / capacity,
+        **_full_attention(needed, done, capacity),
         "bubble_fraction": wait / step,
         "bubble_over_compute": wait / compute if compute else 0.0,
         **{name: cut.mean(cut.parts[name]) for name in _CUT},
@@ -105,6 +104,16 @@ def summarise_run(
     }
 
 
+ATTENTION_METRICS = ("mfu_full_attention", "hfu_full_attention")
+"""Those that only models with attention have: ``mfu`` and ``hfu``, all of causal attention counted."""
+
+
+def _full_attention(needed: Flops, done: Flops, capacity: float) -> dict[str, float]:
+    if not needed.attention and not done.attention:
+        return {}
+    return dict(zip(ATTENTION_METRICS, (needed.square / capacity, done.square / capacity), strict=True))
+
+
 METRICS = (
     "step_time_s",
     "tokens_per_s",
@@ -113,8 +122,7 @@ METRICS = (
     "model_flops_per_s_per_device",
     "mfu",
     "hfu",
-    "mfu_full_attention",
-    "hfu_full_attention",
+    *ATTENTION_METRICS,
     "bubble_fraction",
     "bubble_over_compute",
     *_CUT,

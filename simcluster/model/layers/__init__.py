@@ -6,6 +6,7 @@ from simcluster.model.layers.generation import Generation, LayerCaches
 from simcluster.model.layers.latent_attention import LatentAttention
 from simcluster.model.layers.mixture_of_experts import Experts
 from simcluster.model.layers.transformer_layers import (
+    ATTENTION_CORES,
     GATED,
     HIDDEN,
     K_WEIGHT,
@@ -16,6 +17,7 @@ from simcluster.model.layers.transformer_layers import (
 )
 
 __all__ = [
+    "ATTENTION_CORES",
     "GATED",
     "HIDDEN",
     "K_WEIGHT",

@@ -34,6 +34,9 @@ KEYS = ("batch", "keys", "heads", "head_dim")
 PLAIN: Mapping[str, Callable[[Labels], Operator]] = {"gelu": Gelu, "relu": Relu, "squared_relu": SquaredRelu}
 GATED: Mapping[str, Callable[[Labels], Operator]] = {"swiglu": Swiglu, "geglu": Geglu}
 
+ATTENTION_CORES = "layers.*.attention.core"
+"""What a pattern calls the attention kernels of all layers of a decoder."""
+
 Q_WEIGHT = ("hidden", "heads", "group", "head_dim")
 K_WEIGHT = ("hidden", "heads", "head_dim")
 

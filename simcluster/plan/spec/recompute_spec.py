@@ -13,7 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field, StrictBool, model_validator
 
-from simcluster.document import Name, NonNegativeInt, PositiveInt, Refused, Section
+from simcluster.document import Name, NonNegativeInt, PositiveInt, Refused, Section, matches
+from simcluster.model import LAYERS
 
 PATH = "parallel.recompute"
 
@@ -84,7 +85,7 @@ class RecomputeSpec(Section):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> RecomputeSpec:
-        layered = any(name.startswith("layers.") for name in self.operators)
+        layered = any(matches(LAYERS, name) for name in self.operators)
         if self.layers == "all" and layered:
             raise Refused("every layer is recomputed whole already", path="operators")
         if self.layers == "auto" and self.operators:

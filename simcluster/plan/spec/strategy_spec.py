@@ -11,6 +11,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, StrictBool, model_val
 from simcluster.document import Name, PositiveInt, Refused, Section
 from simcluster.errors import ScenarioError
 from simcluster.layout import MindSporeLayout
+from simcluster.model import ATTENTION_CORES
 from simcluster.plan.rules import Entry, Operands, StrategyRule
 
 Axes = Name | tuple[Name, ...]
@@ -208,4 +209,4 @@ def ulysses_entry(axes: Sequence[str]) -> dict[str, Any]:
 
     Axes that split sequences elsewhere exchange them for heads, by all-to-all, around attention.
     """
-    return {"match": "layers.*.attention.core", "split": {"heads": list(axes)}}
+    return {"match": ATTENTION_CORES, "split": {"heads": list(axes)}}

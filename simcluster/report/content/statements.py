@@ -80,8 +80,8 @@ def reserved_text(documents: Document) -> str:
 
 
 def rate_unit(plan: Document) -> str:
-    """What throughput counts: tokens, or samples where a sample is no sequence and so one token."""
-    return "tokens" if plan["seq_len"] > 1 else "samples"
+    """What throughput counts: tokens, unless the model counts something else."""
+    return str(plan.get("throughput_unit", "tokens"))
 
 
 def throughput_text(documents: Document) -> tuple[str, str, str]:
@@ -102,7 +102,7 @@ def useful_work_text(documents: Document) -> str:
 
 def flop_convention_text(summary: Document) -> str:
     """Which convention MFU and HFU follow, and what they are in the other one; nothing if they agree."""
-    mfu, hfu = summary["mfu_full_attention"], summary["hfu_full_attention"]
+    mfu, hfu = (summary.get(f"{name}_full_attention", summary[name]) for name in ("mfu", "hfu"))
     if (mfu, hfu) == (summary["mfu"], summary["hfu"]):
         return ""
     full = f"MFU {units.percent(mfu)}, HFU {units.percent(hfu)}"

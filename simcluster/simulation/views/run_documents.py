@@ -112,6 +112,7 @@ def plan_document(built: BuiltScenario) -> dict[str, Any]:
         "micro_batch": plan.pipeline.micro_batch,
         **({"copies": copies} if (copies := plan.pipeline.micro_batch_interleave) > 1 else {}),
         "seq_len": task.seq_len,
+        **({"throughput_unit": unit} if (unit := scenario.model.throughput_unit) != "tokens" else {}),
         **_generation(plan),
         "precision": {
             "compute": str(plan.numerics.compute),

@@ -344,9 +344,19 @@ def test_another_length_is_refused():
 
 
 def test_a_run_says_that_it_knows_no_speed_of_convolutions():
-    found = {
-        each["name"]: each for each in simulate(resnet({"data": 2}, {})).documents["summary"]["assumptions"]
-    }
-    assert found["convolutions"]["value"] == "as fast as the matmuls that they are"
-    plain = simulate(scenario({"data": 2})).documents["summary"]["assumptions"]
-    assert "convolutions" not in {each["name"] for each in plain}
+    pictures = simulate(resnet({"data": 2}, {})).documents
+    assumed = {entry["name"]: entry for entry in pictures["summary"]["assumptions"]}
+    assert assumed["convolutions"]["value"] == "as fast as the matmuls that they are"
+    text = simulate(scenario({"data": 2})).documents
+    assert "convolutions" not in {entry["name"] for entry in text["summary"]["assumptions"]}
+    # Nor does it know of attention, or of tokens.
+    shares = {"mfu_full_attention", "hfu_full_attention"}
+    assert not shares & pictures["summary"].keys()
+    assert shares <= text["summary"].keys()
+    assert pictures["plan"]["throughput_unit"] == "samples"
+    assert "throughput_unit" not in text["plan"]
+
+
+def test_an_axis_called_tensor_does_not_bring_the_recipe_of_transformers():
+    assert build_scenario(resnet({"tensor": 2}, {"channels": "tensor"})).plan.recipe == "data"
+    assert build_scenario(scenario({"tensor": 2})).plan.recipe == "megatron"

@@ -104,6 +104,13 @@ def test_figures_are_held_against_their_bounds(tmp_path):
     assert str(memory) == "peak_memory is 40.0 GiB, expected at least 0.931 GiB and at most 1.86 GiB"
 
 
+def test_a_figure_of_attention_is_refused_where_a_model_has_none(tmp_path):
+    run = made()
+    del run.documents["summary"]["mfu_full_attention"]
+    with pytest.raises(ScenarioError, match="only a model with attention has a mfu_full_attention"):
+        check_bounds(scenario(tmp_path, "{mfu_full_attention: {min: 0.1}}"), run)
+
+
 def test_bounds_are_included():
     assert Bound("mfu", 0.4, 0.4, 0.4).holds
     assert not Bound("mfu", 0.4, None, 0.3999).holds
