@@ -6,7 +6,7 @@ from simcluster.errors import PlanError
 from simcluster.layout import Strategy
 from simcluster.plan.pipeline.schedule import render
 from simcluster.work import DType
-from tests.unit.plan.planned import GPT, LLAMA, plan
+from tests.support.planned import GPT, LLAMA, plan
 
 
 def problems(*args, **kwargs):

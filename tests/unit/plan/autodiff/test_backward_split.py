@@ -7,7 +7,7 @@ import pytest
 from simcluster.model import Phase, Role
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.plan.recompute.selective_recompute import SUFFIX
-from tests.unit.plan.planned import GPT, LLAMA, plan
+from tests.support.planned import GPT, LLAMA, plan
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
 OPTIONS = [

@@ -14,7 +14,7 @@ from simcluster.plan.redistribution.redistribution_planner import Redistribution
 from simcluster.plan.spec.optimizer_sharding import ShardingChoice
 from simcluster.work import DType
 from tests.support.plan_graphs import MESH
-from tests.unit.plan.planned import GPT, plan
+from tests.support.planned import GPT, plan
 
 FORMS = {
     "zero 2": {"zero": 2},

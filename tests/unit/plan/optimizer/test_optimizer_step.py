@@ -4,7 +4,7 @@ from simcluster.layout import FLAT, Layout, Movement, MovementKind
 from simcluster.model import Phase, Role
 from simcluster.model.operators.optimizer import AdamW, Update
 from simcluster.work import DType
-from tests.unit.plan.planned import GPT, plan
+from tests.support.planned import GPT, plan
 
 
 def updates(block):

@@ -10,8 +10,8 @@ from simcluster.model import Phase
 from simcluster.plan.spec.parallel_spec import RecomputeSpec
 from simcluster.simulation import simulate, verify
 from tests.support.plan_graphs import told
+from tests.support.planned import plan
 from tests.support.scenarios import TINY, TINY_GPT, scenario
-from tests.unit.plan.planned import plan
 
 MESH = {"data": 2, "tensor": 2}
 

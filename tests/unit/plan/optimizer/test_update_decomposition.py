@@ -9,8 +9,8 @@ from simcluster.model import Operator, Phase, Role
 from simcluster.model.operators.clip import SumOfSquares
 from simcluster.model.operators.optimizer_lamb import Lamb, LambDirection, LambStep
 from simcluster.simulation import build_scenario, verify
+from tests.support.planned import plan
 from tests.support.scenarios import TINY, TINY_GPT, scenario
-from tests.unit.plan.planned import plan
 
 LAMB = {"optimizer": {"kind": "lamb", "weight_decay": 0.05}, "precision": "fp32"}
 

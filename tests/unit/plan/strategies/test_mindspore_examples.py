@@ -13,7 +13,7 @@ from simcluster.model.operators.pointwise import Bias
 from simcluster.work import DType
 from tests.support.mindspore_nets import groups, local, net, planned, rule
 from tests.support.plan_graphs import Writer, movements_of
-from tests.unit.plan.planned import plan
+from tests.support.planned import plan
 
 FORWARD, BACKWARD = Phase.FORWARD, Phase.BACKWARD
 

@@ -4,7 +4,7 @@ from simcluster.layout import Movement
 from simcluster.model import Phase
 from simcluster.plan.execution.kernel_fusion import fuse, kernel_nodes
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
-from tests.unit.plan.planned import GPT, LLAMA, plan
+from tests.support.planned import GPT, LLAMA, plan
 
 PAIRS = FrameworkSpec.load("ideal").fuse
 

@@ -8,7 +8,7 @@ from simcluster.layout import Layout, Mesh
 from simcluster.model import TensorType
 from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec, ShardingChoice, explicit_sharding
 from simcluster.work import DType
-from tests.unit.plan.planned import plan
+from tests.support.planned import plan
 
 MESH = Mesh.of({"replica": 2, "data": 4, "tensor": 2})
 BATCH = ("replica", "data")

@@ -11,8 +11,8 @@ from simcluster.plan.recompute.layer_recompute import recompute
 from simcluster.plan.spec.recompute_spec import RecomputeSpec
 from simcluster.simulation import simulate, verify
 from tests.support.plan_graphs import told
+from tests.support.planned import plan
 from tests.support.scenarios import scenario
-from tests.unit.plan.planned import plan
 
 MESH = {"data": 2, "tensor": 2}
 

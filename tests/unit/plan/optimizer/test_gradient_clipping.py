@@ -13,8 +13,8 @@ from simcluster.plan.optimizer.gradient_clipping import CLIP, FACTOR, SQUARES
 from simcluster.program.lowering.phases import NORM, REDUCE, UPDATE
 from simcluster.simulation import build_scenario, verify
 from simcluster.values import Oracle, SeededData
+from tests.support.planned import GPT, plan
 from tests.support.scenarios import TINY_GPT, scenario
-from tests.unit.plan.planned import GPT, plan
 
 SGD = {"optimizer": {"kind": "sgd", "clip": 0.05}, "precision": "fp32"}
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}

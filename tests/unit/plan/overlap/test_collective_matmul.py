@@ -18,7 +18,7 @@ from simcluster.plan import make_plan
 from simcluster.plan.overlap.collective_matmul import count_chunked_collectives
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, ParallelSpec, TrainingSpec
 from tests.contracts.operator_cases import cases
-from tests.unit.plan.planned import LLAMA, plan
+from tests.support.planned import LLAMA, plan
 
 SP = {"recipe": "megatron_sp"}
 

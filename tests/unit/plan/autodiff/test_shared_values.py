@@ -7,7 +7,7 @@ import pytest
 from simcluster.layout import Layout
 from simcluster.model import Instance, Phase, Role
 from tests.support.plan_graphs import told
-from tests.unit.plan.planned import plan
+from tests.support.planned import plan
 
 T5 = {"family": "t5", "encoder_layers": 2, "decoder_layers": 3, "hidden": 16, "heads": 4, "vocab": 64}
 T5 |= {"buckets": 8, "max_distance": 6}

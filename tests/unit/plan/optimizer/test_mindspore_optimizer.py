@@ -11,8 +11,8 @@ from simcluster.model import Phase
 from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec
 from simcluster.simulation import build_scenario, verify
 from tests.support.plan_graphs import told
+from tests.support.planned import LLAMA, plan
 from tests.support.scenarios import TINY, TINY_GPT, scenario
-from tests.unit.plan.planned import LLAMA, plan
 
 ALL = {"min_bytes": "0 B"}
 """Small parameters are sharded too."""

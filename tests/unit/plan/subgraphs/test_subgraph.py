@@ -12,7 +12,7 @@ from simcluster.model import Phase
 from simcluster.plan.sharding.propagation import PROPAGATED
 from simcluster.plan.strategies.assignment import DEFAULT
 from simcluster.plan.subgraphs.subgraph import EVERYTHING, _stem, generalised_name
-from tests.unit.plan.planned import GPT, LLAMA, plan
+from tests.support.planned import GPT, LLAMA, plan
 
 MESH = {"data": 2, "tensor": 4}
 BOTH = {"batch": ["data", "tensor"]}

@@ -18,7 +18,7 @@ from simcluster.plan.spec.redistribution_spec import RedistributionSpec
 from simcluster.work import DType
 from tests.support.mindspore_nets import groups, local, net, planned, rule
 from tests.support.plan_graphs import Writer, movements_of, told
-from tests.unit.plan.planned import plan
+from tests.support.planned import plan
 
 FORWARD, BACKWARD = Phase.FORWARD, Phase.BACKWARD
 FOUR = [[0, 1, 2, 3], [4, 5, 6, 7]]
