@@ -54,7 +54,7 @@ def backward(framework: str, recipe: str):
 @pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
 def test_a_column_parallel_backward_takes_the_longer_of_each_pair(framework, recipe):
     found = backward(framework, recipe)
-    asynchronous = FrameworkSpec.load(framework).layer_collectives == "overlapped"
+    asynchronous = FrameworkSpec.load(framework).layer_collectives.value == "overlapped"
     split = recipe == "megatron_sp"
     for layer, norm in (("attention.qkv", "attention.norm"), ("mlp.up", "mlp.norm")):
         (_, begun, there), (_, start, over) = found[f"{layer}.dgrad"], found[f"{layer}.wgrad"]
@@ -84,4 +84,4 @@ def test_where_kernels_wait_nothing_runs_beside_a_collective(framework):
     kernels = [(start, end) for stream, start, end in found if stream == "compute"]
     moved = [(start, end) for stream, start, end in found if stream == "tensor"]
     beside = sum(max(0, min(one[1], other[1]) - max(one[0], other[0])) for one in kernels for other in moved)
-    assert bool(beside) == (FrameworkSpec.load(framework).layer_collectives == "overlapped")
+    assert bool(beside) == (FrameworkSpec.load(framework).layer_collectives.value == "overlapped")
