@@ -216,7 +216,7 @@ SMALL = (Ranks(Mesh.of({"a": 2})), Ranks(Mesh.of({"a": 4})), PAIR)
 """Meshes of 2 and 4 ranks: every layout is tried everywhere."""
 
 LARGE = tuple(Ranks(Mesh.of(sizes)) for sizes in ({"a": 8}, {"a": 2, "b": 4}, {"a": 2, "b": 2, "c": 2}))
-"""Meshes of 8 ranks: every layout is tried in exhaustive runs, a tenth of them in CI."""
+"""Meshes of 8 ranks: every layout is tried in exhaustive runs, a tenth of them in thorough ones."""
 
 
 def tenth(strategies, label: str) -> list[Strategy]:

@@ -182,6 +182,7 @@ def test_memory_leaves_room_for_work(device):
     assert 0 <= device.reserved + 8 * device.communicator < device.memory
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("operation", list(Operation))
 def test_every_operation_is_priced_on_every_host(cluster, operation):
     groups = [range(2), (0, cluster.host.num_devices)]

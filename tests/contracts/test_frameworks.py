@@ -17,7 +17,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.compose.build import plan_scenario
 from simcluster.simulation.verification.single_device_comparison import verify_plan
-from tests.support.covering import covering, thorough_but_few
+from tests.support.covering import covering, quick, thorough_but_few
 from tests.support.recipe_choices import label
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
@@ -75,19 +75,11 @@ def test_it_names_families_of_operators_that_there_are(name):
     assert named <= _families(Operator)
 
 
-@pytest.mark.parametrize("name", PROFILES)
-def test_it_runs_and_says_what_it_changes(name):
-    run = simulate(with_framework(name, {"pipeline": 2, "data": 2, "tensor": 2}, recipe="megatron"))
-    assert run.documents["summary"]["step_time_s"] > 0
-    assert run.documents["plan"]["framework"] == name
-    assert bool(run.documents["plan"]["framework_changes"]) == (name != IDEAL)
-
-
 @pytest.mark.combinations
 @pytest.mark.parametrize("name", PROFILES)
 @pytest.mark.parametrize("zero", [0, 1])
 @pytest.mark.parametrize("model", [TINY, TINY_GPT], ids=["llama", "gpt"])
-def test_no_profile_is_faster_than_ideal_at_the_same_work(name, model, zero):
+def test_it_says_what_it_changes_and_is_no_faster_than_ideal_at_the_same_work(name, model, zero):
     """The same number formats, a vocabulary that needs no padding under any profile, and as much or as little
     host time per operator: a graph that is sunk to the device needs none.
     """
@@ -100,8 +92,10 @@ def test_no_profile_is_faster_than_ideal_at_the_same_work(name, model, zero):
     }
     dispatch = FrameworkSpec.load(name).dispatch
     own, ideal = with_framework(name, **options), under(with_framework(IDEAL, **options), dispatch=dispatch)
-    times = [simulate(which).documents["summary"]["step_time_s"] for which in (own, ideal)]
-    assert times[0] >= times[1] * (1 - 1e-12)
+    found, least = (simulate(which).documents for which in (own, ideal))
+    assert found["summary"]["step_time_s"] >= least["summary"]["step_time_s"] * (1 - 1e-12) > 0
+    assert found["plan"]["framework"] == name
+    assert bool(found["plan"]["framework_changes"]) == (name != IDEAL)
 
 
 # frameworks.md sections 1, 5, 7 and 8: bytes of parameters, gradients and optimizer states per parameter,
@@ -178,7 +172,9 @@ ROWS = list(
 )
 
 
-@pytest.mark.parametrize("row", thorough_but_few(ROWS), ids=lambda row: f"{row['framework']}-{label(row)}")
+@pytest.mark.parametrize(
+    "row", thorough_but_few(ROWS, ["framework"]), ids=lambda row: f"{row['framework']}-{label(row)}"
+)
 def test_it_computes_what_one_device_computes(row):
     recipe, mesh = row["place"]
     which = with_framework(
@@ -217,7 +213,9 @@ MOVED += [
 
 
 @pytest.mark.parametrize(
-    ("name", "model", "mesh", "kind"), MOVED, ids=lambda value: value if isinstance(value, str) else ""
+    ("name", "model", "mesh", "kind"),
+    quick(MOVED, *MOVED[::4]),
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_gradients_that_move_into_their_buffers_do_as_they_count(name, model, mesh, kind):
     """Position tables over parts of sequences, and biases of positions that several stages read."""

@@ -2,8 +2,8 @@
 
 Layouts are checked the way DTensor validates its strategies: every assignment of the axes of a mesh to the
 operator's dims is computed on all ranks and compared with one device, for the operator and for its gradient,
-those that ``dims`` allows and those that it refuses. On 8 ranks CI tries a tenth, drawn by the case's name;
-all of them is marked ``exhaustive``.
+those that ``dims`` allows and those that it refuses. On 8 ranks the thorough run tries a tenth, drawn by the
+case's name; all of them is marked ``exhaustive``.
 """
 
 from __future__ import annotations
@@ -92,9 +92,13 @@ def test_every_linearity_is_declared(case):
 
 @every_case
 def test_partial_sums_pass_through_linear_sets(case):
+    assert not [wrong for ranks in SMALL for wrong in wrong_sums(case, ranks)]
+
+
+@pytest.mark.thorough
+@every_case
+def test_partial_sums_pass_through_linear_sets_beside_a_tenth_of_the_layouts_on_eight_ranks(case):
     wrong = []
-    for ranks in SMALL:
-        wrong += wrong_sums(case, ranks)
     for ranks in LARGE:
         wrong += wrong_sums(
             case, ranks, lambda found, axis, ranks=ranks: tenth(found, f"{case} {ranks} {axis}")
@@ -150,9 +154,13 @@ def test_a_decomposition_is_the_operator(case, split):
 
 @pytest.mark.parametrize(("case", "split"), list(decomposed()))
 def test_a_decomposition_is_right_on_every_layout(case, split):
+    assert not [wrong for ranks in SMALL for wrong in wrong_parts(case, ranks, legal(case, ranks, *split))]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("case", "split"), list(decomposed()))
+def test_a_decomposition_is_right_on_a_tenth_of_the_layouts_on_eight_ranks(case, split):
     wrong = []
-    for ranks in SMALL:
-        wrong += wrong_parts(case, ranks, legal(case, ranks, *split))
     for ranks in LARGE:
         wrong += wrong_parts(case, ranks, tenth(legal(case, ranks, *split), f"{case} {split} {ranks}"))
     assert not wrong

@@ -21,6 +21,7 @@ def test_padding_changes_no_value_on_three_ranks(case):
     assert not found.wrong, found.wrong[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", random.Random(6).sample(cases(), len(cases()) // 10), ids=str)
 def test_padding_of_several_dims_changes_no_value(case):
     assert_right(case)

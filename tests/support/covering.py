@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -72,13 +72,33 @@ def covering(
     return found
 
 
-def thorough_but_few(rows: Sequence[Row]) -> list[Any]:
-    """The rows as parameters of a test: all are thorough but a few in which every value occurs."""
+def thorough_but_few(rows: Sequence[Row], elsewhere: Collection[str] = ()) -> list[Any]:
+    """The rows as parameters of a test: all are thorough but a few in which every value occurs.
+
+    Of a tuple every item occurs, not every tuple: of a recipe on a mesh every recipe and every mesh. Factors
+    whose values are met ``elsewhere``, in another quick test, do not count.
+    """
     few: list[Row] = []
-    values = [{(name, str(value)) for name, value in row.items()} for row in rows]
+    values = [
+        {(name, str(part)) for name, value in row.items() if name not in elsewhere for part in _parts(value)}
+        for row in rows
+    ]
     todo: set[tuple[str, str]] = set().union(*values)
     while todo:
         best = max(range(len(rows)), key=lambda index: len(values[index] & todo))
         few.append(rows[best])
         todo -= values[best]
     return [row if row in few else pytest.param(row, marks=pytest.mark.thorough) for row in rows]
+
+
+def quick(values: Iterable[Any], *few: Any) -> list[Any]:
+    """Values as parameters of a test, tuples for several: all but these few are thorough."""
+    listed = list(values)
+    assert all(value in listed for value in few)
+    parts = [value if isinstance(value, tuple) else (value,) for value in listed]
+    marks = [() if value in few else pytest.mark.thorough for value in listed]
+    return [pytest.param(*each, marks=mark) for each, mark in zip(parts, marks, strict=True)]
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
