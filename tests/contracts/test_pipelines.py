@@ -1,6 +1,7 @@
 """Every schedule computes what one device computes: on several depths, shardings and options, pairwise.
 
-The schedules of one chunk per stage meet the options of models and recipes in ``test_recipes.py`` too.
+The schedules of one chunk per stage meet the options of models and recipes in ``test_recipes.py`` too; in the
+quick run every schedule is one of a composition, in ``test_compositions.py``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def test_schedules_that_need_more_than_their_kind_have_examples():
 ROWS = list(map(possible, covering({"schedule": KINDS, **OPTIONS})))
 
 
-@pytest.mark.parametrize("row", thorough_but_few(ROWS), ids=label)
+@pytest.mark.parametrize("row", thorough_but_few(ROWS, ["schedule"]), ids=label)
 def test_it_computes_what_one_device_computes(row):
     prove({"kind": row["schedule"]}, row)
 

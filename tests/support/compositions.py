@@ -174,7 +174,7 @@ FRAMEWORKS: dict[str, tuple[str, ...]] = {
 }
 """Profiles, each with those that are another one of it in detail."""
 
-UNFUSED = {name for name in FrameworkSpec.entries() if FrameworkSpec.load(name).attention == "unfused"}
+UNFUSED = {name for name in FrameworkSpec.entries() if FrameworkSpec.load(name).attention.value == "unfused"}
 
 MAIN: dict[str, list[Any]] = {
     "schedule": sorted(schedule_kinds()),

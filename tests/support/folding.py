@@ -34,7 +34,9 @@ def assert_folded_is_unfolded(which):
 
 
 def assert_built_so_folded_is_unfolded(built):
-    """The same where a plan that was made stands for both: far shorter."""
+    """The same where a plan that was made stands for both: far shorter, most where no two ranks are alike."""
+    if len(built.classes) == built.program.mesh.num_ranks:
+        return run_built(built, unfold=True)
     lone, fabric = classes_on_links(
         built.program, built.cluster, built.plan.execution.algorithms, unfold=True
     )

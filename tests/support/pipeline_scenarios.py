@@ -20,10 +20,9 @@ WRITTEN = {
 }
 """Of schedules that must be told more than their kind; these are of two stages and two micro-batches."""
 MODELS = {
-    "llama": {"layers": 12, "hidden": 16, "heads": 4, "kv_heads": 2, "ffn": 24, "vocab": 64},
+    "llama": {"hidden": 16, "heads": 4, "kv_heads": 2, "ffn": 24, "vocab": 64},
     "gpt, tied": {
         "family": "gpt",
-        "layers": 12,
         "hidden": 16,
         "heads": 4,
         "ffn": 32,
@@ -36,8 +35,6 @@ MODELS = {
     # The encoder's output crosses every stage of the decoder, and so comes to a stage for each of its chunks.
     "t5": {
         "family": "t5",
-        "encoder_layers": 4,
-        "decoder_layers": 8,
         "hidden": 16,
         "heads": 2,
         "head_dim": 8,
@@ -95,17 +92,27 @@ def p2p_of(schedule, row) -> str:
     return "overlapped" if overlaps else row["p2p"]
 
 
+def layers_of(model, count) -> dict[str, int]:
+    """So many layers of a model."""
+    if model == "t5":
+        return {"encoder_layers": count // 2, "decoder_layers": count - count // 2}
+    return {"layers": count}
+
+
 def scenario(schedule, row) -> Scenario:
-    """A small scenario of a row of options."""
+    """A small scenario of a row of options: a layer for every chunk of its schedule, two at least."""
     mesh = {"pipeline": row["stages"], **row["beside"]}
-    ranks = math.prod(mesh.values())
+    ranks, chunks = (
+        math.prod(mesh.values()),
+        len(validate_data(schedule, ScheduleSpec).build().chain(row["stages"])),
+    )
     sharding = row["sharding"] if "data" in mesh else None
     return Scenario.of(
         {
             "simcluster": 1,
             "name": "pipeline",
             "cluster": {"host": {"use": "dgx-h100", "devices": ranks, "network": {"nics": 1}}, "hosts": 1},
-            "model": MODELS[row["model"]],
+            "model": MODELS[row["model"]] | layers_of(row["model"], max(2, chunks)),
             "training": {
                 "global_batch": accepted(schedule, row) * 2 * mesh.get("data", 1),
                 "micro_batch": 2,
