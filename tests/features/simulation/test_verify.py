@@ -9,48 +9,73 @@ from simcluster.errors import SimulationError
 from simcluster.plan import make_plan
 from simcluster.scenario import Scenario
 from simcluster.simulation import Verification, build_scenario, verify
+from simcluster.simulation.compose.build import plan_scenario
+from simcluster.simulation.verification import shrink_scenario
 from simcluster.simulation.verification.shrink_scenario import small_mesh
+from simcluster.simulation.verification.single_device_comparison import verify_plan
 from simcluster.values import Oracle, SeededData, TensorComparison
 from tests.support.scenarios import TINY, TINY_GPT, scenario, shrunk
 
-LONG = (
-    "deepseek-v3-2048-h800",
-    "llama2-13b-8-a100-40-offload",
-    "llama2-13b-8-a100-40-recompute",
-    "llama2-7b-8-ascend-910b-fine-grained",
-    "llama2-7b-8-ascend-910b-tensor",
-    "llama3-70b-64-h100-32k",
+FEW_RANKS = 16
+"""Three stages and two ranks of each other axis are 12: more show no other composition."""
+LATER = {
+    "bloom-176b-384-a100": "mt-nlg-530b-2240-a100",
+    "deepseek-v3-2048-h800": "deepseek-v3-4-layers-8-b200",
+    "gpt3-175b-1024-a100": "mt-nlg-530b-2240-a100",
+    "llama2-13b-8-a100-40-offload": "zero-infinity-gpt3-175b-16-v100",
+    "llama2-13b-8-a100-40-recompute": "quickstart",
+    "llama3-405b-16384-h100": "quickstart",
+    "manual-halo-exchange-4-ascend-910": "manual-all-reduce-8-ascend-910",
+    "megatron-1t-2048-h200-interleaved": "megatron-1t-2048-h200",
+    "megatron-1t-2048-h200-zb-v": "megatron-1t-2048-h200",
+    "megatron-39b-512-a100": "megatron-18b-256-a100",
+    "onnx-language-model-8-h100": "remote-sensing-16-ascend-910",
+}
+"""Thorough ones, each with one of the quick run of the same model, recipe, sharding and recomputation.
+
+What they have besides is shown there too: by contracts (schedules, precisions, experts in pipelines), and in
+``test_offload``, ``test_recompute_search``, ``test_residual`` (neighbours) and ``unit/model/onnx``.
+"""
+LONG = {
     "llama3-70b-64-h100-overlap",
     "llama3-70b-64-h100-seqpipe",
     "llama3-70b-64-h100-sequence-parallel",
-    "llama3-70b-inference-8-ascend-910b",
-    "megatron-1t-2048-h200",
-    "megatron-1t-2048-h200-interleaved",
-    "megatron-1t-2048-h200-zb-v",
-    "qwen3-30b-a3b-32-h100-skewed",
-    "wide-deep-16-ascend-910-host",
-    "wide-deep-32-ascend-910-host",
-    "wide-deep-8-ascend-910-host",
-    "wide-deep-8-ascend-910-rows",
-    "zero-infinity-gpt3-175b-16-v100",
-)
-"""Scenarios whose small forms take long: of what they have together, CI proves others."""
-SHIPPED = [
-    pytest.param(path, id=path.stem, marks=[pytest.mark.exhaustive] * (path.stem in LONG))
-    for path in sorted(Path("scenarios").glob("*.yaml"))
-]
+}
+"""Whose sequences stay long in their small forms: contracts show these on small models."""
 
 
-@pytest.mark.parametrize("path", SHIPPED)
-def test_every_shipped_scenario_computes_what_one_device_computes(path):
-    which = Scenario.load(path)
-    found = verify(which)
+def shipped(path):
+    marks = [pytest.mark.exhaustive] * (path.stem in LONG) + [pytest.mark.thorough] * (path.stem in LATER)
+    return pytest.param(path, id=path.stem, marks=marks)
+
+
+PATHS = sorted(Path("scenarios").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", [shipped(path) for path in PATHS])
+def test_every_shipped_scenario_computes_what_one_device_computes(path, monkeypatch):
+    """On few ranks: the rule by which plans are made small is the same for any number."""
+    monkeypatch.setattr(shrink_scenario, "MOST_RANKS", FEW_RANKS)
+    assert_right(Scenario.load(path))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_every_shipped_scenario_does_on_as_many_ranks_as_users_see(path):
+    assert_right(Scenario.load(path))
+
+
+def test_what_is_shown_later_is_shown_by_another_now():
+    names = {path.stem for path in PATHS}
+    assert LATER.keys() | LONG <= names
+    assert {*LATER.values()} <= names - LATER.keys() - LONG
+
+
+def assert_right(which):
+    plan = plan_scenario(which)
+    found = verify_plan(which, plan)
     assert found.agrees, found.first_difference or found.fault
-    states = (
-        {"state"}
-        if any(block.states for block in build_scenario(which).plan.logical.blocks.values())
-        else set()
-    )
+    states = {"state"} if any(block.states for block in plan.logical.blocks.values()) else set()
     compared = (
         {"loss", "gradient", "update"} | states if which.spec.inference is None else {"logits", "token"}
     )
