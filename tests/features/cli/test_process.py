@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from simcluster.accuracy.runs import COLUMNS
+from tests.support.covering import quick
 from tests.support.published_runs import ROW
 from tests.support.scenario_texts import SMALL
 
@@ -44,7 +45,7 @@ def start(*arguments, start_new_session=False):
     return process
 
 
-@pytest.mark.parametrize("moment", [0.05, 0.1, 0.3, 0.6, 1.0])
+@pytest.mark.parametrize("moment", quick([0.05, 0.1, 0.3, 0.6, 1.0], 0.1, 0.6))
 def test_an_interrupt_is_130_and_leaves_nothing(small, here, moment):
     process = start("run", small, "--out", "out", "--json", "result.json", *ENDLESS)
     time.sleep(moment)
@@ -119,7 +120,7 @@ def test_a_terminated_process_tidies_up(small, here):
     assert [path.name for path in here.iterdir()] == [small]
 
 
-@pytest.mark.parametrize("after", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8])
+@pytest.mark.parametrize("after", quick([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8], 0.2, 0.5))
 def test_a_process_may_be_terminated_at_any_moment(small, here, after):
     """While it imports too, where compiled code may turn what a signal raises into an error of its own."""
     process = start("run", small, "--out", "out", *ENDLESS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -119,7 +120,9 @@ SPLITS = [
     ({"rows": 4}, {"height": "rows"}),
     ({"rows": 2, "columns": 2}, {"height": "rows", "width": "columns"}),
     ({"rows": 4, "columns": 2}, {"height": "rows", "width": "columns"}),
-    ({"rows": 2, "columns": 4}, {"height": "columns", "width": "rows"}),
+    pytest.param(
+        {"rows": 2, "columns": 4}, {"height": "columns", "width": "rows"}, marks=pytest.mark.thorough
+    ),
     ({"one": 2, "two": 2}, {"height": ["two", "one"]}),
     ({"data": 2, "rows": 2, "columns": 2}, {"height": "rows", "width": "columns"}),
     ({"tensor": 2}, {"channels": "tensor"}),
@@ -233,10 +236,17 @@ def test_a_cut_picture_is_simulated_once_for_every_class_exactly():
 # -- programs that are broken ----------------------------------------------------------------------------
 
 
-def is_caught(mutate):
+@cache
+def split():
+    """A plan that agrees unless its program is changed."""
     which = resnet({"rows": 2}, {"height": "rows"}, statistics="synchronised")
     plan = make_plan(which.model, which.spec.training, which.spec.parallel, which.framework, which.cluster)
     assert all(each.agrees for each in compare_values(plan, which.cluster, "float64", 0)[0])
+    return plan, which
+
+
+def is_caught(mutate):
+    plan, which = split()
     comparisons, fault = compare_values(plan, which.cluster, "float64", 0, mutate(lowered(plan)))
     return bool(fault) or any(not each.agrees for each in comparisons)
 

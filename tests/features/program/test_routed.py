@@ -13,6 +13,7 @@ from simcluster.errors import PlanError, ScenarioError
 from simcluster.plan.rules.expert_routing import expert_counts
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
+from tests.support.covering import quick
 
 MODEL = {
     "layers": 3,
@@ -107,7 +108,9 @@ def test_equally_popular_experts_change_nothing(name):
             assert one.instructions == two.instructions
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize(
+    "name", quick(PLANS, "data and expert", "experts over tensor too", "slices of sequences", "pipeline")
+)
 def test_folded_is_unfolded(name):
     mesh, more = PLANS[name]
     law = LAWS[list(PLANS).index(name) % len(LAWS)]

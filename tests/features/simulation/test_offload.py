@@ -21,6 +21,7 @@ from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.compose.engine_run import run_alone
 from simcluster.simulation.verification.single_device_comparison import compare_values, verify
+from tests.support.covering import quick
 from tests.support.folding import assert_folded_is_unfolded
 from tests.support.hosts import figure
 from tests.support.offload_scenarios import CATEGORIES, EVERYTHING, MODEL, copies, peak, scenario
@@ -60,7 +61,7 @@ def _able(name):
     return [each for each in CATEGORIES if name not in STAY.get(each, ())]
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", quick(PLANS, "one device", "zero 3", "pipeline", "selective", "clipped"))
 def test_offload_changes_no_value(name):
     """Every plan with all that it can offload, on hosts and disks in turns."""
     places = itertools.cycle(("host", "disk") if len(name) % 2 else ("disk", "host"))
@@ -78,7 +79,7 @@ def test_no_category_changes_values_by_itself(name, category, to):
         assert found.agrees, found.fault or found.first_difference
 
 
-@pytest.mark.parametrize("name", ["one device", "zero 3", "pipeline", "clipped"])
+@pytest.mark.parametrize("name", quick(["one device", "zero 3", "pipeline", "clipped"], "zero 3"))
 def test_disks_take_gradients_of_many_micro_batches(name):
     plan = PLANS[name]
     found = verify(scenario({"gradients": "disk"}, **plan | {"micro_batches": plan.get("micro_batches", 3)}))

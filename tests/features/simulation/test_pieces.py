@@ -188,7 +188,7 @@ def test_values_and_launches_with_everything_else(options):
             {"piece": "layers.*.attention", "in": [["data", 1, 1]], "parameter_plan": core, "level": 2},
         ],
         roles={"batch": ["data", "tensor"]},
-        micro_batches=8,
+        micro_batches=2,
         **{name: value for name, value in options.items() if name != "mesh"},
     )
     built = build_scenario(which)

@@ -9,6 +9,7 @@ import pytest
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.simulation.views.run_documents import plan_document
+from tests.support.covering import quick
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 from tests.support.traffic import carried
 
@@ -70,7 +71,7 @@ def test_any_rule_carries_the_same_bytes_and_values(sharded, mesh, fusion):
     assert step(which) == step(which, unfold=True)
 
 
-@pytest.mark.parametrize("sharded", ["zero 2", "fsdp", "level2"])
+@pytest.mark.parametrize("sharded", quick(["zero 2", "fsdp", "level2"], "fsdp"))
 def test_recipes_and_hybrid_sharding_agree(sharded):
     mesh = {"pipeline": 2, "data": 2, "tensor": 2}
     which = scenario(
@@ -150,13 +151,13 @@ def test_sharded_accumulation_scatters_each_micro_batch_and_whole_accumulation_o
         assert [size for _, size in scatters(which)] == [total(which)] * times
 
 
-def test_units_of_one_layer_are_what_shards_have_without_fusion():
-    for form in EVERY.values():
-        plain = scenario({"pipeline": 2, "data": 2}, optimizer_sharding=form)
-        units = {"reduce_scatter": UNITS, "all_gather": UNITS}
-        which = scenario({"pipeline": 2, "data": 2}, optimizer_sharding=form, fusion=units)
-        assert scatters(which) == scatters(plain)
-        assert step(which) == step(plain)
+@pytest.mark.parametrize("sharded", quick(EVERY, "zero 2", "fsdp"))
+def test_units_of_one_layer_are_what_shards_have_without_fusion(sharded):
+    form, units = EVERY[sharded], {"reduce_scatter": UNITS, "all_gather": UNITS}
+    plain = scenario({"pipeline": 2, "data": 2}, optimizer_sharding=form)
+    which = scenario({"pipeline": 2, "data": 2}, optimizer_sharding=form, fusion=units)
+    assert scatters(which) == scatters(plain)
+    assert step(which) == step(plain)
 
 
 def test_units_of_two_are_full_with_their_second():
