@@ -2,12 +2,11 @@
 
 from simcluster.engine.beside import Beside
 from simcluster.engine.choices import Choices
+from simcluster.engine.class_program import ClassProgram
 from simcluster.engine.engine import run, run_together
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, FlowPhase, Links, Transfer
 from simcluster.engine.lanes import Lane, kernels
-from simcluster.engine.linked import ClassProgram
-from simcluster.engine.loaded import build_fabric, build_fabrics
-from simcluster.engine.lodger import Progress, Workload, no_collection
+from simcluster.engine.link_loads import build_fabric, build_fabrics
 from simcluster.engine.rank_classes import classes_on_links, classes_together
 from simcluster.engine.spec import RunSpec
 from simcluster.engine.sweep import Swept
@@ -15,6 +14,7 @@ from simcluster.engine.swept import Method
 from simcluster.engine.timed import NOTHING, TimedCode
 from simcluster.engine.timing import ClassTiming, Timing
 from simcluster.engine.vectors import Vectors
+from simcluster.engine.workload import Progress, Workload, no_collection
 
 __all__ = [
     "NOTHING",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcluster.engine.linked import ClassProgram, LinkedStream
+from simcluster.engine.class_program import ClassProgram, LinkedStream
 from simcluster.engine.timed import NOTHING
 from simcluster.program import Program
 

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime, ResourceShare
 from simcluster.collectives import AUTOMATIC, Selection
+from simcluster.engine.class_program import ClassProgram, link
+from simcluster.engine.coalesced_links import coalesce_links
 from simcluster.engine.deadlock import HEADING, LATE, STILL, stuck
+from simcluster.engine.entry_types import EntryTypes
 from simcluster.engine.fabric import NO_LINKS, Fabric, Links
 from simcluster.engine.flows import Network
-from simcluster.engine.kinds import EntryTypes
-from simcluster.engine.linked import ClassProgram, link
-from simcluster.engine.lodger import Progress, Workload, no_collection
-from simcluster.engine.lowered import PricedProgram
-from simcluster.engine.merged import coalesce_links
 from simcluster.engine.pace import Pace, stretched_times
+from simcluster.engine.priced_program import PricedProgram
 from simcluster.engine.streams import (
     Communications,
     Kernels,
@@ -38,6 +37,7 @@ from simcluster.engine.streams import (
 )
 from simcluster.engine.swept import Method, swept
 from simcluster.engine.timing import ClassTiming, Timing
+from simcluster.engine.workload import Progress, Workload, no_collection
 from simcluster.errors import PlanError, SimulationError
 from simcluster.program import (
     COMPUTE,

@@ -20,7 +20,7 @@ import numpy as np
 import simpy
 
 from simcluster.cluster import SCALE, ResourceShare
-from simcluster.engine.linked import ClassProgram
+from simcluster.engine.class_program import ClassProgram
 from simcluster.engine.timed import Ints, TimedCode
 from simcluster.program import COMPUTE
 from simcluster.trace import Table

@@ -18,9 +18,9 @@ from simcluster.cluster import (
     ResourceShare,
     nanoseconds,
 )
-from simcluster.engine.ahead import launch_stalls
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import NEVER, Fabric, Transfer
+from simcluster.engine.launch_queue import launch_stalls
 from simcluster.engine.pace import PARTS
 from simcluster.engine.timed import Priced, TimedCode, price_code
 from simcluster.program import (

@@ -8,7 +8,7 @@ from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import Fabric
-from simcluster.engine.loaded import build_fabrics
+from simcluster.engine.link_loads import build_fabrics
 from simcluster.program import (
     CollectiveRequests,
     Program,

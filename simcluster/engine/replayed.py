@@ -9,7 +9,7 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import ResourceShare
-from simcluster.engine.linked import ClassProgram
+from simcluster.engine.class_program import ClassProgram
 from simcluster.engine.pace import Pace, Segment
 from simcluster.engine.stage import Stage
 from simcluster.engine.timed import NOTHING

@@ -16,9 +16,9 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import ResourceShare
+from simcluster.engine.entry_types import EntryTypes
 from simcluster.engine.fabric import Links, Transfer
 from simcluster.engine.flows import Network
-from simcluster.engine.kinds import EntryTypes
 from simcluster.engine.lanes import Lane, kernels
 from simcluster.engine.stage import Stage
 from simcluster.engine.streams import (

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.linked import BARRIER, ClassProgram, LinkedStream, link
+from simcluster.engine.class_program import BARRIER, ClassProgram, LinkedStream, link
 from simcluster.engine.prices import PricedCode, Prices, SharedPrices
 from simcluster.engine.timed import TimedCode
 from simcluster.program import InstructionKind, Program

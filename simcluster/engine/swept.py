@@ -5,15 +5,15 @@ from __future__ import annotations
 import enum
 
 from simcluster.engine.check import first_meeting
+from simcluster.engine.coalesced_links import coalesce_links
 from simcluster.engine.flights import flights
-from simcluster.engine.lodger import Progress, Workload, no_collection
-from simcluster.engine.merged import coalesce_links
 from simcluster.engine.paced import paced
 from simcluster.engine.prices import UnequalDurations
 from simcluster.engine.rest import Rest
 from simcluster.engine.stage import Stage
 from simcluster.engine.sweep import sweep
 from simcluster.engine.timing import SweptClasses, Timing
+from simcluster.engine.workload import Progress, Workload, no_collection
 
 
 class Method(enum.StrEnum):

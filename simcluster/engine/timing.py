@@ -10,7 +10,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.linked import ClassProgram
+from simcluster.engine.class_program import ClassProgram
 from simcluster.engine.pace import segments_of, stretched_times
 from simcluster.engine.replayed import replayed, shares_of
 from simcluster.engine.sweep import Swept

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from simcluster.cluster.device.communication_kernels import SCALE, CommunicationKernels, ResourceShare
 from simcluster.engine import Method, beside, paced
 from simcluster.engine.beside import Others, Work, part_ends
-from simcluster.engine.lodger import Workload
 from simcluster.engine.stage import Stage
+from simcluster.engine.workload import Workload
 from simcluster.program import InstructionKind
 from simcluster.simulation.compose.build import build_scenario
 from tests.support.event_equality import assert_equal, crowded

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.engine import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
-from simcluster.engine import merged as merged_module
+from simcluster.engine import coalesced_links as coalesced_links_module
+from simcluster.engine.coalesced_links import coalesce_links
 from simcluster.engine.flows import Network
-from simcluster.engine.merged import coalesce_links
 from simcluster.engine.sharing import solve_many
 from tests.support.flows import ends
 
@@ -47,7 +47,7 @@ def test_a_change_of_one_cable_changes_the_path_where_it_is_the_narrowest():
 
 
 def test_columns_are_compared_even_where_their_digests_are_equal(monkeypatch):
-    monkeypatch.setattr(merged_module, "_mixed", np.zeros_like)
+    monkeypatch.setattr(coalesced_links_module, "_mixed", np.zeros_like)
     rows = [[(0, 1.0), (1, 1.0), (2, 0.5), (3, 1.0)]]
     fewer = coalesce_links(Links(np.array([4.0, 3.0, 2.0, 7.0]), Vectors.of(rows)))
     assert fewer.capacity[fewer.vectors.links].tolist()[0] == 3.0

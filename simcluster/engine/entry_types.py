@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.engine.linked import ClassProgram
+from simcluster.engine.class_program import ClassProgram
 from simcluster.engine.timed import NOTHING
 from simcluster.program import Program
 

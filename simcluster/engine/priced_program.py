@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from simcluster.engine.kinds import EntryTypes
-from simcluster.engine.linked import ClassProgram
+from simcluster.engine.class_program import ClassProgram
+from simcluster.engine.entry_types import EntryTypes
 from simcluster.engine.pace import Segment, segments_of
 from simcluster.engine.timed import TimedCode
 from simcluster.program import COMPUTE, Program
