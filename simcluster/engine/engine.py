@@ -88,7 +88,7 @@ def _run_until(over: simpy.Event) -> None:
 
 
 def run_together(
-    lodgers: Sequence[Workload], progress: Progress | None = None, method: Method | None = None
+    workloads: Sequence[Workload], progress: Progress | None = None, method: Method | None = None
 ) -> list[Timing]:
     """Runs Programs at once on the links they share, and says for each what it did in its own ``steps``.
 
@@ -97,17 +97,17 @@ def run_together(
     flows and re-solves in the timings are those of all together. One alone may be swept, as ``run`` says.
     Raises as ``run`` does.
     """
-    links = lodgers[0].fabric.links if lodgers[0].fabric else NO_LINKS
-    if len(lodgers) > 1 and any(
-        workload.fabric is None or workload.fabric.links is not links for workload in lodgers
+    links = workloads[0].fabric.links if workloads[0].fabric else NO_LINKS
+    if len(workloads) > 1 and any(
+        workload.fabric is None or workload.fabric.links is not links for workload in workloads
     ):
         raise ValueError("Programs that run at once need fabrics with common links")
     watched = progress or Progress()
     try:
-        timing = swept(lodgers[0], watched, method) if len(lodgers) == 1 else None
+        timing = swept(workloads[0], watched, method) if len(workloads) == 1 else None
         # What the events leave behind goes before anybody looks for cycles in it.
         with no_collection():
-            return [timing] if timing is not None else _by_events(lodgers, links, watched)
+            return [timing] if timing is not None else _by_events(workloads, links, watched)
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
@@ -115,11 +115,11 @@ def run_together(
         ) from None
 
 
-def _by_events(lodgers: Sequence[Workload], links: Links, watched: Progress) -> list[Timing]:
+def _by_events(workloads: Sequence[Workload], links: Links, watched: Progress) -> list[Timing]:
     """What ``run_together`` does where no sweep can."""
     env = simpy.Environment()
     watched.ended = 0
-    engines = [_Engine(workload, env) for workload in lodgers]
+    engines = [_Engine(workload, env) for workload in workloads]
     rounds = [engine.round() for engine in engines]
     watched.env, watched.streams = env, [stream for one in rounds for stream in one.every]
     watched.total = sum(stream.length for stream in watched.streams)
@@ -200,12 +200,12 @@ class _Round:
 class _Engine:
     """One Program, lowered for its classes."""
 
-    def __init__(self, lodger: Workload, env: simpy.Environment) -> None:
-        self.program, self.cluster, self.classes = lodger.program, lodger.cluster, lodger.classes
-        self.steps, self.fabric = lodger.steps, lodger.fabric
+    def __init__(self, workload: Workload, env: simpy.Environment) -> None:
+        self.program, self.cluster, self.classes = workload.program, workload.cluster, workload.classes
+        self.steps, self.fabric = workload.steps, workload.fabric
         self.env = env
         self.known: dict[tuple[object, ...], PricedProgram] = {}
-        self.prices = lodger.prices()
+        self.prices = workload.prices()
         self.choices = self.prices.choices
         self.lowered = [self._lowered(index) for index in range(len(self.classes))]
         self.linked = [program.linked for program in self.lowered]

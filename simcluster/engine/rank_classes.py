@@ -38,11 +38,11 @@ def classes_together(
         load_program(program, cluster, wanted)
         for (program, cluster, _), wanted in zip(programs, wants, strict=True)
     ]
-    lodgers = [
+    tenants = [
         TenantLoad(program, cluster, loaded.loading)
         for (program, cluster, _), loaded in zip(programs, loads, strict=True)
     ]
-    classes = partition_tenants(lodgers, unfold=unfold)
+    classes = partition_tenants(tenants, unfold=unfold)
     choices = [
         Choices(own, cluster, wanted)
         for own, (_, cluster, _), wanted in zip(classes, programs, wants, strict=True)

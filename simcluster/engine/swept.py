@@ -33,40 +33,40 @@ way that only pays for many.
 """
 
 
-def swept(lodger: Workload, progress: Progress, method: Method | None) -> Timing | None:
+def swept(workload: Workload, progress: Progress, method: Method | None) -> Timing | None:
     """What a Program does alone on the cluster; None if that is for events to say.
 
     That is so where few classes are different, in mixed clusters, and where those who meet are not busy
     equally long.
     """
-    many = len(lodger.classes) >= MANY * lodger.program.num_stages
-    if method is Method.EVENTS or not (method or many) or not _even(lodger):
+    many = len(workload.classes) >= MANY * workload.program.num_stages
+    if method is Method.EVENTS or not (method or many) or not _even(workload):
         return None
     try:
-        return _swept(lodger, progress)
+        return _swept(workload, progress)
     except UnequalDurations:
         return None
 
 
-def _even(lodger: Workload) -> bool:
+def _even(workload: Workload) -> bool:
     """Whether all ranks of a stage do the same, at a pace of their own."""
-    return not (lodger.cluster.mixed or lodger.program.num_variants > 1)
+    return not (workload.cluster.mixed or workload.program.num_variants > 1)
 
 
-def _swept(lodger: Workload, progress: Progress) -> Timing | None:
-    program, classes, prices = lodger.program, lodger.classes, lodger.prices()
+def _swept(workload: Workload, progress: Progress) -> Timing | None:
+    program, classes, prices = workload.program, workload.classes, workload.prices()
     members: list[list[int]] = [[] for _ in range(program.num_stages)]
     for index, rank in enumerate(classes.representatives):
         members[program.stage_of(rank)].append(index)
     stages = [
-        Stage.of(program, number, indices, prices, lodger.steps) for number, indices in enumerate(members)
+        Stage.of(program, number, indices, prices, workload.steps) for number, indices in enumerate(members)
     ]
     progress.total = sum(stage.num_entries * len(stage.columns) for stage in stages)
-    time = paced if lodger.cluster.gives_way else sweep
+    time = paced if workload.cluster.gives_way else sweep
     found = time(program, classes, stages, progress.swept)
     num_flows = num_solves = 0
-    if lodger.fabric:
-        links = coalesce_links(lodger.fabric.links)
+    if workload.fabric:
+        links = coalesce_links(workload.fabric.links)
         flown = flights(program, classes, found)
         num_flows = sum(each.num_flows for each in flown)
         since = first_meeting(flown, links)

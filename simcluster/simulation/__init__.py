@@ -1,4 +1,4 @@
-"""Scenario -> Run, and verify: the one composition of all rooms below."""
+"""Scenario -> Run, and verify: the one composition of all packages below."""
 
 from simcluster.analysis import INFERENCE_METRICS, METRICS, SHARED_METRICS
 from simcluster.simulation.compose import BuiltScenario, build_scenario

@@ -38,14 +38,14 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
 def run_built(built: BuiltScenario, *, unfold: bool = False, progress: Progress | None = None) -> Run:
     """The run of what was built, its classes being as they are; with ``unfold`` tenants share links so."""
     try:
-        lodgers = simulate_tenants(built, unfold=unfold, progress=progress) if built.tenants else []
-        timing = lodgers[0].timing if lodgers else run_alone(built, progress)
+        tenants = simulate_tenants(built, unfold=unfold, progress=progress) if built.tenants else []
+        timing = tenants[0].timing if tenants else run_alone(built, progress)
     except SimclusterError as error:
         raise built.scenario.located(error) from None
-    built = lodgers[0].built if lodgers else built
+    built = tenants[0].built if tenants else built
     trace = LazyTrace(built.placed, built.plan.num_stages, timing)
     made = documents_of(built, timing, trace.memory, trace.waits)
-    made["summary"] |= summarise_tenants(lodgers)
+    made["summary"] |= summarise_tenants(tenants)
     made["summary"] |= _inference(built, trace)
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), made)
 

@@ -79,7 +79,7 @@ def _copy(name: str, stream: str, way: HostPath, size: int) -> Instruction:
 
 def input_buffer(fed: RankInput) -> PersistentBuffer:
     """What the next micro-batch lies in on the device."""
-    return PersistentBuffer.room("input buffer", Category.ACTIVATIONS, fed.num_bytes)
+    return PersistentBuffer.reserved("input buffer", Category.ACTIVATIONS, fed.num_bytes)
 
 
 def add_input_executions(

@@ -58,7 +58,7 @@ def gradient_placeholders(
                 shapes = tuple(kind.shape for kind in weights)
                 sizes.setdefault(shapes, sum(kind.num_bytes for kind in weights))
     if sizes:
-        yield PersistentBuffer.room("gradient placeholders", Category.TEMPORARY, sum(sizes.values()))
+        yield PersistentBuffer.reserved("gradient placeholders", Category.TEMPORARY, sum(sizes.values()))
 
 
 def _matrices(block: Block, node: Node, dims: Dims, mesh: Mesh) -> Iterator[TensorType]:

@@ -35,11 +35,9 @@ class CommunicationBuckets:
         return list(self._by_layer() if by_layer else self._in_buckets())
 
     def _in_buckets(self) -> Iterator[tuple[str, BlockExecution]]:
-        part, conduct = self.part, self.part.codes.policy
+        part, policy = self.part, self.part.codes.policy
         ties = crossing_ties(part.graph)
-        for bucket in fill_gradient_buckets(
-            part.graph, part.backward, conduct, self._mesh, part.buffer, ties
-        ):
+        for bucket in fill_gradient_buckets(part.graph, part.backward, policy, self._mesh, part.buffer, ties):
             yield self._due.behind(bucket.at, bucket.block.values), self._bucket(bucket, "end")
 
     def _by_layer(self) -> Iterator[tuple[str, BlockExecution]]:
@@ -94,22 +92,22 @@ class CommunicationBuckets:
 
     def buffers(self, residents: Sequence[PersistentBuffer]) -> Iterator[PersistentBuffer]:
         """What is held for buckets under way, where gradients travel at all."""
-        conduct = self.part.codes.policy
-        policy, count = conduct.buckets, conduct.buffers
-        if policy is None or not count or not self.reductions:
+        policy = self.part.codes.policy
+        buckets, count = policy.buckets, policy.buffers
+        if buckets is None or not count or not self.reductions:
             return
         gradients = [
             resident.whole.dtype for resident in residents if resident.category is Category.GRADIENTS
         ]
-        full = policy.num_bytes(max(dtype.itemsize for dtype in gradients))
-        fusion = conduct.fusion
-        if fusion is not None and not {fusion.all_reduce, fusion.reduce_scatter} <= {None, policy}:
+        full = buckets.num_bytes(max(dtype.itemsize for dtype in gradients))
+        fusion = policy.fusion
+        if fusion is not None and not {fusion.all_reduce, fusion.reduce_scatter} <= {None, buckets}:
             # The profile's limit is not what fills them: the largest that travels.
             runs = [run for _, run in self.reductions]
             runs += [run for run in (self.scatters or {}).values() if run is not None]
             codes = self.part.codes.codes
             full = max(instruction.num_bytes for run in runs for instruction in codes[run.code].instructions)
-        yield PersistentBuffer.room("reduction buffers", Category.COMMUNICATION, round(count * full))
+        yield PersistentBuffer.reserved("reduction buffers", Category.COMMUNICATION, round(count * full))
 
     @property
     def _mesh(self) -> Mesh:

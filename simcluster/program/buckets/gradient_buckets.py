@@ -58,7 +58,7 @@ class _Part:
 def fill_gradient_buckets(
     graph: Graph,
     instances: Sequence[Instance],
-    conduct: ExecutionPolicy,
+    policy: ExecutionPolicy,
     mesh: Mesh,
     naming: Naming,
     ties: Ties,
@@ -72,11 +72,11 @@ def fill_gradient_buckets(
     parts = [part for instance in instances for part in _parts(graph, instance, mesh, naming, values, ties)]
     tied = [part for part in parts if part.tie is not None]
     own = [part for part in parts if part.tie is None]
-    if conduct.buckets is None:
-        groups = _grouped(own, conduct)
+    if policy.buckets is None:
+        groups = _grouped(own, policy)
     else:
         groups = [([part], True) for part in own if part.is_loss]
-        groups += _grouped([part for part in own if not part.is_loss], conduct)
+        groups += _grouped([part for part in own if not part.is_loss], policy)
     ready = [group[-1].instance for group, _ in groups] + [tied[-1].instance for _ in tied]
     groups += [([part], True) for part in sorted(tied, key=lambda part: part.tie or 0)]
     return [
@@ -85,7 +85,7 @@ def fill_gradient_buckets(
     ]
 
 
-def _grouped(gradients: Sequence[_Part], conduct: ExecutionPolicy) -> list[tuple[list[_Part], bool]]:
+def _grouped(gradients: Sequence[_Part], policy: ExecutionPolicy) -> list[tuple[list[_Part], bool]]:
     """The gradients that travel together, in the order in which the last of them is ready; and whether they
     share a buffer, or are those of a layer and travel as its block has them.
 
@@ -96,14 +96,14 @@ def _grouped(gradients: Sequence[_Part], conduct: ExecutionPolicy) -> list[tuple
     sorted_by: dict[tuple[object, ...], list[int]] = {}
     rules: dict[tuple[object, ...], Buckets | None] = {}
     for position, part in enumerate(gradients):
-        own = _own_rule(part, conduct)
-        key: tuple[object, ...] = (part.instance,) if conduct.buckets is None else ()
+        own = _own_rule(part, policy)
+        key: tuple[object, ...] = (part.instance,) if policy.buckets is None else ()
         if own is not None:
-            assert conduct.fusion is not None
-            number = conduct.fusion.id_of(part.parameter)
+            assert policy.fusion is not None
+            number = policy.fusion.id_of(part.parameter)
             key = (part.steps, number)
             own = SINGLE_BUCKET if number == ALONE else own
-        rules[key] = own or conduct.buckets
+        rules[key] = own or policy.buckets
         sorted_by.setdefault(key, []).append(position)
     groups: list[tuple[list[int], bool]] = []
     for key, positions in sorted_by.items():
@@ -114,12 +114,12 @@ def _grouped(gradients: Sequence[_Part], conduct: ExecutionPolicy) -> list[tuple
     return [([gradients[position] for position in group], shared) for group, shared in groups]
 
 
-def _own_rule(part: _Part, conduct: ExecutionPolicy) -> Buckets | None:
+def _own_rule(part: _Part, policy: ExecutionPolicy) -> Buckets | None:
     """The buckets that the scenario gives to the operation which reduces a gradient, if it does."""
-    if conduct.fusion is None or part.is_loss or not part.steps:
+    if policy.fusion is None or part.is_loss or not part.steps:
         return None
     scattered = any(step.kind is MovementKind.REDUCE_SCATTER for step in part.steps)
-    return conduct.fusion.reduce_scatter if scattered else conduct.fusion.all_reduce
+    return policy.fusion.reduce_scatter if scattered else policy.fusion.all_reduce
 
 
 def _filled(rule: Buckets | None, parts: Sequence[_Part]) -> list[list[int]]:

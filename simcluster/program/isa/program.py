@@ -40,7 +40,7 @@ class PersistentBuffer:
     place: MemoryPlace = MemoryPlace.DEVICE
 
     @classmethod
-    def room(cls, name: str, category: Category, num_bytes: int) -> PersistentBuffer:
+    def reserved(cls, name: str, category: Category, num_bytes: int) -> PersistentBuffer:
         """Memory that is held for no tensor in particular."""
         return cls(name, category, num_bytes, TensorType((0,), DType.UINT8), Layout.replicated(1))
 

@@ -151,20 +151,20 @@ def partition_ranks(
     return partition_tenants([alone], unfold=unfold)[0]
 
 
-def partition_tenants(lodgers: Sequence[TenantLoad], *, unfold: bool = False) -> list[RankClasses]:
+def partition_tenants(tenants: Sequence[TenantLoad], *, unfold: bool = False) -> list[RankClasses]:
     """The classes of each Program's ranks while all run at once on one cluster.
 
     They are told apart by what all of them load, and the link classes in their flows are common to all. No
     class has ranks of two Programs.
     """
-    links = lodgers[0].loading.links
-    if not all(np.array_equal(tenant.loading.links, links) for tenant in lodgers):
+    links = tenants[0].loading.links
+    if not all(np.array_equal(tenant.loading.links, links) for tenant in tenants):
         raise ValueError("Programs that run at once must be on links of one cluster")
-    wirings = [_Wiring.of(tenant.program, tenant.cluster, tenant.loading) for tenant in lodgers]
+    wirings = [_Wiring.of(tenant.program, tenant.cluster, tenant.loading) for tenant in tenants]
     colours: list[Ints] = []
     meetings: list[RankGroups] = []
     first, used = 0, 0
-    for tenant, wiring in zip(lodgers, wirings, strict=True):
+    for tenant, wiring in zip(tenants, wirings, strict=True):
         own = _first_colours(tenant.program, tenant.cluster)
         meetings += [replace(met, members=met.members + first) for met in wiring.all]
         colours.append(own + used)

@@ -16,10 +16,10 @@ def run_alone(built: BuiltScenario, progress: Progress | None = None) -> Timing:
 
 def run_tenants(every: Sequence[BuiltScenario], progress: Progress | None = None) -> list[Timing]:
     """The engine's run of all at once; their links must be common."""
-    return run_together([_lodger(built) for built in every], progress)
+    return run_together([_workload(built) for built in every], progress)
 
 
-def _lodger(built: BuiltScenario) -> Workload:
+def _workload(built: BuiltScenario) -> Workload:
     return Workload(
         built.program,
         built.cluster,

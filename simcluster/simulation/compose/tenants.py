@@ -70,16 +70,16 @@ def _check_rounds(every: Sequence[BuiltScenario], alone: Sequence[Timing]) -> No
             )
 
 
-def summarise_tenants(lodged: Sequence[TenantResult]) -> dict[str, Any]:
+def summarise_tenants(results: Sequence[TenantResult]) -> dict[str, Any]:
     """``slowdown`` of the first, and ``tenants``: figures of all of them, itself the first; {} for none."""
-    if not lodged:
+    if not results:
         return {}
-    links = [_used(tenant.built.classes.flows) for tenant in lodged]
+    links = [_used(tenant.built.classes.flows) for tenant in results]
     summaries = []
-    for index, tenant in enumerate(lodged):
+    for index, tenant in enumerate(results):
         others = {
             other.built.scenario.name: common
-            for at, other in enumerate(lodged)
+            for at, other in enumerate(results)
             if at != index and (common := _common(tenant.built, links[index], links[at]))
         }
         summaries.append({**_figures(tenant), "shared_links": others})

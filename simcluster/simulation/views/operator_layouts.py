@@ -45,12 +45,12 @@ def layouts_document(built: BuiltScenario, *, maps: bool = False) -> list[dict[s
     With ``maps`` every operator has its device matrix and tensor maps as MindSpore would print them. Where
     gradients or weights of several blocks travel together, the buckets of every stage follow.
     """
-    conduct = built.plan.execution
-    reduced = () if conduct.by_layer else (REDUCE,)
-    scattered = (SCATTER,) if conduct.scatters_together else ()
+    policy = built.plan.execution
+    reduced = () if policy.by_layer else (REDUCE,)
+    scattered = (SCATTER,) if policy.scatters_together else ()
     buckets = [
         *_buckets(built, "gradient buckets", (*scattered, *reduced)),
-        *(_buckets(built, "weight buckets", (BEGIN, GATHER, REGATHER)) if conduct.gathers_together else []),
+        *(_buckets(built, "weight buckets", (BEGIN, GATHER, REGATHER)) if policy.gathers_together else []),
     ]
     blocks = graph_layouts(built.plan, built.cluster, built.plan.graph, maps=maps)
     return [*blocks, *_named_whole(built.plan.mesh, buckets)]

@@ -95,9 +95,9 @@ def test_copies_of_inputs_take_of_the_memory(data):
 def copies(built):
     """What the copies of a Program take of the devices of its first stage."""
     spec = built.scenario.spec
-    lodger = Workload(built.program, built.cluster, built.classes, spec.run.steps, fabric=built.fabric)
+    workload = Workload(built.program, built.cluster, built.classes, spec.run.steps, fabric=built.fabric)
     indices = [i for i, rank in enumerate(built.classes.representatives) if not built.program.stage_of(rank)]
-    stage = Stage.of(built.program, 0, indices, lodger.prices(), spec.run.steps)
+    stage = Stage.of(built.program, 0, indices, workload.prices(), spec.run.steps)
     return [
         taken
         for code, priced in stage.priced.items()
