@@ -21,7 +21,7 @@ class Choices:
 
     classes: RankClasses
     cluster: Cluster
-    wants: CollectiveRequests
+    requests: CollectiveRequests
 
     def of(self, index: int, instruction: Instruction) -> AlgorithmChoice:
         """How a class's collective, transfer or copy is done, and how long it takes alone."""
@@ -42,7 +42,7 @@ class Choices:
             self.classes.groups[index, instruction.group].number
         )
         return collective_time(
-            operation, where, instruction.num_bytes, self.cluster, self.wants.of(instruction), parts
+            operation, where, instruction.num_bytes, self.cluster, self.requests.of(instruction), parts
         )
 
     def taken(self, index: int, instruction: Instruction) -> ResourceShare | None:

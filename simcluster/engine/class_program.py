@@ -127,7 +127,7 @@ class _Linker:
                 if stream in self.numbers:
                     number = self.numbers[stream]
                     self._wait(self.numbers[COMPUTE], number, self.lengths[number])
-        for stream in execution.behind:
+        for stream in execution.after_streams:
             for own in streams if stream in self.numbers else ():
                 self._wait(own, self.numbers[stream], self.lengths[self.numbers[stream]])
         if timed.streams[0] in SENDER_OF:

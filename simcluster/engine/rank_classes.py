@@ -33,10 +33,10 @@ def classes_together(
     programs: Sequence[tuple[Program, Cluster, Selection]], *, unfold: bool = False
 ) -> list[tuple[RankClasses, Fabric]]:
     """The same for Programs that run at once, each on its part of one cluster; the links are common."""
-    wants = [CollectiveRequests(program, algorithms) for program, _, algorithms in programs]
+    requests = [CollectiveRequests(program, algorithms) for program, _, algorithms in programs]
     loads = [
-        load_program(program, cluster, wanted)
-        for (program, cluster, _), wanted in zip(programs, wants, strict=True)
+        load_program(program, cluster, request)
+        for (program, cluster, _), request in zip(programs, requests, strict=True)
     ]
     tenants = [
         TenantLoad(program, cluster, loaded.loading)
@@ -44,7 +44,7 @@ def classes_together(
     ]
     classes = partition_tenants(tenants, unfold=unfold)
     choices = [
-        Choices(own, cluster, wanted)
-        for own, (_, cluster, _), wanted in zip(classes, programs, wants, strict=True)
+        Choices(own, cluster, request)
+        for own, (_, cluster, _), request in zip(classes, programs, requests, strict=True)
     ]
     return list(zip(classes, build_fabrics(list(zip(loads, choices, strict=True))), strict=True))

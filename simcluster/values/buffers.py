@@ -100,7 +100,7 @@ class Buffers:
 
     def drop(self, event: Event) -> None:
         """Releases what an instruction is the last one to use."""
-        for index in event.instruction.drops:
+        for index in event.instruction.last_uses:
             key = self._key(event, index)
             left = self._left.get((event.rank, key))
             left = self._left[event.rank, key] = (self._droppers(event, index) if left is None else left) - 1
@@ -142,7 +142,7 @@ class Buffers:
         part = self.program.part_of(event.rank)
         name = self._key(event, index)[1]
         if slot.scope is Scope.KEPT:
-            return self.program.shares[part][name, event.execution.gathered]
+            return self.program.shares[part][name, event.execution.weights_of_micro_batch]
         return self.program.references[part][name]
 
 

@@ -79,13 +79,13 @@ class _PartBuilder:
         part, codes = self.part, self.part.codes
         begin = list(part.once(BEGIN, part.instances))
         tied = shared_parameter_holders(part.graph, part.instances)
-        travel = CommunicationBuckets(part, tied)
-        begin += [run for runs in travel.gathers(Phase.BEGIN).values() for run in runs]
-        acted = ScheduleExpansion(part, self.overlapped, travel.reductions)
+        buckets = CommunicationBuckets(part, tied)
+        begin += [run for runs in buckets.gathers(Phase.BEGIN).values() for run in runs]
+        schedule = ScheduleExpansion(part, self.overlapped, buckets.reductions)
         executions = [
             *begin,
-            *self._gathered(acted.executions()),
-            *self._late(travel.reductions),
+            *self._gathered(schedule.executions()),
+            *self._late(buckets.reductions),
             *self._updated(
                 run for phase in (NORM, MEASURE, UPDATE) for run in part.once(phase, part.instances[::-1])
             ),
@@ -96,8 +96,8 @@ class _PartBuilder:
             by_phase,
             codes.policy.prefetch,
             once=codes.policy.gather_once,
-            gradients=travel.scatters,
-            weights=travel.unit_gathers(by_phase),
+            gradients=buckets.scatters,
+            weights=buckets.unit_gathers(by_phase),
             tied=tied,
         )
         executions = add_disk_sums(executions, codes, part.buffer)
@@ -105,7 +105,7 @@ class _PartBuilder:
         executions = add_prefetches(executions, codes.codes, fetches)
         executions = order_copies(executions, codes.codes)
         residents = list(persistent_buffers_of(part.graph, part.instances, codes.settings.mesh, part.buffer))
-        residents += travel.buffers(residents)
+        residents += buckets.buffers(residents)
         residents += gradient_placeholders(part.graph, part.instances, codes.settings)
         if self.inputs is not None:
             executions = self._fed(self.inputs, executions, residents)
@@ -132,19 +132,19 @@ class _PartBuilder:
         waits = self.part.codes.policy.late_updates
         for execution in executions:
             if waits and HOST in self.part.codes.codes[execution.code].streams:
-                execution, waits = replace(execution, behind=(COMPUTE,)), False
+                execution, waits = replace(execution, after_streams=(COMPUTE,)), False
             yield execution
 
     def _late(self, reductions: Sequence[tuple[str, BlockExecution]]) -> Iterator[BlockExecution]:
         """Reductions that wait for the last kernel of the backward pass."""
         if self.part.codes.policy.reduce_after_backward:
             for _, run in reductions:
-                yield replace(run, behind=(COMPUTE,))
+                yield replace(run, after_streams=(COMPUTE,))
 
     def _gathered(self, scheduled: Iterator[BlockExecution]) -> Iterator[BlockExecution]:
         """The scheduled executions; the first of the kernels waits for the weights if gathers are exposed."""
         streams = self.part.codes.step_streams(BEGIN) if self.part.codes.policy.exposed_gather else ()
         for execution in scheduled:
             if streams and self.part.codes.codes[execution.code].phase in (PREPARE, FORWARD):
-                execution, streams = replace(execution, behind=streams), ()
+                execution, streams = replace(execution, after_streams=streams), ()
             yield execution

@@ -69,11 +69,18 @@ def input_codes(inputs: InputPipeline, fed: RankInput) -> list[InstructionBlock]
 
 
 def _copy(name: str, stream: str, way: HostPath, size: int) -> Instruction:
-    why = (
+    reason = (
         f"micro-batches come over {way}" if way is not HostPath.DECODE else "samples are decoded on the host"
     )
     return Instruction(
-        name, InstructionKind.COPY, stream, (), operation=str(way), group=(str(way),), num_bytes=size, why=why
+        name,
+        InstructionKind.COPY,
+        stream,
+        (),
+        operation=str(way),
+        group=(str(way),),
+        num_bytes=size,
+        reason=reason,
     )
 
 

@@ -38,7 +38,7 @@ class CommunicationBuckets:
         part, policy = self.part, self.part.codes.policy
         ties = crossing_ties(part.graph)
         for bucket in fill_gradient_buckets(part.graph, part.backward, policy, self._mesh, part.buffer, ties):
-            yield self._due.behind(bucket.at, bucket.block.values), self._bucket(bucket, "end")
+            yield self._triggers.behind(bucket.at, bucket.block.values), self._bucket(bucket, "end")
 
     def _by_layer(self) -> Iterator[tuple[str, BlockExecution]]:
         part, ties = self.part, crossing_ties(self.part.graph)
@@ -49,13 +49,13 @@ class CommunicationBuckets:
                 run = BlockExecution(code, instance.name, ONCE, "end")
                 nodes = reduction_nodes(part.graph.block_of(instance))
                 values = [part.buffer(instance.name, value) for node in nodes for value in node.inputs]
-                due = self._due.behind(instance.name, values)
+                due = self._triggers.behind(instance.name, values)
                 places = [place for (name, _), place in ties.items() if name == instance.name]
                 if places:
                     together.append((min(places), due, run))
                 else:
                     yield due, run
-        last = max((due for _, due, _ in together), key=self._due.place.__getitem__, default="")
+        last = max((due for _, due, _ in together), key=self._triggers.place.__getitem__, default="")
         for _, _, run in sorted(together, key=lambda member: member[0]):
             yield last, run
 
@@ -114,7 +114,7 @@ class CommunicationBuckets:
         return self.part.codes.settings.mesh
 
     @cached_property
-    def _due(self) -> ReductionTrigger:
+    def _triggers(self) -> ReductionTrigger:
         return ReductionTrigger.of(self.part.backward, self.tied, self._scattered)
 
     @cached_property

@@ -199,17 +199,24 @@ def _gathers(
             if again or execution.instance not in gathered[holder]:
                 gathered[holder].add(execution.instance)
                 gathers[index] = [
-                    replace(run, micro_batch=execution.micro_batch, action=execution.action, gathered=kept)
+                    replace(
+                        run,
+                        micro_batch=execution.micro_batch,
+                        action=execution.action,
+                        weights_of_micro_batch=kept,
+                    )
                     for run in runs
                 ]
             under_way = (execution.instance, execution.micro_batch)
             (flying[holder].add if forward else flying[holder].discard)(under_way)
             kept_for[under_way] = kept
-            execution = replace(execution, gathered=kept)
+            execution = replace(execution, weights_of_micro_batch=kept)
         elif (
             execution.code in cut.get(execution.instance, ())
             and (execution.instance, execution.micro_batch) in kept_for
         ):
-            execution = replace(execution, gathered=kept_for[execution.instance, execution.micro_batch])
+            execution = replace(
+                execution, weights_of_micro_batch=kept_for[execution.instance, execution.micro_batch]
+            )
         labelled.append(execution)
     return labelled, gathers

@@ -63,9 +63,9 @@ class ProgramLoads:
     patterns: Mapping[PhaseKey, int]
 
 
-def load_program(program: Program, cluster: Cluster, wants: CollectiveRequests) -> ProgramLoads:
+def load_program(program: Program, cluster: Cluster, requests: CollectiveRequests) -> ProgramLoads:
     """The loads of every collective and transfer that the Program has, under the algorithm it uses."""
-    return _Loader(program, cluster, wants).run()
+    return _Loader(program, cluster, requests).run()
 
 
 @dataclass
@@ -100,7 +100,7 @@ class _Rows:
 class _Loader:
     program: Program
     cluster: Cluster
-    wants: CollectiveRequests
+    requests: CollectiveRequests
     patterns: dict[PhaseKey, int] = field(default_factory=dict)
     placed: dict[Axes, PlacedGroups] = field(default_factory=dict)
 
@@ -131,7 +131,7 @@ class _Loader:
                     use = (
                         Operation(instruction.operation),
                         instruction.num_bytes,
-                        self.wants.of(instruction),
+                        self.requests.of(instruction),
                         instruction.parts,
                     )
                     by_axes.setdefault(instruction.group, {})[use] = None

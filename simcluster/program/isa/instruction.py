@@ -206,7 +206,7 @@ class Instruction:
     """What it computes, or moves, on the slots of its block."""
     after: tuple[int, ...] = ()
     """Instructions of the same block that must have ended."""
-    drops: tuple[int, ...] = ()
+    last_uses: tuple[int, ...] = ()
     """Slots that it is the last to read on its stream; a buffer is released when every such reader has
     ended."""
     works: tuple[Work, ...] = ()
@@ -222,7 +222,7 @@ class Instruction:
     """Whether what it writes takes the place of what it drops."""
     bandwidth_limit: float = math.inf
     """Of a copy: the bytes/s that it asks for at most."""
-    why: str = ""
+    reason: str = ""
     """What made a movement necessary, for the user."""
     parts: UnequalPartsByGroup | None = None
     """Of an all-to-all-v: its parts, group by group."""
@@ -308,7 +308,7 @@ class InstructionBlock:
         """Slot -> the instructions that drop it; the last of all to end releases it."""
         by_slot: defaultdict[int, list[int]] = defaultdict(list)
         for index, instruction in enumerate(self.instructions):
-            for slot in dict.fromkeys(instruction.drops):
+            for slot in dict.fromkeys(instruction.last_uses):
                 by_slot[slot].append(index)
         return {slot: tuple(droppers) for slot, droppers in by_slot.items()}
 
@@ -327,16 +327,16 @@ class BlockExecution:
     """The action of the schedule that it is a part of, as text."""
     wait_for_transfers: bool = False
     """Whether its kernels wait until every transfer posted before is over."""
-    behind: tuple[str, ...] = ()
+    after_streams: tuple[str, ...] = ()
     """Streams on which everything posted before must be over before it starts."""
     after: tuple[tuple[int, int], ...] = ()
     """Executions of the part that must have ended before, each as its place and how many steps ago; before
     the first step all have."""
-    gathered: int = -1
+    weights_of_micro_batch: int = -1
     """The micro-batch for which the kept weights that it uses were gathered; -1: none."""
 
     def label(self, scope: Scope) -> int:
         """The micro-batch that tells buffers of one name apart; -1 for what lives throughout."""
         if scope is Scope.KEPT:
-            return self.gathered
+            return self.weights_of_micro_batch
         return self.micro_batch if scope is Scope.MICRO_BATCH else -1

@@ -141,7 +141,7 @@ class Program:
             for index, instance in runs:
                 code = self.codes[index]
                 for instruction in code.instructions:
-                    for slot in instruction.drops:
+                    for slot in instruction.last_uses:
                         if code.slots[slot].scope is Scope.MICRO_BATCH:
                             counts[part.buffer(instance, code.slots[slot].name)] += 1
             references.append(dict(counts))
@@ -155,10 +155,10 @@ class Program:
             kept: Counter[tuple[str, int]] = Counter()
             for execution in part.executions:
                 code = self.codes[execution.code]
-                for slot in (slot for instruction in code.instructions for slot in instruction.drops):
+                for slot in (slot for instruction in code.instructions for slot in instruction.last_uses):
                     if code.slots[slot].scope is Scope.KEPT:
                         name = part.buffer(execution.instance, code.slots[slot].name)
-                        kept[name, execution.gathered] += 1
+                        kept[name, execution.weights_of_micro_batch] += 1
             shares.append(dict(kept))
         return tuple(shares)
 
@@ -208,7 +208,9 @@ class Program:
             for instruction in code.instructions:
                 shapes = [str(code.slots[slot].type) for slot in (*instruction.reads, *instruction.writes)]
                 what = [str(getattr(call.operator, "kind", "")) for call in instruction.calls]
-                links = f"{instruction.group} {instruction.num_bytes} {instruction.after} {instruction.drops}"
+                links = (
+                    f"{instruction.group} {instruction.num_bytes} {instruction.after} {instruction.last_uses}"
+                )
                 links += f" {instruction.parts.digest()}" if instruction.parts else ""
                 links += (
                     f" in {instruction.piece} x {instruction.dispatch_cost:g}" if instruction.piece else ""

@@ -181,7 +181,7 @@ class _CodeWriter:
             COMPUTE,
             calls,
             works=works,
-            why=first.why,
+            reason=first.why,
             piece=first.piece,
             chunked=first.chunked,
         )
@@ -213,7 +213,7 @@ class _CodeWriter:
             group=movement.axes,
             num_bytes=sum(map(partial(self._moved, movement), calls)),
             in_place=movement.kind is MovementKind.ALL_REDUCE,
-            why=node.why,
+            reason=node.why,
             piece=node.piece,
             parts=expert_parts(movement, self.settings.mesh),
             chunked=node.chunked,
@@ -297,7 +297,7 @@ class _CodeWriter:
             if barriers:
                 after.update(self._fence(index, barriers))
             instructions.append(
-                replace(instruction, after=tuple(sorted(after)), drops=tuple(drops.get(index, ())))
+                replace(instruction, after=tuple(sorted(after)), last_uses=tuple(drops.get(index, ())))
             )
         return tuple(instructions)
 

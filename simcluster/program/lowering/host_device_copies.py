@@ -49,7 +49,7 @@ def copy_instruction(node: Node, relocation: Relocation, call: Call, slots: Sequ
         group=(str(way),),
         num_bytes=sum(slots[slot].type.num_bytes for slot in call.inputs),
         bandwidth_limit=relocation.bandwidth_limit,
-        why=node.why,
+        reason=node.why,
     )
 
 

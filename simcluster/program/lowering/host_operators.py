@@ -18,7 +18,7 @@ def host_instruction(node: Node, call: Call, works: tuple[Work, ...]) -> Instruc
         works=works,
         operation=str(HostPath.WORK),
         group=(str(HostPath.WORK),),
-        why=node.why,
+        reason=node.why,
     )
 
 

@@ -49,7 +49,7 @@ def transfer_block(
         InstructionKind.SEND if out else InstructionKind.RECEIVE,
         stream,
         (Call(stream, None, (0,) if out else (), () if out else (0,)),),
-        drops=(0,) if out else (),
+        last_uses=(0,) if out else (),
         operation="send_receive",
         num_bytes=slot.num_bytes,
     )
@@ -79,7 +79,7 @@ def _cut(sending: Instruction, part: Slot, over: tuple[str, ...], what: str) -> 
             sending,
             calls=(replace(sending.calls[0], inputs=(1,)),),
             after=(0,),
-            drops=(0, 1),
+            last_uses=(0, 1),
             num_bytes=part.num_bytes,
         ),
     )
@@ -96,11 +96,11 @@ def _joined(
         collective_stream(over, Purpose.PARTS),
         (Call("gather", movement, (1,), (0,)),),
         after=(0,),
-        drops=(1,),
+        last_uses=(1,),
         operation=str(movement.kind),
         group=over,
         num_bytes=collective_bytes(movement, part.type, slot.type, mesh),
-        why="every rank received a part of what all of them need",
+        reason="every rank received a part of what all of them need",
     )
     coming = replace(receiving, calls=(replace(receiving.calls[0], outputs=(1,)),), num_bytes=part.num_bytes)
     return (coming, gather)

@@ -125,7 +125,7 @@ def with_storage(
 
 def _fits(instruction: Instruction, slots: Sequence[Slot]) -> bool:
     """Whether what an instruction writes has room in what it is the last to read."""
-    room = max((slots[slot].num_bytes for slot in instruction.drops), default=0)
+    room = max((slots[slot].num_bytes for slot in instruction.last_uses), default=0)
     return sum(slots[slot].num_bytes for slot in instruction.writes) <= room
 
 
@@ -134,4 +134,4 @@ def _replaces(
 ) -> bool:
     """Whether what an instruction makes, to be brought back, takes the place of what was brought for it."""
     going = any(slot in away and slots[slot].scope is Scope.LOCAL for slot in instruction.writes)
-    return going and any(slot in brought for slot in instruction.drops)
+    return going and any(slot in brought for slot in instruction.last_uses)

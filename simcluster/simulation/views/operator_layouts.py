@@ -133,7 +133,7 @@ def _bucket(
         "inputs": [[what, str(before.layout)]],
         "outputs": [[after.name, str(after.layout)]],
         "kernel": "",
-        "why": instruction.why if alone else f"{len(instruction.calls)} {things} travel together, {often}",
+        "why": instruction.reason if alone else f"{len(instruction.calls)} {things} travel together, {often}",
         "bytes": instruction.num_bytes,
         "seconds": _worst(
             built.plan,

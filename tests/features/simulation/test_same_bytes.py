@@ -14,7 +14,7 @@ for sharding, offload in (("zero 2", "states on disk, gradients"), ("fsdp", "eve
     options = {"optimizer_sharding": SHARDINGS[sharding], "offload": OFFLOAD[offload]}
     program = build_scenario(scenario({"pipeline": 2, "data": 2}, host="dgx-h100", **options)).program
     for code in program.codes:
-        print(code.name, [(each.name, each.reads, each.writes, each.drops) for each in code.instructions])
+        print(code.name, [(each.name, each.reads, each.writes, each.last_uses) for each in code.instructions])
 """
 
 

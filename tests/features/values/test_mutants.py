@@ -258,7 +258,7 @@ def early_releases(name):
     for code, each in enumerate(program_of(name).codes):
         for slot, kind in enumerate(each.slots):
             readers = [i for i, instruction in enumerate(each.instructions) if slot in instruction.reads]
-            droppers = [i for i, instruction in enumerate(each.instructions) if slot in instruction.drops]
+            droppers = [i for i, instruction in enumerate(each.instructions) if slot in instruction.last_uses]
             if (
                 kind.scope is Scope.LOCAL
                 and len(droppers) == 1
@@ -277,9 +277,11 @@ def test_a_buffer_that_is_released_early():
         def release(program, code=code, slot=slot, first=first, last=last):
             early = program.codes[code].instructions[first]
             late = program.codes[code].instructions[last]
-            program = with_instruction(program, code, first, replace(early, drops=(*early.drops, slot)))
-            kept = tuple(each for each in late.drops if each != slot)
-            return with_instruction(program, code, last, replace(late, drops=kept))
+            program = with_instruction(
+                program, code, first, replace(early, last_uses=(*early.last_uses, slot))
+            )
+            kept = tuple(each for each in late.last_uses if each != slot)
+            return with_instruction(program, code, last, replace(late, last_uses=kept))
 
         assert is_caught("megatron_sp zero", release)
 
@@ -292,7 +294,7 @@ def test_an_activation_that_is_released_before_its_backward():
     dropped = {
         program.codes[backward].slots[s].name
         for each in program.codes[backward].instructions
-        for s in each.drops
+        for s in each.last_uses
     }
     saved = [i for i, slot in enumerate(slots) if slot.scope is Scope.MICRO_BATCH and slot.name in dropped]
     assert saved
@@ -300,12 +302,12 @@ def test_an_activation_that_is_released_before_its_backward():
     def release(program):
         last = len(program.codes[code].instructions) - 1
         each = program.codes[code].instructions[last]
-        program = with_instruction(program, code, last, replace(each, drops=(*each.drops, saved[0])))
+        program = with_instruction(program, code, last, replace(each, last_uses=(*each.last_uses, saved[0])))
         # The backward no longer drops it, so that the count of references stays what it was.
         name = slots[saved[0]].name
         later = program.codes[backward]
         instructions = tuple(
-            replace(i, drops=tuple(s for s in i.drops if later.slots[s].name != name))
+            replace(i, last_uses=tuple(s for s in i.last_uses if later.slots[s].name != name))
             for i in later.instructions
         )
         return with_code(program, backward, replace(later, instructions=instructions))

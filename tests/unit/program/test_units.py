@@ -94,7 +94,9 @@ def test_without_prefetch_a_gather_waits_for_the_unit_before():
 def test_kept_weights_carry_the_micro_batch_they_were_gathered_for():
     codes = codes_of("a", ("gather", "forward", "backward"))
     made = add_unit_executions(list(scheduled("F0 F1 B0 F2 B1 B2 F3 B3", codes)), codes, prefetch=0)
-    assert [(name, each.gathered) for name, each in zip(shown(made, codes), made, strict=True)] == [
+    assert [
+        (name, each.weights_of_micro_batch) for name, each in zip(shown(made, codes), made, strict=True)
+    ] == [
         ("gather a0", 0),
         ("forward a0", 0),
         ("forward a1", 0),
@@ -111,7 +113,9 @@ def test_kept_weights_carry_the_micro_batch_they_were_gathered_for():
 def test_weights_gathered_once_serve_the_whole_step():
     codes = codes_of("a", ("gather", "forward", "backward"))
     made = add_unit_executions(list(scheduled("F0 B0 F1 B1", codes)), codes, prefetch=0, once=True)
-    assert [(name, each.gathered) for name, each in zip(shown(made, codes), made, strict=True)] == [
+    assert [
+        (name, each.weights_of_micro_batch) for name, each in zip(shown(made, codes), made, strict=True)
+    ] == [
         ("gather a0", 0),
         ("forward a0", 0),
         ("backward a0", 0),
