@@ -1,12 +1,10 @@
 """A Program in time: SimPy streams, rendezvous, and the tables that follow from their times."""
 
 from simcluster.engine.beside import Beside
-from simcluster.engine.choices import Choices
 from simcluster.engine.class_program import ClassProgram
 from simcluster.engine.engine import run, run_together
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, FlowPhase, Links, Transfer
 from simcluster.engine.lanes import Lane, kernels
-from simcluster.engine.link_loads import build_fabric, build_fabrics
 from simcluster.engine.rank_classes import classes_on_links, classes_together
 from simcluster.engine.spec import RunSpec
 from simcluster.engine.sweep import Swept
@@ -21,7 +19,6 @@ __all__ = [
     "Background",
     "Beside",
     "CapacityChange",
-    "Choices",
     "ClassProgram",
     "ClassTiming",
     "Fabric",
@@ -37,8 +34,6 @@ __all__ = [
     "Transfer",
     "Vectors",
     "Workload",
-    "build_fabric",
-    "build_fabrics",
     "classes_on_links",
     "classes_together",
     "kernels",

@@ -27,7 +27,6 @@ from simcluster.program.isa import (
     Instruction,
     InstructionBlock,
     InstructionKind,
-    PersistentBuffer,
     Program,
     Scope,
     Slot,
@@ -55,14 +54,10 @@ from simcluster.program.lowering import (
     runs_kernels,
     runs_on_host,
 )
-from simcluster.program.plan_lowering import lowered
-from simcluster.program.routing import apply_routing
-from simcluster.program.stages import ONCE
 from simcluster.program.symmetry import (
     TRANSFERS,
     Axes,
     ClassFlows,
-    ClassGroup,
     GroupLoads,
     LinkLoading,
     RankClasses,
@@ -84,7 +79,6 @@ __all__ = [
     "MEASURE",
     "NORM",
     "OFFLOAD",
-    "ONCE",
     "PREPARE",
     "RECEIVER_OF",
     "REDUCE",
@@ -100,7 +94,6 @@ __all__ = [
     "Call",
     "Category",
     "ClassFlows",
-    "ClassGroup",
     "CollectiveCalls",
     "CollectiveRequests",
     "GroupLoads",
@@ -109,7 +102,6 @@ __all__ = [
     "InstructionBlock",
     "InstructionKind",
     "LinkLoading",
-    "PersistentBuffer",
     "PhaseKey",
     "Program",
     "ProgramLoads",
@@ -118,7 +110,6 @@ __all__ = [
     "Slot",
     "StageProgram",
     "TenantLoad",
-    "apply_routing",
     "build",
     "charged_to",
     "check_program",
@@ -128,7 +119,6 @@ __all__ = [
     "is_send_stream",
     "load_program",
     "local_type",
-    "lowered",
     "partition_ranks",
     "partition_tenants",
     "peer_is_next_stage",

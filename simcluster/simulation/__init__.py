@@ -1,6 +1,5 @@
 """Scenario -> Run, and verify: the one composition of all packages below."""
 
-from simcluster.analysis import INFERENCE_METRICS, METRICS, SHARED_METRICS
 from simcluster.simulation.compose import BuiltScenario, build_scenario
 from simcluster.simulation.run_scenario import simulate
 from simcluster.simulation.verification import Verification, verify
@@ -17,9 +16,6 @@ from simcluster.simulation.views import (
 )
 
 __all__ = [
-    "INFERENCE_METRICS",
-    "METRICS",
-    "SHARED_METRICS",
     "BuiltScenario",
     "Entry",
     "GraphPiece",

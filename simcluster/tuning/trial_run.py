@@ -28,7 +28,7 @@ from simcluster.program import (
     Program,
     RankClasses,
     StageProgram,
-    lowered,
+    build,
 )
 
 Ints = NDArray[np.int64]
@@ -46,7 +46,7 @@ class TrialRun:
     @classmethod
     def of(cls, plan: Plan, cluster: Cluster) -> TrialRun:
         """A step of a plan by itself on a cluster."""
-        program = lowered(plan)
+        program = build(plan)
         classes, fabric = classes_on_links(program, cluster, plan.execution.algorithms)
         timing = run(
             program,

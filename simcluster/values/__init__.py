@@ -2,7 +2,7 @@
 
 from simcluster.values.comparison import TensorComparison, ValueTolerance, compare_generated, compare_training
 from simcluster.values.generation_oracle import GenerationOracle
-from simcluster.values.oracle import Oracle, StepValues
+from simcluster.values.oracle import Oracle
 from simcluster.values.replay import Replay
 from simcluster.values.source import SeededData
 
@@ -11,7 +11,6 @@ __all__ = [
     "Oracle",
     "Replay",
     "SeededData",
-    "StepValues",
     "TensorComparison",
     "ValueTolerance",
     "compare_generated",

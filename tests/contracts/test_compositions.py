@@ -19,7 +19,7 @@ from simcluster.errors import SimclusterError
 from simcluster.model import MemoryPlace
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.plan.spec.schedule_spec import schedule_kinds
-from simcluster.program.plan_lowering import lowered
+from simcluster.program import build
 from simcluster.simulation import build_scenario
 from simcluster.simulation.compose.build import plan_scenario
 from simcluster.simulation.verification.single_device_comparison import compare_values, verify_plan
@@ -124,7 +124,7 @@ def test_all_combinations(schedule, axes, offload, record_property):
         if legal(row):
             which = scenario(row)
             plan = plan_scenario(which)
-            program = lowered(plan)
+            program = build(plan)
             same = shown[program.digest()]
             if program not in same:
                 agrees(row, *compare_values(plan, which.cluster, "float64", 0, program))

@@ -30,6 +30,7 @@ from simcluster.program.lowering import (
     Lowering,
     order_copies,
 )
+from simcluster.program.routing import apply_routing
 from simcluster.program.stages import (
     BoundaryTensors,
     ScheduleExpansion,
@@ -40,7 +41,10 @@ from simcluster.work import DType
 
 
 def build(plan: Plan) -> Program:
-    """The Program of a plan, with parts for every timetable; experts have equally many tokens."""
+    """The Program of a plan, with a part for every stage and timetable.
+
+    Ranks with experts that get unequally many tokens, as ``plan.routing`` says, have parts of their own.
+    """
     pipeline, policy, placement = plan.pipeline, plan.execution, plan.placement
     paired = any(
         action.overlapped_with for timetable in pipeline.timetables for row in timetable for action in row
@@ -57,7 +61,7 @@ def build(plan: Plan) -> Program:
         for stage, timetables in enumerate(zip(*pipeline.timetables, strict=True))
         for actions in timetables
     )
-    return Program(
+    program = Program(
         placement.mesh,
         placement.stage_axis,
         tuple(codes.codes),
@@ -67,6 +71,7 @@ def build(plan: Plan) -> Program:
         policy.storage.workspaces,
         placement.part_of_rank,
     )
+    return apply_routing(program, plan.routing, [instance.name for instance in plan.graph.instances])
 
 
 @dataclass(frozen=True)

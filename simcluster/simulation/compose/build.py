@@ -10,7 +10,7 @@ from simcluster.cluster import Cluster
 from simcluster.engine import Fabric, classes_on_links, no_collection
 from simcluster.errors import SimclusterError
 from simcluster.plan import OffloadSpec, Plan, RecomputeSpec, check_passes, make_plan
-from simcluster.program import Program, RankClasses, check_program, lowered
+from simcluster.program import Program, RankClasses, build, check_program
 from simcluster.scenario import Scenario
 from simcluster.tuning import search_buckets, search_offload, search_recompute
 
@@ -89,7 +89,7 @@ def build_scenario(scenario: Scenario, *, unfold: bool = False, search: bool = T
             passes=plan.pipeline.generation.num_passes if plan.pipeline.generation else 1,
         )
         work(ranks=beside)
-        program = lowered(plan)
+        program = build(plan)
         classes, links = classes_on_links(program, cluster, plan.execution.algorithms, unfold=unfold)
         if cluster.speeds and not unfold:
             work(different=-(-len(classes) // plan.num_stages))

@@ -15,7 +15,7 @@ from simcluster.errors import SimclusterError, SimulationError
 from simcluster.model import E4M3, E5M2, Generative, Model, padded, vocabulary_of
 from simcluster.plan import FORWARD, Plan, make_plan
 from simcluster.printable import printable_text
-from simcluster.program import HostCalls, Program, lowered, partition_ranks
+from simcluster.program import HostCalls, Program, build, partition_ranks
 from simcluster.report import verification_text
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import plan_scenario
@@ -166,7 +166,7 @@ def compare_values(
     what one device generates with; a plan that trains has all that is needed in its logical graph.
     """
     steps = 1 if plan.pipeline.generation else STEPS
-    program = program or lowered(plan)
+    program = program or build(plan)
     source = SeededData(seed, np.dtype(dtype))
     try:
         classes = partition_ranks(program, cluster, unfold=True)

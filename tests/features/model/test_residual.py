@@ -17,7 +17,7 @@ from simcluster.model.operators.batch_norm import BatchNorm
 from simcluster.model.operators.convolution import Conv2d
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan import make_plan
-from simcluster.program.plan_lowering import lowered
+from simcluster.program import build
 from simcluster.simulation import simulate, verify
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.verification.single_device_comparison import compare_values
@@ -247,7 +247,7 @@ def split():
 
 def is_caught(mutate):
     plan, which = split()
-    comparisons, fault = compare_values(plan, which.cluster, "float64", 0, mutate(lowered(plan)))
+    comparisons, fault = compare_values(plan, which.cluster, "float64", 0, mutate(build(plan)))
     return bool(fault) or any(not each.agrees for each in comparisons)
 
 

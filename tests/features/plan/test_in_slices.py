@@ -7,7 +7,7 @@ import pytest
 
 from simcluster.errors import SimclusterError
 from simcluster.model import Phase, Role
-from simcluster.program.plan_lowering import lowered
+from simcluster.program import build
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.work import Kernel
@@ -32,7 +32,7 @@ def scenario(schedule=None, *, seq_len=1024, mesh=None, batch=4, model=LLAMA, **
 
 def attention(plan, stage):
     """FLOPs of the attention kernels of a stage in one step, forward and backward."""
-    program = lowered(plan)
+    program = build(plan)
     return [
         sum(work.flops for each in program.codes[run.code].instructions for work in each.works)
         for run in program.parts[stage].executions
@@ -42,7 +42,7 @@ def attention(plan, stage):
 
 
 def flops(plan, kernel=None):
-    program = lowered(plan)
+    program = build(plan)
     return sum(
         work.flops
         for part in program.parts
@@ -83,7 +83,7 @@ def test_slices_compute_what_whole_sequences_do_and_later_ones_more(model):
 def test_weights_and_what_happens_once_are_there_once():
     whole, sliced = build_scenario(scenario("1f1b")).plan, build_scenario(scenario()).plan
     assert sliced.graph.num_parameters == whole.graph.num_parameters
-    for one, other in zip(lowered(whole).parts, lowered(sliced).parts, strict=True):
+    for one, other in zip(build(whole).parts, build(sliced).parts, strict=True):
         assert one.residents == other.residents
         once = [[run.instance for run in part.executions if run.micro_batch < 0] for part in (one, other)]
         assert once[0] == once[1]

@@ -10,7 +10,7 @@ import pytest
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite
 from simcluster.plan import make_plan
-from simcluster.program.plan_lowering import lowered
+from simcluster.program import build
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.verification.single_device_comparison import compare_values
@@ -107,7 +107,7 @@ def test_a_cache_that_is_off_by_one_is_seen(mutant):
     right, fault = compare_values(plan, small.cluster, "float64", 0, model=small.model)
     assert not fault
     assert all(each.agrees for each in right)
-    wrong, _ = compare_values(plan, small.cluster, "float64", 0, mutate(lowered(plan)), small.model)
+    wrong, _ = compare_values(plan, small.cluster, "float64", 0, mutate(build(plan)), small.model)
     assert not all(each.agrees for each in wrong)
     # The first token comes from the prefill, which reads no cache.
     assert wrong[0].name == "token 0 of micro-batch 0"

@@ -15,8 +15,7 @@ from simcluster.collectives import AUTOMATIC, copy_time
 from simcluster.errors import SimclusterError
 from simcluster.model import MemoryPlace
 from simcluster.plan import make_plan
-from simcluster.program import InstructionKind
-from simcluster.program.plan_lowering import lowered
+from simcluster.program import InstructionKind, build
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.compose.engine_run import run_alone
@@ -197,7 +196,7 @@ def test_a_kernel_does_not_read_what_lies_on_the_host():
         return replace(program, codes=codes)
 
     assert compare_values(plan, small.cluster, "float64", 0)[1] == ""
-    _, fault = compare_values(plan, small.cluster, "float64", 0, without_copies(lowered(plan)))
+    _, fault = compare_values(plan, small.cluster, "float64", 0, without_copies(build(plan)))
     assert "lies on the host" in fault
 
 

@@ -30,11 +30,11 @@ def tables(*of_group: int) -> UnequalPartsByGroup:
 @pytest.fixture
 def exchanging(monkeypatch):
     """Scenarios whose all-reduces over tensor ranks are all-to-all-v with these parts instead."""
-    lowered = build.lowered
+    build_program = build.build
 
     def use(parts: UnequalPartsByGroup, ranks_per_host: int = 2):
         def changed(plan):
-            program = lowered(plan)
+            program = build_program(plan)
             codes = tuple(
                 replace(
                     code,
@@ -49,7 +49,7 @@ def exchanging(monkeypatch):
             )
             return replace(program, codes=codes)
 
-        monkeypatch.setattr(build, "lowered", changed)
+        monkeypatch.setattr(build, "build", changed)
         return scenario(
             {"data": GROUPS, "tensor": RANKS}, model=TINY, devices=ranks_per_host, recipe="megatron"
         )

@@ -13,9 +13,8 @@ from simcluster.engine import run
 from simcluster.layout import Layout, Movement, MovementKind
 from simcluster.model import Operator
 from simcluster.plan import make_plan
-from simcluster.program import COMPUTE, Call, InstructionKind, Scope, partition_ranks
+from simcluster.program import COMPUTE, Call, InstructionKind, Scope, build, partition_ranks
 from simcluster.program.communication.host_calls import HostCalls
-from simcluster.program.plan_lowering import lowered
 from simcluster.simulation.verification.single_device_comparison import compare_values
 from simcluster.values.events import replay_events
 from tests.support.changed_programs import with_code, with_instruction
@@ -76,12 +75,12 @@ def planned(name):
 
 @cache
 def program_of(name):
-    return lowered(planned(name)[0])
+    return build(planned(name)[0])
 
 
 def is_caught(name, mutate):
     plan, cluster = planned(name)
-    comparisons, fault = compare_values(plan, cluster, "float64", 0, mutate(lowered(plan)))
+    comparisons, fault = compare_values(plan, cluster, "float64", 0, mutate(build(plan)))
     return bool(fault) or any(not each.agrees for each in comparisons)
 
 

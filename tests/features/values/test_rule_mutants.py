@@ -6,8 +6,7 @@ from functools import cache
 
 import pytest
 
-from simcluster.program import InstructionKind
-from simcluster.program.plan_lowering import lowered
+from simcluster.program import InstructionKind, build
 from tests.features.values.layout_mutants import DIMS, INFERENCE, MOVEMENTS
 from tests.features.values.plan_mutants import COSTLY, GRADIENTS, SHARDER
 from tests.features.values.rule_networks import fault_of, plans
@@ -63,7 +62,7 @@ def swap(monkeypatch, mutant):
 
 def moved(planned) -> int:
     """Bytes of all collectives of a plan, and something for each."""
-    program = lowered(planned()[0])
+    program = build(planned()[0])
     return sum(
         each.num_bytes + 1000
         for part in program.parts

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from simcluster.collectives import Operation
 from simcluster.layout import FLAT, Movement, MovementKind
 from simcluster.plan import make_plan
-from simcluster.program import InstructionKind
-from simcluster.program.plan_lowering import lowered
+from simcluster.program import InstructionKind, build
 from simcluster.scenario import Scenario
 from simcluster.simulation.verification.single_device_comparison import compare_values
 from simcluster.values.exchange import exchange_arrays
@@ -155,7 +154,7 @@ def planned(name):
 
 def places(name):
     """(code, instruction, its action and operation) of everything that moves something."""
-    program = lowered(planned(name)[0])
+    program = build(planned(name)[0])
     return [
         (code, index, f"{each.action} {each.operation}")
         for code, lines in enumerate(program.codes)
@@ -171,7 +170,7 @@ def test_all_kinds_of_movements_are_there():
     assert kinds >= wanted
     flat = [
         (slots[call.inputs[0]], slots[call.outputs[0]])
-        for code in lowered(planned("padded")[0]).codes
+        for code in build(planned("padded")[0]).codes
         for slots in [code.slots]
         for each in code.instructions
         for call in each.calls
@@ -192,7 +191,7 @@ def test_every_count_is_what_crosses(name):
 def test_every_wrong_count_is_a_fault_that_names_it(name):
     for code, index, kind in places(name):
         plan, cluster = planned(name)
-        program = lowered(plan)
+        program = build(plan)
         each = program.codes[code].instructions[index]
         wrong = with_instruction(program, code, index, replace(each, num_bytes=each.num_bytes + 1))
         comparisons, fault = compare_values(plan, cluster, "float64", 0, wrong)
@@ -204,7 +203,7 @@ def test_every_wrong_count_is_a_fault_that_names_it(name):
 
 def test_a_collective_that_is_timed_as_another_is_a_fault():
     plan, cluster = planned("layers")
-    program = lowered(plan)
+    program = build(plan)
     for code, index, kind in places("layers"):
         if kind != "collective all_gather":
             continue
