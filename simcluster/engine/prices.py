@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,6 @@ from simcluster.cluster import (
     Device,
     DeviceArray,
     DispatchTime,
-    GroupPlacement,
     ResourceShare,
     nanoseconds,
 )
@@ -161,6 +161,10 @@ class PricedCode:
     takes: Mapping[int, Shares]
 
 
+_Examples = dict[tuple[tuple[str, ...], str], tuple[list[int], Ints]]
+"""(Axes, stream) -> one class of each that differs, and which of them every class is like."""
+
+
 @dataclass(frozen=True)
 class SharedPrices:
     """The prices of several classes of one stage; equal, one by one, to those of ``Prices.of_code``."""
@@ -168,8 +172,8 @@ class SharedPrices:
     prices: Prices
     indices: Sequence[int]
     fleet: DeviceArray
-    _alike: dict[tuple[tuple[str, ...], str], tuple[list[int], Ints]] = field(default_factory=dict)
-    _places: dict[tuple[tuple[str, ...], str], tuple[list[int], Ints]] = field(default_factory=dict)
+    _alike: _Examples = field(default_factory=dict)
+    _places: _Examples = field(default_factory=dict)
 
     @classmethod
     def of(cls, prices: Prices, indices: Sequence[int]) -> SharedPrices:
@@ -233,19 +237,9 @@ class SharedPrices:
 
     def _placed(self, instruction: Instruction) -> tuple[list[int], Ints]:
         """One class of each place from which it is done, and which of them classes are like."""
-        key = (instruction.group, "" if instruction.group else instruction.stream)
-        if key not in self._places:
-            number: dict[GroupPlacement, int] = {}
-            examples: list[int] = []
-            which = []
-            for index in self.indices:
-                where = self.prices.choices.where(index, instruction)
-                if where not in number:
-                    number[where] = len(number)
-                    examples.append(index)
-                which.append(number[where])
-            self._places[key] = examples, np.array(which, dtype=np.int64)
-        return self._places[key]
+        return self._by(
+            self._places, instruction, partial(self.prices.choices.where, instruction=instruction)
+        )
 
     def _moved(self, code: InstructionBlock, instruction: Instruction) -> tuple[Ints, Carried | None]:
         """Nanoseconds [classes] of a collective or transfer, and what it puts on links."""
@@ -263,21 +257,24 @@ class SharedPrices:
 
     def _examples(self, instruction: Instruction) -> tuple[list[int], Ints]:
         """One class of each group or pair that may do it differently, and which of them classes are like."""
+        classes = self.prices.classes
+        peers = classes.next_stage if peer_is_next_stage(instruction.stream) else classes.prev_stage
+
+        def meeting(index: int) -> object:
+            if instruction.group:
+                return classes.groups[index, instruction.group].id
+            return index if self.prices.fabric else peers[index][1]
+
+        return self._by(self._alike, instruction, meeting)
+
+    def _by(
+        self, known: _Examples, instruction: Instruction, what: Callable[[int], object]
+    ) -> tuple[list[int], Ints]:
+        """One class of each of which ``what`` differs, and which of them classes are like."""
         key = (instruction.group, "" if instruction.group else instruction.stream)
-        if key not in self._alike:
-            classes = self.prices.classes
-            peers = classes.next_stage if peer_is_next_stage(instruction.stream) else classes.prev_stage
-            number: dict[object, int] = {}
-            examples: list[int] = []
-            which = []
-            for index in self.indices:
-                if instruction.group:
-                    meeting: object = classes.groups[index, instruction.group].id
-                else:
-                    meeting = index if self.prices.fabric else peers[index][1]
-                if meeting not in number:
-                    number[meeting] = len(number)
-                    examples.append(index)
-                which.append(number[meeting])
-            self._alike[key] = examples, np.array(which, dtype=np.int64)
-        return self._alike[key]
+        if key not in known:
+            numbers: dict[object, int] = {}
+            which = [numbers.setdefault(what(index), len(numbers)) for index in self.indices]
+            firsts = np.unique(which, return_index=True)[1].tolist()
+            known[key] = [self.indices[place] for place in firsts], np.array(which, dtype=np.int64)
+        return known[key]

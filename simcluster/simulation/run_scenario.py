@@ -10,6 +10,7 @@ import numpy as np
 from simcluster.analysis import LazyTrace, inference_figures, prefill_flops
 from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
+from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import (
     BuiltScenario,
@@ -69,11 +70,8 @@ def _inference(built: BuiltScenario, trace: LazyTrace) -> dict[str, Any]:
 
 def _ranks(built: BuiltScenario) -> Table:
     """The class of every rank, and the next rank along the pipeline (-1: none)."""
-    mesh, axis = built.program.mesh, built.program.stage_axis
-    following = np.full(mesh.num_ranks, -1, dtype=np.int32)
-    if axis in mesh.sizes:
-        lines = mesh.groups((axis,))
-        following[lines[:, :-1]] = lines[:, 1:]
-        if built.program.ring:
-            following[lines[:, -1]] = lines[:, 0]
+    program = built.program
+    following = np.full(program.mesh.num_ranks, -1, dtype=np.int32)
+    ranks, peers = pipeline_pairs(program.mesh, program.stage_axis, ring=program.ring).T
+    following[ranks] = peers
     return Table({"class": built.classes.of_rank.astype(np.int32), "next": following})

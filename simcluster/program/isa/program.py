@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -133,34 +133,10 @@ class Program:
 
     @cached_property
     def references(self) -> tuple[Mapping[str, int], ...]:
-        """Per part: buffer of micro-batch scope -> how many droppers must end before it is released."""
-        references = []
-        for part in self.parts:
-            runs = {(execution.code, execution.instance) for execution in part.executions}
-            counts: Counter[str] = Counter()
-            for index, instance in runs:
-                code = self.codes[index]
-                for instruction in code.instructions:
-                    for slot in instruction.last_uses:
-                        if code.slots[slot].scope is Scope.MICRO_BATCH:
-                            counts[part.buffer(instance, code.slots[slot].name)] += 1
-            references.append(dict(counts))
-        return tuple(references)
-
-    @cached_property
-    def shares(self) -> tuple[Mapping[tuple[str, int], int], ...]:
-        """Per part: kept buffer and the micro-batch it was gathered for -> droppers until its release."""
-        shares = []
-        for part in self.parts:
-            kept: Counter[tuple[str, int]] = Counter()
-            for execution in part.executions:
-                code = self.codes[execution.code]
-                for slot in (slot for instruction in code.instructions for slot in instruction.last_uses):
-                    if code.slots[slot].scope is Scope.KEPT:
-                        name = part.buffer(execution.instance, code.slots[slot].name)
-                        kept[name, execution.weights_of_micro_batch] += 1
-            shares.append(dict(kept))
-        return tuple(shares)
+        """Per part: buffer of micro-batch scope -> how many last uses must be over before it is released."""
+        return self._counted(
+            lambda code: (slot for instruction in code.instructions for slot in instruction.last_uses)
+        )
 
     @cached_property
     def makers(self) -> tuple[Mapping[str, int], ...]:
@@ -168,17 +144,47 @@ class Program:
 
         They add to it, or read what comes from the batch.
         """
-        makers = []
+        return self._counted(lambda code: code.books)
+
+    def _counted(self, slots: Callable[[InstructionBlock], Iterable[int]]) -> tuple[Mapping[str, int], ...]:
+        """Per part: buffer of micro-batch scope -> how often codes, each once an instance, have it so."""
+        counted = []
         for part in self.parts:
-            runs = {(execution.code, execution.instance) for execution in part.executions}
-            counts: Counter[str] = Counter()
-            for index, instance in runs:
-                code = self.codes[index]
-                for slot in code.books:
-                    if code.slots[slot].scope is Scope.MICRO_BATCH:
-                        counts[part.buffer(instance, code.slots[slot].name)] += 1
-            makers.append(dict(counts))
-        return tuple(makers)
+            runs = {
+                (execution.code, execution.instance): self.codes[execution.code]
+                for execution in part.executions
+            }
+            uses = (
+                (instance, code.slots[slot]) for (_, instance), code in runs.items() for slot in slots(code)
+            )
+            names = (
+                part.buffer(instance, slot.name) for instance, slot in uses if slot.scope is Scope.MICRO_BATCH
+            )
+            counted.append(dict(Counter(names)))
+        return tuple(counted)
+
+    @cached_property
+    def shares(self) -> tuple[Mapping[tuple[str, int], int], ...]:
+        """Per part: kept buffer and the micro-batch it was gathered for -> last uses until its release."""
+        kept = [
+            [
+                code.slots[slot].name
+                for instruction in code.instructions
+                for slot in instruction.last_uses
+                if code.slots[slot].scope is Scope.KEPT
+            ]
+            for code in self.codes
+        ]
+        return tuple(
+            dict(
+                Counter(
+                    (part.buffer(execution.instance, name), execution.weights_of_micro_batch)
+                    for execution in part.executions
+                    for name in kept[execution.code]
+                )
+            )
+            for part in self.parts
+        )
 
     @cached_property
     def groups(self) -> tuple[tuple[str, ...], ...]:

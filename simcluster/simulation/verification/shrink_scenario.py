@@ -10,9 +10,10 @@ was divided still divides, what was padded is padded, grouped heads stay grouped
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -20,11 +21,10 @@ from simcluster.cluster import Cluster
 from simcluster.document import matches, validate_data
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
-from simcluster.model import Model, Operator, vocabulary_of
+from simcluster.model import Graph, Model, Operator, vocabulary_of
 from simcluster.plan import (
     BATCH,
     DataSpec,
-    FusionSpec,
     InferenceSpec,
     MicroBatches,
     OptimizerShardingSpec,
@@ -86,6 +86,7 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
     layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
     model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > vocabulary_of(scenario.model))
+    names = _Names(model.graph(1, model.sequence or 1, plan.numerics.compute, 1))
     copies = plan.pipeline.micro_batch_interleave
     wanted = small_batches(plan.pipeline.batches.taken_together(copies), mesh, len(layers))
     batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // copies)
@@ -95,29 +96,30 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
     seq = model.sequence or min(spec.task.seq_len, schedule.num_slices * ways("seq", 4))
     task = _small_task(spec.task, batch, micro_batch, batches, seq)
     if isinstance(spec.task, TrainingSpec):
-        optimizer = _small_optimizer(plan, spec.task.optimizer, model)
+        optimizer = _small_optimizer(spec.task.optimizer, names)
         task = {"training": task["training"].model_copy(update={"optimizer": optimizer})}
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), len(layers)) == layers
     written = "auto" if auto else chunks if len(chunks) > 1 else layers
     scheduled = spec.parallel.schedule.model_copy(update={"stages": written})
-    sharding, threshold = spec.parallel.optimizer_sharding, plan.sharding.min_bytes
+    fusion, sharding = spec.parallel.fusion, spec.parallel.optimizer_sharding
+    threshold = plan.sharding.min_bytes
     if threshold or plan.sharding.shard_size > 0 or plan.sharding.whole:
         # In a small model every parameter is below the threshold, and nothing would be sharded.
-        explicit = plan.sharding.document() | _small_groups_of_shards(plan, mesh, model)
+        explicit = plan.sharding.document() | _small_groups_of_shards(plan, mesh, names)
         sharding = validate_data(explicit | {"min_bytes": "0 B"}, OptimizerShardingSpec)
     parallel = spec.parallel.model_copy(
         update={
             "mesh": dict(mesh.axes),
             "schedule": scheduled,
             "optimizer_sharding": sharding,
-            "fusion": _small_fusion(spec.parallel.fusion, model, plan),
-            "strategies": _small_strategies(scenario, plan, model),
-            "shard": _small_pieces(scenario, plan, model),
-            "host": _small_host(scenario, plan, model),
+            "fusion": fusion.model_copy(update={"ids": _fitting(fusion.ids, names.parameters)})
+            if fusion.ids
+            else fusion,
+            "strategies": _small_strategies(scenario, plan, names),
+            "shard": _small_pieces(spec.parallel.shard, names),
+            "host": tuple(pattern for pattern in spec.parallel.host if _fits(pattern, names.on_host)),
             "offload": small_offload(spec.parallel.offload, plan.offload),
-            "recompute": small_recompute(
-                plan, model.graph(1, model.sequence or 1, plan.numerics.compute, 1), layers, chain
-            ),
+            "recompute": small_recompute(plan, names.graph, layers, chain),
         }
     )
     small = spec.model_copy(
@@ -199,23 +201,53 @@ def _as_written(scenario: Scenario, plan: Plan) -> ShrunkScenario:
     return ShrunkScenario(small, scenario.model, scenario.cluster, changes)
 
 
-def _small_groups_of_shards(plan: Plan, mesh: Mesh, model: Model) -> dict[str, Any]:
+class _Entry(Protocol):
+    """A part of a section that is about what its pattern fits."""
+
+    @property
+    def match(self) -> str: ...
+
+
+E = TypeVar("E", bound=_Entry)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The names in the graph of the small model: patterns that fit none of them are of what is gone."""
+
+    graph: Graph
+
+    @cached_property
+    def operators(self) -> list[str]:
+        """The full names of operators."""
+        return [f"{instance.name}.{node.name}" for instance, node in self.graph.nodes()]
+
+    @cached_property
+    def parameters(self) -> list[str]:
+        """The full names of parameters."""
+        return [name for name, _ in self.graph.parameters()]
+
+    @property
+    def on_host(self) -> list[str]:
+        """The full names of all that may be on the host: operators, and the updates that there always are."""
+        return [*self.operators, *(f"{name}.update" for name in self.parameters)]
+
+
+def _fits(pattern: str, names: Iterable[str]) -> bool:
+    return any(matches(pattern, name) for name in names)
+
+
+def _fitting(entries: Iterable[E], names: Sequence[str]) -> tuple[E, ...]:
+    return tuple(entry for entry in entries if _fits(entry.match, names))
+
+
+def _small_groups_of_shards(plan: Plan, mesh: Mesh, names: _Names) -> dict[str, Any]:
     """Groups that share parameters lie along the same axes; patterns of parameters that are gone are, too."""
     sharding = plan.sharding
     group = sharding.group(sharding.axes, plan.mesh)
     size = 1 if sharding.shard_size == 1 else mesh.product(group) if group != sharding.axes else -1
-    names = [name for name, _ in model.graph(1, model.sequence or 1, plan.numerics.compute, 1).parameters()]
-    kept = [pattern for pattern in sharding.whole if any(matches(pattern, name) for name in names)]
+    kept = [pattern for pattern in sharding.whole if _fits(pattern, names.parameters)]
     return {"shard_size": size, "whole": kept}
-
-
-def _small_fusion(fusion: FusionSpec, model: Model, plan: Plan) -> FusionSpec:
-    """The section without fusion ids of parameters that only layers have which are gone."""
-    if not fusion.ids:
-        return fusion
-    names = [name for name, _ in model.graph(1, model.sequence or 1, plan.numerics.compute, 1).parameters()]
-    kept = tuple(entry for entry in fusion.ids if any(matches(entry.match, name) for name in names))
-    return fusion.model_copy(update={"ids": kept})
 
 
 def _small_data(scenario: Scenario, plan: Plan) -> DataSpec | None:
@@ -228,7 +260,7 @@ def _small_data(scenario: Scenario, plan: Plan) -> DataSpec | None:
     )
 
 
-def _small_strategies(scenario: Scenario, plan: Plan, model: Model) -> tuple[StrategySpec, ...]:
+def _small_strategies(scenario: Scenario, plan: Plan, names: _Names) -> tuple[StrategySpec, ...]:
     """The strategies of the small plan, without those of operators that only the large model has.
 
     Numbers of parts count the ranks of the large mesh, and what propagation finds depends on sizes: then the
@@ -239,44 +271,22 @@ def _small_strategies(scenario: Scenario, plan: Plan, model: Model) -> tuple[Str
     if parallel.propagate or parallel.shard or any(entry.rule("scenario").numbered for entry in entries):
         adapter = TypeAdapter(tuple[StrategySpec, ...])
         entries = adapter.validate_python(effective_strategies_of(plan, cut=True))
-    names = _operators(plan, model) if entries else []
-    return tuple(entry for entry in entries if any(matches(entry.match, name) for name in names))
+    return _fitting(entries, names.operators)
 
 
-def _small_pieces(scenario: Scenario, plan: Plan, model: Model) -> tuple[SubgraphSpec, ...]:
+def _small_pieces(pieces: Sequence[SubgraphSpec], names: _Names) -> tuple[SubgraphSpec, ...]:
     """The pieces of the small plan: graphs as in the large one, whose strategies are written out."""
-    pieces = scenario.spec.parallel.shard
-    names = _operators(plan, model) if pieces else []
     return tuple(
         SubgraphSpec(piece=piece.piece)
         for piece in pieces
-        if any(matches_operator_or_module(piece.piece, name) for name in names)
+        if any(matches_operator_or_module(piece.piece, name) for name in names.operators)
     )
 
 
-def _small_host(scenario: Scenario, plan: Plan, model: Model) -> tuple[str, ...]:
-    """The patterns of operators on the host that name some of the small model; updates it always has."""
-    written = scenario.spec.parallel.host
-    names = list(_operators(plan, model)) if written else []
-    graph = model.graph(1, model.sequence or 1, plan.numerics.compute, 1)
-    names += [f"{name}.update" for name, _ in graph.parameters()] if written else []
-    return tuple(pattern for pattern in written if any(matches(pattern, name) for name in names))
-
-
-def _operators(plan: Plan, model: Model) -> list[str]:
-    """The full names of the operators of the small model."""
-    graph = model.graph(1, model.sequence or 1, plan.numerics.compute, 1)
-    return [f"{instance.name}.{node.name}" for instance, node in graph.nodes()]
-
-
-def _small_optimizer(plan: Plan, optimizer: OptimizerSpec, model: Model) -> OptimizerSpec:
+def _small_optimizer(optimizer: OptimizerSpec, names: _Names) -> OptimizerSpec:
     """The optimizer in a form that can be verified, without groups of parameters that are gone."""
-    names = []
-    if optimizer.groups:
-        graph = model.graph(1, model.sequence or 1, plan.numerics.compute, 1)
-        names = [name for name, _ in graph.parameters()]
-    kept = [group for group in optimizer.groups if any(matches(group.match, name) for name in names)]
-    return _verifiable(optimizer).model_copy(update={"groups": tuple(_verifiable(group) for group in kept)})
+    groups = tuple(map(_verifiable, _fitting(optimizer.groups, names.parameters)))
+    return _verifiable(optimizer).model_copy(update={"groups": groups})
 
 
 def _verifiable(rule: R) -> R:
