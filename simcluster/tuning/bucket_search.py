@@ -17,7 +17,7 @@ What fits into memory comes before what does not, then what is fastest; ties go 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from simcluster import units
 from simcluster.analysis import MemoryRule
@@ -25,6 +25,7 @@ from simcluster.cluster import Cluster
 from simcluster.plan import AUTO_MB, MB, SINGLE_BUCKET, Buckets, Plan
 from simcluster.tuning.bucket_ready_times import best_buckets
 from simcluster.tuning.plan_trials import PlanTrials, noted
+from simcluster.tuning.searches import climb
 
 _USUAL: Mapping[str, Buckets | None] = {
     f"{AUTO_MB} MB": Buckets(AUTO_MB * MB),
@@ -67,6 +68,8 @@ class _Search:
     operations: Sequence[str]
     cluster: Cluster
     trials: PlanTrials[Choice]
+    steps: int = field(default_factory=lambda: MOST_STEPS)
+    work: int = MOST_WORK
 
     def best(self) -> Plan:
         """The best of all that was tried."""
@@ -75,13 +78,7 @@ class _Search:
             operation: best_buckets(alone, usual, self.cluster, operation) for operation in self.operations
         }
         choice = self.trials.best(map(self._all, _USUAL.values()))
-        before = None
-        while choice != before:
-            before = choice
-            for operation, lines in self.lines.items():
-                exact = [Buckets(closed_after=lines.behind)] if lines.behind else []
-                choice = self._better(choice, operation, [*_USUAL.values(), *exact])
-        choice = self._climbed(choice)
+        choice = climb(climb(choice, self._operation_by_operation), self._border_by_border)
         return self.trials.tried(choice).noted(self._note(choice))
 
     def _all(self, buckets: Buckets | None) -> Choice:
@@ -94,22 +91,24 @@ class _Search:
         ]
         return self.trials.best([choice, *around])
 
-    def _climbed(self, choice: Choice) -> Choice:
-        """A choice from which no step of those that were tried leads up."""
-        steps, work = MOST_STEPS, MOST_WORK
-        before = None
-        while choice != before:
-            before = choice
-            for operation, lines in self.lines.items():
-                for border in lines.borders:
-                    if not steps or work < self.trials.tried(choice).work:
-                        return choice
-                    had = self._behind(operation, dict(choice)[operation])
-                    other = Buckets(closed_after=had ^ {border})
-                    known = len(self.trials.known)
-                    choice = self._better(choice, operation, [other])
-                    if len(self.trials.known) > known:
-                        steps, work = steps - 1, work - self.trials.tried(choice).work
+    def _operation_by_operation(self, choice: Choice) -> Choice:
+        """The choice with the best buckets of each operation, the others' as they are then."""
+        for operation, lines in self.lines.items():
+            exact = [Buckets(closed_after=lines.behind)] if lines.behind else []
+            choice = self._better(choice, operation, [*_USUAL.values(), *exact])
+        return choice
+
+    def _border_by_border(self, choice: Choice) -> Choice:
+        """The choice with layers parted or joined where that is better, as long as there is work left."""
+        for operation, lines in self.lines.items():
+            for border in lines.borders:
+                if not self.steps or self.work < self.trials.tried(choice).work:
+                    return choice
+                had = self._behind(operation, dict(choice)[operation])
+                known = len(self.trials.known)
+                choice = self._better(choice, operation, [Buckets(closed_after=had ^ {border})])
+                if len(self.trials.known) > known:
+                    self.steps, self.work = self.steps - 1, self.work - self.trials.tried(choice).work
         return choice
 
     def _behind(self, operation: str, buckets: Buckets | None) -> frozenset[str]:

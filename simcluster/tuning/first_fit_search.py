@@ -24,6 +24,7 @@ from simcluster.model import Model, ModelSpec, Routed
 from simcluster.plan import IDEAL, FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.trace import Run
+from simcluster.tuning.searches import try_in_order
 from simcluster.work import DType
 
 TOKENS = 4 * 2**20
@@ -101,15 +102,7 @@ def search_first_fit(
     Raises ScenarioError for names or sizes that are wrong.
     """
     search = _Search(start, simulate)
-    attempts = []
-    for data in search.candidates():
-        attempt = search.attempt(data)
-        attempts.append(attempt)
-        if watch is not None:
-            watch(attempt)
-        if attempt.fits:
-            break
-    return FirstFit(tuple(attempts))
+    return FirstFit(tuple(try_in_order(map(search.attempt, search.candidates()), watch)))
 
 
 class _Search:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from simcluster.registry import kinds
 from simcluster.scenario import Scenario
-from simcluster.tuning.bisection import bisect
 from simcluster.tuning.knobs import Changes, Knob
 from simcluster.tuning.scenario_trial import Trial, Trials
+from simcluster.tuning.searches import bisect, try_in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +40,14 @@ def nearest_change(trials: Trials, knob: OpenKnob) -> Trial:
     Where none fits, of those that are possible the last, and of an uneven knob the one that lacks least.
     """
 
+    @cache
     def turned(number: int) -> Trial:
         return trials.run((knob.kind,), knob.turns[number])
 
     if knob.uneven:
-        tried = []
-        for number in range(len(knob.turns)):
-            tried.append(turned(number))
-            if tried[-1].fits:
-                return tried[-1]
-        return min(tried, key=lambda trial: trial.nearness)
-    last = len(knob.turns) - 1
-    best = turned(last)
+        return min(try_in_order(map(turned, range(len(knob.turns)))), key=lambda trial: trial.nearness)
     # A turn less may be possible where the last is not.
-    while best.refused and last:
-        last -= 1
-        best = turned(last)
-    if not best.fits:
-        return best
-    fitting = {0: best}
-
-    def too_few(left_out: int) -> bool:
-        trial = turned(last - left_out)
-        if trial.fits:
-            fitting[left_out] = trial
-        return not trial.fits
-
-    return fitting[bisect(0, last + 1, too_few) - 1]
+    last = next((number for number in range(len(knob.turns) - 1, 0, -1) if not turned(number).refused), 0)
+    if not turned(last).fits:
+        return turned(last)
+    return turned(last + 1 - bisect(0, last + 1, lambda fewer: not turned(last - fewer).fits))

@@ -19,8 +19,8 @@ from simcluster.cluster import Cluster
 from simcluster.errors import PlanError
 from simcluster.plan import CATEGORIES, CategorySpec, OffloadSpec, Plan
 from simcluster.program import Scope
-from simcluster.tuning.bisection import bisect
 from simcluster.tuning.plan_trials import PlanTrial, PlanTrials, noted
+from simcluster.tuning.searches import bisect
 from simcluster.tuning.trial_run import TrialRun
 
 Make = Callable[[OffloadSpec], Plan]

@@ -19,9 +19,9 @@ from simcluster.cluster import Cluster
 from simcluster.model import Block
 from simcluster.plan import Layers, Plan, RecomputeSpec
 from simcluster.program import FORWARD
-from simcluster.tuning.bisection import Bisection
 from simcluster.tuning.plan_trials import PlanTrial, PlanTrials, noted
 from simcluster.tuning.recompute_options import WHOLE, RecomputeOption, recompute_options_of
+from simcluster.tuning.searches import Bisection, climb
 from simcluster.tuning.trial_run import TrialRun
 
 Make = Callable[[RecomputeSpec], Plan]
@@ -121,15 +121,14 @@ class _Search:
 
     def _settled(self, at: Positions, tops: Positions, hopeless: set[int]) -> _Trial:
         """The trial with every stage where it fits; a little higher where another stage's change undid it."""
-        trial = self._tried(at)
-        while True:
-            higher = tuple(
+
+        def higher(at: Positions) -> Positions:
+            return tuple(
                 position + (excess > 0 and stage not in hopeless and position < tops[stage])
-                for stage, (position, excess) in enumerate(zip(at, trial.excess, strict=True))
+                for stage, (position, excess) in enumerate(zip(at, self._tried(at).excess, strict=True))
             )
-            if higher == at:
-                return trial
-            at, trial = higher, self._tried(higher)
+
+        return self._tried(climb(at, higher))
 
     def _guess(self, stage: int, nothing: _Trial, top: _Trial) -> int:
         """The first position at which a stage should fit, if what is saved is so in proportion."""

@@ -55,17 +55,14 @@ class Trials:
 
     def run(self, kinds: Sequence[str], changes: Changes) -> Trial:
         """The scenario with some changes, simulated."""
-        trial = self._run(tuple(kinds), changes)
+        try:
+            run = self.simulate(self.scenario.changed(changes))
+            trial = trial_from_run(tuple(kinds), changes, run)
+        except SimclusterError as error:
+            trial = Trial(tuple(kinds), changes, refused=error.problems[0].message)
         if self.watch is not None:
             self.watch(trial)
         return trial
-
-    def _run(self, kinds: tuple[str, ...], changes: Changes) -> Trial:
-        try:
-            run = self.simulate(self.scenario.changed(changes))
-        except SimclusterError as error:
-            return Trial(kinds, changes, refused=error.problems[0].message)
-        return trial_from_run(kinds, changes, run)
 
 
 def trial_from_run(kinds: tuple[str, ...], changes: Changes, run: Run) -> Trial:
