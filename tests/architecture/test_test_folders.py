@@ -28,10 +28,10 @@ BUILT_SCENARIOS = {
     "plan/optimizer/test_mindspore_optimizer.py",
     "plan/recompute/test_layer_recompute.py",
     "plan/recompute/test_selective_recompute.py",
-    "program/test_check.py",
-    "program/test_formats.py",
-    "program/test_program.py",
-    "program/test_symmetry.py",
+    "program/test_checker.py",
+    "program/lowering/test_formats.py",
+    "program/assembly/test_build_program.py",
+    "program/symmetry/test_rank_classes.py",
     "report/conftest.py",
     "report/test_answer.py",
     "report/test_comparison.py",
@@ -41,7 +41,7 @@ BUILT_SCENARIOS = {
     "report/test_summary.py",
     "scenario/test_axis_names.py",
     "scenario/test_tenants.py",
-    "simulation/test_flops.py",
+    "analysis/metrics/test_model_flops.py",
     "values/test_traffic.py",
 }
 """Unit tests that may: what they read comes out of a whole scenario, or a few of many prove values."""

@@ -10,9 +10,9 @@ from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import LinkLoading, partition_ranks, pipeline_pairs
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.views.run_documents import planned_documents
+from tests.support.coloured_structures import rows
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.scenarios import TINY, scenario
-from tests.unit.program.structures import rows
 
 
 def test_sixteen_thousand_ranks_are_as_many_classes_as_stages():

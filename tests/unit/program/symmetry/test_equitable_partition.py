@@ -12,7 +12,7 @@ from simcluster.errors import SimulationError
 from simcluster.program.symmetry import equitable_partition as colouring
 from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads
 from simcluster.program.symmetry.equitable_partition import refine_colours, separate_colours
-from tests.unit.program.structures import (
+from tests.support.coloured_structures import (
     max_min,
     meetings,
     plainly_refined,
