@@ -43,6 +43,12 @@ class Mesh:
         return dict(self.axes)
 
     @cached_property
+    def _strides(self) -> dict[str, int]:
+        """Axis name -> how far apart the ranks are that are neighbours along it."""
+        sizes = [size for _, size in self.axes]
+        return {name: math.prod(sizes[place + 1 :]) for place, (name, _) in enumerate(self.axes)}
+
+    @cached_property
     def _explicit(self) -> dict[str, NDArray[np.int64]]:
         """Name -> its groups, shape [groups, members]."""
         return {name: np.array(groups, dtype=np.int64) for name, groups in self.explicit}
@@ -93,7 +99,7 @@ class Mesh:
         name = base_axis(axis)
         if name not in self.sizes:
             return 0
-        value = int(self.coordinates[rank, self.names.index(name)])
+        value = rank // self._strides[name] % self.sizes[name]
         coordinates = kept(axis)
         return value if coordinates is None else coordinates.index(value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -28,7 +29,7 @@ class Buffers:
     source: SeededData
     inputs: InputBytes
     _held: dict[int, dict[Key, Array]] = field(default_factory=dict)
-    _left: dict[tuple[int, Key], int] = field(default_factory=dict)
+    _left: dict[int, dict[Key, int]] = field(default_factory=lambda: defaultdict(dict))
     _fresh: dict[tuple[int, Key], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -45,14 +46,14 @@ class Buffers:
             raise SimulationError(
                 f"{event.label} reads {slot.name} on the {place}, but it lies on the {slot.place}"
             )
-        key, held = self._key(event, index), self._held[event.rank]
+        key, held = event.keys[index], self._held[event.rank]
         if key in event.made:
             return self._with(event, key, event.made[key])
         array = held.get(key)
         if array is None and slot.feed and event.code.phase == FORWARD:
             array = held[key] = self._fed(event, slot)
         if array is None:
-            was = "was released" if (event.rank, key) in self._left else "is not there yet"
+            was = "was released" if key in self._left[event.rank] else "is not there yet"
             raise SimulationError(f"{event.label} reads {slot.name}, which {was}")
         return array
 
@@ -69,7 +70,7 @@ class Buffers:
             raise SimulationError(
                 f"{event.label} makes {slot.name} of shape {array.shape}, not {slot.type.shape}"
             )
-        key = self._key(event, index)
+        key = event.keys[index]
         before = event.made.get(key)
         if adds and before is not None:
             array, adds = before.array + array, before.adds
@@ -77,8 +78,9 @@ class Buffers:
 
     def write(self, event: Event) -> Iterator[tuple[int, Array]]:
         """Puts all that an instruction has made where it belongs: slots and what they hold then."""
+        held = self._held[event.rank]
         for key, made in event.made.items():
-            array = self._held[event.rank][key] = self._with(event, key, made)
+            array = held[key] = self._with(event, key, made) if made.adds else made.array
             if made.adds:
                 self._fresh[event.rank, key] = event.step
             yield made.slot, array
@@ -100,12 +102,12 @@ class Buffers:
 
     def drop(self, event: Event) -> None:
         """Releases what an instruction is the last one to use."""
+        held, left = self._held[event.rank], self._left[event.rank]
         for index in event.instruction.last_uses:
-            key = self._key(event, index)
-            left = self._left.get((event.rank, key))
-            left = self._left[event.rank, key] = (self._droppers(event, index) if left is None else left) - 1
-            if left == 0:
-                self._held[event.rank].pop(key, None)
+            key = event.keys[index]
+            left[key] = (left[key] if key in left else self._droppers(event, index)) - 1
+            if not left[key]:
+                held.pop(key, None)
 
     def _residents(self, rank: int) -> Iterator[tuple[Key, Array]]:
         for resident in self.program.parts[self.program.part_of(rank)].residents:
@@ -115,12 +117,6 @@ class Buffers:
                 whole = np.zeros(resident.whole.shape, dtype=self.source.dtype)
             part = local_part(whole, resident.layout.reduced, self.program.mesh, rank)
             yield (resident.place, resident.name, 0, 0), part
-
-    def _key(self, event: Event, index: int) -> Key:
-        key = event.keys.get(index)
-        if key is None:
-            key = event.keys[index] = _key_of(event, event.code.slots[index])
-        return key
 
     def _fed(self, event: Event, slot: Slot) -> Array:
         kind = slot.whole if slot.part is None else slot.part.whole(slot.whole)
@@ -140,16 +136,7 @@ class Buffers:
         if slot.scope is Scope.LOCAL:
             return len(event.code.dropped[index])
         part = self.program.part_of(event.rank)
-        name = self._key(event, index)[1]
+        name = event.keys[index][1]
         if slot.scope is Scope.KEPT:
             return self.program.shares[part][name, event.execution.weights_of_micro_batch]
         return self.program.references[part][name]
-
-
-def _key_of(event: Event, slot: Slot) -> Key:
-    if slot.scope is Scope.LOCAL:
-        return (slot.place, slot.name, event.number, -1)
-    name = event.part.buffer(event.execution.instance, slot.name)
-    if slot.scope is Scope.STEP:
-        return (slot.place, name, 0, 0)
-    return (slot.place, name, event.step, event.execution.label(slot.scope))

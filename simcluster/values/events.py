@@ -18,6 +18,8 @@ from simcluster.program import (
     InstructionBlock,
     InstructionKind,
     Program,
+    Scope,
+    Slot,
     StageProgram,
     peer_is_next_stage,
 )
@@ -30,7 +32,8 @@ ALONE = (InstructionKind.COMPUTE, InstructionKind.COPY)
 """What a rank does by itself; copies bring what is there already, as far as values go."""
 
 
-@dataclass(frozen=True, slots=True)
+# What is made for every instruction of every rank is not frozen, which costs a call for every field.
+@dataclass(slots=True, eq=False)
 class BufferWrite:
     """What an instruction puts into a slot, or adds to what is there."""
 
@@ -39,7 +42,7 @@ class BufferWrite:
     adds: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Event:
     """One instruction of one execution on one rank."""
 
@@ -57,8 +60,8 @@ class Event:
     """The step that the execution is in."""
     instruction: Instruction
     """What is run."""
-    keys: dict[int, Key]
-    """The buffers that the execution has used so far, by slot, for all its instructions."""
+    keys: Sequence[Key]
+    """The buffers of the slots of its block."""
     start: int
     """When it begins, in nanoseconds."""
     end: int
@@ -80,13 +83,26 @@ def replay_events(program: Program, spans: Table) -> Iterator[Event]:
     order = np.lexsort([spans[name] for name in tie])
     names = ("class", "code", "execution", "step", "instruction", "start", "end")
     columns = [spans[name][order].tolist() for name in names]
-    parts = [program.parts[program.part_of(rank)] for rank in range(program.mesh.num_ranks)]
-    keys: defaultdict[tuple[int, int], dict[int, Key]] = defaultdict(dict)
+    parts = [program.part_of(rank) for rank in range(program.mesh.num_ranks)]
+    keys: dict[tuple[int, int], list[Key]] = {}
     for rank, index, number, step, instruction, start, end in zip(*columns, strict=True):
-        part, code = parts[rank], program.codes[index]
+        part, code = program.parts[parts[rank]], program.codes[index]
         execution = part.executions[number % len(part.executions)]
+        used = keys.get((parts[rank], number))
+        if used is None:
+            used = [_key_of(slot, part, execution, number, step) for slot in code.slots]
+            keys[parts[rank], number] = used
         run = code.instructions[instruction]
-        yield Event(rank, part, code, execution, number, step, run, keys[rank, number], start, end)
+        yield Event(rank, part, code, execution, number, step, run, used, start, end)
+
+
+def _key_of(slot: Slot, part: StageProgram, execution: BlockExecution, number: int, step: int) -> Key:
+    if slot.scope is Scope.LOCAL:
+        return (slot.place, slot.name, number, -1)
+    name = part.buffer(execution.instance, slot.name)
+    if slot.scope is Scope.STEP:
+        return (slot.place, name, 0, 0)
+    return (slot.place, name, step, execution.label(slot.scope))
 
 
 class EventMoment(enum.IntEnum):
@@ -100,15 +116,15 @@ class EventMoment(enum.IntEnum):
     START = 2
 
 
-def event_moments(happened: Sequence[Event]) -> Iterator[tuple[int, EventMoment]]:
+def event_moments(happened: Sequence[Event]) -> Iterator[tuple[int, int]]:
     """The starts and ends of events by number, in the order in which they happen; ties as events stand."""
-    moments = []
-    for index, event in enumerate(happened):
-        if event.start == event.end:
-            moments.append((event.start, EventMoment.WHOLE, index))
-        else:
-            moments += [(event.start, EventMoment.START, index), (event.end, EventMoment.END, index)]
-    return ((index, moment) for _, moment, index in sorted(moments))
+    start, end = (np.array([getattr(event, name) for event in happened]) for name in ("start", "end"))
+    lasting = np.flatnonzero(start != end)
+    index = np.concatenate([np.arange(len(start)), lasting])
+    moment = np.full(len(index), EventMoment.END)
+    moment[: len(start)] = np.where(start != end, EventMoment.START, EventMoment.WHOLE)
+    order = np.lexsort([index, moment, np.concatenate([start, end[lasting]])])
+    return zip(index[order].tolist(), moment[order].tolist(), strict=True)
 
 
 def meeting_events(program: Program, happened: Sequence[Event]) -> dict[int, list[int]]:

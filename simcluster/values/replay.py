@@ -7,9 +7,8 @@ instruction that says it moves other than it does: the bytes that are timed are 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -107,17 +106,17 @@ class Replay:
         ]
         happened = list(replay_events(self.program, self.spans))
         met = meeting_events(self.program, happened)
-        arrived: Counter[int] = Counter()
+        arrived: defaultdict[int, int] = defaultdict(int)
         for index, moment in event_moments(happened):
-            if moment is EventMoment.END:
+            if moment == EventMoment.END:
                 self._finish(happened[index])
                 continue
-            first, *others = members = met.get(index, [index])
-            arrived[first] += 1
-            if arrived[first] > len(others):
+            members = met.get(index, (index,))
+            arrived[members[0]] += 1
+            if arrived[members[0]] == len(members):
                 together = [happened[member] for member in members]
                 self._perform(together)
-                for event in together if moment is EventMoment.WHOLE else ():
+                for event in together if moment == EventMoment.WHOLE else ():
                     self._finish(event)
         self._inputs.check()
 
@@ -154,10 +153,11 @@ class Replay:
             else:
                 assert isinstance(call.operator, Operator)
                 region = self._region(event, call.operator, call)
-                # Padding may hold anything, such as the logarithm of a zero, as long as nobody reads it.
-                padded = region.kept != region.sizes
-                with np.errstate(all="ignore") if padded else nullcontext():
-                    made = call.operator.evaluate(arrays, region)
+                evaluate = call.operator.evaluate
+                if region.kept != region.sizes:
+                    # Padding may hold anything, such as the logarithm of a zero, as long as nobody reads it.
+                    evaluate = np.errstate(all="ignore")(evaluate)
+                made = evaluate(arrays, region)
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
                 self._buffers.make(event, index, array, adds=position in call.adds, place=place)
             if isinstance(call.operator, OptimizerOperator):
@@ -223,7 +223,7 @@ class Replay:
                 raise SimulationError(f"{members[0].label} misses members of its group")
             _check_alike(ordered)
             moved = sum(self._exchange(ordered, number) for number in range(len(first.calls)))
-            for event in ordered:
+            for event in {id(event.instruction): event for event in reversed(ordered)}.values():
                 instruction = event.instruction
                 operation, parts = Operation(instruction.operation), self._parts(event)
                 check_collective(event.label, operation, instruction.num_bytes, len(ordered), moved, parts)
@@ -292,12 +292,12 @@ class Replay:
     def _note(self, event: Event, index: int, array: Array) -> None:
         """Keeps what was written if it is a loss or a state that the forward pass updates."""
         slot, step = event.code.slots[index], event.step
-        if event.code.phase == FORWARD and slot.category is Category.OPTIMIZER:
+        if slot.category is Category.OPTIMIZER and event.code.phase == FORWARD:
             # What stands in the padding of a state is nobody's.
             own = without_padding(array, slot.layout, slot.whole.shape, self.mesh, event.rank)
             held = RankTensor(event.rank, own, slot.layout, slot.whole)
             self.states[step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
-        once = event.code.phase in (FORWARD, REDUCE) and slot.scope is Scope.STEP
+        once = slot.scope is Scope.STEP and event.code.phase in (FORWARD, REDUCE)
         if once and slot.whole.shape == () and not slot.layout.partial:
             self.losses[step][event.rank] = RankTensor(event.rank, array, slot.layout, slot.whole)
 
@@ -320,11 +320,12 @@ class Replay:
 
 def _check_alike(members: Sequence[Event]) -> None:
     """SimulationError if those who meet in a collective are not all in the same one."""
-    first = _exchanged(members[0])
+    first = members[0]
     for event in members[1:]:
-        if _exchanged(event) != first:
+        same = event.instruction is first.instruction and event.code is first.code
+        if not same and _exchanged(event) != _exchanged(first):
             raise SimulationError(
-                f"{event.label} meets {members[0].label}, which moves something else: members of a group "
+                f"{event.label} meets {first.label}, which moves something else: members of a group "
                 "need one order of what they do together"
             )
 

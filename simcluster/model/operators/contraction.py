@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,7 +15,10 @@ _SMALL = 2**15
 
 def contract(spec: str, a: Array, b: Array) -> Array:
     """``einsum`` of two arrays, such as ``"ij,jk->ik"``: by BLAS where there is much to multiply."""
-    operands = spec.partition("->")[0].split(",")
-    extent = dict(zip("".join(operands), a.shape + b.shape, strict=True))
-    much = math.prod(extent.values()) > _SMALL
-    return np.asarray(np.einsum(spec, a, b, optimize=much))
+    return np.asarray(np.einsum(spec, a, b, optimize=_is_much(spec, a.shape + b.shape)))
+
+
+@lru_cache(maxsize=4096)
+def _is_much(spec: str, sizes: tuple[int, ...]) -> bool:
+    labels = spec.partition("->")[0].replace(",", "")
+    return math.prod(dict(zip(labels, sizes, strict=True)).values()) > _SMALL

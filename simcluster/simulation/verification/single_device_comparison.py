@@ -10,7 +10,7 @@ import numpy as np
 
 from simcluster.analysis import record_run
 from simcluster.cluster import Cluster
-from simcluster.engine import run
+from simcluster.engine import no_collection, run
 from simcluster.errors import SimclusterError, SimulationError
 from simcluster.model import E4M3, E5M2, Generative, Model, padded, vocabulary_of
 from simcluster.plan import FORWARD, Plan, make_plan
@@ -152,6 +152,7 @@ def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
             yield state, str(kept), dtype
 
 
+@no_collection()
 def compare_values(
     plan: Plan,
     cluster: Cluster,
