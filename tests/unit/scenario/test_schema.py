@@ -1,0 +1,93 @@
+"""What the published schema refuses, loading refuses; what loading refuses for its form, the schema refuses.
+
+Not compared: short forms (``optimizer: adamw``), changes of catalog entries (``{use: dgx-h100, ...}``), which
+the schema knows in part only, and booleans for numbers, which pydantic takes for 0 and 1 in enumerations.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from simcluster.errors import SimclusterError
+from simcluster.scenario import Scenario, ScenarioSpec, other_tool_names, scenario_schema
+
+FILES = sorted((Path(__file__).parents[3] / "scenarios").glob("*.yaml"))
+SCHEMA = jsonschema.Draft202012Validator(scenario_schema())
+MAPPINGS = ({}, {"text": 1})
+VALUES = (0, 1, -1, 2.5, "", "text", "auto", "none", "80 GB", [], [1], ["text"], *MAPPINGS)
+OF_FORM = {
+    *("extra_forbidden", "missing", "literal_error", "union_tag_invalid", "union_tag_not_found"),
+    *("string_type", "int_type", "int_from_float", "float_type", "bool_type", "none_required"),
+    *("dict_type", "list_type", "tuple_type", "model_type"),
+}
+"""pydantic's words for unknown and missing keys, wrong types and what is in no enumeration."""
+
+
+@cache
+def written_out(path):
+    """A shipped scenario without short forms, with catalog entries in it."""
+    return Scenario.load(path).spec.model_dump(mode="json", exclude_unset=True)
+
+
+def places(value, path=()):
+    """(path, holder) of everything in a document, but for what is within a catalog entry."""
+    if isinstance(value, list) or (isinstance(value, dict) and "use" not in value):
+        for key, child in list(value.items() if isinstance(value, dict) else enumerate(value)):
+            yield (*path, key), value
+            yield from places(child, (*path, key))
+
+
+@st.composite
+def documents(draw):
+    """A shipped scenario with one or two keys left out, changed, or added as other scenarios have them."""
+    document = copy.deepcopy(written_out(draw(st.sampled_from(FILES))))
+    for _ in range(draw(st.integers(1, 2))):
+        path, holder = draw(st.sampled_from(list(places(document))))
+        change = draw(st.sampled_from(["leave out", "replace", "add", "add unknown"]))
+        if change == "leave out":
+            del holder[path[-1]]
+        elif change == "replace":
+            fitting = MAPPINGS if isinstance(holder[path[-1]], dict) else VALUES
+            holder[path[-1]] = copy.deepcopy(draw(st.sampled_from(fitting)))
+        elif isinstance(holder, dict) and change == "add":
+            other = list(places(copy.deepcopy(written_out(draw(st.sampled_from(FILES))))))
+            alike = [at for at in other if at[0][:-1] == path[:-1]] or other
+            (*_, key), values = draw(st.sampled_from(alike))
+            holder[key] = values[key]
+        elif isinstance(holder, dict):
+            holder["unknown"] = copy.deepcopy(draw(st.sampled_from(VALUES)))
+    return document
+
+
+def refusals(document):
+    """Why loading refuses a document, in pydantic's words; none if it accepts it."""
+    try:
+        ScenarioSpec.model_validate(dict(other_tool_names().read_data(document)))
+    except ValidationError as error:
+        return {details["type"] for details in error.errors()}
+    except SimclusterError:
+        return {"in the names of other tools"}
+    return set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_schema_accepts_shipped_scenarios_written_out(path):
+    SCHEMA.validate(written_out(path))
+
+
+@settings(max_examples=400)
+@given(documents())
+def test_the_schema_and_loading_refuse_the_same_forms(document):
+    why = refusals(document)
+    if not SCHEMA.is_valid(document):
+        assert why
+    elif why:
+        assert why - OF_FORM
