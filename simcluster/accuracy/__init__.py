@@ -8,7 +8,7 @@ from simcluster.accuracy.hardware import HardwareSpec, known_hardware
 from simcluster.accuracy.prediction import HOST_COPY, OPERATIONS, Prediction, predict
 from simcluster.accuracy.report import accuracy_csv, accuracy_markdown, accuracy_text
 from simcluster.accuracy.row import MeasuredRow, read_rows
-from simcluster.accuracy.runs import predict_runs, read_runs, runs_csv, runs_text
+from simcluster.accuracy.runs import MeasuredRun, predict_runs, read_runs, runs_csv, runs_text
 from simcluster.accuracy.summary import (
     Errors,
     SizeClass,
@@ -28,6 +28,7 @@ __all__ = [
     "Errors",
     "HardwareSpec",
     "MeasuredRow",
+    "MeasuredRun",
     "Prediction",
     "SizeClass",
     "accuracy_csv",

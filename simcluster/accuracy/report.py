@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from simcluster import units
@@ -15,6 +14,7 @@ from simcluster.accuracy.prediction import PRICED, Prediction
 from simcluster.accuracy.row import COLUMNS
 from simcluster.accuracy.summary import (
     FIGURES,
+    Comparable,
     Errors,
     Key,
     SizeClass,
@@ -25,7 +25,7 @@ from simcluster.accuracy.summary import (
     unsupported,
     worst,
 )
-from simcluster.draw import Column, render_text, text_table
+from simcluster.draw import Column, csv_text, quantities, render_text, text_table
 
 _ADDED = ("cluster", "algorithm", "measured_us", "predicted_us", "error", "size_class", "not_predicted")
 
@@ -38,31 +38,31 @@ def accuracy_text(predictions: Sequence[Prediction], num_worst: int = 0, *, colo
         told += ["", _table(("hardware", "operation"), errors_by_key(done, by_hardware))]
         told += ["", _table(("operation",), errors_by_key(done, by_operation) | errors_by_key(done, overall))]
     if num_worst:
-        told += ["", Text(f"The {min(num_worst, len(done))} rows farthest off", "bold")]
-        told += [_worst(worst(done, num_worst))]
-    if reasons := unsupported(predictions):
-        told += ["", Text("Not predicted", "bold")]
-        told += [
-            text_table([Column(quantity=True), Column(wraps=True)], [(f"{n}", why) for why, n in reasons])
-        ]
-        if any(not prediction.cluster and prediction.row.operation in PRICED for prediction in predictions):
-            known = "; ".join(dict.fromkeys(entry.words for entry in known_hardware()))
-            told += ["", Text(f"Hardware that is known: {known}; any other with --cluster NAME", "dim")]
-    told += [
-        "",
-        Text("error = predicted / measured time - 1; bias: its median, + means predicted slower", "dim"),
-    ]
-    return render_text(*told, colour=colour)
+        told += farthest_off("rows", _worst(worst(done, num_worst)))
+    told += not_predicted(predictions)
+    if any(not prediction.cluster and prediction.row.operation in PRICED for prediction in predictions):
+        known = "; ".join(dict.fromkeys(entry.words for entry in known_hardware()))
+        told += ["", Text(f"Hardware that is known: {known}; any other with --cluster NAME", "dim")]
+    what = "error = predicted / measured time - 1; bias: its median, + means predicted slower"
+    return render_text(*told, "", Text(what, "dim"), colour=colour)
+
+
+def farthest_off(noun: str, table: Table) -> list[RenderableType]:
+    """The table of what is farthest off, with its title."""
+    return ["", Text(f"The {table.row_count} {noun} farthest off", "bold"), table]
+
+
+def not_predicted(predictions: Sequence[Comparable]) -> list[RenderableType]:
+    """Why rows were not predicted, and how many for each reason, with a title; nothing if all were."""
+    rows = [(f"{count}", why) for why, count in unsupported(predictions)]
+    table = text_table([Column(quantity=True), Column(wraps=True)], rows)
+    return ["", Text("Not predicted", "bold"), table] if rows else []
 
 
 def accuracy_csv(predictions: Sequence[Prediction]) -> str:
     """A line per row of the file, with all it says and what was predicted."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*COLUMNS, *_ADDED))
-    for prediction in predictions:
-        writer.writerow([*_written(prediction), *_predicted(prediction)])
-    return text.getvalue().rstrip("\n")
+    rows = ([*_written(prediction), *_predicted(prediction)] for prediction in predictions)
+    return csv_text((*COLUMNS, *_ADDED), *rows)
 
 
 def accuracy_markdown(parts: Iterable[Mapping[Key, Mapping[SizeClass, Errors]]]) -> str:
@@ -83,7 +83,7 @@ def _head(predictions: Sequence[Prediction], done: int) -> str:
 
 def _table(titles: Sequence[str], groups: Mapping[Key, Mapping[SizeClass, Errors]]) -> RenderableType:
     columns = [Column(titles[0], wraps=True), *(Column(title) for title in titles[1:]), Column("size")]
-    columns += [Column(title, quantity=True) for title in FIGURES]
+    columns += quantities(*FIGURES)
     rows = []
     for key, sizes in groups.items():
         rows += [[*key, str(size), *errors.cells] for size, errors in sizes.items()]
@@ -94,12 +94,10 @@ def _brief(errors: Errors | None) -> str:
     return f"{errors.rows:,} rows | {errors.median:.1%} | {errors.bias:+.1%}" if errors else " | | "
 
 
-def _worst(rows: Sequence[Prediction]) -> RenderableType:
-    columns = [Column("row"), Column("hardware", wraps=True), Column("operation")]
-    columns += [Column(title, quantity=True) for title in ("ranks", "size", "measured", "predicted", "error")]
-    columns += [Column("how")]
+def _worst(rows: Sequence[Prediction]) -> Table:
+    figures = quantities("ranks", "size", "measured", "predicted", "error")
     return text_table(
-        columns,
+        ["row", Column("hardware", wraps=True), "operation", *figures, "how"],
         [
             [
                 prediction.row.name,

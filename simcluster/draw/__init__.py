@@ -5,14 +5,14 @@
 
 from simcluster.draw.area import stacked_area, thin_levels
 from simcluster.draw.grid import TONES, schedule_grid
-from simcluster.draw.markup import Markup, html_legend, html_table, section, swatch
+from simcluster.draw.markup import Markup, html_legend, html_page, html_table, section, swatch
 from simcluster.draw.schedule_slots import ScheduleSlot, schedule_layout
 from simcluster.draw.screen import render_text, screen_width
 from simcluster.draw.svg import FONT, Canvas, ticks
 from simcluster.draw.svg_bars import LIMIT, Stack, stacked_bars_svg
 from simcluster.draw.svg_timeline import TimelineBlock, timeline_svg
 from simcluster.draw.text_bars import text_bar, text_legend, wrap_items
-from simcluster.draw.text_tables import Cell, Column, text_table
+from simcluster.draw.text_tables import Cell, Column, csv_text, quantities, text_table
 from simcluster.draw.tier_diagram import Box, BoxRow, Connection, tier_diagram_svg
 from simcluster.draw.tone import (
     BLUE,
@@ -56,8 +56,11 @@ __all__ = [
     "Stack",
     "TimelineBlock",
     "Tone",
+    "csv_text",
     "html_legend",
+    "html_page",
     "html_table",
+    "quantities",
     "render_text",
     "schedule_grid",
     "schedule_layout",

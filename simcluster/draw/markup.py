@@ -64,6 +64,14 @@ def html_legend(entries: Iterable[tuple[str, Tone]]) -> Markup:
     return Markup(f'<div style="margin:2px 0;font-size:12px">{" ".join(spans)}</div>')
 
 
+def html_page(title: str, style: str, body: str) -> str:
+    """A whole page for a browser, for light and dark screens; ``style`` is that of its body."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="color-scheme" content="light dark"></head><body style="{style}">{body}</body></html>\n'
+    )
+
+
 def section(title: str, note: str, *parts: Markup) -> Markup:
     """A titled piece of a report."""
     style = "margin:14px 0 2px;font-weight:600"

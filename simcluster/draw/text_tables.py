@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +21,18 @@ class Column:
     quantity: bool = False
     wraps: bool = False
     style: str = ""
+
+
+def quantities(*titles: str) -> list[Column]:
+    """A column of quantities for each title."""
+    return [Column(title, quantity=True) for title in titles]
+
+
+def csv_text(*rows: Iterable[object]) -> str:
+    """Rows as comma-separated values, one a line, without a newline behind the last."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().rstrip("\n")
 
 
 def text_table(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> Table:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.analysis import RULE, MemoryUse, MemoryVerdict
-from simcluster.draw import Column, render_text, text_table
+from simcluster.draw import Column, quantities, render_text, text_table
 from simcluster.explain.explanation import Explanation
 from simcluster.tuning import Trial
 
@@ -106,9 +106,7 @@ def _stages(memory: list[Mapping[str, Any]]) -> RenderableType:
         ]
         for stage in memory
     ]
-    return text_table(
-        [Column("Memory at its peak"), *(Column(title, quantity=True) for title in titles)], rows
-    )
+    return text_table(["Memory at its peak", *quantities(*titles)], rows)
 
 
 def _device(entry: Mapping[str, Any], memory: Sequence[Mapping[str, Any]]) -> str:
@@ -122,15 +120,12 @@ def _living(entry: Mapping[str, Any]) -> RenderableType:
         for tensor in entry["alive"][:ROWS]
     ]
     head = f"Alive at the peak of stage {entry['stage']}, {units.seconds(entry['time_s'])} into the run"
-    columns = [Column(head, wraps=True), Column("category")]
-    return text_table([*columns, Column("buffers", quantity=True), Column("size", quantity=True)], rows)
+    return text_table([Column(head, wraps=True), "category", *quantities("buffers", "size")], rows)
 
 
 def _fitting(explanation: Explanation) -> RenderableType:
-    columns = [
-        Column(title, quantity=True)
-        for title in (_whole(explanation).partition(" ")[2], "against now", "needs", "of", "leaves")
-    ]
+    timed = _whole(explanation).partition(" ")[2]
+    columns = quantities(timed, "against now", "needs", "of", "leaves")
     rows = [
         [
             " ".join(f"--set '{setting}'" for setting in trial.settings),

@@ -3,7 +3,7 @@
 from simcluster.trace.atomic_files import atomic_path, write_file
 from simcluster.trace.lazy_recording import LazyRecording
 from simcluster.trace.recording import COMPUTE, Recording
-from simcluster.trace.run import WALL_TIME, Run, moves_data
+from simcluster.trace.run import WALL_TIME, Run, RunDocument, moves_data
 from simcluster.trace.slowed_kernels import stretch_kernels
 from simcluster.trace.table import Table, concatenate_tables, join_tables
 
@@ -13,6 +13,7 @@ __all__ = [
     "LazyRecording",
     "Recording",
     "Run",
+    "RunDocument",
     "Table",
     "atomic_path",
     "concatenate_tables",

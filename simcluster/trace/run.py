@@ -26,6 +26,9 @@ from simcluster.trace.lazy_recording import LazyRecording
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.table import Table
 
+RunDocument = Mapping[str, Any]
+"""One of a run's documents, or a part of it: plain data in SI units."""
+
 FORMAT = 4
 
 MOST_BYTES = 2**32

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
 from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from simcluster import units
+from simcluster.accuracy.report import farthest_off, not_predicted
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
 from simcluster.accuracy.runs.row import COLUMNS
-from simcluster.accuracy.summary import FIGURES, Errors, unsupported, worst
-from simcluster.draw import Column, render_text, text_table
+from simcluster.accuracy.summary import FIGURES, Errors, worst
+from simcluster.draw import Column, csv_text, quantities, render_text, text_table
 
 _ADDED = ("figure", "measured", "predicted", "error", "not_predicted")
 
@@ -41,42 +41,29 @@ def runs_text(predictions: Sequence[RunPrediction], num_worst: int = 0, *, colou
     head = f"{len(done):,} of {len(predictions):,} figures of {_rows(predictions):,} runs predicted"
     told: list[RenderableType] = [Text(head, "bold")]
     if done:
-        columns = [Column("runs"), Column("figure"), *(Column(title, quantity=True) for title in FIGURES)]
         lines = [
             [name, str(figure), *errors.cells] for (name, figure), errors in run_errors_by_group(done).items()
         ]
-        told += ["", text_table(columns, lines)]
+        told += ["", text_table(["runs", "figure", *quantities(*FIGURES)], lines)]
     if num_worst and done:
-        told += ["", Text(f"The {min(num_worst, len(done))} figures farthest off", "bold")]
-        told += [_worst(worst(done, num_worst))]
-    if reasons := unsupported(predictions):
-        told += ["", Text("Not predicted", "bold")]
-        told += [
-            text_table([Column(quantity=True), Column(wraps=True)], [(f"{n}", why) for why, n in reasons])
-        ]
-    told += [
-        "",
-        Text("error = predicted / measured - 1; bias: its median, + means predicted slower, or more", "dim"),
-    ]
-    return render_text(*told, colour=colour)
+        told += farthest_off("figures", _worst(worst(done, num_worst)))
+    told += not_predicted(predictions)
+    what = "error = predicted / measured - 1; bias: its median, + means predicted slower, or more"
+    return render_text(*told, "", Text(what, "dim"), colour=colour)
 
 
 def runs_csv(predictions: Sequence[RunPrediction]) -> str:
     """A line per figure of the file, with all its row says and what was predicted, in SI units."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*COLUMNS, *_ADDED))
-    for prediction in predictions:
-        figures = ("", "", "")
-        if not prediction.reason:
-            figures = (
-                f"{prediction.measured:.10g}",
-                f"{prediction.predicted:.10g}",
-                f"{prediction.error:.6g}",
-            )
-        cells = [prediction.row.words.get(column, "") for column in COLUMNS]
-        writer.writerow([*cells, str(prediction.figure), *figures, prediction.reason])
-    return text.getvalue().rstrip("\n")
+    return csv_text((*COLUMNS, *_ADDED), *map(_line, predictions))
+
+
+def _line(prediction: RunPrediction) -> list[str]:
+    figures = ["", "", ""]
+    if not prediction.reason:
+        numbers = (prediction.measured, prediction.predicted)
+        figures = [*(f"{number:.10g}" for number in numbers), f"{prediction.error:.6g}"]
+    cells = [prediction.row.words.get(column, "") for column in COLUMNS]
+    return [*cells, str(prediction.figure), *figures, prediction.reason]
 
 
 def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
@@ -92,12 +79,10 @@ def _rows(predictions: Sequence[RunPrediction]) -> int:
     return len({prediction.row.line for prediction in predictions})
 
 
-def _worst(rows: Sequence[RunPrediction]) -> RenderableType:
-    columns = [Column("run"), Column("model", wraps=True), Column("hardware", wraps=True)]
-    columns += [Column("ranks", quantity=True), Column("figure")]
-    columns += [Column(title, quantity=True) for title in ("measured", "predicted", "error")]
+def _worst(rows: Sequence[RunPrediction]) -> Table:
+    words, figures = ("model", "hardware"), quantities("measured", "predicted", "error")
     return text_table(
-        columns,
+        ["run", *(Column(word, wraps=True) for word in words), *quantities("ranks"), "figure", *figures],
         [
             [
                 prediction.row.name,

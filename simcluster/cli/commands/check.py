@@ -46,9 +46,8 @@ def check(
     """
     from simcluster.baseline import check
     from simcluster.cli.output.progress import progress_line
-    from simcluster.cli.output.result_files import refused_file
+    from simcluster.cli.output.result_files import check_writable
     from simcluster.cli.output.terminal import has_colour, print_problems, print_result
-    from simcluster.errors import ScenarioError
     from simcluster.scenario import Scenario
     from simcluster.simulation import simulate
     from simcluster.trace import Run
@@ -57,8 +56,7 @@ def check(
         with progress_line(scenario.name) as progress:
             return simulate(scenario, progress=progress)
 
-    if update and (problems := refused_file("--baseline", baseline)):
-        raise ScenarioError(*problems)
+    check_writable("--baseline", baseline if update else None)
     report = check(paths or (), baseline, tolerance or (), update=update, allow_new=allow_new, run=run)
     for outcome in report.wrong:
         assert outcome.error is not None

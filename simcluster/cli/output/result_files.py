@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cli.arguments.rank_lists import rank_list
+from simcluster.cli.output.terminal import print_note
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
 from simcluster.report import renderers, write_perfetto
@@ -133,6 +134,18 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Writes a file, complete or not at all."""
     with atomic_path(path) as partial:
         partial.write_bytes(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes the file that an option names, and says so."""
+    write_bytes(path, text.encode())
+    print_note(f"written: {path}")
+
+
+def check_writable(option: str, path: Path | None) -> None:
+    """Raises ScenarioError if the file an option names, where it names one, could not be written later."""
+    if path is not None and (problems := refused_file(option, path)):
+        raise ScenarioError(*problems)
 
 
 _CIRCLE = "this is a link that leads back to itself"

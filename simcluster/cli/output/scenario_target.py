@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from simcluster.cli.output.result_files import refused_file, write_bytes
+from simcluster.cli.output.result_files import check_writable, write_text
 from simcluster.cli.output.terminal import print_note, print_result
 from simcluster.errors import Problem, ScenarioError
 
@@ -21,11 +21,8 @@ class Target:
 
     def check(self) -> None:
         """Raises ScenarioError if the file could not be written, or exists already."""
-        if self.path is None:
-            return
-        if problems := refused_file("-o", self.path):
-            raise ScenarioError(*problems)
-        if self.path.is_file() and not self.force:
+        check_writable("-o", self.path)
+        if self.path is not None and self.path.is_file() and not self.force:
             raise ScenarioError(
                 Problem("this file exists already", where=f"-o {self.path}", hint="--force replaces it")
             )
@@ -35,7 +32,6 @@ class Target:
         if self.path is None:
             print_result(text.rstrip("\n"))
             return
-        write_bytes(self.path, text.encode())
-        print_note(f"written: {self.path}")
+        write_text(self.path, text)
         if not (self.path.parent / SCHEMA).exists():
             print_note(f"for hints in an editor: simcluster schema > {self.path.parent / SCHEMA}")

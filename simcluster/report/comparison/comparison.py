@@ -20,9 +20,7 @@ from simcluster.report.content import (
     step_parts,
     verdict_text,
 )
-from simcluster.trace import Run
-
-Document = Mapping[str, Any]
+from simcluster.trace import Run, RunDocument
 
 MOST = len(ascii_uppercase)
 
@@ -36,16 +34,16 @@ class Side:
 
     letter: str
     name: str
-    documents: Document
+    documents: RunDocument
 
     @property
-    def summary(self) -> Document:
+    def summary(self) -> RunDocument:
         """Its figures."""
-        summary: Document = self.documents["summary"]
+        summary: RunDocument = self.documents["summary"]
         return summary
 
     @cached_property
-    def fullest(self) -> Document:
+    def fullest(self) -> RunDocument:
         """What its fullest device holds at its peak."""
         return fullest_entry(self.summary)
 

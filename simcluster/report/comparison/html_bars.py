@@ -12,6 +12,7 @@ from simcluster.draw import (
     Markup,
     Stack,
     html_legend,
+    html_page,
     html_table,
     section,
     stacked_bars_svg,
@@ -33,11 +34,7 @@ def comparison_html(comparison: Comparison) -> str:
 def comparison_page(comparison: Comparison) -> str:
     """The same as a page for a browser."""
     title = " | ".join(side.name for side in comparison.sides)
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        '<meta name="color-scheme" content="light dark"></head>'
-        f'<body style="margin:24px auto;max-width:{WIDTH}px">{comparison_html(comparison)}</body></html>\n'
-    )
+    return html_page(title, f"margin:24px auto;max-width:{WIDTH}px", comparison_html(comparison))
 
 
 def _verdict(side: Side) -> Markup:

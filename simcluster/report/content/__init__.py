@@ -1,6 +1,6 @@
 """What reports say, without a format: headline, statements, peaks, memory of hosts, figures of inference."""
 
-from simcluster.report.content.bar_parts import memory, memory_category, step_parts
+from simcluster.report.content.bar_parts import STEP_FIGURES, memory, memory_category, step_parts
 from simcluster.report.content.host_memory import HOST_COLUMNS, host_place_text, host_rows, overfull_hosts
 from simcluster.report.content.inference_figures import (
     inference_remarks,
@@ -35,6 +35,8 @@ from simcluster.report.content.stage_peaks import (
     stage_title,
 )
 from simcluster.report.content.statements import (
+    COMMUNICATION_FIGURES,
+    GROUP_FIGURES,
     TENANT_FIGURES,
     assumptions_text,
     communication_rows,
@@ -52,8 +54,11 @@ from simcluster.report.content.statements import (
 )
 
 __all__ = [
+    "COMMUNICATION_FIGURES",
+    "GROUP_FIGURES",
     "HOST_COLUMNS",
     "NEAR",
+    "STEP_FIGURES",
     "TENANT_FIGURES",
     "Slices",
     "StageMemory",

@@ -24,6 +24,10 @@ _CATEGORIES: Mapping[str, tuple[str, Tone]] = MappingProxyType(
 )
 
 
+STEP_FIGURES = ("mean", "share", "worst rank")
+"""The titles of what reports say of each part of a step."""
+
+
 def step_parts(summary: Mapping[str, Any], axes: Sequence[str] = ()) -> list[tuple[BarPart, float]]:
     """The parts of a step in seconds, mean over ranks, each with the most of any class; they sum to the step.
 

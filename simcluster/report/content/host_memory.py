@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from simcluster import units
 from simcluster.document import count_phrase
 from simcluster.report.content.bar_parts import memory
-
-Document = Mapping[str, Any]
+from simcluster.trace import RunDocument
 
 HOST_COLUMNS = ("Hosts at their peak", "holds", "of", "", "most of it")
 """What the rows of ``host_rows`` say."""
@@ -17,7 +13,7 @@ HOST_COLUMNS = ("Hosts at their peak", "holds", "of", "", "most of it")
 _PLACES = {"host": "memory", "disk": "disks"}
 
 
-def host_rows(summary: Document) -> list[list[str]]:
+def host_rows(summary: RunDocument) -> list[list[str]]:
     """A row per sort of hosts and place: who, bytes, capacity, share, and the largest categories."""
     rows = []
     for entry in summary.get("host_memory_bytes", ()):
@@ -35,12 +31,12 @@ def host_rows(summary: Document) -> list[list[str]]:
     return rows
 
 
-def host_place_text(entry: Document) -> str:
+def host_place_text(entry: RunDocument) -> str:
     """Which place on which hosts."""
     return f"{_PLACES[entry['place']]} of {entry['hosts']:,} x {entry['host']}"
 
 
-def overfull_hosts(summary: Document) -> str:
+def overfull_hosts(summary: RunDocument) -> str:
     """Which hosts are to hold more than they can, by how much and since when; empty if none."""
     over = [entry for entry in summary.get("host_memory_bytes", ()) if not entry["fits"]]
     if not over:

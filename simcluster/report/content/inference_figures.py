@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from simcluster import units
 from simcluster.report.content.memory_verdict import memory_figure
-from simcluster.report.content.statements import NEGLIGIBLE
-
-Document = Mapping[str, Any]
-
+from simcluster.report.content.statements import NEGLIGIBLE, throughput_text
+from simcluster.trace import RunDocument
 
 _NAMED = ("kernels", "idle", "pipeline wait", "offload", "input")
 """What parts of time are called as they are; others are axes that something travels along."""
 
 
-def is_inference(documents: Document) -> bool:
+def is_inference(documents: RunDocument) -> bool:
     """Whether a run answered prompts; else it trained."""
     return "inference" in documents["plan"]
 
 
-def quoted_figures(documents: Document) -> tuple[tuple[str, str], ...]:
+def quoted_figures(documents: RunDocument) -> tuple[tuple[str, str], ...]:
     """The figures that people quote, each with what it is."""
     summary = documents["summary"]
+    rate, per_device, _ = throughput_text(documents)
     return (
         (units.seconds(summary["ttft_s"]), "to the first token (TTFT)"),
         (units.seconds(summary["tpot_s"]), "per further token (TPOT)"),
         (units.seconds(summary["latency_s"]), "to the last token"),
-        (
-            units.count(summary["tokens_per_s"]),
-            f"tokens/s, {_each(summary['tokens_per_s_per_device'])} per device",
-        ),
+        (rate, f"tokens/s, {per_device} per device"),
         memory_figure(summary),
     )
 
 
-def _each(rate: float) -> str:
-    return f"{rate:,.0f}" if 100 <= rate < 1e5 else units.count(rate)
-
-
-def inference_remarks(documents: Document) -> list[str]:
+def inference_remarks(documents: RunDocument) -> list[str]:
     """How well prefill and decode steps use the devices, and which decode steps were simulated."""
     summary, asked = documents["summary"], documents["plan"]["inference"]
     lines = [f"prefill at MFU {units.percent(summary['prefill_mfu'])}{_spent(summary['prefill_parts_s'])}"]
@@ -58,7 +47,7 @@ def inference_remarks(documents: Document) -> list[str]:
     return lines
 
 
-def _spent(parts: Document) -> str:
+def _spent(parts: RunDocument) -> str:
     """What time is spent on: ``: kernels 8.91 ms, tensor communication 3.42 ms``."""
     names = {name: f"{name} communication" for name in parts} | dict.fromkeys(_NAMED)
     total, most = sum(parts.values()), sorted(parts.items(), key=lambda part: -part[1])
@@ -70,7 +59,7 @@ def _spent(parts: Document) -> str:
     return f": {', '.join(shown)}" if shown else ""
 
 
-def step_title(documents: Document) -> str:
+def step_title(documents: RunDocument) -> str:
     """The title of the parts of a step, or of what was simulated of an answer."""
     if not is_inference(documents):
         return "Where the step goes"
@@ -80,7 +69,7 @@ def step_title(documents: Document) -> str:
     return f"Where prefill and {count:,} decode step{'s' * (count != 1)} go"
 
 
-def prompts_text(plan: Mapping[str, Any]) -> str:
+def prompts_text(plan: RunDocument) -> str:
     """How many prompts of which length are answered at what length."""
     asked = plan["inference"]
     return (
@@ -89,7 +78,7 @@ def prompts_text(plan: Mapping[str, Any]) -> str:
     )
 
 
-def formats_text(plan: Mapping[str, Any]) -> str:
+def formats_text(plan: RunDocument) -> str:
     """What weights, activations and caches are kept in."""
     compute, matmul = plan["precision"]["compute"], plan["precision"]["matmul"]
     told = compute if matmul == compute else f"{compute} with {matmul} matmuls"

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from simcluster import units
 from simcluster.report.content.stage_peaks import stage_title
-
-Document = Mapping[str, Any]
+from simcluster.trace import RunDocument
 
 VERDICTS = ("fits", "tight", "does not fit")
 """From the best to the worst."""
@@ -17,23 +13,23 @@ NEAR = "#c77700"
 """The colour of what is tight."""
 
 
-def verdict_text(figures: Document) -> str:
+def verdict_text(figures: RunDocument) -> str:
     """That of a summary, or of a device or host in it; files of earlier versions know no tight ones."""
     return str(figures.get("verdict", "fits" if figures["fits"] else "does not fit"))
 
 
-def emphasised_verdict(figures: Document) -> str:
+def emphasised_verdict(figures: RunDocument) -> str:
     """The same where it must not be overlooked: ``fits``, ``TIGHT``, ``DOES NOT FIT``."""
     said = verdict_text(figures)
     return said if said == "fits" else said.upper()
 
 
-def fullest_entry(summary: Document) -> Document:
+def fullest_entry(summary: RunDocument) -> RunDocument:
     """The entry of the fullest device: the highest share of its own memory is taken and reserved."""
     return max(summary["peak_memory_bytes"], key=_fullness)
 
 
-def memory_figure(summary: Document) -> tuple[str, str]:
+def memory_figure(summary: RunDocument) -> tuple[str, str]:
     """The peak of the fullest device, and what it is: of how much, on which device, and the verdict."""
     entry = fullest_entry(summary)
     device = f", {entry['device']}" if is_mixed(summary) else ""
@@ -41,12 +37,12 @@ def memory_figure(summary: Document) -> tuple[str, str]:
     return units.size(entry["total"]), told
 
 
-def is_mixed(summary: Document) -> bool:
+def is_mixed(summary: RunDocument) -> bool:
     """Whether not all ranks run on equal devices."""
     return len({peak["device"] for peak in summary["peak_memory_bytes"]}) > 1
 
 
-def tight_text(summary: Document) -> tuple[str, ...]:
+def tight_text(summary: RunDocument) -> tuple[str, ...]:
     """What is tight: in one sentence, then where, with the arithmetic, then the rule; else nothing."""
     if verdict_text(summary) != "tight":
         return ()
@@ -61,7 +57,7 @@ def tight_text(summary: Document) -> tuple[str, ...]:
     )
 
 
-def headroom_text(summary: Document) -> str:
+def headroom_text(summary: RunDocument) -> str:
     """What is left where it is fullest, and why that is enough; nothing unless it fits."""
     if verdict_text(summary) != "fits" or "verdict_rule" not in summary:
         return ""
@@ -70,11 +66,11 @@ def headroom_text(summary: Document) -> str:
     return f"Fits: {_where(summary, entry)} needs {_sum(entry)}; {units.size(entry['left'])} left{asked}"
 
 
-def _where(summary: Document, entry: Document) -> str:
+def _where(summary: RunDocument, entry: RunDocument) -> str:
     return f"{stage_title(entry)} on {entry['device']}" if is_mixed(summary) else stage_title(entry)
 
 
-def _sum(entry: Document) -> str:
+def _sum(entry: RunDocument) -> str:
     """``86.3 GiB of 79.1 GiB``, with the fragments in it where there are any."""
     needed = entry["total"] + entry["fragments"]
     parts = (
@@ -85,7 +81,7 @@ def _sum(entry: Document) -> str:
     return f"{parts}{units.size(needed)} of {units.size(entry['capacity'])}"
 
 
-def _missing(entry: Document) -> str:
+def _missing(entry: RunDocument) -> str:
     """What a tight device lacks."""
     if entry["left"] < 0:
         return (
@@ -95,10 +91,10 @@ def _missing(entry: Document) -> str:
     return f"{units.size(entry['left'])} left; {_headroom(entry)}"
 
 
-def _headroom(entry: Document) -> str:
+def _headroom(entry: RunDocument) -> str:
     return f"headroom {units.size(entry['headroom'])}"
 
 
-def _fullness(entry: Document) -> float:
+def _fullness(entry: RunDocument) -> float:
     """The share of its memory that a device has taken and reserved."""
     return float(entry["total"] + entry.get("fragments", 0)) / float(entry["capacity"])

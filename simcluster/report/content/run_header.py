@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 from simcluster import units
 from simcluster.report.content.inference_figures import formats_text, prompts_text
 from simcluster.report.content.statements import rate_unit
-
-Document = Mapping[str, Any]
+from simcluster.trace import RunDocument
 
 IDEAL = "ideal"
 """The framework profile that wastes nothing."""
 
 
-def header_rows(documents: Document) -> list[tuple[str, str]]:
+def header_rows(documents: RunDocument) -> list[tuple[str, str]]:
     """(label, text) for model, cluster, plan, batch, numbers, and what the framework changes."""
     plan, topology = documents["plan"], documents["topology"]
     rows = [
@@ -35,7 +33,7 @@ def header_rows(documents: Document) -> list[tuple[str, str]]:
     return [*rows, ("framework", f"{plan['framework']}: {'; '.join(changes)}")] if changes else rows
 
 
-def _model(plan: Mapping[str, Any]) -> str:
+def _model(plan: RunDocument) -> str:
     parameters = f"{units.count(plan['parameters'])} parameters"
     if "active_parameters" in plan:
         parameters += f", {units.count(plan['active_parameters'])} active"
@@ -48,12 +46,12 @@ def _profile(name: str) -> str:
     return f"framework profile {name}{bound}"
 
 
-def _cluster(topology: Mapping[str, Any]) -> str:
+def _cluster(topology: RunDocument) -> str:
     whole = "; ".join(_hosts(group) for group in topology.get("groups", [topology]))
     return whole + (f"; {_changed(topology['changed'])}" if "changed" in topology else "")
 
 
-def _hosts(group: Mapping[str, Any]) -> str:
+def _hosts(group: RunDocument) -> str:
     """``32 x dgx-h100 = 256 x h100-sxm of 80 GiB``, or ``32 of 72 x ...`` where others have the rest."""
     hosts, per_host = group["hosts"], group["devices_per_host"]
     memory = units.size(group["device_memory_bytes"])
@@ -61,7 +59,7 @@ def _hosts(group: Mapping[str, Any]) -> str:
     return f"{hosts:,}{part} x {group['host']} = {hosts * per_host:,} x {group['device']} of {memory}"
 
 
-def _changed(changed: Mapping[str, Any]) -> str:
+def _changed(changed: RunDocument) -> str:
     """``1 device changed: compute x 0.9``, or the range of the factors where they differ."""
     count = changed["devices"]
     ranges = [(name, *changed[name]) for name in ("compute", "memory_bandwidth") if name in changed]
@@ -72,7 +70,7 @@ def _changed(changed: Mapping[str, Any]) -> str:
     return f"{count:,} device{'s' if count > 1 else ''} changed: {', '.join(told)}"
 
 
-def _plan(plan: Mapping[str, Any]) -> str:
+def _plan(plan: RunDocument) -> str:
     mesh = " x ".join(f"{axis} {size}" for axis, size in plan["mesh"].items()) or "one device"
     parts = [mesh]
     if len(plan["layers_per_stage"]) > 1:
@@ -86,7 +84,7 @@ def _plan(plan: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _offloaded(rules: Mapping[str, Any]) -> Iterator[str]:
+def _offloaded(rules: RunDocument) -> Iterator[str]:
     """``gradients, half of optimizer states to the host``, and so on, by place."""
     for place in dict.fromkeys(rule["to"] for rule in rules.values()):
         named = []
@@ -99,7 +97,7 @@ def _offloaded(rules: Mapping[str, Any]) -> Iterator[str]:
         yield f"{', '.join(named)} to the {place}"
 
 
-def _recomputed(again: Mapping[str, Any]) -> Iterator[str]:
+def _recomputed(again: RunDocument) -> Iterator[str]:
     """``recompute all layers``, and so on; nothing if everything is kept."""
     layers = again["layers"]
     told = ""
@@ -135,7 +133,7 @@ def _summed(counts: Sequence[int]) -> str:
     return " + ".join(f"{times} x {count}" if times > 1 else str(count) for count, times in runs)
 
 
-def _batch(plan: Mapping[str, Any]) -> str:
+def _batch(plan: RunDocument) -> str:
     """The global batch, and how it is divided: data-parallel ways, accumulated micro-batches, samples."""
     tokens = plan["global_batch"] * plan["seq_len"]
     ways, micro_batches, samples = plan["data_parallel_ways"], plan["micro_batches"], plan["micro_batch"]
@@ -153,7 +151,7 @@ def _batch(plan: Mapping[str, Any]) -> str:
     return f"{whole} = {divided}"
 
 
-def _inputs(inputs: Mapping[str, Any]) -> str:
+def _inputs(inputs: RunDocument) -> str:
     """Where samples come from, what they take on the way, and how long an epoch is."""
     parts = [f"from {inputs['source']}"]
     if inputs["sample_bytes"] is not None:
@@ -175,13 +173,13 @@ def _inputs(inputs: Mapping[str, Any]) -> str:
     )
 
 
-def _start(broadcast: Mapping[str, Any]) -> str:
+def _start(broadcast: RunDocument) -> str:
     """What comes before the first step."""
     what = f"{units.volume(broadcast['bytes'])} of parameters in {broadcast['broadcasts']:,} broadcasts"
     return f"{what}, {units.seconds(broadcast['seconds'])} before the first step"
 
 
-def _numbers(plan: Mapping[str, Any]) -> str:
+def _numbers(plan: RunDocument) -> str:
     if "inference" in plan:
         return formats_text(plan)
     precision = plan["precision"]
@@ -202,7 +200,7 @@ def _states(formats: str, optimizer: str) -> str:
     return f"{optimizer} with {formats}" if " " in formats else f"{formats} {optimizer} states"
 
 
-def _sharded(sharding: Mapping[str, Any]) -> str:
+def _sharded(sharding: RunDocument) -> str:
     """What lies sharded over which axes, and how weights are gathered."""
     axes = " and ".join(sharding["axes"])
     if not sharding["states"]:

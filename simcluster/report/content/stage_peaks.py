@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from simcluster import units
+from simcluster.trace import RunDocument
 
 EQUAL = 0.005
 """Stages whose peaks differ by less than this share of the capacity are equal to the eye."""
-
-Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class StageMemory:
     first: int
     last: int
     ranks: int
-    worst: Entry
+    worst: RunDocument
     device: str = ""
 
     @property
@@ -41,12 +39,12 @@ class StageMemory:
         return StageMemory(self.first, other.last, self.ranks + other.ranks, worst, self.device)
 
 
-def stage_title(entry: Entry) -> str:
+def stage_title(entry: RunDocument) -> str:
     """What the stage of a class is called: ``stage 3``, or which of several hand-written programs it runs."""
     return str(entry.get("program") or f"stage {entry['stage']}")
 
 
-def stage_memory(peaks: Sequence[Entry], most: int) -> list[StageMemory]:
+def stage_memory(peaks: Sequence[RunDocument], most: int) -> list[StageMemory]:
     """At most ``most`` rows over all stages, in order; at least one for every sort of devices.
 
     Classes of one stage on equal devices are one row. Where the rows are too many, equal neighbours become
@@ -74,7 +72,7 @@ def stage_memory(peaks: Sequence[Entry], most: int) -> list[StageMemory]:
     ]
 
 
-def _mixed(peaks: Sequence[Entry]) -> set[int]:
+def _mixed(peaks: Sequence[RunDocument]) -> set[int]:
     """Stages whose ranks do not all run on equal devices."""
     devices: dict[int, set[str]] = {}
     for entry in peaks:
@@ -105,7 +103,7 @@ def capacity_marks(rows: Sequence[StageMemory]) -> str:
     return f"each against its own device: {listed}{more}"
 
 
-def _fullness(entry: Entry) -> float:
+def _fullness(entry: RunDocument) -> float:
     return float(entry["total"]) / float(entry["capacity"])
 
 

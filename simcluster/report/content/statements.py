@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from simcluster import units
 from simcluster.report.content.host_memory import overfull_hosts
 from simcluster.report.content.memory_verdict import emphasised_verdict, verdict_text
 from simcluster.report.content.stage_peaks import stage_title
-
-Document = Mapping[str, Any]
+from simcluster.trace import RunDocument
 
 NEGLIGIBLE = 1e-3
 """Collectives with less than this share of an axis' bytes are not named."""
@@ -27,7 +25,7 @@ class MemoryShortage:
     alive: tuple[str, ...]
 
 
-def memory_shortage(summary: Document) -> MemoryShortage | None:
+def memory_shortage(summary: RunDocument) -> MemoryShortage | None:
     """If devices or hosts have too little memory: which, from when on, by how much, and the largest that was
     alive.
     """
@@ -51,7 +49,7 @@ def memory_shortage(summary: Document) -> MemoryShortage | None:
     )
 
 
-def fullest_device(documents: Document) -> Document | None:
+def fullest_device(documents: RunDocument) -> RunDocument | None:
     """Of what is told of memory by stage, that of the fullest device; None in files of earlier versions."""
     stages = documents.get("memory", ())
     return max(
@@ -59,12 +57,12 @@ def fullest_device(documents: Document) -> Document | None:
     )
 
 
-def fragmentation_text(entry: Document) -> float:
+def fragmentation_text(entry: RunDocument) -> float:
     """The share of what is reserved that is not allocated where most is."""
     return float((entry["reserved"] - entry["allocated"]) / entry["reserved"])
 
 
-def reserved_text(documents: Document) -> str:
+def reserved_text(documents: RunDocument) -> str:
     """What the allocator makes of the fullest device's memory, if the profile names one."""
     entry = fullest_device(documents)
     if entry is None or entry["allocator"] is None:
@@ -79,12 +77,12 @@ def reserved_text(documents: Document) -> str:
     return told
 
 
-def rate_unit(plan: Document) -> str:
+def rate_unit(plan: RunDocument) -> str:
     """What throughput counts: tokens, unless the model counts something else."""
     return str(plan.get("throughput_unit", "tokens"))
 
 
-def throughput_text(documents: Document) -> tuple[str, str, str]:
+def throughput_text(documents: RunDocument) -> tuple[str, str, str]:
     """Tokens per second of all and of one device, and what counts: samples, where one is no sequence."""
     summary, unit = documents["summary"], rate_unit(documents["plan"])
     per_device = summary["tokens_per_s_per_device"]
@@ -92,7 +90,7 @@ def throughput_text(documents: Document) -> tuple[str, str, str]:
     return units.count(summary["tokens_per_s"]), shown, unit
 
 
-def useful_work_text(documents: Document) -> str:
+def useful_work_text(documents: RunDocument) -> str:
     """What the MFU is the ratio of."""
     matmul = documents["plan"]["precision"]["matmul"]
     peak = documents["topology"]["device_peak_flops_per_s"][matmul]
@@ -100,7 +98,7 @@ def useful_work_text(documents: Document) -> str:
     return f"{rate} of model arithmetic per device, of {units.compute(peak)} at its {matmul} peak"
 
 
-def flop_convention_text(summary: Document) -> str:
+def flop_convention_text(summary: RunDocument) -> str:
     """Which convention MFU and HFU follow, and what they are in the other one; nothing if they agree."""
     mfu, hfu = (summary.get(f"{name}_full_attention", summary[name]) for name in ("mfu", "hfu"))
     if (mfu, hfu) == (summary["mfu"], summary["hfu"]):
@@ -109,7 +107,7 @@ def flop_convention_text(summary: Document) -> str:
     return f"causal attention counted as half; as the full square: {full}"
 
 
-def communication_rows(summary: Document) -> list[list[str]]:
+def communication_rows(summary: RunDocument) -> list[list[str]]:
     """Per mesh axis: its name, bytes a rank sends per step, time not hidden, its share, the collectives."""
     sent, exposed = summary["communication_bytes"], summary["exposed_communication_s"]
     totals = {axis: sum(sent.get(axis, {}).values()) for axis in {**sent, **exposed}}
@@ -129,7 +127,7 @@ def communication_rows(summary: Document) -> list[list[str]]:
     return rows
 
 
-def host_group_rows(summary: Document) -> list[list[str]]:
+def host_group_rows(summary: RunDocument) -> list[list[str]]:
     """Per group of hosts of a mixed cluster: its name and ranks, and what these do with the step in the mean.
 
     Compute, what communication beside it slowed, launches and dispatch, communication not hidden, waiting.
@@ -145,7 +143,7 @@ def host_group_rows(summary: Document) -> list[list[str]]:
     ]
 
 
-def waiting_text(summary: Document) -> str:
+def waiting_text(summary: RunDocument) -> str:
     """Which group of hosts waits for which; empty where all hosts are equal."""
     groups = summary.get("groups", [])
     if not groups:
@@ -159,11 +157,17 @@ def waiting_text(summary: Document) -> str:
     return f"{idle['host']} (group {idle['group']}) stands still for {share} of the step; {most}"
 
 
+COMMUNICATION_FIGURES = ("sent per rank", "not hidden", "of step")
+"""The titles of the quantities in rows of ``communication_rows``."""
+
+GROUP_FIGURES = ("compute", "slowed", "launches", "not hidden", "waits")
+"""The titles of the quantities in rows of ``host_group_rows``."""
+
 TENANT_FIGURES = ("alone", "shared", "slowdown")
 """The titles of the quantities in rows of ``tenant_rows``."""
 
 
-def tenant_rows(summary: Document) -> list[list[str]]:
+def tenant_rows(summary: RunDocument) -> list[list[str]]:
     """Per scenario on the cluster: name, hosts, step alone and shared, slowdown, what it waits longer for."""
     return [
         [
@@ -178,13 +182,13 @@ def tenant_rows(summary: Document) -> list[list[str]]:
     ]
 
 
-def _hosts(tenant: Mapping[str, Any]) -> str:
+def _hosts(tenant: RunDocument) -> str:
     """``0-31``; of hosts that lie apart, how many there are and the first of them."""
     runs = tenant["hosts"].split(", ")
     return ", ".join(runs) if len(runs) <= 3 else f"{tenant['num_hosts']:,}: {', '.join(runs[:3])}, ..."
 
 
-def _longer(tenant: Mapping[str, Any]) -> list[tuple[str, float]]:
+def _longer(tenant: RunDocument) -> list[tuple[str, float]]:
     """What it waits longer for than alone, and by how many seconds per step; the most first."""
     alone = tenant["waits_alone_s"]
     more = [(name, lost - alone.get(name, 0.0)) for name, lost in tenant["waits_s"].items()]
@@ -194,7 +198,7 @@ def _longer(tenant: Mapping[str, Any]) -> list[tuple[str, float]]:
     )
 
 
-def assumptions_text(documents: Document) -> list[str]:
+def assumptions_text(documents: RunDocument) -> list[str]:
     """How much was simulated, what it leans on, and what the planner had to decide."""
     summary = documents["summary"]
     ranks, classes = summary["num_ranks"], summary["num_classes"]
@@ -209,7 +213,7 @@ def assumptions_text(documents: Document) -> list[str]:
     ]
 
 
-def _dispatch(summary: Document) -> list[str]:
+def _dispatch(summary: RunDocument) -> list[str]:
     """What the host dispatches, where pieces of the network are graphs."""
     dispatch = summary.get("dispatch")
     if dispatch is None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from simcluster import units
 from simcluster.document import count_phrase
-from simcluster.draw import Column, Markup, html_legend, html_table, section, stacked_area
+from simcluster.draw import Markup, html_legend, html_table, quantities, section, stacked_area
 from simcluster.report.content import HOST_COLUMNS, host_place_text, host_rows, memory_category
-
-Document = Mapping[str, Any]
+from simcluster.trace import RunDocument
 
 MOST_AREAS = 6
 """Sorts of hosts and places whose levels are drawn: the first ones."""
@@ -21,13 +19,13 @@ MOST_AREAS = 6
 HEIGHT = 110
 
 
-def host_section_html(documents: Document, width: int) -> Iterator[Markup]:
+def host_section_html(documents: RunDocument, width: int) -> Iterator[Markup]:
     """The section on hosts, where they hold anything."""
     rows = host_rows(documents["summary"])
     if not rows:
         return
-    columns = [Column(), *(Column(title, quantity=True) for title in HOST_COLUMNS[1:4])]
-    table = html_table([*columns, Column(HOST_COLUMNS[4])], rows)
+    _, *figures, most = HOST_COLUMNS
+    table = html_table(["", *quantities(*figures), most], rows)
     shown = [host for host in documents.get("host_memory", ()) if host["levels"]][:MOST_AREAS]
     names = dict.fromkeys(name for host in shown for name, levels in host["levels"].items() if any(levels))
     legend = html_legend(map(memory_category, names)) if names else Markup("")
@@ -36,7 +34,7 @@ def host_section_html(documents: Document, width: int) -> Iterator[Markup]:
     )
 
 
-def _area(entry: Document, width: int) -> Markup:
+def _area(entry: RunDocument, width: int) -> Markup:
     """What is held at one place, one area upon the other."""
     levels = np.array(list(entry["levels"].values()), dtype=np.float64)
     times = np.linspace(0.0, entry["end_s"], levels.shape[1] + 1)[:-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from simcluster import units
 from simcluster.draw import (
-    Column,
     Markup,
     Stack,
     html_legend,
     html_table,
+    quantities,
     section,
     stacked_area,
     stacked_bars_svg,
@@ -34,9 +34,7 @@ from simcluster.report.content import (
     stage_title,
     verdict_text,
 )
-from simcluster.trace import Run
-
-Document = Mapping[str, Any]
+from simcluster.trace import Run, RunDocument
 
 MOST_STAGES = 16
 """Rows of the bars."""
@@ -57,7 +55,7 @@ def memory_section_html(run: Run, width: int) -> Iterator[Markup]:
     yield from _living(documents)
 
 
-def _bars(summary: Document, width: int) -> Markup:
+def _bars(summary: RunDocument, width: int) -> Markup:
     rows = stage_memory(summary["peak_memory_bytes"], MOST_STAGES)
     bars = [
         Stack(
@@ -79,7 +77,7 @@ def _bars(summary: Document, width: int) -> Markup:
     )
 
 
-def _verdict(summary: Document) -> Iterator[str]:
+def _verdict(summary: RunDocument) -> Iterator[str]:
     """What is left, and the rule, unless they stand above it all."""
     if told := headroom_text(summary):
         yield told
@@ -87,7 +85,7 @@ def _verdict(summary: Document) -> Iterator[str]:
         yield f"the rule: {summary['verdict_rule']}"
 
 
-def _reserved(stages: Sequence[Document], summary: Document) -> Iterator[Markup]:
+def _reserved(stages: Sequence[RunDocument], summary: RunDocument) -> Iterator[Markup]:
     """What an allocator makes of it, by stage, and what is left of each device."""
     told = [stage for stage in stages if stage["allocator"] is not None]
     if not told:
@@ -107,11 +105,11 @@ def _reserved(stages: Sequence[Document], summary: Document) -> Iterator[Markup]
         for stage in told[:MOST_STAGES]
     ]
     note = f"by replay through the allocator {told[0]['allocator']}; outside: runtime and communicators"
-    body = html_table(["", *(Column(title, quantity=True) for title in titles)], rows)
+    body = html_table(["", *quantities(*titles)], rows)
     yield section("Memory reserved", note, body)
 
 
-def _device(entry: Document, mixed: bool) -> str:
+def _device(entry: RunDocument, mixed: bool) -> str:
     """What it runs on, where that is not the same everywhere."""
     return f", {entry['device']}" if mixed and "device" in entry else ""
 
@@ -153,7 +151,7 @@ def _over_time(run: Run, width: int) -> Iterator[Markup]:
         yield section("Memory over time", note, html_legend(map(memory_category, names)), *areas)
 
 
-def _line(entry: Document) -> tuple[Any, Any] | None:
+def _line(entry: RunDocument) -> tuple[Any, Any] | None:
     """What is reserved over time, with what is outside."""
     told = entry.get("reserved_over_time")
     if not told:
@@ -162,7 +160,7 @@ def _line(entry: Document) -> tuple[Any, Any] | None:
     return times, levels + entry["outside"]
 
 
-def _chosen(documents: Document) -> list[tuple[Document, int]]:
+def _chosen(documents: RunDocument) -> list[tuple[RunDocument, int]]:
     """Entries of stages in order, with the heights at which they are drawn; the fullest is among them."""
     stages = documents.get("memory") or documents["summary"]["peak_memory_bytes"]
     top = fullest_device(documents) or max(stages, key=lambda stage: stage["total"] / stage["capacity"])
@@ -176,7 +174,7 @@ def _chosen(documents: Document) -> list[tuple[Document, int]]:
     return [(stage, TALL if stage is top else LOW) for stage in chosen]
 
 
-def _living(documents: Document) -> Iterator[Markup]:
+def _living(documents: RunDocument) -> Iterator[Markup]:
     """What is alive at the peak of the fullest device, by name."""
     entry = fullest_device(documents)
     if entry is None:
@@ -192,10 +190,9 @@ def _living(documents: Document) -> Iterator[Markup]:
         ]
         for tensor in entry["alive"]
     ]
-    titles = [Column(title, quantity=True) for title in ("buffers", "size", "share")]
     device = _device(entry, is_mixed(documents["summary"]))
     note = (
         f"{stage_title(entry)}, rank {entry['rank']}{device}, {units.seconds(entry['time_s'])} into the run"
     )
-    table = html_table(["", *titles], rows)
+    table = html_table(["", *quantities("buffers", "size", "share")], rows)
     yield section("Alive at the peak", note, Markup(f"<details><summary>buffers</summary>{table}</details>"))

@@ -5,9 +5,8 @@ Text and lines take the colour around them, so it suits light and dark pages ali
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 
@@ -23,13 +22,17 @@ from simcluster.draw import (
     TimelineBlock,
     html_legend,
     html_table,
+    quantities,
     section,
     stacked_bars_svg,
     swatch,
     timeline_svg,
 )
 from simcluster.report.content import (
+    COMMUNICATION_FIGURES,
+    GROUP_FIGURES,
     NEAR,
+    STEP_FIGURES,
     TENANT_FIGURES,
     action_slices,
     assumptions_text,
@@ -54,14 +57,12 @@ from simcluster.report.content import (
 )
 from simcluster.report.notebook.host_section import host_section_html
 from simcluster.report.notebook.memory_section import memory_section_html
-from simcluster.trace import Run
+from simcluster.trace import Run, RunDocument
 
 MOST_STAGES = 16
 """Rows of the timeline."""
 
 WIDTH = 960
-
-Document = Mapping[str, Any]
 
 
 def result_html(run: Run) -> str:
@@ -84,14 +85,29 @@ def _sections(run: Run) -> Iterator[Markup]:
     yield _cut(summary, step_title(documents))
     yield from memory_section_html(run, WIDTH)
     yield from host_section_html(documents, WIDTH)
-    yield from _groups(summary)
-    yield from _communication(summary)
-    yield from _tenants(summary)
+    yield from _listed(
+        "Groups of hosts",
+        waiting_text(summary),
+        ["means over ranks", *quantities(*GROUP_FIGURES)],
+        host_group_rows(summary),
+    )
+    yield from _listed(
+        "Communication",
+        "per step, by mesh axis",
+        ["axis", *quantities(*COMMUNICATION_FIGURES), "collectives"],
+        communication_rows(summary),
+    )
+    yield from _listed(
+        "On this cluster",
+        "seconds per step, alone and all at once",
+        ["scenario", "hosts", *quantities(*TENANT_FIGURES), "waits longer for"],
+        tenant_rows(summary),
+    )
     yield from _timeline(run)
     yield _foot(documents)
 
 
-def _misfit(summary: Document) -> Iterator[Markup]:
+def _misfit(summary: RunDocument) -> Iterator[Markup]:
     over = memory_shortage(summary)
     if over is not None:
         yield _warning(LIMIT, over.sentence, [*over.details, ", ".join(over.alive)])
@@ -106,7 +122,7 @@ def _warning(colour: str, sentence: str, details: Sequence[str]) -> Markup:
     return Markup(f'<div style="{style}">{title}<br>{"<br>".join(map(escape, details))}</div>')
 
 
-def _figures(documents: Document) -> Markup:
+def _figures(documents: RunDocument) -> Markup:
     """The figures that people quote, large."""
     tiles = "".join(
         f'<div style="margin:0 28px 0 0"><div style="font-size:21px;font-weight:600">{escape(value)}</div>'
@@ -124,7 +140,7 @@ def _figures(documents: Document) -> Markup:
     return Markup(f'<div style="display:flex;flex-wrap:wrap;margin:10px 0 4px">{tiles}</div>{note}')
 
 
-def _trained(documents: Document) -> tuple[tuple[str, str], ...]:
+def _trained(documents: RunDocument) -> tuple[tuple[str, str], ...]:
     """Those of a training, each with what it is."""
     summary = documents["summary"]
     rate, per_device, unit = throughput_text(documents)
@@ -137,9 +153,8 @@ def _trained(documents: Document) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _cut(summary: Document, title: str) -> Markup:
+def _cut(summary: RunDocument, title: str) -> Markup:
     parts, step = step_parts(summary), summary["step_time_s"]
-    columns = [Column(), *(Column(title, quantity=True) for title in ("mean", "share", "worst rank"))]
     rows = [
         [
             Markup(f"{swatch(part.tone)} {escape(part.name)}"),
@@ -150,34 +165,15 @@ def _cut(summary: Document, title: str) -> Markup:
         for part, most in parts
     ]
     bar = Markup(stacked_bars_svg([Stack("", [part for part, _ in parts])], units.seconds, width=WIDTH))
-    return section(title, "mean over ranks", bar, html_table(columns, rows))
+    return section(title, "mean over ranks", bar, html_table([Column(), *quantities(*STEP_FIGURES)], rows))
 
 
-def _groups(summary: Document) -> Iterator[Markup]:
-    rows = host_group_rows(summary)
-    figures = [
-        Column(title, quantity=True) for title in ("compute", "slowed", "launches", "not hidden", "waits")
-    ]
+def _listed(
+    title: str, note: str, columns: Sequence[Column | str], rows: Sequence[Sequence[str]]
+) -> Iterator[Markup]:
+    """A section that is one table; nothing where it has no rows."""
     if rows:
-        yield section(
-            "Groups of hosts", waiting_text(summary), html_table(["means over ranks", *figures], rows)
-        )
-
-
-def _communication(summary: Document) -> Iterator[Markup]:
-    rows = communication_rows(summary)
-    figures = [Column(title, quantity=True) for title in ("sent per rank", "not hidden", "of step")]
-    if rows:
-        body = html_table(["axis", *figures, "collectives"], rows)
-        yield section("Communication", "per step, by mesh axis", body)
-
-
-def _tenants(summary: Document) -> Iterator[Markup]:
-    rows = tenant_rows(summary)
-    figures = [Column(title, quantity=True) for title in TENANT_FIGURES]
-    if rows:
-        body = html_table(["scenario", "hosts", *figures, "waits longer for"], rows)
-        yield section("On this cluster", "seconds per step, alone and all at once", body)
+        yield section(title, note, html_table(columns, rows))
 
 
 def _timeline(run: Run) -> Iterator[Markup]:
@@ -228,7 +224,7 @@ def _end(run: Run) -> float:
     return run.recording.end * 1e-9
 
 
-def _foot(documents: Document) -> Markup:
+def _foot(documents: RunDocument) -> Markup:
     """What was simulated; the assumptions unfold."""
     lines = "<br>".join(escape(line) for line in assumptions_text(documents))
     rows = [

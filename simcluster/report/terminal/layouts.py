@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -12,13 +11,11 @@ from rich.text import Text
 from simcluster import units
 from simcluster.document import matches
 from simcluster.draw import render_text, screen_width, wrap_items
-
-Block = Mapping[str, Any]
-Node = Mapping[str, Any]
+from simcluster.trace import RunDocument
 
 
 def layouts_text(
-    document: Sequence[Block],
+    document: Sequence[RunDocument],
     pattern: str | None = None,
     *,
     width: int | None = None,
@@ -36,7 +33,7 @@ def layouts_text(
     return render_text(Group(*parts), width=columns, colour=colour)
 
 
-def _block(block: Block, pattern: str | None, width: int) -> Iterator[RenderableType]:
+def _block(block: RunDocument, pattern: str | None, width: int) -> Iterator[RenderableType]:
     """A heading, then the operators of every phase."""
     names, nodes = block["names"], block["nodes"]
     if pattern is not None:
@@ -54,7 +51,9 @@ def _block(block: Block, pattern: str | None, width: int) -> Iterator[Renderable
     yield ""
 
 
-def _fitting(names: Sequence[str], nodes: Sequence[Node], pattern: str) -> tuple[list[str], list[Node]]:
+def _fitting(
+    names: Sequence[str], nodes: Sequence[RunDocument], pattern: str
+) -> tuple[list[str], list[RunDocument]]:
     """The instances and the nodes that occur in a full name the pattern fits."""
     fitting = [
         (name, index)
@@ -68,7 +67,7 @@ def _fitting(names: Sequence[str], nodes: Sequence[Node], pattern: str) -> tuple
     ]
 
 
-def _node(node: Node, width: int) -> Iterator[RenderableType]:
+def _node(node: RunDocument, width: int) -> Iterator[RenderableType]:
     """An operator with its strategy and layouts; or a movement with its cost, layouts and reason."""
     head = [Text(node["name"], "bold"), Text(node["kind"], "yellow" if "why" in node else "green")]
     if "why" in node:
@@ -103,7 +102,7 @@ def _node(node: Node, width: int) -> Iterator[RenderableType]:
         yield _indented(Text(f"together with {node['kernel']}"), 8)
 
 
-def _maps(maps: Mapping[str, Any]) -> str:
+def _maps(maps: RunDocument) -> str:
     """``device matrix [2, 1, 4]  tensor maps [2, 1], [1, 0] -> [2, 0]``."""
     inputs, outputs = (", ".join(map(str, maps[key])) for key in ("inputs", "outputs"))
     return f"device matrix {maps['device_matrix']}  tensor maps {inputs} -> {outputs}"
@@ -114,7 +113,7 @@ def _indented(what: Text, indent: int) -> RenderableType:
     return Padding(what, (0, 0, 0, indent))
 
 
-def _values(node: Node, key: str) -> list[str]:
+def _values(node: RunDocument, key: str) -> list[str]:
     """``in (data, -)``, ``weight (-)``: the values by their names within the operator, and how they lie."""
     start = f"{node['name']}."
     return [f"{value.removeprefix(start)} {layout}" for value, layout in node[key]]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -13,6 +12,7 @@ from simcluster import units
 from simcluster.draw import (
     Cell,
     Column,
+    quantities,
     render_text,
     screen_width,
     text_bar,
@@ -21,7 +21,10 @@ from simcluster.draw import (
     wrap_items,
 )
 from simcluster.report.content import (
+    COMMUNICATION_FIGURES,
+    GROUP_FIGURES,
     HOST_COLUMNS,
+    STEP_FIGURES,
     TENANT_FIGURES,
     StageMemory,
     assumptions_text,
@@ -50,12 +53,13 @@ from simcluster.report.content import (
     verdict_text,
     waiting_text,
 )
-from simcluster.trace import Run
+from simcluster.trace import Run, RunDocument
 
 MOST_STAGES = 8
 """Rows of the memory section: with them, everything stays on one screen."""
 
-Document = Mapping[str, Any]
+WIDE = 76
+"""Columns of a screen that has room for the last column of tables."""
 
 
 def summary_text(run: Run, *, width: int | None = None, colour: bool = False) -> str:
@@ -90,7 +94,7 @@ def _title(text: str, note: str) -> Text:
     return Text.assemble((text, "bold"), (f"  {note}", "dim"))
 
 
-def _misfit(summary: Document, width: int) -> Iterator[RenderableType]:
+def _misfit(summary: RunDocument, width: int) -> Iterator[RenderableType]:
     over = memory_shortage(summary)
     if over is None:
         if close := tight_text(summary):
@@ -108,12 +112,12 @@ def _indented(what: RenderableType) -> RenderableType:
     return Padding(what, (0, 0, 0, 2), expand=False)
 
 
-def _head(documents: Document) -> RenderableType:
+def _head(documents: RunDocument) -> RenderableType:
     rows = text_table([Column(style="dim"), Column(wraps=True)], header_rows(documents), indent=2)
     return Group(Text(documents["plan"]["name"], "bold"), rows)
 
 
-def _figures(documents: Document) -> RenderableType:
+def _figures(documents: RunDocument) -> RenderableType:
     """The figures that people quote."""
     summary = documents["summary"]
     if is_inference(documents):
@@ -135,7 +139,7 @@ def _figures(documents: Document) -> RenderableType:
     return Group(text, _indented(Text("\n".join(notes), "dim")))
 
 
-def _cut(summary: Document, title: str, width: int, colour: bool) -> RenderableType:
+def _cut(summary: RunDocument, title: str, width: int, colour: bool) -> RenderableType:
     """The parts of the step: the table, and below it the bar."""
     parts, step = step_parts(summary), summary["step_time_s"]
     rows: list[list[Cell]] = [
@@ -147,14 +151,13 @@ def _cut(summary: Document, title: str, width: int, colour: bool) -> RenderableT
         ]
         for part, most in parts
     ]
-    figures = [Column(title, quantity=True) for title in ("mean", "share", "worst rank")]
     return Group(
-        text_table([Column(title), *figures], rows),
+        text_table([Column(title), *quantities(*STEP_FIGURES)], rows),
         _indented(text_bar([part for part, _ in parts], width - 2, scale=step, colour=colour)),
     )
 
 
-def _memory(documents: Document, width: int, colour: bool) -> RenderableType:
+def _memory(documents: RunDocument, width: int, colour: bool) -> RenderableType:
     """A bar per stage against the capacity of its device, what its allocator reserves, and what is left."""
     summary = documents["summary"]
     most = MOST_STAGES if verdict_text(summary) == "fits" else MOST_STAGES - 2
@@ -196,43 +199,35 @@ def _remark(row: StageMemory, width: int) -> str:
     return ", ".join(f"{part.name} {units.size(part.value)}" for part in parts if part.value)
 
 
-def _hosts(summary: Document, width: int) -> Iterator[RenderableType]:
+def _listed(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
+    """Indented rows, of each as many cells as there are columns; nothing where there are no rows."""
+    if rows:
+        yield text_table(columns, [[f"  {name}", *cells[: len(columns) - 1]] for name, *cells in rows])
+
+
+def _hosts(summary: RunDocument, width: int) -> Iterator[RenderableType]:
     """What hosts hold for their devices."""
-    rows = [[f"  {name}", *figures] for name, *figures in host_rows(summary)]
-    columns = [Column(HOST_COLUMNS[0], wraps=True)]
-    columns += [Column(title, quantity=True) for title in HOST_COLUMNS[1:4]]
-    if width >= 76:
-        columns.append(Column(HOST_COLUMNS[4], wraps=True))
-    if rows:
-        yield text_table(columns, [row[: len(columns)] for row in rows])
+    head, *figures, most = HOST_COLUMNS
+    columns = [Column(head, wraps=True), *quantities(*figures)]
+    return _listed(columns + [Column(most, wraps=True)] * (width >= WIDE), host_rows(summary))
 
 
-def _groups(summary: Document) -> Iterator[RenderableType]:
+def _groups(summary: RunDocument) -> Iterator[RenderableType]:
     """Per group of hosts of a mixed cluster what its ranks do with the step."""
-    rows = [[f"  {name}", *figures] for name, *figures in host_group_rows(summary)]
-    columns = [Column("Groups of hosts, means", wraps=True)]
-    columns += [
-        Column(title, quantity=True) for title in ("compute", "slowed", "launches", "not hidden", "waits")
-    ]
-    if rows:
-        yield Group(text_table(columns, rows), _indented(Text(waiting_text(summary), "dim")))
+    columns = [Column("Groups of hosts, means", wraps=True), *quantities(*GROUP_FIGURES)]
+    for table in _listed(columns, host_group_rows(summary)):
+        yield Group(table, _indented(Text(waiting_text(summary), "dim")))
 
 
-def _communication(summary: Document, width: int) -> Iterator[RenderableType]:
+def _communication(summary: RunDocument, width: int) -> Iterator[RenderableType]:
     """Per mesh axis what a rank sends in a step, and for how long nothing hides it."""
-    rows = [[f"  {axis}", *figures] for axis, *figures in communication_rows(summary)]
-    columns = [Column("Communication")]
-    columns += [Column(title, quantity=True) for title in ("sent per rank", "not hidden", "of step")]
-    if width >= 76:
-        columns.append(Column("collectives", wraps=True))
-    if rows:
-        yield text_table(columns, [row[: len(columns)] for row in rows])
+    columns = [Column("Communication"), *quantities(*COMMUNICATION_FIGURES)]
+    more = [Column("collectives", wraps=True)] * (width >= WIDE)
+    return _listed(columns + more, communication_rows(summary))
 
 
-def _tenants(summary: Document) -> Iterator[RenderableType]:
+def _tenants(summary: RunDocument) -> Iterator[RenderableType]:
     """Who shares the cluster, and how much longer a step takes for it."""
-    rows = [[f"  {name}", *figures] for name, *figures in tenant_rows(summary)]
-    columns = [Column("On this cluster", wraps=True), Column("hosts", wraps=True)]
-    columns += [Column(title, quantity=True) for title in TENANT_FIGURES]
-    if rows:
-        yield text_table([*columns, Column("waits longer for", wraps=True)], rows)
+    names = [Column("On this cluster", wraps=True), Column("hosts", wraps=True)]
+    longer = Column("waits longer for", wraps=True)
+    return _listed([*names, *quantities(*TENANT_FIGURES), longer], tenant_rows(summary))

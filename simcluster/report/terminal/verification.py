@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from simcluster.draw import Cell, Column, render_text, screen_width, text_table, wrap_items
-
-Document = Mapping[str, Any]
+from simcluster.trace import RunDocument
 
 _MOST_RANKS = 12
 
 
-def verification_text(document: Document, *, width: int | None = None, colour: bool = False) -> str:
+def verification_text(document: RunDocument, *, width: int | None = None, colour: bool = False) -> str:
     """A verification's document as text: verdict, how the plan was shrunk, a line per kind of tensor.
 
     Where values differ, the first tensor that does and the ranks that disagree.
@@ -26,7 +24,7 @@ def verification_text(document: Document, *, width: int | None = None, colour: b
     return render_text(Group(*_parts(document, columns)), width=columns, colour=colour)
 
 
-def _parts(document: Document, width: int) -> Iterator[RenderableType]:
+def _parts(document: RunDocument, width: int) -> Iterator[RenderableType]:
     agrees = document["agrees"]
     yield Text.assemble(
         (document["name"], "bold"),
@@ -65,7 +63,7 @@ _COLUMNS = (
 )
 
 
-def _rows(comparisons: Sequence[Document]) -> Iterator[Sequence[Cell]]:
+def _rows(comparisons: Sequence[RunDocument]) -> Iterator[Sequence[Cell]]:
     """One row per step and kind, in the order in which they were compared."""
     for (step, what), group in groupby(
         comparisons, key=lambda comparison: (comparison["step"], comparison["what"])
@@ -79,7 +77,7 @@ def _rows(comparisons: Sequence[Document]) -> Iterator[Sequence[Cell]]:
         yield (what, str(step + 1), str(len(compared)), f"{worst['error']:.1e}", worst["name"], verdict)
 
 
-def _difference(document: Document) -> Iterator[RenderableType]:
+def _difference(document: RunDocument) -> Iterator[RenderableType]:
     if document["fault"]:
         yield Text.assemble(("The plan could not be run: ", "red"), document["fault"])
         return

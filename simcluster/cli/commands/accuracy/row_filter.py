@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from simcluster.accuracy import MeasuredRow, MeasuredRun
 from simcluster.document import matches
 from simcluster.errors import Problem, ScenarioError, nearest
 
-
-class MeasurementRow(Protocol):
-    """A row of such a file."""
-
-    @property
-    def name(self) -> str:
-        """Its id."""
-        ...
-
-    @property
-    def hardware(self) -> str:
-        """The publisher's words."""
-        ...
-
-    @property
-    def operation(self) -> str:
-        """What was measured."""
-        ...
-
-
-Row = TypeVar("Row", bound=MeasurementRow)
+Row = TypeVar("Row", MeasuredRow, MeasuredRun)
 
 
 def select_rows(rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None) -> list[Row]:

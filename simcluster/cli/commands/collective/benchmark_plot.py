@@ -20,6 +20,7 @@ from simcluster.draw import (
     Canvas,
     Tone,
     html_legend,
+    html_page,
     html_table,
     ticks,
 )
@@ -37,12 +38,8 @@ def bench_page(bench: CollectiveBenchmark) -> str:
     title = describe_group(bench)
     style = f"max-width:{WIDTH:.0f}px;margin:24px auto;font-size:13px;line-height:1.45;{FONT}"
     legend = html_legend([(" ".join(way), tone) for way, tone in tones.items()])
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        '<meta name="color-scheme" content="light dark"></head>'
-        f'<body style="{style}"><h1 style="font-size:18px">{escape(title)}</h1>'
-        f"{_plot(bench, tones)}{legend}{html_table(columns, rows)}</body></html>\n"
-    )
+    head = f'<h1 style="font-size:18px">{escape(title)}</h1>'
+    return html_page(title, style, f"{head}{_plot(bench, tones)}{legend}{html_table(columns, rows)}")
 
 
 def _tones(bench: CollectiveBenchmark) -> dict[tuple[str, str], Tone]:

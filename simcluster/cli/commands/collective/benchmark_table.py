@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from dataclasses import dataclass, replace
 
@@ -16,7 +14,7 @@ from simcluster.cli.arguments.rank_lists import rank_list
 from simcluster.cli.commands.collective.part_sizes import RequestedParts, read_parts
 from simcluster.cluster import Cluster, Ranks, load_cluster
 from simcluster.collectives import AUTO, BenchmarkRow, CollectiveRequest, Operation, benchmark, refused_name
-from simcluster.draw import Column, render_text, text_table
+from simcluster.draw import Column, csv_text, quantities, render_text, text_table
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 from simcluster.plan import MOST_BYTES, MOST_RANKS
 
@@ -141,7 +139,7 @@ def bench_rows(bench: CollectiveBenchmark) -> tuple[list[Column], list[list[str]
         Column("algorithm"),
         Column("protocol"),
         Column("ch.", quantity=True),
-        *(Column(title, quantity=True) for title in ("time us", "latency us", "algbw GB/s", "busbw GB/s")),
+        *quantities("time us", "latency us", "algbw GB/s", "busbw GB/s"),
     ]
     rows = [
         [
@@ -176,26 +174,18 @@ def bench_text(bench: CollectiveBenchmark, *, colour: bool = False) -> str:
 
 def bench_csv(bench: CollectiveBenchmark) -> str:
     """Comma-separated values, a row per size; times in microseconds, rates in 10^9 bytes/s."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEAD)
+    group = (bench.operation, bench.name, bench.ranks.size)
     num_hosts = np.unique(bench.cluster.hosts_of(bench.ranks)).size
-    for row in bench.rows:
-        figures = (row.seconds * 1e6, row.choice.latency * 1e6, row.algbw * 1e-9, row.busbw * 1e-9)
-        writer.writerow(
-            [
-                bench.operation,
-                bench.name,
-                bench.ranks.size,
-                num_hosts,
-                f"{row.num_bytes:.10g}",
-                row.choice.algorithm,
-                row.choice.protocol,
-                row.choice.channels,
-                *(f"{figure:.10g}" for figure in figures),
-            ]
-        )
-    return text.getvalue().rstrip("\n")
+    rows = [
+        [
+            *(*group, num_hosts, f"{row.num_bytes:.10g}"),
+            *(row.choice.algorithm, row.choice.protocol, row.choice.channels),
+            *(f"{time * 1e6:.10g}" for time in (row.seconds, row.choice.latency)),
+            *(f"{rate * 1e-9:.10g}" for rate in (row.algbw, row.busbw)),
+        ]
+        for row in bench.rows
+    ]
+    return csv_text(_HEAD, *rows)
 
 
 def describe_group(bench: CollectiveBenchmark) -> str:

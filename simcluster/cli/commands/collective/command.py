@@ -77,12 +77,10 @@ def collective(
     """
     from simcluster.cli.commands.collective.benchmark_plot import bench_page
     from simcluster.cli.commands.collective.benchmark_table import CollectiveBenchmark, bench_csv, bench_text
-    from simcluster.cli.output.result_files import refused_file, write_bytes
+    from simcluster.cli.output.result_files import check_writable, write_bytes
     from simcluster.cli.output.terminal import has_colour, print_result
-    from simcluster.errors import ScenarioError
 
-    if html and (problems := refused_file("--html", html)):
-        raise ScenarioError(*problems)
+    check_writable("--html", html)
     bench = CollectiveBenchmark.of(operation, cluster, hosts, sizes, algorithm, ranks, protocol, parts, seed)
     if html:
         write_bytes(html, bench_page(bench).encode())

@@ -33,13 +33,11 @@ def compare(
     Exit code 1 if one of them does not fit into memory.
     """
     from simcluster.cli.commands.compare.compared_runs import side_by_side
-    from simcluster.cli.output.result_files import refused_file, write_bytes
-    from simcluster.cli.output.terminal import has_colour, print_json, print_note, print_result
-    from simcluster.errors import ScenarioError
+    from simcluster.cli.output.result_files import check_writable, write_text
+    from simcluster.cli.output.terminal import has_colour, print_json, print_result
     from simcluster.report import comparison_page, comparison_text, verdict_text
 
-    if html is not None and (problems := refused_file("--html", html)):
-        raise ScenarioError(*problems)
+    check_writable("--html", html)
     comparison = side_by_side(results, changes(settings))
     if json:
         import orjson
@@ -48,7 +46,6 @@ def compare(
     else:
         print_result(comparison_text(comparison, colour=has_colour()), drawn=True)
     if html is not None:
-        write_bytes(html, comparison_page(comparison).encode())
-        print_note(f"written: {html}")
+        write_text(html, comparison_page(comparison))
     over = any(verdict_text(side.summary) == "does not fit" for side in comparison.sides)
     return ExitCode.FAILED if over else ExitCode.DONE

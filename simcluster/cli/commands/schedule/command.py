@@ -63,15 +63,12 @@ def schedule(
     work, though each attends to those before it. The bubble is what stages wait, over what they work.
     """
     from simcluster.cli.commands.schedule.schedule_drawing import DrawnSchedule, schedule_page, schedule_text
-    from simcluster.cli.output.result_files import refused_file, write_bytes
-    from simcluster.cli.output.terminal import has_colour, print_note, print_result
-    from simcluster.errors import ScenarioError
+    from simcluster.cli.output.result_files import check_writable, write_text
+    from simcluster.cli.output.terminal import has_colour, print_result
 
-    if html is not None and (problems := refused_file("--html", html)):
-        raise ScenarioError(*problems)
+    check_writable("--html", html)
     drawn = DrawnSchedule.of(name, stages, micro_batches, chunks, placement, times, slices)
     print_result(drawn.text if text else schedule_text(drawn, colour=has_colour()), drawn=not text)
     if html is not None:
-        write_bytes(html, schedule_page(drawn).encode())
-        print_note(f"written: {html}")
+        write_text(html, schedule_page(drawn))
     return ExitCode.DONE

@@ -22,7 +22,9 @@ from simcluster.draw import (
     TimelineBlock,
     Tone,
     html_legend,
+    html_page,
     html_table,
+    quantities,
     render_text,
     schedule_grid,
     schedule_layout,
@@ -145,7 +147,7 @@ class DrawnSchedule:
         )
         if parts:
             titles = ["work", "wait", f"activations of {parts}", "of stages"]
-        return [Column(), *(Column(title, quantity=True) for title in titles)]
+        return [Column(), *quantities(*titles)]
 
     def bubble(self) -> str:
         """What all stages wait together over what they work, in words."""
@@ -181,13 +183,9 @@ def schedule_page(drawn: DrawnSchedule) -> str:
             Markup(f'<pre style="overflow-x:auto">{escape(drawn.text)}</pre>'),
         ),
     )
-    body = "".join(sections)
     style = "max-width:1020px;margin:24px auto;font:13px system-ui,sans-serif;line-height:1.45"
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(drawn.title)}</title>'
-    scheme = '<meta name="color-scheme" content="light dark">'
-    return (
-        f'{head}{scheme}<body style="{style}"><h1 style="font-size:17px">{escape(drawn.title)}</h1>{body}\n'
-    )
+    head = f'<h1 style="font-size:17px">{escape(drawn.title)}</h1>'
+    return html_page(drawn.title, style, head + "".join(sections))
 
 
 def _look(slot: ScheduleSlot) -> tuple[str, Tone]:

@@ -44,17 +44,14 @@ def topology(
     is what half of the devices can send to the other half at once.
     """
     from simcluster.cli.commands.topology.topology_tables import TopologyView, topology_text
-    from simcluster.cli.output.result_files import refused_file, write_bytes
-    from simcluster.cli.output.terminal import has_colour, print_note, print_result
-    from simcluster.errors import ScenarioError
+    from simcluster.cli.output.result_files import check_writable, write_text
+    from simcluster.cli.output.terminal import has_colour, print_result
 
-    if html is not None and (problems := refused_file("--html", html)):
-        raise ScenarioError(*problems)
+    check_writable("--html", html)
     drawn = TopologyView.of(name, hosts, path)
     print_result(topology_text(drawn, colour=has_colour()), drawn=True)
     if html is not None:
         from simcluster.cli.commands.topology.topology_drawing import topology_page
 
-        write_bytes(html, topology_page(drawn).encode())
-        print_note(f"written: {html}")
+        write_text(html, topology_page(drawn))
     return ExitCode.DONE

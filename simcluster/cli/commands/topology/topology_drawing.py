@@ -9,7 +9,13 @@ from html import escape
 import numpy as np
 
 from simcluster import units
-from simcluster.cli.commands.topology.topology_tables import TopologyView, bisection_line, link_rows
+from simcluster.cli.commands.topology.topology_tables import (
+    TopologyView,
+    bisection_line,
+    link_rows,
+    path_links,
+    path_rows,
+)
 from simcluster.cluster import Numbers, Topology
 from simcluster.draw import (
     BLUE,
@@ -20,11 +26,12 @@ from simcluster.draw import (
     RED,
     Box,
     BoxRow,
-    Column,
     Connection,
     Markup,
     Tone,
+    html_page,
     html_table,
+    quantities,
     section,
     tier_diagram_svg,
 )
@@ -42,22 +49,16 @@ _MOST = 12
 
 def topology_page(drawn: TopologyView) -> str:
     """A whole HTML page."""
-    body = "".join(_sections(drawn))
     style = "max-width:980px;margin:24px auto;font:13px system-ui,sans-serif;line-height:1.45"
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(drawn.title)}</title>'
-    scheme = '<meta name="color-scheme" content="light dark">'
-    return (
-        f'{head}{scheme}<body style="{style}"><h1 style="font-size:17px">{escape(drawn.title)}</h1>{body}\n'
-    )
+    head = f'<h1 style="font-size:17px">{escape(drawn.title)}</h1>'
+    return html_page(drawn.title, style, head + "".join(_sections(drawn)))
 
 
 def _sections(drawn: TopologyView) -> Iterator[Markup]:
     topology = drawn.cluster.topology
     path = np.zeros(0, dtype=np.int64)
     if drawn.path:
-        src, dst = drawn.path
-        links = topology.routes(np.array([src]), np.array([dst])).links[0]
-        path = links[links >= 0]
+        path, _ = path_links(topology, *drawn.path)
     if line := bisection_line(topology):
         yield Markup(f"<p>{escape(line)}</p>")
     host = int(topology.host_of(np.array(drawn.path[:1]))[0]) if drawn.path else 0
@@ -65,17 +66,12 @@ def _sections(drawn: TopologyView) -> Iterator[Markup]:
     if topology.num_hosts > 1:
         yield section("Between hosts", "", _network(topology, path, drawn.path))
     if drawn.path:
-        rows = [
-            [topology.name(link), units.bandwidth(rate), units.seconds(latency)]
-            for link, rate, latency in zip(
-                path.tolist(), topology.rates(path).tolist(), topology.latencies(path).tolist(), strict=True
-            )
-        ]
-        columns = [Column("link"), Column("rate", quantity=True), Column("latency", quantity=True)]
-        yield section(f"From rank {src} to rank {dst}", "", html_table(columns, rows))
-    columns = [Column("links"), Column("count", quantity=True), Column("rate", quantity=True)]
-    columns += [Column("latency", quantity=True), Column("figure"), Column("source")]
-    yield section("Links", "both ways of a cable are two links", html_table(columns, link_rows(drawn)))
+        src, dst = drawn.path
+        table = html_table(["link", *quantities("rate", "latency")], path_rows(topology, path))
+        yield section(f"From rank {src} to rank {dst}", "", table)
+    figures = quantities("count", "rate", "latency")
+    table = html_table(["links", *figures, "figure", "source"], link_rows(drawn))
+    yield section("Links", "both ways of a cable are two links", table)
 
 
 def _inside(topology: Topology, host: int, path: Numbers) -> Markup:

@@ -11,9 +11,9 @@ import numpy as np
 from rich.text import Text
 
 from simcluster import units
-from simcluster.cluster import TRUNK, Cluster, ClusterSpec, HostSpec, Topology, bisection_rate
+from simcluster.cluster import TRUNK, Cluster, ClusterSpec, HostSpec, Numbers, Topology, bisection_rate
 from simcluster.document import Section, names_file, validate_data
-from simcluster.draw import Cell, Column, render_text, text_table
+from simcluster.draw import Cell, Column, quantities, render_text, text_table
 from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.plan import MOST_RANKS
 from simcluster.scenario import Scenario
@@ -80,7 +80,7 @@ def bisection_line(topology: Topology) -> str:
 
 def _nodes(topology: Topology) -> Any:
     rows = [[pattern, f"{count:,}"] for pattern, count in topology.node_kinds()]
-    return text_table(["nodes", Column("count", quantity=True)], rows)
+    return text_table(["nodes", *quantities("count")], rows)
 
 
 def link_rows(drawn: TopologyView) -> list[list[str]]:
@@ -104,21 +104,29 @@ def _links(drawn: TopologyView) -> Any:
     rows: list[list[Cell]] = [
         [*row[:4], Text(row[4], _TRUST.get(row[4], "")), row[5]] for row in link_rows(drawn)
     ]
-    quantities = [Column(title, quantity=True) for title in ("count", "rate", "latency")]
-    return text_table([Column("links"), *quantities, Column(), Column("source", wraps=True)], rows)
+    figures = quantities("count", "rate", "latency")
+    return text_table(["links", *figures, "", Column("source", wraps=True)], rows)
 
 
-def _path(topology: Topology, src: int, dst: int) -> Iterator[Any]:
+def path_links(topology: Topology, src: int, dst: int) -> tuple[Numbers, float]:
+    """The links from one rank to another, and the latency of all of them."""
     route = topology.routes(np.array([src]), np.array([dst]))
-    links = route.links[0][route.links[0] >= 0]
+    return route.links[0][route.links[0] >= 0], float(route.latency[0])
+
+
+def path_rows(topology: Topology, links: Numbers) -> list[list[str]]:
+    """A row per link of a path: name, rate, latency."""
     rates, latencies = topology.rates(links), topology.latencies(links)
-    rows = [
+    return [
         [topology.name(link), units.bandwidth(rate), units.seconds(latency)]
         for link, rate, latency in zip(links.tolist(), rates.tolist(), latencies.tolist(), strict=True)
     ]
-    columns = [Column(f"{src} to {dst}"), Column("rate", quantity=True), Column("latency", quantity=True)]
-    yield text_table(columns, rows)
-    yield f"{units.bandwidth(float(rates.min()))}, {units.seconds(float(route.latency[0]))}"
+
+
+def _path(topology: Topology, src: int, dst: int) -> Iterator[Any]:
+    links, latency = path_links(topology, src, dst)
+    yield text_table([f"{src} to {dst}", *quantities("rate", "latency")], path_rows(topology, links))
+    yield f"{units.bandwidth(float(topology.rates(links).min()))}, {units.seconds(latency)}"
 
 
 def _source(spec: ClusterSpec, path: str) -> tuple[str, str]:
