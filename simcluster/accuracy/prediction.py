@@ -31,26 +31,29 @@ PRICED = frozenset({HOST_COPY, *OPERATIONS})
 _NAMED = re.compile(r"NCCL_ALGO=(\w+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """A row with what was predicted.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigurePrediction:
+    """A published figure with what the simulator says, in SI units; or the ``reason`` why it says nothing."""
 
-    ``cluster`` is the host of the catalog. Either there is a ``reason`` why nothing was predicted, or
-    ``measured`` and ``predicted`` seconds, ``how`` (algorithm and protocol) and the signed relative
-    ``error`` of the time: +0.1 is predicted 10% too slow.
-    """
-
-    row: MeasuredRow
-    cluster: str = ""
     measured: float = 0.0
     predicted: float = 0.0
-    how: str = ""
     reason: str = ""
 
     @property
     def error(self) -> float:
-        """Predicted / measured time - 1."""
+        """Predicted / measured - 1: +0.1 is predicted 10% too slow, or too large."""
         return self.predicted / self.measured - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction(FigurePrediction):
+    """A row with what was predicted: seconds, by ``how`` (algorithm and protocol) on ``cluster``, a host of
+    the catalog.
+    """
+
+    row: MeasuredRow
+    cluster: str = ""
+    how: str = ""
 
 
 def predict(rows: Iterable[MeasuredRow], cluster: str | None = None) -> list[Prediction]:
@@ -83,7 +86,8 @@ def _host_copy(row: MeasuredRow, entry: HardwareSpec) -> Prediction:
         raise PlanError(f"{entry.cluster} has no link from the host's memory to its devices")
     seconds = link.latency + row.size / link.rate
     measured = row.seconds or row.size / (row.algbw or row.busbw or 1.0)
-    return Prediction(row, entry.cluster, measured, seconds, "network" if entry.apart else "host link")
+    how = "network" if entry.apart else "host link"
+    return Prediction(row, entry.cluster, how, measured=measured, predicted=seconds)
 
 
 def _collective(row: MeasuredRow, entry: HardwareSpec) -> Prediction:
@@ -95,7 +99,8 @@ def _collective(row: MeasuredRow, entry: HardwareSpec) -> Prediction:
     where = cluster.placement(ranks)
     choice = collective_time(operation, where, num_bytes, cluster, _forced(row, operation, where, cluster))
     measured = _measured(row, operation, num_bytes)
-    return Prediction(row, entry.cluster, measured, choice.seconds, f"{choice.algorithm} {choice.protocol}")
+    how = f"{choice.algorithm} {choice.protocol}"
+    return Prediction(row, entry.cluster, how, measured=measured, predicted=choice.seconds)
 
 
 def _forced(row: MeasuredRow, operation: Operation, where: GroupPlacement, cluster: Cluster) -> str:

@@ -10,11 +10,10 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.accuracy.hardware import known_hardware
-from simcluster.accuracy.prediction import PRICED, Prediction
+from simcluster.accuracy.prediction import PRICED, FigurePrediction, Prediction
 from simcluster.accuracy.row import COLUMNS
 from simcluster.accuracy.summary import (
     FIGURES,
-    Comparable,
     Errors,
     Key,
     SizeClass,
@@ -52,7 +51,7 @@ def farthest_off(noun: str, table: Table) -> list[RenderableType]:
     return ["", Text(f"The {table.row_count} {noun} farthest off", "bold"), table]
 
 
-def not_predicted(predictions: Sequence[Comparable]) -> list[RenderableType]:
+def not_predicted(predictions: Sequence[FigurePrediction]) -> list[RenderableType]:
     """Why rows were not predicted, and how many for each reason, with a title; nothing if all were."""
     rows = [(f"{count}", why) for why, count in unsupported(predictions)]
     table = text_table([Column(quantity=True), Column(wraps=True)], rows)

@@ -6,11 +6,11 @@ import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from simcluster.accuracy.prediction import Prediction
+from simcluster.accuracy.prediction import FigurePrediction, Prediction
 
 LARGE_BYTES = 16 << 20
 
@@ -27,31 +27,7 @@ class SizeClass(enum.StrEnum):
         return cls.FROM if prediction.row.size >= LARGE_BYTES else cls.BELOW
 
 
-class Comparable(Protocol):
-    """What was predicted, and how far it is off; or the reason why nothing was."""
-
-    @property
-    def measured(self) -> float:
-        """The published figure."""
-        ...
-
-    @property
-    def predicted(self) -> float:
-        """The simulator's."""
-        ...
-
-    @property
-    def error(self) -> float:
-        """Predicted / measured - 1."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Why there is none of these, or nothing."""
-        ...
-
-
-Erred = TypeVar("Erred", bound=Comparable)
+Erred = TypeVar("Erred", bound=FigurePrediction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +44,7 @@ class Errors:
     bias: float
 
     @classmethod
-    def of(cls, predictions: Iterable[Comparable]) -> Errors:
+    def of(cls, predictions: Iterable[FigurePrediction]) -> Errors:
         """The errors of at least one row that was predicted."""
         signed = np.array([prediction.error for prediction in predictions])
         sizes = np.abs(signed)
@@ -127,7 +103,7 @@ def overall(prediction: Prediction) -> Key:
     return ("all",)
 
 
-def unsupported(predictions: Sequence[Comparable]) -> list[tuple[str, int]]:
+def unsupported(predictions: Sequence[FigurePrediction]) -> list[tuple[str, int]]:
     """Why rows were not predicted and how many for each reason, most first."""
     return Counter(prediction.reason for prediction in predictions if prediction.reason).most_common()
 

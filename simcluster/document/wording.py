@@ -15,26 +15,23 @@ LIST = "list"
 MAPPING = "mapping"
 KINDS = frozenset((TEXT, INTEGER, NUMBER, BOOLEAN, NOTHING, LIST, MAPPING))
 
+_KIND_OF: dict[type | tuple[type, ...], str] = {
+    type(None): NOTHING,
+    bool: BOOLEAN,
+    int: INTEGER,
+    float: NUMBER,
+    str: TEXT,
+    (list, tuple, set, frozenset): LIST,
+}
+"""Types -> the kind of their values; the first that fits counts, for a boolean is an integer too."""
+
 _WIDTH = 60
 _BOUNDS = {"ge": "of at least", "gt": "above", "le": "at most", "lt": "below", "multiple_of": "divisible by"}
 
 
 def kind_of(value: Any) -> str:
     """The kind of a plain value: text, integer, number, boolean, nothing, list or mapping."""
-    match value:
-        case None:
-            return NOTHING
-        case bool():
-            return BOOLEAN
-        case int():
-            return INTEGER
-        case float():
-            return NUMBER
-        case str():
-            return TEXT
-        case list() | tuple() | set() | frozenset():
-            return LIST
-    return MAPPING
+    return next((kind for types, kind in _KIND_OF.items() if isinstance(value, types)), MAPPING)
 
 
 def spelled_value(value: Any) -> str:
@@ -60,14 +57,7 @@ def bounds_phrase(noun: str, bounds: dict[str, Any]) -> str:
     }
     if "ge" in bounds and "le" in bounds:
         return f"{noun} from {bounds['ge']} to {bounds['le']}"
-    words = {
-        "ge": "of at least",
-        "gt": "above",
-        "le": "at most",
-        "lt": "below",
-        "multiple_of": "divisible by",
-    }
-    parts = [f"{word} {bounds[bound]}" for bound, word in words.items() if bound in bounds]
+    parts = [f"{word} {bounds[bound]}" for bound, word in _BOUNDS.items() if bound in bounds]
     return f"{noun} {' and '.join(parts)}" if parts else noun
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from simcluster.accuracy.hardware import HardwareSpec, named_hardware
+from simcluster.accuracy.prediction import FigurePrediction
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.translate import framework_of, scenario_of
 from simcluster.errors import SimclusterError
@@ -25,25 +26,14 @@ class RunFigure(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RunPrediction:
+class RunPrediction(FigurePrediction):
     """A row with one figure of it: seconds of a step, or bytes that a device's tensors take at their peak.
 
     The latter are what PyTorch calls allocated, and frameworks log: without runtime and communicators.
-
-    Either there is a ``reason`` why nothing was predicted, or both numbers and the signed relative ``error``:
-    +0.1 is predicted 10% too slow, or too large.
     """
 
     row: MeasuredRun
     figure: RunFigure
-    measured: float = 0.0
-    predicted: float = 0.0
-    reason: str = ""
-
-    @property
-    def error(self) -> float:
-        """Predicted / measured - 1."""
-        return self.predicted / self.measured - 1
 
 
 def predict_runs(
@@ -70,14 +60,14 @@ _KILLED = "the process that simulated it was killed, twice: perhaps this machine
 
 def _asked(row: MeasuredRun) -> list[RunPrediction]:
     """Every figure that a row states, not predicted yet."""
-    asked = []
-    if (seconds := row.step_seconds) is not None:
-        asked.append(RunPrediction(row, RunFigure.STEP, seconds))
-    if row.peak_memory is not None:
-        asked.append(RunPrediction(row, RunFigure.MEMORY, row.peak_memory))
-    if row.activation_memory is not None:
-        asked.append(RunPrediction(row, RunFigure.ACTIVATIONS, row.activation_memory))
-    return asked
+    stated = {
+        RunFigure.STEP: row.step_seconds,
+        RunFigure.MEMORY: row.peak_memory,
+        RunFigure.ACTIVATIONS: row.activation_memory,
+    }
+    return [
+        RunPrediction(row, figure, measured=value) for figure, value in stated.items() if value is not None
+    ]
 
 
 def _without(row: MeasuredRun, reason: str) -> list[RunPrediction]:

@@ -22,17 +22,13 @@ Groups = dict[tuple[str, RunFigure], Errors]
 
 def run_errors_by_group(predictions: Sequence[RunPrediction]) -> Groups:
     """The errors of the predicted figures by group of rows, and of all of them."""
-    by_group: dict[tuple[str, RunFigure], list[RunPrediction]] = {}
-    for prediction in predictions:
-        if not prediction.reason:
-            by_group.setdefault((prediction.row.group, prediction.figure), []).append(prediction)
-    groups = {key: Errors.of(by_group[key]) for key in sorted(by_group)}
-    for figure in RunFigure:
-        if chosen := [
-            prediction for prediction in predictions if prediction.figure is figure and not prediction.reason
-        ]:
-            groups["all", figure] = Errors.of(chosen)
-    return groups
+    done = [prediction for prediction in predictions if not prediction.reason]
+    by_group = {
+        (group, figure): [row for row in done if (row.row.group, row.figure) == (group, figure)]
+        for group, figure in sorted({(row.row.group, row.figure) for row in done})
+    }
+    overall = {("all", figure): [row for row in done if row.figure is figure] for figure in RunFigure}
+    return {key: Errors.of(rows) for key, rows in (by_group | overall).items() if rows}
 
 
 def runs_text(predictions: Sequence[RunPrediction], num_worst: int = 0, *, colour: bool = False) -> str:

@@ -157,12 +157,14 @@ class Words(Section):
 
     def unsaid(self, notes: str, model: str) -> str:
         """What of a row no scenario says, or nothing."""
-        reasons = (
-            entry.why
-            for entry in self.unlike
-            if _fits(entry.notes, notes or "-") and _fits(entry.models, model)
+        return next(
+            (
+                entry.why
+                for entry in self.unlike
+                if _fits(entry.notes, notes or "-") and _fits(entry.models, model)
+            ),
+            "",
         )
-        return next(reasons, "")
 
     def framework(self, words: str, model: str, source: str, notes: str) -> FrameworkWords | None:
         """The framework profile and whose memory is stated, or None if it is not known."""
@@ -185,21 +187,25 @@ class Words(Section):
 
     def context(self, framework: str, notes: str) -> str | None:
         """How ranks with parts of sequences work together, or None if that is not known."""
-        algorithms = (
-            entry.algorithm
-            for entry in self.contexts
-            if _fits(entry.frameworks, framework) and _fits(entry.notes, notes or "-")
+        return next(
+            (
+                entry.algorithm
+                for entry in self.contexts
+                if _fits(entry.frameworks, framework) and _fits(entry.notes, notes or "-")
+            ),
+            None,
         )
-        return next(algorithms, None)
 
     def precision(self, words: str, notes: str) -> str | Mapping[str, Any] | None:
         """The number formats, or None if they are not known."""
-        precisions = (
-            entry.precision
-            for entry in self.precisions
-            if _fits(entry.words, words) and matches(entry.notes, notes or "-")
+        return next(
+            (
+                entry.precision
+                for entry in self.precisions
+                if _fits(entry.words, words) and matches(entry.notes, notes or "-")
+            ),
+            None,
         )
-        return next(precisions, None)
 
     def computed_again(self, words: str) -> Mapping[str, Any] | None:
         """What is computed again, or None if that is not known."""

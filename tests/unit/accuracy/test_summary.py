@@ -25,7 +25,7 @@ def made(name, size, ratio=None, operation="all_reduce"):
     row = MeasuredRow(2, name, "lab", operation, "H100", 8, 1, size, 1e-3, None, None, "so, it is")
     if ratio is None:
         return Prediction(row, reason="not known")
-    return Prediction(row, "dgx-h100", 1e-3, ratio * 1e-3, "ring simple")
+    return Prediction(row, "dgx-h100", "ring simple", measured=1e-3, predicted=ratio * 1e-3)
 
 
 SMALL = [made(f"s{index}", 2**10, ratio) for index, ratio in enumerate((0.5, 0.9, 1.0, 1.1, 1.8))]
