@@ -82,11 +82,7 @@ def parse(text: object, dimension: Dimension) -> float:
 def seconds(value: float) -> str:
     """A duration to read, three significant digits: ``1.23 s``, ``456 ms``, ``7.89 us``."""
     magnitude = abs(value)
-    if magnitude >= 86400:
-        return f"{_digits(value / 86400)} d"
-    if magnitude >= 3600:
-        return f"{_digits(value / 3600)} h"
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+    for unit, scale in (("d", 86400.0), ("h", 3600.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if magnitude >= scale:
             return f"{_digits(value / scale)} {unit}"
     return f"{_digits(value / 1e-9)} ns" if value else "0 s"

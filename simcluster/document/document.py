@@ -98,14 +98,11 @@ def _mapping(source: SourceText) -> DocumentNode:
     """The root node of a text, which must be a mapping."""
     root = compose(source)
     if root is None or root.data is None:
-        raise _unreadable(source.name, "the file is empty; expected lines of 'key: value'")
+        message = "the file is empty; expected lines of 'key: value'"
+        raise ScenarioError(Problem(message, where=source.name))
     if not isinstance(root.data, dict):
         kind = "a list" if isinstance(root.data, list) else "text"
         raise error_at(
             source, 0, f"the file holds {kind}; expected lines of 'key: value', with a space after ':'"
         )
     return root
-
-
-def _unreadable(where: str, message: str) -> ScenarioError:
-    return ScenarioError(Problem(message, where=where))

@@ -40,6 +40,12 @@ _BOUNDS = {
     "less_than_equal": ("le", "too large"),
     "multiple_of": ("multiple_of", "not accepted"),
 }
+_LENGTHS = {
+    "too_short": ("min_length", "at least", "item"),
+    "too_long": ("max_length", "at most", "item"),
+    "string_too_short": ("min_length", "at least", "character"),
+    "string_too_long": ("max_length", "at most", "character"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ def wrong_form(value: Any, shape: Shape | None) -> str:
     kinds = shape.kinds if shape else frozenset()
     kind = kind_of(value)
     if shape and shape.options and kind not in (LIST, MAPPING, NOTHING):
-        return not_an_option(value, shape)
+        return not_one_of(value, shape.options, shape.wants)
     if kind == TEXT and kinds & {INTEGER, NUMBER} and kind_of(_number(value)) in kinds:
         return f"{spelled_value(value)} is text; write {value.strip()} without quotes"
     if kind == NUMBER and kinds & {INTEGER} and NUMBER not in kinds:
@@ -95,11 +101,6 @@ def wrong_form(value: Any, shape: Shape | None) -> str:
     if kind in _FOUND:
         return f"{spelled_value(value)} is {_FOUND[kind]}; write {wants}"
     return f"found a {kind}; write {wants}"
-
-
-def not_an_option(value: Any, shape: Shape) -> str:
-    """A value outside a closed set, or outside the forms of a union that has named values too."""
-    return not_one_of(value, shape.options, shape.wants)
 
 
 def not_one_of(value: Any, options: Iterable[Any], wants: str) -> str:
@@ -139,13 +140,10 @@ def error_sentence(error: ErrorDetails, path: tuple[Key, ...], shape: Shape | No
         bound, trouble = _BOUNDS[kind]
         wants = shape.wants if shape and bound in shape.inner().schema else bounds_phrase("a value", context)
         return f"{spelled_value(value)} is {trouble}; write {wants}"
-    if kind in ("too_short", "too_long"):
-        bound, word = ("min_length", "at least") if kind == "too_short" else ("max_length", "at most")
-        return f"the {kind_of(value)} has {count_phrase(len(value), 'item')}; write {word} {context[bound]}"
-    if kind in ("string_too_short", "string_too_long"):
-        bound, word = ("min_length", "at least") if kind == "string_too_short" else ("max_length", "at most")
-        length = count_phrase(len(value), "character")
-        return f"{spelled_value(value)} has {length}; write {word} {context[bound]}"
+    if kind in _LENGTHS:
+        bound, word, unit = _LENGTHS[kind]
+        subject = spelled_value(value) if unit == "character" else f"the {kind_of(value)}"
+        return f"{subject} has {count_phrase(len(value), unit)}; write {word} {context[bound]}"
     if kind == "string_pattern_mismatch":
         return f"{spelled_value(value)} does not have the form {context['pattern']}"
     if not error["msg"].startswith(("Input ", "Unable ", "Field ", "Object ")) and kind not in _TYPES:
@@ -165,10 +163,7 @@ def is_about_form(error: ErrorDetails) -> bool:
         "finite_number",
         "not_supported",
         "string_pattern_mismatch",
-        "too_short",
-        "too_long",
-        "string_too_short",
-        "string_too_long",
+        *_LENGTHS,
     )
 
 

@@ -89,7 +89,7 @@ class OtherNames:
             if reached == len(target):
                 if meant.default:
                     continue
-                if not _is_set(node):
+                if not node.is_set:
                     told = f"{tool} calls '{meant.path}' so, which is written too"
                     problems.append(Problem(told, name, "leave one of them out"))
                     continue
@@ -128,11 +128,6 @@ def _told(schema: dict[str, Any], tool: str, meant: OtherNameSpec) -> dict[str, 
     if meant.values:
         return {"enum": list(dict.fromkeys([*meant.values, *place.get("enum", ())])), **told}
     return {key: part for key, part in place.items() if key not in ("default", "description")} | told
-
-
-def _is_set(node: DocumentNode) -> bool:
-    """Whether a value was given with ``--set``, which has no lines."""
-    return bool(node.mark.name) and not node.mark.line
 
 
 def _meaning(node: DocumentNode, meant: OtherNameSpec) -> DocumentNode:

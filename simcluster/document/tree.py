@@ -33,6 +33,11 @@ class DocumentNode:
         return self.key if isinstance(self.data, (dict, list)) else self.mark
 
     @property
+    def is_set(self) -> bool:
+        """Whether ``--set`` gave the value: its text has a name and no lines."""
+        return bool(self.mark.name) and not self.mark.line
+
+    @property
     def inline(self) -> tuple[str, ...]:
         """The names of the command line's settings that gave parts of the value: ``--set mesh.tensor=4``."""
         names = dict.fromkeys(

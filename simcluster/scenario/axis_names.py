@@ -58,18 +58,13 @@ def _renamed(node: DocumentNode, names: dict[str, str], path: str) -> DocumentNo
     for key, child in node.children.items():
         name = names.get(key, key) if isinstance(key, str) else key
         other = renamed.get(name)
-        if other is not None and not (_is_set(child) or _is_set(other)):
+        if other is not None and not (child.is_set or other.is_set):
             written = key if key != name else next(short for short in names if names[short] == name)
             message = f"'{written}' is read as '{name}', which is written too"
             raise ScenarioError(Problem(message, f"{path}.{written}", "leave one of them out"))
-        if other is None or _is_set(child):
+        if other is None or child.is_set:
             renamed[name] = child
     return node.with_children(renamed) if list(renamed) != list(node.children) else node
-
-
-def _is_set(node: DocumentNode) -> bool:
-    """Whether ``--set`` gave it, which has no lines."""
-    return bool(node.mark.name) and not node.mark.line
 
 
 def _words(value: Any) -> Iterator[str]:

@@ -6,9 +6,6 @@ from simcluster import units
 from simcluster.report.content.stage_peaks import stage_title
 from simcluster.trace import RunDocument
 
-VERDICTS = ("fits", "tight", "does not fit")
-"""From the best to the worst."""
-
 NEAR = "#c77700"
 """The colour of what is tight."""
 

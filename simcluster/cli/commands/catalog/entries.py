@@ -63,17 +63,14 @@ def entry_text(family: str, name: str, *, colour: bool = False) -> str:
     source = " ".join(str(data.pop("source", "")).split())
     if family == "frameworks":
         columns, rows = _against_ideal(name)
-        return render_text(
-            head, *_dim(source, *_remarks(section, name)), "", text_table(columns, rows), colour=colour
-        )
-    if section is HostSpec:
-        data = _with_links(data, name)
-    rows = list(
-        _rows("", {key: data[key] for key in section.model_fields if key in data and key not in _OWN})
-    )
-    columns = [Column(title, wraps=title in ("value", "source")) for title in _TITLES]
-    if not any(row[2] or row[3] for row in rows):
-        columns, rows = [Column(), Column(wraps=True)], [row[:2] for row in rows]
+    else:
+        if section is HostSpec:
+            data = _with_links(data, name)
+        shown = {key: data[key] for key in section.model_fields if key in data and key not in _OWN}
+        rows = list(_rows("", shown))
+        columns = [Column(title, wraps=title in ("value", "source")) for title in _TITLES]
+        if not any(row[2] or row[3] for row in rows):
+            columns, rows = [Column(), Column(wraps=True)], [row[:2] for row in rows]
     return render_text(
         head, *_dim(source, *_remarks(section, name)), "", text_table(columns, rows), colour=colour
     )

@@ -81,20 +81,21 @@ class DrawnSchedule:
         given = {"chunks": chunks, "slices": slices, "placement": placement}
         written: dict[str, object] = {key: value for key, value in given.items() if value is not None}
         num_stages, count = _FEW
-        if name not in schedule_kinds() and names_file(name):
-            text = text_of(name)
-            written |= {"kind": "text", "text": text}
-            num_stages, count = _counted(name, text)
-        else:
-            written["kind"] = name
-        num_stages, count = stages or num_stages, micro_batches or count
-        _check_size({"stages": num_stages, "micro-batches": count, "chunks": chunks, "slices": slices})
-        schedule = validate_data(written, ScheduleSpec, name).build()
+        is_file = name not in schedule_kinds() and names_file(name)
         try:
+            if is_file:
+                text = text_of(name)
+                written |= {"kind": "text", "text": text}
+                num_stages, count = _counted(text)
+            else:
+                written["kind"] = name
+            num_stages, count = stages or num_stages, micro_batches or count
+            _check_size({"stages": num_stages, "micro-batches": count, "chunks": chunks, "slices": slices})
+            schedule = validate_data(written, ScheduleSpec, name).build()
             timetable = schedule.timetable(num_stages, count)
             return cls(name, timetable, schedule.chain(num_stages), lengths, count, schedule.num_slices)
         except PlanError as error:
-            place = name if "text" in written else ""
+            place = name if is_file else ""
             problems = (
                 Problem(problem.message, hint=problem.hint, where=place) for problem in error.problems
             )
@@ -219,13 +220,8 @@ def _lengths(times: str) -> dict[str, int]:
     return lengths | {"B": lengths["I"] + lengths["W"], "R": lengths["F"]}
 
 
-def _counted(name: str, text: str) -> tuple[int, int]:
-    """Stages and micro-batches of a text."""
-    try:
-        timetable = parse(text)
-    except PlanError as error:
-        raise ScenarioError(
-            *(Problem(problem.message, where=name, hint=problem.hint) for problem in error.problems)
-        ) from None
+def _counted(text: str) -> tuple[int, int]:
+    """Stages and micro-batches of a text; PlanError if it cannot be read."""
+    timetable = parse(text)
     numbers = [half.micro_batch for row in timetable for action in row for half in action.parts]
     return len(timetable), 1 + max(numbers, default=0)
