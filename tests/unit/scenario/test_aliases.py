@@ -118,7 +118,7 @@ def test_switches_of_a_profile():
     plan = "parallel: {mesh: {data: 8}}\n"
     switches = "overlap_grad_reduce: true, overlap_param_gather: true, prefetch: 3"
     found = read(f"{HEAD}framework: {{use: megatron-core, {switches}}}\n{plan}").framework
-    assert (found.reduction.overlap, found.gather, found.prefetch) == (True, "overlapped", 3)
+    assert (found.reduction.overlap, found.gather.value, found.prefetch) == (True, "overlapped", 3)
     assert found.name == "megatron-core, changed"
     plain = read(f"{HEAD}framework: megatron-core\n{plan}").framework
     assert plain.name == "megatron-core"
