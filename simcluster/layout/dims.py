@@ -45,7 +45,7 @@ class Dims:
     """The dims of every input."""
     outputs: tuple[tuple[str, ...], ...]
     """The dims of every output."""
-    whole: tuple[tuple[str, str], ...] = ()
+    unsplittable: tuple[tuple[str, str], ...] = ()
     """Dims that may not be split, with the reason."""
     linear: tuple[frozenset[int], ...] = ()
     """The sets of inputs in which the operator is jointly linear."""
@@ -60,11 +60,11 @@ class Dims:
     """Inputs with the value at which what stands in a reduced dim adds nothing, whatever the other inputs
     have there. Without it zeros in all inputs do so where the operator is linear, or the least or largest
     number, by the reduction."""
-    poles: frozenset[int] = frozenset()
-    """Inputs at whose zeros the results may be no numbers, whatever is linear."""
-    vanishing: tuple[tuple[int, frozenset[int]], ...] = ()
-    """Outputs with inputs in whose zeros they are zero though not linear."""
-    even: tuple[tuple[str, str], ...] = ()
+    division_inputs: frozenset[int] = frozenset()
+    """Inputs that are divided by: where they are zero, results may be NaN or infinite, whatever is linear."""
+    zero_preserving: tuple[tuple[int, frozenset[int]], ...] = ()
+    """(output, inputs): outputs that are zero wherever all of these inputs are, though not linear in them."""
+    unpaddable: tuple[tuple[str, str], ...] = ()
     """Dims that may not be padded, with the reason."""
 
     @property
@@ -75,7 +75,7 @@ class Dims:
     @property
     def splittable(self) -> tuple[str, ...]:
         """The dims a strategy may split."""
-        whole = {name for name, _ in self.whole}
+        whole = {name for name, _ in self.unsplittable}
         return tuple(name for name in self.names if name not in whole)
 
     def input_layouts(self, strategy: Strategy) -> tuple[Layout, ...]:

@@ -51,12 +51,12 @@ def zero_padding(
             dim
             for dim in padded
             if dim in names
-            and not any(dim in dims.inputs[index] for index in dims.poles)
+            and not any(dim in dims.inputs[index] for index in dims.division_inputs)
             and (
                 all(_vanishes(dims, term, dim) for term in dims.terms_of(output))
                 or any(
                     output == made and all(dim in dims.inputs[index] for index in members)
-                    for made, members in dims.vanishing
+                    for made, members in dims.zero_preserving
                 )
             )
             and all(
@@ -73,7 +73,7 @@ def padding_refusal(dims: Dims, padded: Collection[str], shapes: Sequence[Sequen
     """Why one of these dims of an operator cannot be padded, or nothing; ``shapes`` are those of whole
     operands, inputs before outputs.
     """
-    reasons = dict(dims.even)
+    reasons = dict(dims.unpaddable)
     for dim in padded:
         if dim in reasons:
             return reasons[dim]

@@ -62,7 +62,7 @@ def missing_splits(case) -> set[str]:
     dims = case.operator.dims()
     expected = case.operator.evaluate(case.inputs, WHOLE)
     found = set()
-    for dim, _ in dims.whole:
+    for dim, _ in dims.unsplittable:
         if dim in case.odd or case.operator.decompose(frozenset({dim})) is not None:
             continue
         others = [other for other in dims.splittable if other != dim]
@@ -188,7 +188,7 @@ def wrong_parts(case, ranks: Ranks, strategies) -> list[str]:
 
 def _wrong_primitives(operator, arrays, ranks: Ranks, strategy) -> list[str]:
     own = inherited(operator, strategy)
-    barred = {dim for dim, _ in operator.dims().whole}
+    barred = {dim for dim, _ in operator.dims().unsplittable}
     split = frozenset(dim for dim, _ in own.splits if dim in barred)
     if not split:
         return ranks.differences(operator, own, arrays, operator.evaluate(arrays, WHOLE))

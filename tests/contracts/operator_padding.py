@@ -84,7 +84,7 @@ def findings(case, ranks: Ranks) -> Findings:
             if dim in dims.splittable or operator.decompose(frozenset({dim})) is not None
         ]
         for strategy in dict.fromkeys(inherited(operator, each) for each in allowed(able, ranks.mesh)):
-            barred = {dim for dim, _ in dims.whole}
+            barred = {dim for dim, _ in dims.unsplittable}
             split = frozenset(dim for dim, _ in strategy.splits if dim in barred)
             if split and operator.decompose(split) is None:
                 continue

@@ -33,7 +33,7 @@ def legal(case, ranks, *more):
 
 def decomposed():
     for case in cases():
-        for split in subsets([dim for dim, _ in case.operator.dims().whole]):
+        for split in subsets([dim for dim, _ in case.operator.dims().unsplittable]):
             if case.operator.decompose(frozenset(split)) is not None:
                 yield pytest.param(case, split, id=f"{case.name}-{'+'.join(split)}")
 
@@ -141,7 +141,7 @@ def test_a_decomposition_is_the_operator(case, split):
     types = {f"in{index}": kind for index, kind in enumerate(case.types)}
     for _, each, inputs, outputs in parts:
         own = each.dims()
-        assert not set(split) & {dim for dim, _ in own.whole}
+        assert not set(split) & {dim for dim, _ in own.unsplittable}
         values.update(zip(outputs, each.evaluate([values[name] for name in inputs], WHOLE), strict=True))
         names.update(zip(outputs, own.outputs, strict=True))
         types.update(zip(outputs, each.infer([types[name] for name in inputs]), strict=True))

@@ -43,7 +43,7 @@ def wrong(case, ranks):
 def test_a_split_through_an_inner_sum_is_wrong():
     for ranks in MESHES:
         if any(size <= 4 for _, size in ranks.mesh.axes):
-            assert wrong(with_dims(named("softmax both ways"), whole=()), ranks)
+            assert wrong(with_dims(named("softmax both ways"), unsplittable=()), ranks)
 
 
 def test_a_wrong_reduction_is_wrong():
@@ -88,7 +88,7 @@ def test_a_gradient_that_is_wrong_on_shards_is_wrong():
 
 
 def test_a_dim_that_could_be_split_is_missing():
-    assert missing_splits(with_dims(named("gelu"), whole=(("seq", "for no reason"),))) == {"seq"}
+    assert missing_splits(with_dims(named("gelu"), unsplittable=(("seq", "for no reason"),))) == {"seq"}
 
 
 def test_a_linearity_is_missing_or_too_much():

@@ -55,7 +55,7 @@ def test_dims_name_every_dim_of_every_operand(case):
         for name, length in zip(names, kind.shape, strict=True):
             size = length * steps.get((operand, name), 1)
             assert size == extent[name] or (name in case.resized and size % extent[name] == 0)
-    for dim, reason in dims.whole:
+    for dim, reason in dims.unsplittable:
         assert dim in dims.names
         assert reason
     for members in dims.linear:

@@ -263,7 +263,7 @@ class Writer:
     def _split(self, name: str, operator: Operator, shapes: Sequence[tuple[int, ...]]) -> None:
         """A legal strategy: any dims that divide, or may be padded, over axes that are free."""
         extent = operator.dims().extents(shapes)
-        whole = {dim for dim, _ in operator.dims().whole}
+        whole = {dim for dim, _ in operator.dims().unsplittable}
         able = [
             dim
             for dim in extent

@@ -62,7 +62,7 @@ class Activation(Pointwise):
 
     def dims(self) -> Dims:
         """Nothing partial passes; all of them are zero at zero."""
-        return Dims((self.labels,), (self.labels,), vanishing=((0, frozenset({0})),))
+        return Dims((self.labels,), (self.labels,), zero_preserving=((0, frozenset({0})),))
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient

@@ -170,7 +170,12 @@ class Attention(_Attention):
     def dims(self) -> Dims:
         """Linear in v for the output; the statistics are not, so nothing partial passes."""
         inputs = (QUERY, _KEY, self._value, *self._extra)
-        return Dims(inputs, (self._found, STATISTICS), whole=self._whole, vanishing=((0, frozenset({2})),))
+        return Dims(
+            inputs,
+            (self._found, STATISTICS),
+            unsplittable=self._whole,
+            zero_preserving=((0, frozenset({2})),),
+        )
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
@@ -222,7 +227,7 @@ class AttentionGrad(_Attention):
         """Linear in do; keys shared by a split group, and a bias by a split batch, get partial gradients."""
         operands = (QUERY, _KEY, self._value)
         inputs = (*operands, self._found, STATISTICS, self._found, *self._extra)
-        return Dims(inputs, (*operands, *self._extra), whole=self._whole, linear=(frozenset({5}),))
+        return Dims(inputs, (*operands, *self._extra), unsplittable=self._whole, linear=(frozenset({5}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The softmax gradient by ``dS = P (dP - rowsum(do o))``; dropout multiplies P towards v, and dP."""

@@ -41,7 +41,7 @@ class BatchNorm(BatchNormOperator):
         return Dims(
             (PICTURE, CHANNELS, CHANNELS),
             (PICTURE, each.labels, each.labels),
-            whole=each.whole,
+            unsplittable=each.whole,
             windows=each.windows(4, 5),
         )
 
@@ -105,7 +105,7 @@ class BatchNormGrad(BatchNormOperator):
         return Dims(
             (PICTURE, each.labels, each.labels, CHANNELS, PICTURE),
             (PICTURE, CHANNELS, CHANNELS),
-            whole=each.whole,
+            unsplittable=each.whole,
             linear=(frozenset({4}),),
             windows=each.windows(1, 2),
         )

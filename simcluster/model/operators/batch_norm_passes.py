@@ -48,7 +48,9 @@ class BatchNormSums(BatchNormOperator):
     def dims(self) -> Dims:
         """Partial over samples of a group and pixels."""
         each = self.statistics
-        return Dims((PICTURE,), (each.sums,), whole=_PAIR, windows=each.windows(1), neutral=((0, 0.0),))
+        return Dims(
+            (PICTURE,), (each.sums,), unsplittable=_PAIR, windows=each.windows(1), neutral=((0, 0.0),)
+        )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums, by the elements of the whole group."""
@@ -75,7 +77,7 @@ class BatchNormalise(BatchNormOperator):
         return Dims(
             (PICTURE, each.sums, CHANNELS, CHANNELS),
             (PICTURE, each.labels, each.labels),
-            whole=_PAIR,
+            unsplittable=_PAIR,
             terms=((frozenset(range(4)),), (frozenset({1}),), (frozenset({1}),)),
             windows=each.windows(1, 5, 6),
         )
@@ -115,7 +117,7 @@ class RunningStatistics(BatchNormOperator):
         return Dims(
             (each.sums, each.labels, each.labels),
             (each.sums,),
-            whole=_PAIR,
+            unsplittable=_PAIR,
             windows=each.windows(0, 1, 2, 3),
         )
 
@@ -150,7 +152,7 @@ class BatchNormGradSums(BatchNormOperator):
         return Dims(
             (PICTURE, each.labels, each.labels, PICTURE),
             (each.sums, CHANNELS, CHANNELS),
-            whole=_PAIR,
+            unsplittable=_PAIR,
             linear=(frozenset({3}),),
             windows=each.windows(1, 2, 4),
         )
@@ -182,7 +184,7 @@ class BatchNormInputGrad(BatchNormOperator):
         return Dims(
             (PICTURE, each.labels, each.labels, CHANNELS, PICTURE, each.sums),
             (PICTURE,),
-            whole=_PAIR,
+            unsplittable=_PAIR,
             linear=(frozenset({4, 5}), frozenset({3})),
             windows=each.windows(1, 2, 5),
         )

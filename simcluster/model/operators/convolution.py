@@ -75,7 +75,7 @@ class Conv2d(_Convolution):
         return Dims(
             (PICTURE, _WEIGHT),
             (self._result,),
-            whole=self._whole,
+            unsplittable=self._whole,
             linear=(frozenset({0}), frozenset({1})),
             windows=(*self.windows.of_picture(0), *self.windows.of_result(2)),
         )
@@ -123,7 +123,7 @@ class ConvInputGrad(_Convolution):
         return Dims(
             (self._result, _WEIGHT),
             (PICTURE,),
-            whole=self._whole,
+            unsplittable=self._whole,
             linear=(frozenset({0}), frozenset({1})),
             windows=(*self.windows.of_result(0), *self.windows.of_picture(2)),
         )
@@ -159,7 +159,7 @@ class ConvWeightGrad(_Convolution):
         return Dims(
             (PICTURE, self._result),
             (_WEIGHT,),
-            whole=self._whole,
+            unsplittable=self._whole,
             linear=(frozenset({0}), frozenset({1})),
             windows=(*self.windows.of_picture(0), *self.windows.of_result(1)),
         )

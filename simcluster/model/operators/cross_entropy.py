@@ -71,7 +71,7 @@ class CrossEntropy(_Loss):
     def dims(self) -> Dims:
         """The loss sums over tokens; the vocabulary is summed inside."""
         whole = ((self.labels[-1], "the softmax sums over it inside the operator"),)
-        return Dims((self.labels, self._tokens), ((), self._tokens), whole=whole, neutral=((1, -1.0),))
+        return Dims((self.labels, self._tokens), ((), self._tokens), unsplittable=whole, neutral=((1, -1.0),))
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]

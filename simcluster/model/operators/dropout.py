@@ -38,7 +38,7 @@ class Dropout(Pointwise):
 
     def dims(self) -> Dims:
         """The mask belongs to the whole value: nothing partial passes."""
-        return Dims((self.labels,), (self.labels, self.labels), vanishing=((0, frozenset({0})),))
+        return Dims((self.labels,), (self.labels, self.labels), zero_preserving=((0, frozenset({0})),))
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient

@@ -213,7 +213,7 @@ class Elementwise(Operator):
         )
         poles = frozenset(places[place] for place in self._entry.poles if place in places)
         whole = unit_dims(*self.operands, self.result)
-        return Dims(self.operands, (self.result,), whole, linear, poles=poles)
+        return Dims(self.operands, (self.result,), whole, linear, division_inputs=poles)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

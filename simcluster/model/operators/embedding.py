@@ -151,7 +151,7 @@ class Positions(Operator):
     def dims(self) -> Dims:
         """Every rank reads the rows of its own positions from a whole table."""
         whole = (("position", "a rank reads the rows of its part of seq, wherever they are"),)
-        return Dims((_ROWS, _POSITIONS), (_ROWS,), whole=whole)
+        return Dims((_ROWS, _POSITIONS), (_ROWS,), unsplittable=whole)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -201,7 +201,7 @@ class PositionRows(Operator):
         """Linear in the table, of which every rank reads the rows of its own positions."""
         whole = (("position", "a rank reads the rows of its part of seq, wherever they are"),)
         tokens = _ROWS if self.of_states else _IDS
-        return Dims((tokens, _POSITIONS), (_ROWS,), whole=whole, linear=(frozenset({1}),))
+        return Dims((tokens, _POSITIONS), (_ROWS,), unsplittable=whole, linear=(frozenset({1}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -246,7 +246,7 @@ class PositionsGrad(Operator):
     def dims(self) -> Dims:
         """Linear in dy; batch and seq are reduced."""
         whole = (("position", "a rank writes the rows of its part of seq, wherever they are"),)
-        return Dims((_ROWS, _POSITIONS), (_POSITIONS,), whole=whole, linear=(frozenset({0}),))
+        return Dims((_ROWS, _POSITIONS), (_POSITIONS,), unsplittable=whole, linear=(frozenset({0}),))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

@@ -45,7 +45,7 @@ class Fp8Cast(MemoryBound):
     def dims(self) -> Dims:
         """Every element for itself; rounding is not linear, so a sum is complete before it is cast."""
         vanishing = tuple((copy, frozenset({0})) for copy in range(self.copies))
-        return Dims((self.labels,), (self.labels,) * self.copies, vanishing=vanishing)
+        return Dims((self.labels,), (self.labels,) * self.copies, zero_preserving=vanishing)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Rounded to nearest, ties to even; copied in single precision."""

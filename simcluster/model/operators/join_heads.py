@@ -61,7 +61,9 @@ class JoinHeads(_Joining):
 
     def dims(self) -> Dims:
         """Jointly linear."""
-        return Dims((self._own, self._placed), (self._heads,), whole=_WHOLE, linear=(frozenset({0, 1}),))
+        return Dims(
+            (self._own, self._placed), (self._heads,), unsplittable=_WHOLE, linear=(frozenset({0, 1}),)
+        )
 
     def adjoint(self) -> Operator:
         """The parts of dy, the shared one summed."""
@@ -91,7 +93,7 @@ class JoinHeadsGrad(_Joining):
 
     def dims(self) -> Dims:
         """Linear; the shared part's gradient sums over what shares it."""
-        return Dims((self._heads,), (self._own, self._placed), whole=_WHOLE, linear=(frozenset({0}),))
+        return Dims((self._heads,), (self._own, self._placed), unsplittable=_WHOLE, linear=(frozenset({0}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The first elements, and the sums of the others."""

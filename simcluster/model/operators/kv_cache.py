@@ -60,7 +60,7 @@ class CacheWrite(Operator):
         """Of the tokens a rank keeps its heads; they stand behind each other, in whole sequences."""
         caches = tuple(map(cache_dims, self.operands))
         whole = (*_WHOLE, ("seq", "tokens are kept where they stand in their sequence"))
-        return Dims((*caches, *self.operands), caches, whole=whole)
+        return Dims((*caches, *self.operands), caches, unsplittable=whole)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -109,7 +109,7 @@ class CachedAttention(Operator):
             ("seq", "a query sees the tokens before it, of which there are more for a later one"),
             ("head_dim", "scores are summed over it inside the operator"),
         )
-        return Dims((QUERY, cache, cache), (QUERY,), whole=whole)
+        return Dims((QUERY, cache, cache), (QUERY,), unsplittable=whole)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -175,7 +175,7 @@ class Greedy(MemoryBound):
     def dims(self) -> Dims:
         """The vocabulary is compared as a whole."""
         whole = (("vocab", "all logits of a token are compared inside the operator"),)
-        return Dims((("batch", "seq", "vocab"),), (("batch", "seq"),), whole=whole)
+        return Dims((("batch", "seq", "vocab"),), (("batch", "seq"),), unsplittable=whole)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The ids."""

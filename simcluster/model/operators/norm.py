@@ -42,7 +42,7 @@ class RmsNorm(_Norm):
         """The hidden dim stays whole."""
         rows = self.labels[:-1]
         operands, vanishing = (self.labels, self.labels[-1:]), ((0, frozenset({0})),)
-        return Dims(operands, (self.labels, rows), whole=self._whole(), vanishing=vanishing)
+        return Dims(operands, (self.labels, rows), unsplittable=self._whole(), zero_preserving=vanishing)
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
@@ -73,7 +73,7 @@ class RmsNormGrad(_Norm):
         return Dims(
             (self.labels, rows, hidden, self.labels),
             (self.labels, hidden),
-            whole=self._whole(),
+            unsplittable=self._whole(),
             linear=(frozenset({3}),),
         )
 
@@ -108,7 +108,7 @@ class LayerNorm(_Norm):
         """The hidden dim stays whole."""
         rows, hidden = self.labels[:-1], self.labels[-1:]
         weights = (hidden,) * (1 + self.bias)
-        return Dims((self.labels, *weights), (self.labels, rows, rows), whole=self._whole())
+        return Dims((self.labels, *weights), (self.labels, rows, rows), unsplittable=self._whole())
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
@@ -145,7 +145,7 @@ class LayerNormGrad(_Norm):
         return Dims(
             (self.labels, rows, rows, hidden, self.labels),
             (self.labels, *(hidden,) * (1 + self.bias)),
-            whole=self._whole(),
+            unsplittable=self._whole(),
             linear=(frozenset({4}),),
         )
 

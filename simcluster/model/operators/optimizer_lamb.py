@@ -37,7 +37,7 @@ class Lamb(AdamUpdate):
         """Every element depends on the norm over all of them."""
         free = super(Lamb, self).dims()
         whole = (("elements", "LAMB takes norms over the whole parameter"),)
-        return Dims(free.inputs, free.outputs, whole=whole)
+        return Dims(free.inputs, free.outputs, unsplittable=whole)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

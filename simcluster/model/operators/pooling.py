@@ -56,7 +56,7 @@ class MaxPool2d(_Pool):
     def dims(self) -> Dims:
         """Beyond the ends of the picture stands what is less than any pixel."""
         windows = (*self.windows.of_picture(0, -math.inf), *self.windows.of_result(1))
-        return Dims((PICTURE,), (self._result,), whole=self.windows.whole, windows=windows)
+        return Dims((PICTURE,), (self._result,), unsplittable=self.windows.whole, windows=windows)
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
@@ -89,7 +89,7 @@ class MaxPool2dGrad(_Pool):
         return Dims(
             (PICTURE, self._result, self._result),
             (PICTURE,),
-            whole=self.windows.whole,
+            unsplittable=self.windows.whole,
             linear=(frozenset({2}),),
             windows=windows,
         )
@@ -119,7 +119,7 @@ class AveragePool2d(_Pool):
         return Dims(
             (PICTURE,),
             (self._result,),
-            whole=self.windows.whole,
+            unsplittable=self.windows.whole,
             linear=(frozenset({0}),),
             windows=(*self.windows.of_picture(0), *self.windows.of_result(1)),
         )
@@ -147,7 +147,7 @@ class AveragePool2dGrad(_Pool):
         return Dims(
             (self._result,),
             (PICTURE,),
-            whole=self.windows.whole,
+            unsplittable=self.windows.whole,
             linear=(frozenset({0}),),
             windows=(*self.windows.of_result(0), *self.windows.of_picture(1)),
         )

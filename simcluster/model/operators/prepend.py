@@ -34,7 +34,7 @@ class Prepend(MemoryBound):
 
     def dims(self) -> Dims:
         """Jointly linear."""
-        return Dims((_REST, _TOKEN), (_ALL,), whole=_WHOLE, linear=(frozenset({0, 1}),))
+        return Dims((_REST, _TOKEN), (_ALL,), unsplittable=_WHOLE, linear=(frozenset({0, 1}),))
 
     def adjoint(self) -> Operator:
         """The rest passes to x; the token gets its sum over the batch."""
@@ -63,7 +63,7 @@ class PrependGrad(MemoryBound):
 
     def dims(self) -> Dims:
         """Linear; the token's gradient sums over the batch."""
-        return Dims((_ALL,), (_REST, _TOKEN), whole=_WHOLE, linear=(frozenset({0}),))
+        return Dims((_ALL,), (_REST, _TOKEN), unsplittable=_WHOLE, linear=(frozenset({0}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """What followed, and the sum of what stood first."""

@@ -105,7 +105,7 @@ class RingAttentionStep(_Turn):
 
     def dims(self) -> Dims:
         """Queries and keys are split alike."""
-        return Dims((QUERY, _KEY, _KEY), (QUERY, STATISTICS), whole=_WHOLE, even=_EVEN)
+        return Dims((QUERY, _KEY, _KEY), (QUERY, STATISTICS), unsplittable=_WHOLE, unpaddable=_EVEN)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The attention of every slice to the keys that it has."""
@@ -129,7 +129,9 @@ class RingAttentionStepGrad(_Turn):
     def dims(self) -> Dims:
         """As forward, linear in do."""
         inputs = (QUERY, _KEY, _KEY, QUERY, STATISTICS, QUERY)
-        return Dims(inputs, (QUERY, _KEY, _KEY), whole=_WHOLE, linear=(frozenset({5}),), even=_EVEN)
+        return Dims(
+            inputs, (QUERY, _KEY, _KEY), unsplittable=_WHOLE, linear=(frozenset({5}),), unpaddable=_EVEN
+        )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The whole gradient's terms of these queries and keys."""
@@ -151,7 +153,7 @@ class MergePartialAttention(MemoryBound):
 
     def dims(self) -> Dims:
         """Every row for itself; the statistics have no head_dim, of which every part would repeat them."""
-        return Dims((QUERY, STATISTICS) * 2, (QUERY, STATISTICS), whole=_MERGED)
+        return Dims((QUERY, STATISTICS) * 2, (QUERY, STATISTICS), unsplittable=_MERGED)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Each weighted by its share of all the exponentials."""

@@ -55,7 +55,7 @@ class Rotary(MemoryBound):
         return Dims(
             self.operands,
             self.operands,
-            whole=(("head_dim", "head dims are rotated in pairs across the whole head"),),
+            unsplittable=(("head_dim", "head dims are rotated in pairs across the whole head"),),
             linear=(frozenset(every),),
             terms=tuple((frozenset({index}),) for index in every),
         )

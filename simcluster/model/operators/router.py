@@ -104,7 +104,7 @@ class Route(_Routing):
     def dims(self) -> Dims:
         """Tokens are routed one by one."""
         steering = (("experts",),) if self.steered else ()
-        return Dims((self._scores, *steering), (self._choices,) * 2, whole=_WHOLE)
+        return Dims((self._scores, *steering), (self._choices,) * 2, unsplittable=_WHOLE)
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
@@ -157,7 +157,7 @@ class RouteGrad(_Routing):
     def dims(self) -> Dims:
         """Linear in the gradient of the weights."""
         operands = (self._scores, self._choices, self._choices)
-        return Dims(operands, (self._scores,), whole=_WHOLE, linear=(frozenset({2}),))
+        return Dims(operands, (self._scores,), unsplittable=_WHOLE, linear=(frozenset({2}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Back through scale, quotient, choice, and softmax or sigmoid."""
@@ -200,7 +200,7 @@ class ExpertSlots(Operator):
         """Sequences are seated one by one."""
         reason = "a seat depends on all tokens before"
         names = (*token_dims(in_slices=self.in_slices), "choices")
-        return Dims((names,), (names,), whole=tuple((name, reason) for name in names[-2:]))
+        return Dims((names,), (names,), unsplittable=tuple((name, reason) for name in names[-2:]))
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

@@ -144,7 +144,9 @@ class SliceAttention(_OfSlice):
         count = self.index + 1
         values = frozenset(range(1 + count, 1 + 2 * count))
         inputs = (QUERY, *self._keys, *self._values)
-        return Dims(inputs, (self._found, STATISTICS), whole=self._whole_dims, vanishing=((0, values),))
+        return Dims(
+            inputs, (self._found, STATISTICS), unsplittable=self._whole_dims, zero_preserving=((0, values),)
+        )
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
@@ -174,7 +176,7 @@ class SliceAttentionGrad(_OfSlice):
         """Linear in do; keys shared by a split group get partial gradients."""
         operands = (QUERY, *self._keys, *self._values)
         inputs = (*operands, self._found, STATISTICS, self._found)
-        return Dims(inputs, operands, whole=self._whole_dims, linear=(frozenset({len(inputs) - 1}),))
+        return Dims(inputs, operands, unsplittable=self._whole_dims, linear=(frozenset({len(inputs) - 1}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The whole gradient's terms of these queries."""

@@ -57,7 +57,7 @@ class Softmax(_Softmax):
 
     def dims(self) -> Dims:
         """Keys stay whole; queries know where they are."""
-        return Dims((LABELS,), (LABELS,), whole=_WHOLE)
+        return Dims((LABELS,), (LABELS,), unsplittable=_WHOLE)
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
@@ -87,7 +87,7 @@ class SoftmaxGrad(_Softmax):
 
     def dims(self) -> Dims:
         """Linear in dy."""
-        return Dims((LABELS,) * 2, (LABELS,), whole=_WHOLE, linear=(frozenset({1}),))
+        return Dims((LABELS,) * 2, (LABELS,), unsplittable=_WHOLE, linear=(frozenset({1}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """``scale * w (dy - sum(w dy))``; what is masked has no weight and gets no gradient."""
@@ -129,7 +129,7 @@ class SoftmaxOver(_Over):
 
     def dims(self) -> Dims:
         """The dim stays whole."""
-        return Dims((self.labels,), (self.labels,), whole=self._whole)
+        return Dims((self.labels,), (self.labels,), unsplittable=self._whole)
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
@@ -177,7 +177,7 @@ class SoftmaxOverGrad(_Over):
 
     def dims(self) -> Dims:
         """Linear in dy."""
-        return Dims((self.labels,) * 2, (self.labels,), whole=self._whole, linear=(frozenset({1}),))
+        return Dims((self.labels,) * 2, (self.labels,), unsplittable=self._whole, linear=(frozenset({1}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """``y (dy - sum(y dy))``; of the logarithm ``dy - exp(y) sum(dy)``."""

@@ -199,7 +199,7 @@ class ManualPlanner(Planner):
             yield "all ranks run equally many micro-batches", "training.batch_shares", "leave it out"
         if training.optimizer.clip is not None:
             yield "no norm of all gradients is added up", "training.optimizer.clip", "leave it out"
-        if update_of(training.optimizer).dims().whole:
+        if update_of(training.optimizer).dims().unsplittable:
             yield "no norms of parameters are added up", "training.optimizer.kind", "use adamw, adam or sgd"
         if training.precision.multiplied == "fp8":
             yield "no operands are cast", "training.precision", "use bf16, fp16 or fp32"

@@ -52,7 +52,7 @@ class _Updates:
         """The primitives of an update whose parameter lies split."""
         if node.phase is not Phase.END or not isinstance(node.operator, Operator):
             return None
-        barred = frozenset(dim for dim, _ in node.operator.dims().whole)
+        barred = frozenset(dim for dim, _ in node.operator.dims().unsplittable)
         split = self._layout(node.inputs[0]).axes
         return node.operator.decompose(barred) if barred and split else None
 

@@ -70,12 +70,12 @@ def _length(node: Node, block: Block) -> int | None:
 def _gains(node: Node, block: Block) -> bool:
     """Whether an operator can be split over its sequence in an order, and not otherwise."""
     assert isinstance(node.operator, Operator)
-    if SEQ not in dict(node.operator.dims().whole):
+    if SEQ not in dict(node.operator.dims().unsplittable):
         return False
     length = _length(node, block)
     assert length is not None
     other = node.operator.ordered(Zigzag(1, 2 * length))
-    return other is not None and SEQ not in dict(other.dims().whole)
+    return other is not None and SEQ not in dict(other.dims().unsplittable)
 
 
 def _ordered(node: Node, block: Block, slices: int, path: str) -> Node:

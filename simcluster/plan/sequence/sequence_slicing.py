@@ -138,8 +138,8 @@ def _check(graph: Graph) -> None:
                 continue
             attention |= attends
             dims = node.operator.dims()
-            if not attends and (SEQ in dict(dims.whole) or "keys" in dims.names):
-                reason = dict(dims.whole).get(SEQ, "it works on all keys")
+            if not attends and (SEQ in dict(dims.unsplittable) or "keys" in dims.names):
+                reason = dict(dims.unsplittable).get(SEQ, "it works on all keys")
                 problems.append(Problem(f"{node.name} takes no slices of sequences: {reason}", PATH))
     if not attention and not problems:
         problems.append(Problem("nothing in this model attends over sequences that could be sliced", PATH))

@@ -147,7 +147,7 @@ class BlockSharder:
         where they run as passes of their own.
         """
         operator = operator_of(node)
-        barred = frozenset(dim for dim, _ in operator.dims().whole)
+        barred = frozenset(dim for dim, _ in operator.dims().unsplittable)
         split = frozenset(dim for dim, _ in self._strategy(node).splits if dim in barred)
         if operator.family in self.passes:
             split = barred

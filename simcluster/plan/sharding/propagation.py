@@ -278,7 +278,7 @@ class _Propagation:
             used = {axis for axes in wanted.values() for axis in axes}
             free = tuple(axis for axis in self.roles.resolve((BATCH,), self.mesh) if axis not in used)
             wanted.setdefault(BATCH, free)
-        whole = {dim for dim, _ in dims.whole}
+        whole = {dim for dim, _ in dims.unsplittable}
         made: dict[str, tuple[str, ...]] = {}
         for dim, axes in wanted.items():
             kept = tuple(axis for axis in axes if self.mesh.size(axis) > 1)

@@ -251,7 +251,7 @@ def split_problem(
     twice = [axis for axis, count in counts.items() if count > 1]
     if twice:
         return Problem(f"axis '{twice[0]}' splits two dims at once", rule.path if rule else "")
-    reasons = dict(dims.whole)
+    reasons = dict(dims.unsplittable)
     barred = [dim for dim, axes in split.items() if dim in reasons and mesh.product(axes) > 1]
     if barred and node.operator.decompose(frozenset(barred)) is None:
         reason = reasons[barred[0]]

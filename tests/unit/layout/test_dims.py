@@ -31,7 +31,7 @@ def test_names_come_once_in_order_of_appearance():
 
 
 def test_whole_dims_are_not_splittable():
-    dims = Dims((("batch", "hidden"),), (("batch", "hidden"),), whole=(("hidden", "its mean"),))
+    dims = Dims((("batch", "hidden"),), (("batch", "hidden"),), unsplittable=(("hidden", "its mean"),))
     assert dims.splittable == ("batch",)
 
 

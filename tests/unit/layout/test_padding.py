@@ -92,9 +92,9 @@ def test_what_lacks_the_dim_is_added_to_padding_as_well():
 
 
 def test_poles_and_functions_that_vanish():
-    quotient = Dims((("x",), ("x",)), (("x",),), linear=(frozenset({0}),), poles=frozenset({1}))
+    quotient = Dims((("x",), ("x",)), (("x",),), linear=(frozenset({0}),), division_inputs=frozenset({1}))
     assert zero_padding(quotient, ["x"], BOTH, [["x"], ["x"]]) == (frozenset(),)
-    curve = Dims((("x",),), (("x",),), vanishing=((0, frozenset({0})),))
+    curve = Dims((("x",),), (("x",),), zero_preserving=((0, frozenset({0})),))
     assert zero_padding(curve, ["x"], [True], [["x"]]) == (frozenset({"x"}),)
     assert zero_padding(curve, ["x"], [True], [[]]) == (frozenset(),)
 

@@ -83,7 +83,7 @@ def test_the_outermost_dim_of_a_run_keeps_its_name(labels, shape, result, names)
 def test_inner_factors_say_why_they_stay_whole():
     operator = Reshape.of(("batch", "heads", "head_dim"), (2, 4, 8), (2, 32))
     reason = "only the outermost factor of dims that are merged or divided can be split"
-    assert operator.dims().whole == (("head_dim", reason),)
+    assert operator.dims().unsplittable == (("head_dim", reason),)
 
 
 def test_a_smaller_batch_keeps_its_shape_besides():

@@ -184,7 +184,7 @@ def choices(draw, node, block):
     extent = {}
     for names, value in zip(dims.inputs, node.inputs, strict=True):
         extent.update(zip(names, block.values[value].type.shape, strict=True))
-    whole = [dim for dim, _ in dims.whole if node.operator.decompose(frozenset({dim})) is None]
+    whole = [dim for dim, _ in dims.unsplittable if node.operator.decompose(frozenset({dim})) is None]
     free = [dim for dim, size in extent.items() if size % 4 == 0 and dim not in whole]
     found: dict[str, list[str]] = {}
     for axis in draw(st.permutations(MESH.names)):
