@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from math import prod
 from typing import Any
 
 from simcluster.cluster import ClusterSpec
@@ -22,17 +25,20 @@ def plan(
     training: dict[str, Any] | None = None,
     **parallel: Any,
 ) -> Plan:
-    """A plan on one host of as many devices as the mesh has ranks."""
-    ranks = 1
-    for size in mesh.values():
-        ranks *= size
-    host = {"use": "cpu-server", "devices": devices or ranks, "network": {"nics": 1}}
-    cluster = validate_data({"host": host, "hosts": 1}, ClusterSpec).build()
+    """A plan on one host of as many devices as the mesh has ranks; equal texts have one plan."""
     wanted = {"global_batch": 4 * mesh.get("data", 1), "micro_batch": 1, "seq_len": 8, **(training or {})}
+    written = (model or LLAMA, wanted, {"mesh": mesh, **parallel})
+    return _planned(devices or prod(mesh.values()), *map(json.dumps, written))
+
+
+@cache
+def _planned(devices: int, model: str, training: str, parallel: str) -> Plan:
+    host = {"use": "cpu-server", "devices": devices, "network": {"nics": 1}}
+    cluster = validate_data({"host": host, "hosts": 1}, ClusterSpec).build()
     return make_plan(
-        validate_data(model or LLAMA, ModelSpec).build(None),
-        validate_data(wanted, TrainingSpec),
-        validate_data({"mesh": mesh, **parallel}, ParallelSpec),
+        validate_data(json.loads(model), ModelSpec).build(None),
+        validate_data(json.loads(training), TrainingSpec),
+        validate_data(json.loads(parallel), ParallelSpec),
         FrameworkSpec.load("ideal"),
         cluster,
     )

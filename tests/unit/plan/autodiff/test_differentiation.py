@@ -13,7 +13,7 @@ from simcluster.plan.autodiff.differentiation import differentiate, gradient_nam
 from simcluster.plan.pipeline.placement import place
 from simcluster.values import Oracle, SeededData
 from simcluster.work import DType
-from tests.support.plan_graphs import GPT, LLAMA, Writer, chain, draw, on_one_device
+from tests.support.plan_graphs import GPT, LLAMA, WHOLE, Writer, chain, draw, on_one_device
 
 LABELS = ("batch", "hidden")
 
@@ -35,7 +35,7 @@ def slope(block, value, seed=0, step=1e-6):
     def result(direction):
         values = {**entering, value: entering[value] + direction}
         for node in forward:
-            made = node.operator.evaluate([values[name] for name in node.inputs], None)
+            made = node.operator.evaluate([values[name] for name in node.inputs], WHOLE)
             values.update(zip(node.outputs, made, strict=True))
         loss = float(values[block.loss]) if block.loss else 0.0
         return loss + sum(float((values[out] * weight).sum()) for out, weight in weights.items())

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.plan.execution.bucket_partition import ReadyTimes
@@ -33,7 +33,8 @@ def test_no_partition_ends_earlier(line):
     assert line.finish(line.best_ends()) == min(map(line.finish, every))
 
 
-@given(lines(most=40))
+@settings(max_examples=50)
+@given(lines(most=24))
 def test_it_is_never_worse_than_one_bucket_none_or_pairs(line):
     count = len(line.ready)
     best = line.finish(line.best_ends())

@@ -9,10 +9,9 @@ from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Movement
 from simcluster.model import Phase
 from simcluster.plan.spec.optimizer_sharding import OptimizerShardingSpec
-from simcluster.simulation import build_scenario, verify
 from tests.support.plan_graphs import told
 from tests.support.planned import LLAMA, plan
-from tests.support.scenarios import TINY, TINY_GPT, scenario
+from tests.support.scenarios import TINY_GPT
 
 ALL = {"min_bytes": "0 B"}
 """Small parameters are sharded too."""
@@ -180,67 +179,3 @@ def test_what_each_level_does(form, gathers, again, each_micro_batch):
     assert told(block, Phase.REGATHER) == ["all_gather data"] * number * again
     assert told(block, Phase.SCATTER) == ["reduce_scatter data"] * number * each_micro_batch
     assert len(told(block, Phase.END)) == number * (not each_micro_batch)
-
-
-@pytest.mark.parametrize(
-    ("form", "parameters", "gradients", "states"),
-    [
-        ({"mindspore": "level1"}, 4 / 4, 4, 8 / 4),
-        ({"mindspore": "level1", "gradient_accumulation_shard": True}, 4 / 4, 4 / 4, 8 / 4),
-        ({"mindspore": "level2"}, 4 / 4, 4 / 4, 8 / 4),
-        ({"mindspore": "level1", "shard_size": 2}, 4 / 2, 4, 8 / 2),
-        ({"mindspore": "level2", "shard_size": 2}, 4 / 2, 4 / 2, 8 / 2),
-    ],
-)
-def test_memory_falls_by_what_others_hold(form, parameters, gradients, states):
-    """Weights and the two states of Adam by (k - 1) / k, gradients where they are sharded."""
-    built = build_scenario(scenario({"data": 4}, devices=4, optimizer_sharding={**form, **ALL}))
-    found = dict.fromkeys(("parameters", "gradients", "optimizer_states"), 0)
-    for each in built.program.parts[0].residents:
-        if each.whole.shape != ():
-            found[str(each.category)] += each.num_bytes
-    number = built.plan.logical.num_parameters
-    assert [held / number for held in found.values()] == [parameters, gradients, states]
-
-
-@pytest.mark.parametrize(
-    ("mesh", "form", "options"),
-    [
-        ({"data": 4}, {"mindspore": "level1", "shard_size": 2, **ALL}, {}),
-        (
-            {"data": 4, "tensor": 2},
-            {"mindspore": "level3", "shard_size": 2, "whole": ["layers.1.*", "embedding.*"], **ALL},
-            {"recipe": "megatron_sp"},
-        ),
-        (
-            {"pipeline": 2, "data": 4},
-            {"zero": 3, "shard_size": 2, "whole": ["head.*"]},
-            {"model": TINY_GPT},
-        ),
-        (
-            {"data": 2, "tensor": 2},
-            {"mindspore": "level1", "gradient_accumulation_shard": True, **ALL},
-            {"recipe": "megatron"},
-        ),
-    ],
-)
-def test_values(mesh, form, options):
-    ranks = 1
-    for size in mesh.values():
-        ranks *= size
-    found = verify(scenario(mesh, devices=ranks, optimizer_sharding=form, **options))
-    assert found.agrees, found.fault or found.first_difference
-
-
-def test_a_plan_that_is_made_small_keeps_its_groups():
-    found = verify(
-        scenario(
-            {"data": 16, "tensor": 8},
-            devices=8,
-            model={**TINY, "hidden": 64, "kv_heads": 8},
-            recipe="megatron",
-            optimizer_sharding={"mindspore": "level2", "shard_size": 4, "axes": "data"},
-        )
-    )
-    assert found.agrees, found.fault or found.first_difference
-    assert ("smallest sharded parameter", "65,536 B", "0 B") in found.changes

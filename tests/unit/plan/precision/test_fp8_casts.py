@@ -9,10 +9,8 @@ from simcluster.model import Phase, Role
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.fp8 import Fp8Cast
 from simcluster.plan.precision.fp8_casts import cast_once_per_step, repeat_casts
-from simcluster.simulation import verify
 from simcluster.work import DType
 from tests.support.fp8_plans import FP8, casts, plan
-from tests.support.scenarios import scenario
 
 GATHERED = ["mlp.norm.out", "attention.norm.out"]
 """What sequence parallelism gathers in forward."""
@@ -104,13 +102,3 @@ def test_without_copies_nothing_changes():
     assert repeat_casts(graph).blocks == dict(graph.blocks)
     assert cast_once_per_step(graph).blocks == dict(graph.blocks)
     assert not any(isinstance(node.operator, Fp8Cast) for _, node in graph.nodes())
-
-
-def test_transposed_copies_hold_the_same_values():
-    for communication in ("compute", "fp8"):
-        precision = {**FP8, "fp8": {"communication": communication}}
-        mesh = {"pipeline": 2, "tensor": 2}
-        which = scenario(mesh, host="dgx-h100", recipe="megatron_sp", training={"precision": precision})
-        vars(which)["framework"] = which.framework.model_copy(update={"fp8_transposes": True})
-        found = verify(which)
-        assert found.agrees, found.fault or found.first_difference

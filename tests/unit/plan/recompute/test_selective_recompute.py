@@ -8,10 +8,8 @@ from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import Phase
 from simcluster.plan.spec.parallel_spec import RecomputeSpec
-from simcluster.simulation import simulate, verify
 from tests.support.plan_graphs import told
 from tests.support.planned import plan
-from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 MESH = {"data": 2, "tensor": 2}
 
@@ -91,38 +89,3 @@ def test_a_pattern_that_matches_nothing_is_refused():
 def test_operators_of_layers_that_are_recomputed_whole_are_refused():
     with pytest.raises(ScenarioError, match="recomputed whole already"):
         validate_data({"layers": "all", "operators": ["layers.*.mlp.norm"]}, RecomputeSpec)
-
-
-def activations(**recompute):
-    which = scenario({"data": 2}, micro_batches=1, recompute=recompute)
-    return simulate(which).documents["summary"]["peak_memory_bytes"][0]["breakdown"]["activations"]
-
-
-def test_memory_falls_by_what_is_dropped():
-    """Flash attention keeps its output, 2 s b h bytes, and a row statistic in fp32 per head."""
-    tokens = 8
-    dropped = tokens * (2 * TINY["hidden"] + 4 * TINY["heads"])
-    assert activations() - activations(operators=["layers.*.attention.core"]) == TINY["layers"] * dropped
-
-
-@pytest.mark.combinations
-@pytest.mark.parametrize(
-    "operators",
-    [
-        ["layers.*.attention.core"],
-        ["layers.*.attention.*"],
-        ["layers.*.*norm"],
-        ["layers.1.mlp.{up*,activation}"],
-        ["*"],
-    ],
-)
-@pytest.mark.parametrize(
-    ("mesh", "options"),
-    [
-        ({"data": 2, "tensor": 2}, {"recipe": "megatron_sp", "optimizer_sharding": "fsdp"}),
-        ({"pipeline": 2, "tensor": 2}, {"model": TINY_GPT}),
-    ],
-)
-def test_values(operators, mesh, options):
-    found = verify(scenario(mesh, devices=4, recompute={"operators": operators}, **options))
-    assert found.agrees, found.fault or found.first_difference

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
@@ -114,21 +114,32 @@ def replaced(layout: Layout, dim: int, axes):
 @settings(max_examples=200)
 @given(routed())
 def test_a_path_takes_every_rank_from_its_part_of_one_layout_to_that_of_the_other(drawn):
-    assert_arrives(drawn)
+    tensor, router = drawn
+    start, target = tensor.layouts
+    kind = kind_of(tensor)
+    cost, path = router.priced(kind, start, target)
+    assert_arrives(tensor, path)
+    assert cost == pytest.approx(price(router, kind, start, path))
+    if start != target:
+        *_, (_, last) = naive(start, target)
+        assert last == target
+        assert cost <= price(router, kind, start, naive(start, target)) * (1 + 1e-12)
+    assert RedistributionPlanner(router.mesh, router.cost).path(kind, start, target) == path
+    assert router.path(kind, start, target) is path or path == ()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150)
 @given(routed(uneven=True))
 def test_a_path_does_so_where_sizes_do_not_divide_and_pads_with_zeros(drawn):
-    assert_arrives(drawn)
-
-
-def assert_arrives(drawn):
     tensor, router = drawn
+    assert_arrives(tensor, router.path(kind_of(tensor), *tensor.layouts))
+
+
+def assert_arrives(tensor, path):
     start, target = tensor.layouts
     arrays = spread(tensor, start)
     layout = start
-    for movement, reached in router.path(kind_of(tensor), start, target):
+    for movement, reached in path:
         assert (movement, reached) in movements(layout, target)
         arrays = moved(movement, reached, arrays, tensor)
         check(arrays, reached, tensor)
@@ -137,22 +148,7 @@ def assert_arrives(drawn):
     check(arrays, target, tensor)
 
 
-@settings(max_examples=200)
-@given(routed())
-def test_a_path_costs_what_its_steps_cost_and_at_most_the_naive_way(drawn):
-    tensor, router = drawn
-    start, target = tensor.layouts
-    kind = kind_of(tensor)
-    cost, path = router.priced(kind, start, target)
-    assert path == router.path(kind, start, target)
-    assert cost == pytest.approx(price(router, kind, start, path))
-    if start != target:
-        *_, (_, last) = naive(start, target)
-        assert last == target
-        assert cost <= price(router, kind, start, naive(start, target)) * (1 + 1e-12)
-
-
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(journeys(most_axes=3, flat=False))
 def test_a_path_moves_at_least_what_a_rank_lacks(tensor):
     """What a rank must end with and does not hold, or holds only its own share of, has to arrive."""
@@ -179,7 +175,7 @@ def lacking(tensor) -> int:
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(tensors(2, flat=False, partial=False), st.sampled_from([None, 0.0, 1.0, 100.0]))
 def test_the_path_costs_at_most_what_mindspore_infers_and_at_least_what_is_lacking(tensor, latency):
     mesh, (start, target) = tensor.mesh, tensor.layouts
@@ -218,18 +214,7 @@ def test_no_sequence_of_movements_is_cheaper(drawn):
     assert router.priced(kind, start, target)[0] == pytest.approx(costs[target])
 
 
-@settings(max_examples=80)
-@given(routed())
-def test_paths_are_deterministic_and_remembered(drawn):
-    tensor, router = drawn
-    start, target = tensor.layouts
-    kind = kind_of(tensor)
-    found = router.path(kind, start, target)
-    assert RedistributionPlanner(router.mesh, router.cost).path(kind, start, target) == found
-    assert router.path(kind, start, target) is found or found == ()
-
-
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(tensors(2))
 def test_from_a_layout_to_itself_there_is_nothing_to_do(tensor):
     for layout in tensor.layouts:
@@ -237,13 +222,13 @@ def test_from_a_layout_to_itself_there_is_nothing_to_do(tensor):
         assert router.priced(kind_of(tensor), layout, layout) == (0.0, ())
 
 
-# Most pairs of layouts have no new partial sum, and are quick to pass over.
-@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
-@given(tensors(2, most_axes=3, partial_last=True))
-def test_nothing_can_become_partial(tensor):
+@settings(max_examples=30)
+@given(tensors(2, most_axes=3), st.sampled_from(("sum", "max")), st.data())
+def test_nothing_can_become_partial(tensor, how, data):
     start, target = tensor.layouts
-    new = set(target.partial) - set(start.partial)
-    assume(new)
+    free = [axis for axis in tensor.mesh.names if axis not in (*target.axes, *start.partial_axes)]
+    assume(free)
+    target = replace(target, partial=((data.draw(st.sampled_from(free)), how),))
     with pytest.raises(PlanError, match="no sequence of collectives"):
         RedistributionPlanner(tensor.mesh, traffic(tensor.mesh)).path(kind_of(tensor), start, target)
 

@@ -233,7 +233,7 @@ ANY = {
 
 
 @pytest.mark.parametrize("name", sorted(ANY))
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_any_allowed_strategies_give_the_values_of_one_device(name, data):
     graph = ANY[name].graph(4, 4, DType.FP32, 16)
@@ -249,7 +249,7 @@ def test_any_allowed_strategies_give_the_values_of_one_device(name, data):
     sharded(graph, Strategies(by_instance, sources), way=ROUTERS[how])
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_a_parameter_may_be_used_in_two_ways(data):
     write = Writer()
@@ -263,7 +263,7 @@ def test_a_parameter_may_be_used_in_two_ways(data):
     one(block, chosen)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_any_strategies_of_operators_that_share_their_input(data):
     """Gradients meet in any mixture of split, replicated and partial."""
