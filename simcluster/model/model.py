@@ -31,34 +31,36 @@ class Model(ABC):
 
     @property
     @abstractmethod
-    def longest(self) -> int | None:
+    def max_seq_len(self) -> int | None:
         """The longest sequence it can read, or None if any will do."""
 
     @property
-    def sequence(self) -> int | None:
+    def fixed_seq_len(self) -> int | None:
         """The one length that its sequences have, or None if they may differ."""
         return None
 
     @property
     def throughput_unit(self) -> str:
         """What its throughput counts: tokens, or samples where each of them is one token."""
-        return "samples" if self.sequence == 1 else "tokens"
+        return "samples" if self.fixed_seq_len == 1 else "tokens"
 
     @property
     def samples(self) -> int | None:
         """Samples at once on a device where nobody says otherwise; None: one, and more of them in turn."""
         return None
 
-    def refuses(self, seq_len: int) -> str:
+    def seq_len_error(self, seq_len: int) -> str:
         """Why it cannot read sequences of this length, with the arithmetic, or nothing."""
-        if self.longest is not None and seq_len > self.longest:
-            return f"sequences of {seq_len} tokens exceed the model's {self.longest} positions"
+        if self.max_seq_len is not None and seq_len > self.max_seq_len:
+            return f"sequences of {seq_len} tokens exceed the model's {self.max_seq_len} positions"
         return ""
 
     @property
     def num_parameters(self) -> int:
         """Parameters, tied ones once, as publications count them (no vocabulary padding)."""
-        return self.graph(batch=1, seq_len=self.sequence or 1, dtype=DType.BF16, num_tokens=1).num_parameters
+        return self.graph(
+            batch=1, seq_len=self.fixed_seq_len or 1, dtype=DType.BF16, num_tokens=1
+        ).num_parameters
 
     def remarks(self, seq_len: int) -> tuple[str, ...]:
         """What a user should be told of how it is computed on sequences of this length."""

@@ -62,7 +62,7 @@ class Routed(Protocol):
         ...
 
     @property
-    def counted(self) -> Model:
+    def for_flops(self) -> Model:
         """The model whose matrix products are its FLOPs: without what a plan computes to no use."""
         ...
 
@@ -76,19 +76,19 @@ class Generative(Protocol):
     """A model that can generate tokens one by one, unless it says why not."""
 
     @property
-    def ungenerative(self) -> str:
+    def generation_error(self) -> str:
         """Why it generates no tokens, or nothing if it does."""
         ...
 
     @property
-    def still(self) -> Model:
+    def without_dropout(self) -> Model:
         """The model as it answers: nothing is dropped out."""
         ...
 
     def generating(self, batch: int, dtype: DType, generation: Generation, known: int) -> Graph:
         """The passes of a generation for ``batch`` sequences over all ranks, tokens among ``known`` ones.
 
-        Of every instance ``chunk`` is the number of its pass; those of decode steps are ``like`` those of
+        Of every instance ``chunk`` is the number of its pass; those of decode steps repeat those of
         the prefill, which are called as in ``graph``.
         """
         ...
@@ -107,5 +107,5 @@ def padded(model: Model, multiple: int) -> Model:
 def generation_refusal(model: Model) -> str:
     """Why a model generates no tokens, or nothing if it does."""
     if isinstance(model, Generative):
-        return model.ungenerative
+        return model.generation_error
     return "only decoder-only transformers generate tokens"

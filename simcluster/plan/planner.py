@@ -176,7 +176,7 @@ class StrategyPlanner(Planner):
         slices = 1 if self.inference else schedule.num_slices
         check_slicing_axes(slices, placement.roles.resolve((SEQUENCE,), placement.mesh))
         length = slice_length(self.task.seq_len, slices)
-        if slices > 1 and (refusal := self.model.refuses(length)):
+        if slices > 1 and (refusal := self.model.seq_len_error(length)):
             refusal += f", as each of {slices} slices has"
             raise PlanError(refusal, path="parallel.schedule.slices")
         layers = self._layers(once)
@@ -422,7 +422,7 @@ class StrategyPlanner(Planner):
                     "leave it out: then gradients are those of the mean over the whole batch",
                 )
             )
-        refusal = self.model.refuses(self.task.seq_len)
+        refusal = self.model.seq_len_error(self.task.seq_len)
         if refusal:
             problems.append(Problem(refusal, "inference.prompt" if self.inference else "training.seq_len"))
         if self.inference and (refusal := generation_refusal(self.model)):

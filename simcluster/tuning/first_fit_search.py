@@ -112,11 +112,11 @@ class _Search:
         self.cluster: Cluster = _checked("--cluster", cluster, ClusterSpec).build()
         self.model: Model = _checked("--model", {"use": start.model}, ModelSpec).build(Path())
         self.headroom = headroom(_checked("--framework", {"use": start.framework}, FrameworkSpec), RunSpec())
-        longest = self.model.longest
-        self.seq_len = start.seq_len or self.model.sequence or min(SEQUENCE, longest or SEQUENCE)
+        longest = self.model.max_seq_len
+        self.seq_len = start.seq_len or self.model.fixed_seq_len or min(SEQUENCE, longest or SEQUENCE)
         if longest is not None and self.seq_len > longest:
             raise ScenarioError(f"--seq-len {self.seq_len}: {start.model} has {longest} positions")
-        refusal = self.model.refuses(self.seq_len)
+        refusal = self.model.seq_len_error(self.seq_len)
         if refusal:
             raise ScenarioError(f"--seq-len {self.seq_len}: {refusal}")
         peak = self.cluster.host.device.peak

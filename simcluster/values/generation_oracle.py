@@ -43,7 +43,7 @@ class GenerationOracle:
             if sequences is None:
                 block = graph.block_of(graph.instances[0])
                 feed = block.values[TOKENS]
-                sequences = self.source.feed(TOKENS, feed.type, 0, micro_batch, feed.below)
+                sequences = self.source.feed(TOKENS, feed.type, 0, micro_batch, feed.num_ids)
             logits = self._last_logits(graph, sequences, micro_batch)
             ids = logits[:, : self.known].argmax(axis=-1)
             yield GeneratedToken(logits, ids)

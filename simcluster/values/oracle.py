@@ -191,7 +191,7 @@ class Oracle:
             values[name] = self._weights[self.graph.canonical(f"{instance.name}.{name}")]
         for name in block.feeds:
             kind = block.values[name]
-            whole = self.source.feed(name, kind.type, step, micro_batch, kind.below)
+            whole = self.source.feed(name, kind.type, step, micro_batch, kind.num_ids)
             values[name] = whole if run is None else whole[_rows(block, name, run)]
         for name in block.states:
             whole = self._running[f"{instance.name}.{name}"]

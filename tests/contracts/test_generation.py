@@ -27,7 +27,7 @@ def test_a_model_generates_with_what_it_trains(name):
     assert dict(graph.parameters()) == dict(trained.parameters())
     names = {instance.name for instance in graph.instances}
     for instance in graph.instances:
-        assert (instance.chunk == 0) == (not instance.like)
+        assert (instance.chunk == 0) == (not instance.repeats)
         assert instance.known_as in names
         # What repeats an instance of the prefill has its parameters and caches, and no others.
         block, first = graph.block_of(instance), graph.block_of(_named(graph, instance.known_as))

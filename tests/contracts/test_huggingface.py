@@ -26,7 +26,7 @@ def test_its_hugging_face_config_gives_the_same_model(tmp_path, name):
     """But for the longest sequence, which only a table of positions has."""
     model, found = built(name), load(tmp_path, config_of(name))
     assert replace(found, max_positions=0) == replace(model, max_positions=0)
-    assert found.longest == model.longest
+    assert found.max_seq_len == model.max_seq_len
 
 
 def test_mpt_as_mosaic_released_it(tmp_path):

@@ -26,7 +26,7 @@ from simcluster.work import DType
 class Perceptron(Model):
     layers: int
     breadth: int
-    longest: ClassVar[int] = 1
+    max_seq_len: ClassVar[int] = 1
     sequence: ClassVar[int] = 1
 
     @property

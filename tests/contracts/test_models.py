@@ -105,7 +105,7 @@ def test_its_figures_and_dimensions_have_sources(name):
 def test_its_graph_is_whole(name):
     """Every value is made once before it is read, and every parameter gets a gradient."""
     model = built(name)
-    graph = differentiate(model.graph(2, model.sequence or 16, DType.BF16, 32), DType.FP32)
+    graph = differentiate(model.graph(2, model.fixed_seq_len or 16, DType.BF16, 32), DType.FP32)
     layers = [each.name for each in graph.instances if "layers." in each.name]
     assert len(layers) == model.num_layers
     assert graph.instances[-1].name == "head"
@@ -134,7 +134,7 @@ def test_its_graph_is_whole(name):
 @pytest.mark.parametrize("name", ENTRIES)
 def test_its_small_form_has_a_finite_loss(name):
     model = built(name).shrunk(2, lambda dim, times=1: 2 * times, padded=False)
-    length = model.sequence or 4
+    length = model.fixed_seq_len or 4
     graph = model.graph(2, length, DType.FP32, 2 * length)
     source = SeededData(0, np.dtype("float64"))
     crossing = {}
@@ -147,8 +147,8 @@ def test_its_small_form_has_a_finite_loss(name):
             values[value] = np.zeros(block.values[value].type.shape)
         for value in block.feeds:
             kind = block.values[value]
-            values[value] = source.feed(value, kind.type, 0, 0, kind.below)
-            assert kind.type.dtype.is_float or values[value].max() < kind.below
+            values[value] = source.feed(value, kind.type, 0, 0, kind.num_ids)
+            assert kind.type.dtype.is_float or values[value].max() < kind.num_ids
         for node in block.nodes:
             made = node.operator.evaluate([values[each] for each in node.inputs], Region({}))
             for value, array in zip(node.outputs, made, strict=True):

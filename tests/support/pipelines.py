@@ -130,7 +130,7 @@ def burning_graph(
             own, first = (f" (slice {part})", name) if part else ("", "")
             before = (f"stage{stage - 1}{own}:out",) if stage else ()
             place = chain.places[stage]
-            instances.append(Instance(f"{name}{own}", name, before, *place, slice=part, first=first))
+            instances.append(Instance(f"{name}{own}", name, before, *place, slice=part, first_slice=first))
     return Graph(blocks, tuple(instances))
 
 

@@ -77,13 +77,13 @@ def forward_flops(graph: Graph) -> Flops:
 
 def training_flops(model: Model, sequences: int, seq_len: int, dtype: DType) -> Flops:
     """The matrix FLOPs of a training step that the model needs, whatever a plan computes besides."""
-    counted = model.counted if isinstance(model, Routed) else model
+    counted = model.for_flops if isinstance(model, Routed) else model
     return forward_flops(counted.graph(1, seq_len, dtype, 1)) * (3 * sequences)
 
 
 def prefill_flops(graph: Graph) -> Flops:
     """The matrix FLOPs of the prefill of one micro-batch, of a graph with passes for several tokens."""
-    first = tuple(instance for instance in graph.instances if not instance.like)
+    first = tuple(instance for instance in graph.instances if not instance.repeats)
     return forward_flops(Graph({instance.block: graph.block_of(instance) for instance in first}, first))
 
 

@@ -162,12 +162,12 @@ class WrittenGraph(SingleBlockModel):
         return {"operators": len(self.entries)}
 
     @property
-    def longest(self) -> int | None:
+    def max_seq_len(self) -> int | None:
         """One token, unless a shape depends on the sequence."""
         return None if self._has_sequence else 1
 
     @property
-    def sequence(self) -> int | None:
+    def fixed_seq_len(self) -> int | None:
         """One, unless a shape depends on it."""
         return None if self._has_sequence else 1
 
@@ -175,7 +175,7 @@ class WrittenGraph(SingleBlockModel):
     def _has_sequence(self) -> bool:
         return any("seq" in shape for _, shape, _ in self.feeds)
 
-    def refuses(self, seq_len: int) -> str:
+    def seq_len_error(self, seq_len: int) -> str:
         """Why it cannot read sequences of this length, or nothing."""
         if self._has_sequence or seq_len == 1:
             return ""

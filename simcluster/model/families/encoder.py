@@ -81,7 +81,7 @@ class Encoder(Model):
         return self.vocab
 
     @property
-    def longest(self) -> int:
+    def max_seq_len(self) -> int:
         """The rows of the position table."""
         return self.max_positions
 

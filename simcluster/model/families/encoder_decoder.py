@@ -74,7 +74,7 @@ class EncoderDecoder(Model):
         return {name: getattr(self, name) for name in names}
 
     @property
-    def longest(self) -> None:
+    def max_seq_len(self) -> None:
         """Relative positions have no end."""
         return None
 

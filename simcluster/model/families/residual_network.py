@@ -66,12 +66,12 @@ class ResidualNetwork(Model):
         return {"blocks": self.num_layers} | {name: getattr(self, name) for name in names}
 
     @property
-    def longest(self) -> int:
+    def max_seq_len(self) -> int:
         """One: a picture is one token."""
         return 1
 
     @property
-    def sequence(self) -> int:
+    def fixed_seq_len(self) -> int:
         """Always one: a picture is one token."""
         return 1
 
@@ -85,7 +85,7 @@ class ResidualNetwork(Model):
         """By how much the edges of a picture shrink before the last pool."""
         return int(4 * 2 ** (len(self.blocks) - 1))
 
-    def refuses(self, seq_len: int) -> str:
+    def seq_len_error(self, seq_len: int) -> str:
         """Why it cannot read sequences of this length, or nothing."""
         return "" if seq_len == 1 else f"a picture counts as one token: write seq_len: 1, not {seq_len}"
 
@@ -108,7 +108,7 @@ class ResidualNetwork(Model):
 
         Statistics are those of all ``batch`` pictures; a plan with local ones splits them.
         """
-        assert seq_len == 1, self.refuses(seq_len)
+        assert seq_len == 1, self.seq_len_error(seq_len)
         blocks: dict[str, Block] = {}
         writer = _Writer(BlockBuilder("stem", dtype), self)
         picture = writer.build.feed(

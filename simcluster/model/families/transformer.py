@@ -63,7 +63,7 @@ class Transformer(Dimensions, Model):
         return self.vocab
 
     @property
-    def longest(self) -> int | None:
+    def max_seq_len(self) -> int | None:
         """The longest sequence a position table has rows for."""
         tables = self.positions == "learned" or self.query_layer
         return self.max_positions if tables else None
@@ -131,7 +131,7 @@ class Transformer(Dimensions, Model):
         return max(self.layers - self.experts.dense_layers, 0) if self.experts else 0
 
     @property
-    def counted(self) -> Transformer:
+    def for_flops(self) -> Transformer:
         """Experts with no more places than tokens choose."""
         if self.experts is None:
             return self
@@ -183,12 +183,12 @@ class Transformer(Dimensions, Model):
         return Graph({block.name: block for block in blocks}, tuple(instances), ties)
 
     @property
-    def still(self) -> Transformer:
+    def without_dropout(self) -> Transformer:
         """Without dropout."""
         return replace(self, dropout=0.0, embedding_dropout=0.0, attention_dropout=0.0)
 
     @property
-    def ungenerative(self) -> str:
+    def generation_error(self) -> str:
         """What of it has no form that reads a cache."""
         lacking = {"latent attention": self.latent, "experts": self.experts}
         found = [name for name, has in lacking.items() if has]
@@ -196,8 +196,8 @@ class Transformer(Dimensions, Model):
 
     def generating(self, batch: int, dtype: DType, generation: Generation, known: int) -> Graph:
         """A prefill and decode steps, one behind the other."""
-        if self.ungenerative:
-            raise NotImplementedError(self.ungenerative)
+        if self.generation_error:
+            raise NotImplementedError(self.generation_error)
         names = ("embedding", *(f"layers.{index}" for index in range(self.layers)), "head")
         blocks: dict[str, Block] = {}
         instances: list[Instance] = []
@@ -208,7 +208,9 @@ class Transformer(Dimensions, Model):
             prefix = generation.prefix(token)
 
             def write(name: str, prefix: str = prefix, token: int = token) -> DecoderBlock:
-                return DecoderBlock(f"{prefix}{name}", self.still, dtype, past=LayerCaches(generation, token))
+                return DecoderBlock(
+                    f"{prefix}{name}", self.without_dropout, dtype, past=LayerCaches(generation, token)
+                )
 
             made = [write("embedding").embedding(ids), write("layer").layer(hidden)]
             made.append(write("head").next_token(hidden, known))
@@ -221,7 +223,7 @@ class Transformer(Dimensions, Model):
                 inputs = (instances[-1].output("out"),) if instances else ()
                 like = name if token else ""
                 instances.append(
-                    Instance(f"{prefix}{name}", f"{prefix}{kind}", inputs, chunk=number, like=like)
+                    Instance(f"{prefix}{name}", f"{prefix}{kind}", inputs, chunk=number, repeats=like)
                 )
         return Graph(blocks, tuple(instances), _shared(blocks, instances, self.tied))
 

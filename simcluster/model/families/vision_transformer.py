@@ -62,22 +62,22 @@ class VisionTransformer(Model):
         return self.image // self.patch
 
     @property
-    def longest(self) -> int:
+    def max_seq_len(self) -> int:
         """The class token and all patches."""
         return self.grid**2 + 1
 
     @property
-    def sequence(self) -> int:
+    def fixed_seq_len(self) -> int:
         """Always the class token and all patches."""
-        return self.longest
+        return self.max_seq_len
 
-    def refuses(self, seq_len: int) -> str:
+    def seq_len_error(self, seq_len: int) -> str:
         """Why it cannot read sequences of this length, with the arithmetic, or nothing."""
-        if seq_len == self.sequence:
+        if seq_len == self.fixed_seq_len:
             return ""
         return (
             f"image {self.image} / patch {self.patch} = {self.grid}: {self.grid} x {self.grid} patches and a "
-            f"class token are {self.sequence} tokens, not {seq_len}"
+            f"class token are {self.fixed_seq_len} tokens, not {seq_len}"
         )
 
     def computed(self, *, flash: bool, logits: DType | None) -> VisionTransformer:
@@ -102,7 +102,7 @@ class VisionTransformer(Model):
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch; the step has ``num_tokens / seq_len`` images."""
-        assert seq_len == self.sequence, self.refuses(seq_len)
+        assert seq_len == self.fixed_seq_len, self.seq_len_error(seq_len)
         hidden = TensorType((batch, seq_len, self.hidden), dtype)
         blocks = (self._embedding(hidden), self._layer(hidden), self._head(hidden, num_tokens / seq_len))
         instances = [Instance("embedding", "embedding")]

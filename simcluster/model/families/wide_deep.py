@@ -71,16 +71,16 @@ class WideDeep(Model):
         return sizes | {"mlp": sum(self.mlp)}
 
     @property
-    def longest(self) -> int:
+    def max_seq_len(self) -> int:
         """One: a sample is one token."""
         return 1
 
     @property
-    def sequence(self) -> int:
+    def fixed_seq_len(self) -> int:
         """Always one: a sample is one token."""
         return 1
 
-    def refuses(self, seq_len: int) -> str:
+    def seq_len_error(self, seq_len: int) -> str:
         """Why it cannot read sequences of this length, or nothing."""
         return "" if seq_len == 1 else f"a sample counts as one token: write seq_len: 1, not {seq_len}"
 
@@ -101,7 +101,7 @@ class WideDeep(Model):
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch; the step has ``num_tokens`` samples."""
-        assert seq_len == 1, self.refuses(seq_len)
+        assert seq_len == 1, self.seq_len_error(seq_len)
         widths = (self.fields * self.embedding, *self.mlp)
         blocks = [self._embedding(batch, dtype)]
         instances = [Instance("embedding", "embedding")]

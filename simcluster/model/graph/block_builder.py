@@ -24,7 +24,7 @@ class BlockBuilder:
 
     def feed(self, name: str, kind: TensorType, below: int = 0) -> str:
         """A value that comes with the batch: numbers, or ids from 0 up to ``below``."""
-        self.values[name] = Value(kind, Role.FEED, below=below)
+        self.values[name] = Value(kind, Role.FEED, num_ids=below)
         self.feeds.append(name)
         return name
 

@@ -92,7 +92,7 @@ class TensorSlice:
 class Value:
     """A tensor of the graph: logical type, role, and its layout once it is sharded.
 
-    ``copy_of`` names the parameter whose initial values it holds besides the parameter itself; ``below``
+    ``copy_of`` names the parameter whose initial values it holds besides the parameter itself; ``num_ids``
     bounds the ids of a feed of integers, ``part`` says which part of the input a feed is, if not all of it;
     ``place`` is the memory it lies in.
     """
@@ -101,7 +101,7 @@ class Value:
     role: Role = Role.ACTIVATION
     layout: Layout | None = None
     copy_of: str = ""
-    below: int = 0
+    num_ids: int = 0
     part: TensorSlice | None = None
     place: MemoryPlace = MemoryPlace.DEVICE
 
@@ -204,18 +204,18 @@ class Instance:
     chunk: int = 0
     """Which chunk of the stage it is in; of a graph of several passes, not placed yet, the number of the
     pass."""
-    like: str = ""
+    repeats: str = ""
     """The instance of another pass that it repeats, parameters and all."""
     slice: int = 0
     """The slice of sequences that it works on."""
-    first: str = ""
+    first_slice: str = ""
     """Of an instance on a later slice: the one on the first slice, whose weights and gradients all slices
     share."""
 
     @property
     def known_as(self) -> str:
         """What patterns call it: all passes have the strategies of the first."""
-        return self.like or self.name
+        return self.repeats or self.name
 
     @property
     def is_layer(self) -> bool:
@@ -223,9 +223,9 @@ class Instance:
         return matches(LAYERS, self.name)
 
     @property
-    def home(self) -> str:
+    def weight_owner(self) -> str:
         """The instance that holds its weights: itself, or that of the first slice."""
-        return self.first or self.name
+        return self.first_slice or self.name
 
     def output(self, value: str) -> str:
         """The graph-wide name of a value of this instance."""
@@ -261,7 +261,7 @@ class Graph:
         copies = {name for group in self.ties for name in group[1:]}
         for instance in self.instances:
             block = self.block_of(instance)
-            for name in () if instance.first else block.parameters:
+            for name in () if instance.first_slice else block.parameters:
                 full = f"{instance.name}.{name}"
                 if full not in copies:
                     yield full, block.values[name].type

@@ -27,7 +27,7 @@ def graph_digests(graphs: Iterable[Graph]) -> Iterator[str]:
         for name in numbers:
             total.update(texts.of(graph.blocks[name], texts.block).encode())
         for each in graph.instances:
-            place = (each.stage, each.chunk, each.like, each.slice, each.first)
+            place = (each.stage, each.chunk, each.repeats, each.slice, each.first_slice)
             total.update(_text((each.name, numbers[each.block], each.inputs, place)).encode())
         total.update(_text((graph.ties, graph.origins)).encode())
         yield total.hexdigest()[:16]
@@ -63,7 +63,7 @@ class _Texts:
 
 
 def _value_text(value: Value) -> str:
-    where = (value.copy_of, value.below, value.part, value.place)
+    where = (value.copy_of, value.num_ids, value.part, value.place)
     return f"{value.type} {value.role} {value.layout} {_text(where)}"
 
 

@@ -209,7 +209,7 @@ class Operator(ABC):
         """
         return None
 
-    def by_rows(self) -> Operator | None:
+    def sparse_gradient(self) -> Operator | None:
         """What makes the same gradient of a table as ids and their rows, from its first inputs; None if it
         is no sum of rows.
         """

@@ -54,25 +54,25 @@ class OnnxNetwork(SingleBlockModel):
         return {"nodes": len(self.file.nodes)}
 
     @property
-    def longest(self) -> int:
+    def max_seq_len(self) -> int:
         """The tokens of a sample."""
-        return self.sequence
+        return self.fixed_seq_len
 
     @cached_property
-    def sequence(self) -> int:
+    def fixed_seq_len(self) -> int:
         """What the loss adds up per sample: one, or a sequence's length where every token is classified."""
         return self._written(_BATCHES[0], DType.FP32, 1)[1]
 
-    def refuses(self, seq_len: int) -> str:
+    def seq_len_error(self, seq_len: int) -> str:
         """Why it cannot read sequences of this length, or nothing."""
-        if seq_len == self.sequence:
+        if seq_len == self.fixed_seq_len:
             return ""
-        wanted = f"write seq_len: {self.sequence}, not {seq_len}"
-        return f"the loss adds up {self.sequence} terms for a sample of this network: {wanted}"
+        wanted = f"write seq_len: {self.fixed_seq_len}, not {seq_len}"
+        return f"the loss adds up {self.fixed_seq_len} terms for a sample of this network: {wanted}"
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
         """The forward graph of one micro-batch; the step has ``num_tokens`` terms of the loss."""
-        assert seq_len == self.sequence or batch == 1, self.refuses(seq_len)
+        assert seq_len == self.fixed_seq_len or batch == 1, self.seq_len_error(seq_len)
         block, _ = self._written(batch, dtype, num_tokens)
         return Graph({block.name: block}, (Instance("layers.0", block.name),))
 
@@ -112,7 +112,7 @@ class OnnxNetwork(SingleBlockModel):
         found, count = _loss(writer, logits, targets, terms)
         for name, below in writer.below.items():
             if name in build.feeds:
-                build.values[name] = replace(build.values[name], below=below)
+                build.values[name] = replace(build.values[name], num_ids=below)
         return build.block(outputs={}, loss=found), count
 
     def _logits(self, writer: Writer, loss: FileNode | None) -> tuple[Tensor, Tensor | None]:

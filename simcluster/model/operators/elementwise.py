@@ -45,9 +45,9 @@ class Function:
 
     ``slopes`` are the calls that give the arguments' gradients, None for an argument that has none (ids,
     masks); ``linear`` the sets of arguments in which it is jointly linear; ``result`` is the result's dtype
-    where it is not that of the first number; ``poles`` are arguments at whose zeros it may be no number even
-    where those in which it is linear are zero. ``flops`` are per element, a transcendental function counting
-    as one; the kernel is bound by memory, so they decide no time.
+    where it is not that of the first number; ``division_inputs`` are arguments at whose zeros it may
+    be no number even where those in which it is linear are zero. ``flops`` are per element, a transcendental
+    function counting as one; the kernel is bound by memory, so they decide no time.
     """
 
     arity: int
@@ -56,7 +56,7 @@ class Function:
     linear: tuple[tuple[int, ...], ...] = ()
     result: DType | None = None
     flops: int = 1
-    poles: tuple[int, ...] = ()
+    division_inputs: tuple[int, ...] = ()
 
 
 def _mask(test: Callable[..., Array]) -> Callable[..., Array]:
@@ -92,10 +92,10 @@ def _linear(
     arity: int,
     *linear: tuple[int, ...],
     flops: int = 1,
-    poles: tuple[int, ...] = (),
+    division_inputs: tuple[int, ...] = (),
 ) -> Function:
     """A slope: a function that has no gradient here, linear in these arguments."""
-    return Function(arity, value, (None,) * arity, linear, flops=flops, poles=poles)
+    return Function(arity, value, (None,) * arity, linear, flops=flops, division_inputs=division_inputs)
 
 
 FUNCTIONS: Mapping[str, Function] = {
@@ -104,15 +104,19 @@ FUNCTIONS: Mapping[str, Function] = {
     "sub": Function(2, np.subtract, (THROUGH, ("neg", ("g",))), ((0, 1),)),
     "neg": Function(1, np.negative, (("neg", ("g",)),), ((0,),)),
     "mul": Function(2, np.multiply, (("mul", ("g", 1)), ("mul", ("g", 0))), ((0,), (1,))),
-    "div": Function(2, np.divide, (("div", ("g", 1)), ("div_slope", ("g", "y", 1))), ((0,),), poles=(1,)),
-    "div_slope": _linear(lambda g, y, b: -g * y / b, 3, (0,), (1,), flops=3, poles=(2,)),
+    "div": Function(
+        2, np.divide, (("div", ("g", 1)), ("div_slope", ("g", "y", 1))), ((0,),), division_inputs=(1,)
+    ),
+    "div_slope": _linear(lambda g, y, b: -g * y / b, 3, (0,), (1,), flops=3, division_inputs=(2,)),
     "reciprocal": Function(1, np.reciprocal, (("reciprocal_slope", ("y", "g")),)),
     "reciprocal_slope": _linear(lambda y, g: -g * y * y, 2, (1,), flops=3),
     "pow": Function(2, np.power, (("pow_slope", (0, 1, "g")), ("exponent_slope", (0, "y", "g")))),
-    "pow_slope": _linear(lambda x, p, g: g * p * np.power(x, p - 1), 3, (2,), flops=4, poles=(0,)),
-    "exponent_slope": _linear(lambda x, y, g: g * y * np.log(x), 3, (1,), (2,), flops=3, poles=(0,)),
+    "pow_slope": _linear(lambda x, p, g: g * p * np.power(x, p - 1), 3, (2,), flops=4, division_inputs=(0,)),
+    "exponent_slope": _linear(
+        lambda x, y, g: g * y * np.log(x), 3, (1,), (2,), flops=3, division_inputs=(0,)
+    ),
     "sqrt": Function(1, np.sqrt, (("sqrt_slope", ("y", "g")),)),
-    "sqrt_slope": _linear(lambda y, g: g / (2 * y), 2, (1,), flops=2, poles=(0,)),
+    "sqrt_slope": _linear(lambda y, g: g / (2 * y), 2, (1,), flops=2, division_inputs=(0,)),
     # exponentials
     "exp": Function(1, np.exp, (("mul", ("g", "y")),)),
     "log": Function(1, np.log, (("div", ("g", 0)),)),
@@ -211,9 +215,9 @@ class Elementwise(Operator):
             for members in self._entry.linear
             if all(place in places for place in members)
         )
-        poles = frozenset(places[place] for place in self._entry.poles if place in places)
+        division_inputs = frozenset(places[place] for place in self._entry.division_inputs if place in places)
         whole = unit_dims(*self.operands, self.result)
-        return Dims(self.operands, (self.result,), whole, linear, division_inputs=poles)
+        return Dims(self.operands, (self.result,), whole, linear, division_inputs=division_inputs)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

@@ -126,7 +126,7 @@ class EmbeddingGrad(Operator):
         np.add.at(total, rows[held], grad.reshape(-1, grad.shape[-1])[held])
         return (total,)
 
-    def by_rows(self) -> Operator:
+    def sparse_gradient(self) -> Operator:
         """Ids and rows as they are."""
         return SparseGradient(len(self.ids), self.table[1])
 

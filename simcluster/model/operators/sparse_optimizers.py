@@ -1,6 +1,6 @@
 """Optimizers for tables of which every step looks up a few rows: LazyAdam and FTRL.
 
-Where the gradient comes from lookups alone, only the rows that were looked up are changed (``RowUpdate``);
+Where the gradient comes from lookups alone, only the rows that were looked up are changed (``SparseUpdate``);
 elsewhere they are dense rules like others.
 """
 

@@ -184,7 +184,7 @@ class ManualPlanner(Planner):
         problems += [
             Problem(f"mode manual inserts nothing: {told}", path, hint) for told, path, hint in self._beyond()
         ]
-        refusal = self.model.refuses(self.training.seq_len)
+        refusal = self.model.seq_len_error(self.training.seq_len)
         if refusal:
             problems.append(Problem(refusal, "training.seq_len"))
         if problems:

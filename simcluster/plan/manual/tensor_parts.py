@@ -81,7 +81,7 @@ class ReferenceParts:
 
 def _feed(name: str, value: Value, part: PartSpec, groups: Groups, problems: list[Problem]) -> TensorPart:
     layout = _layout(part, value.type, groups, f"feeds.{name}", problems)
-    return TensorPart(name, value.type, layout, value.below)
+    return TensorPart(name, value.type, layout, value.num_ids)
 
 
 def _origin(name: str, known: Mapping[str, TensorType]) -> str | None:

@@ -48,7 +48,9 @@ def place_on_hosts(graph: Graph, patterns: Sequence[str]) -> Graph:
         instance.name: frozenset(
             node.name
             for node in graph.block_of(instance).nodes
-            if _fits(f"{instance.first or instance.name}.{{}}", graph.block_of(instance), node, patterns)
+            if _fits(
+                f"{instance.first_slice or instance.name}.{{}}", graph.block_of(instance), node, patterns
+            )
         )
         for instance in graph.instances
     }
@@ -198,7 +200,7 @@ class _Placed:
         if key not in self.copies:
             kind = self.values[value]
             name = self.copies[key] = self._free(f"{value} on {here}")
-            self.values[name] = replace(kind, role=Role.ACTIVATION, place=here, copy_of="", below=0)
+            self.values[name] = replace(kind, role=Role.ACTIVATION, place=here, copy_of="", num_ids=0)
             self._copy(value, name, node)
         return self.copies[key]
 

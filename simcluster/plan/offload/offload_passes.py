@@ -86,7 +86,7 @@ def report_not_offloaded(graph: Graph, plan: OffloadPlan, mesh: Mesh) -> Iterato
     sizes: dict[tuple[int, str], int] = {}
     for instance in graph.instances:
         block = graph.block_of(instance)
-        for value, parameter in () if instance.first else gradient_accumulators(block).items():
+        for value, parameter in () if instance.first_slice else gradient_accumulators(block).items():
             full = f"{instance.name}.{parameter}"
             if full in once and block.values[value].place is MemoryPlace.DEVICE and rule.fits(full):
                 # The copies on a stage of what is tied add to one sum.
@@ -151,12 +151,14 @@ def _lasting(
     graph: Graph, category: str, rule: OffloadRule, mesh: Mesh, able: Mapping[str, Values]
 ) -> dict[str, frozenset[str]]:
     """The same of what outlives micro-batches, which all slices of sequences share with the first."""
-    leading = {instance.name: {} if instance.first else able[instance.name] for instance in graph.instances}
+    leading = {
+        instance.name: {} if instance.first_slice else able[instance.name] for instance in graph.instances
+    }
     leaders = _chosen(graph, category, rule, mesh, leading)
     sliced = {
-        instance.name: leaders.get(instance.first, frozenset())
+        instance.name: leaders.get(instance.first_slice, frozenset())
         for instance in graph.instances
-        if instance.first
+        if instance.first_slice
     }
     return leaders | {name: frozenset(values & able[name].keys()) for name, values in sliced.items()}
 

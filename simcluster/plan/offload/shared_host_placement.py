@@ -54,8 +54,8 @@ def _tied(graph: Graph) -> Iterator[Copies]:
 def _sliced(graph: Graph) -> Iterator[Copies]:
     """What outlives a micro-batch of blocks that slices of sequences go through."""
     together: defaultdict[tuple[str, str], Copies] = defaultdict(list)
-    for instance in graph.instances if any(other.first for other in graph.instances) else ():
+    for instance in graph.instances if any(other.first_slice for other in graph.instances) else ():
         for name, value in graph.block_of(instance).values.items():
             if value.role in LASTING:
-                together[instance.first or instance.name, name].append((instance, {name}))
+                together[instance.first_slice or instance.name, name].append((instance, {name}))
     yield from together.values()

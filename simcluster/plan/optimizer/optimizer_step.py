@@ -52,11 +52,11 @@ def optimize(
 
     def whole(instance: Instance) -> frozenset[str]:
         parameters = graph.block_of(instance).parameters
-        return frozenset(name for name in parameters if f"{instance.home}.{name}" in spared)
+        return frozenset(name for name in parameters if f"{instance.weight_owner}.{name}" in spared)
 
     def rules(instance: Instance) -> dict[str, tuple[Update, Mapping[str, DType]]]:
         parameters = graph.block_of(instance).parameters
-        return {name: plan.of(graph.canonical(f"{instance.home}.{name}")) for name in parameters}
+        return {name: plan.of(graph.canonical(f"{instance.weight_owner}.{name}")) for name in parameters}
 
     def key(instance: Instance) -> str:
         """What a block's name says of how its parameters are updated; of tied ones each block is its own."""
@@ -72,7 +72,7 @@ def optimize(
         special = ties.of_instance(instance, block)
         made = _BlockOptimizer(block, plan, mesh, router, special, rules(instance), whole(instance)).run()
         # What happens once per step does so for the first slice.
-        return replace(made, nodes=tuple(_each(made))) if instance.first else made
+        return replace(made, nodes=tuple(_each(made))) if instance.first_slice else made
 
     keys = {instance.name: key(instance) for instance in graph.instances}
     return graph.specialised(keys, rewrite, lambda key, _: key)
@@ -137,7 +137,7 @@ class _Ties:
 
     def of_instance(self, instance: Instance, block: Block) -> dict[str, TiedCopy]:
         """Tied parameter of the block -> its tie."""
-        names = {name: f"{instance.home}.{name}" for name in block.parameters}
+        names = {name: f"{instance.weight_owner}.{name}" for name in block.parameters}
         return {name: self.copies[full] for name, full in names.items() if full in self.copies}
 
 

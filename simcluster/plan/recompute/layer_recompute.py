@@ -57,7 +57,7 @@ def _stages(graph: Graph, chunk: int | None = None) -> list[list[str]]:
     """The layers of every stage, or of one chunk on it, in order."""
     layers: list[list[str]] = [[] for _ in range(1 + max(instance.stage for instance in graph.instances))]
     for instance in graph.instances:
-        if instance.is_layer and not instance.first and chunk in (None, instance.chunk):
+        if instance.is_layer and not instance.first_slice and chunk in (None, instance.chunk):
             layers[instance.stage].append(instance.name)
     return layers
 
@@ -101,7 +101,7 @@ def recompute(
     """
 
     def again(block: Block, instance: Instance) -> Block:
-        if instance.home not in names:
+        if instance.weight_owner not in names:
             return block
         partly = needed or not collectives
         made = (
@@ -111,7 +111,7 @@ def recompute(
         )
         return replace(made, recomputed=True)
 
-    chosen = {instance.name: instance.home in names for instance in graph.instances}
+    chosen = {instance.name: instance.weight_owner in names for instance in graph.instances}
     return graph.specialised(chosen, again, lambda key, _: SUFFIX if key else "")
 
 

@@ -55,7 +55,9 @@ def _chosen(
     for node in block.phase(Phase.FORWARD):
         if isinstance(node.operator, Movement):
             continue
-        matching = [pattern for pattern in patterns if matches(pattern, f"{instance.home}.{node.source}")]
+        matching = [
+            pattern for pattern in patterns if matches(pattern, f"{instance.weight_owner}.{node.source}")
+        ]
         for pattern in matching:
             unused.pop(pattern, None)
         if matching and not block.recomputed:

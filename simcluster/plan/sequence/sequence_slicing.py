@@ -109,7 +109,7 @@ def _instances(instance: Instance, graph: Graph, slices: int) -> Iterator[Instan
             block=_named(instance.block, index),
             inputs=tuple(inputs),
             slice=index,
-            first=instance.name if index else "",
+            first_slice=instance.name if index else "",
         )
 
 

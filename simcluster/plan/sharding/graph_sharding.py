@@ -47,15 +47,15 @@ def shard(
         incoming = tuple(layouts[value] for value in instance.inputs)
         wants = tuple(wanted.get(instance.output(value)) for value in block.outputs)
         fixed = tuple(
-            (name, tied[f"{instance.home}.{name}"])
+            (name, tied[f"{instance.weight_owner}.{name}"])
             for name in (*block.parameters, *block.states)
-            if f"{instance.home}.{name}" in tied
+            if f"{instance.weight_owner}.{name}" in tied
         )
         border = [*zip(block.inputs, instance.inputs, strict=True)]
         border += [(name, instance.output(name)) for name in block.outputs]
-        border += [(name, f"{instance.home}.{name}") for name in block.parameters]
+        border += [(name, f"{instance.weight_owner}.{name}") for name in block.parameters]
         added = tuple((inner, sums[outer]) for inner, outer in border if outer in sums)
-        chosen = strategies.of(instance.home)
+        chosen = strategies.of(instance.weight_owner)
         key: _Key = (instance.block, tuple(chosen.values()), incoming, wants, fixed, added)
         if key not in blocks:
             sharder = BlockSharder(block, chosen, mesh, router, passes)
@@ -98,7 +98,7 @@ def _wanted(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
     for instance in graph.instances:
         block = graph.block_of(instance)
         for inner, outer in zip(block.inputs, instance.inputs, strict=True):
-            wish = _first_wish(block, inner, strategies.of(instance.home))
+            wish = _first_wish(block, inner, strategies.of(instance.weight_owner))
             if wish is not None:
                 layouts.setdefault(outer, wish)
     return layouts
@@ -113,13 +113,13 @@ def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
     axes: dict[str, frozenset[str]] = {}
     tied = {name: group[0] for group in graph.ties for name in group}
     for instance in graph.instances:
-        block, chosen = graph.block_of(instance), strategies.of(instance.home)
+        block, chosen = graph.block_of(instance), strategies.of(instance.weight_owner)
         read = [
             (inner, outer)
             for inner, outer in zip(block.inputs, instance.inputs, strict=True)
             if inner in block.gradients and block.values[block.gradients[inner]].role is Role.SUM
         ]
-        names = {f"{instance.home}.{name}": name for name in block.parameters}
+        names = {f"{instance.weight_owner}.{name}": name for name in block.parameters}
         read += [(inner, tied[full]) for full, inner in names.items() if full in tied]
         for inner, outer in read:
             for node in block.phase(Phase.BACKWARD):

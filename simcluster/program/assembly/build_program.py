@@ -115,7 +115,7 @@ class _PartBuilder:
         if self.inputs is not None:
             executions = self._fed(self.inputs, executions, residents)
         slices = {
-            instance.name: (instance.home, instance.slice)
+            instance.name: (instance.weight_owner, instance.slice)
             for instance in part.instances
             if part.num_slices > 1
         }

@@ -28,7 +28,7 @@ def persistent_buffers_of(
             if name in buffers:
                 continue
             source = value if kind.role is Role.PARAMETER else kind.copy_of
-            origin = graph.canonical(f"{instance.home}.{source}") if source else ""
+            origin = graph.canonical(f"{instance.weight_owner}.{source}") if source else ""
             category = PERSISTENT.get(kind.role, Category.PARAMETERS)
             buffers[name] = PersistentBuffer(name, category, size, kind.type, kind.layout, origin, kind.place)
     yield from buffers.values()

@@ -157,7 +157,7 @@ class _CodeWriter:
             kind.type,
             kind.layout,
             feed,
-            kind.below,
+            kind.num_ids,
             kind.part,
             kind.place,
         )

@@ -162,7 +162,9 @@ class ScheduleExpansion:
                 runs[0].insert(0, BlockExecution(codes[PREPARE], instance.name, ONCE, action))
             if at_end and not forward and not part.codes.policy.reduce_after_backward:
                 runs[-1] += [
-                    replace(run, action=action) for ready, run in self.reductions if ready == instance.home
+                    replace(run, action=action)
+                    for ready, run in self.reductions
+                    if ready == instance.weight_owner
                 ]
             yield from runs
 

@@ -93,10 +93,10 @@ class _Names:
         """What outlives a micro-batch, all slices of sequences have in common with the first."""
         for instance in self.instances:
             block = self.graph.block_of(instance)
-            for name, value in block.values.items() if instance.first else ():
+            for name, value in block.values.items() if instance.first_slice else ():
                 if value.role in _LASTING:
-                    here = instance.first, name
-                    yield (instance.name, name), known.get(here, f"{instance.first}.{name}")
+                    here = instance.first_slice, name
+                    yield (instance.name, name), known.get(here, f"{instance.first_slice}.{name}")
 
     def shared(self) -> Iterator[Name]:
         """Values that the blocks of this stage share are called what they call them."""

@@ -86,14 +86,14 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
     layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
     model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > vocabulary_of(scenario.model))
-    names = _Names(model.graph(1, model.sequence or 1, plan.numerics.compute, 1))
+    names = _Names(model.graph(1, model.fixed_seq_len or 1, plan.numerics.compute, 1))
     copies = plan.pipeline.micro_batch_interleave
     wanted = small_batches(plan.pipeline.batches.taken_together(copies), mesh, len(layers))
     batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // copies)
     micro_batch = copies * _micro_batch(plan, mesh, ways, plan.pipeline.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.placement.batch_axes))
-    seq = model.sequence or min(spec.task.seq_len, schedule.num_slices * ways("seq", 4))
+    seq = model.fixed_seq_len or min(spec.task.seq_len, schedule.num_slices * ways("seq", 4))
     task = _small_task(spec.task, batch, micro_batch, batches, seq)
     if isinstance(spec.task, TrainingSpec):
         optimizer = _small_optimizer(spec.task.optimizer, names)

@@ -226,7 +226,7 @@ def _generated(
     asked = plan.pipeline.generation
     assert asked is not None and len(asked.steps) + 1 == asked.tokens, "every token is generated"
     assert isinstance(model, Generative)
-    one = padded(model.still, plan.vocab)
+    one = padded(model.without_dropout, plan.vocab)
     batch = plan.pipeline.micro_batch * plan.placement.batch_ways
     oracle = GenerationOracle(
         lambda length: one.graph(batch, length, plan.numerics.compute, 1),

@@ -26,7 +26,7 @@ def effective_strategies_of(plan: Plan, *, cut: bool = False) -> list[dict[str, 
         )
     groups: dict[tuple[str, ...], list[str]] = {}
     # What repeats an instance in another pass has its strategies.
-    instances = [instance for instance in plan.logical.instances if not instance.like]
+    instances = [instance for instance in plan.logical.instances if not instance.repeats]
     for instance in instances:
         chosen = plan.strategies.of(instance.name)
         key = (instance.block, *map(str, chosen.values()))

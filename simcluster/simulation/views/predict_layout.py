@@ -32,7 +32,7 @@ def predict_layouts(scenario: Scenario) -> dict[str, dict[str, Any]]:
     layouts: dict[str, dict[str, Any]] = {}
     for instance in graph.instances:
         block = graph.block_of(instance)
-        for name in () if instance.like else block.parameters:
+        for name in () if instance.repeats else block.parameters:
             value = block.values[name]
             assert value.layout is not None
             entry = layouts.setdefault(

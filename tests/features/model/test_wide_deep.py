@@ -48,11 +48,11 @@ def test_both_tables_are_read_by_one_feed_of_ids():
     graph = SMALL.graph(batch=2, seq_len=1, dtype=DType.FP32, num_tokens=8)
     embedding = graph.blocks["embedding"]
     assert embedding.values["ids"].type == TensorType((2, 6), DType.INT64)
-    assert embedding.values["ids"].below == 32
+    assert embedding.values["ids"].num_ids == 32
     assert embedding.values["wide"].type == TensorType((2, 1), DType.FP32)
     assert embedding.values["deep"].type == TensorType((2, 24), DType.FP32)
     assert [each.name for each in graph.instances] == ["embedding", "layers.0", "layers.1", "head"]
-    assert graph.blocks["head"].values["targets"].below == 2
+    assert graph.blocks["head"].values["targets"].num_ids == 2
 
 
 @pytest.mark.parametrize(

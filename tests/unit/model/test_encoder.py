@@ -51,7 +51,7 @@ def test_attention_looks_both_ways():
 
 def test_feeds_are_bounded_by_what_they_index():
     found = {
-        (block.name, name): (block.values[name].type, block.values[name].below)
+        (block.name, name): (block.values[name].type, block.values[name].num_ids)
         for block in graph().blocks.values()
         for name in block.feeds
     }
@@ -110,5 +110,5 @@ def test_the_embedding_and_the_decoder_share_their_weights():
 
 
 def test_it_reads_no_more_than_its_positions():
-    assert SMALL.refuses(32) == ""
-    assert SMALL.refuses(33) == "sequences of 33 tokens exceed the model's 32 positions"
+    assert SMALL.seq_len_error(32) == ""
+    assert SMALL.seq_len_error(33) == "sequences of 33 tokens exceed the model's 32 positions"

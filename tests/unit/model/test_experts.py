@@ -195,7 +195,7 @@ def test_flops_are_those_of_the_experts_that_a_token_uses():
 
 def test_places_beyond_what_tokens_choose_are_computed_and_not_counted():
     plain, roomy = built(), built(experts={**TINY["experts"], "capacity_factor": 2.0})
-    assert roomy.counted == plain.counted == plain
+    assert roomy.for_flops == plain.for_flops == plain
     more = forward_flops(roomy.graph(1, 16, DType.BF16, 1)).square
     experts = 2 * 3 * plain.hidden * 6 * 2 * 16 * plain.layers
     assert more - forward_flops(plain.graph(1, 16, DType.BF16, 1)).square == experts

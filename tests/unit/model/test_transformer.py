@@ -239,7 +239,7 @@ def test_alibi_has_no_table_and_gives_attention_its_slopes():
     assert names(model, "embedding") == ["tokens"]
     assert "attention.rotary" not in names(model)
     assert graph(model).blocks["layer"].node("attention.core").operator.alibi == (2, 4)
-    assert model.longest is None
+    assert model.max_seq_len is None
     assert (
         graph(replace(LLAMA, positions="none")).blocks["layer"].node("attention.core").operator.alibi is None
     )
@@ -253,7 +253,7 @@ def test_norms_without_biases():
 def test_rows_before_the_first_position():
     model = replace(GPT, position_offset=2)
     assert graph(model).blocks["embedding"].values["positions.weight"].type.shape == (12, 16)
-    assert model.longest == 10
+    assert model.max_seq_len == 10
 
 
 def test_the_query_layer_is_the_last_one():

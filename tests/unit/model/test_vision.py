@@ -24,7 +24,7 @@ def catalog(name):
 
 
 def test_a_sequence_is_a_class_token_and_the_whole_patches():
-    assert (SMALL.grid, SMALL.sequence, SMALL.longest) == (3, 10, 10)
+    assert (SMALL.grid, SMALL.fixed_seq_len, SMALL.max_seq_len) == (3, 10, 10)
     graph = SMALL.graph(batch=2, seq_len=10, dtype=DType.BF16, num_tokens=80)
     embedding = graph.blocks["embedding"]
     assert embedding.values["patches"].type == TensorType((2, 9, 3 * 4 * 4), DType.BF16)
@@ -38,7 +38,7 @@ def test_a_sequence_is_a_class_token_and_the_whole_patches():
 def test_the_head_reads_the_class_token_and_the_loss_is_a_mean_over_images():
     head = SMALL.graph(batch=2, seq_len=10, dtype=DType.BF16, num_tokens=80).blocks["head"]
     assert head.values["targets"].type == TensorType((2,), DType.INT64)
-    assert head.values["targets"].below == 6
+    assert head.values["targets"].num_ids == 6
     assert head.node("logits").inputs[0] == head.node("first").outputs[0]
     assert head.node("loss").operator == CrossEntropy(1 / 8, ("batch", "classes"))
 
@@ -50,7 +50,7 @@ def test_the_head_reads_the_class_token_and_the_loss_is_a_mean_over_images():
 def test_forward_flops_are_twice_the_published_products(name, giga_products, decimals):
     """Multiply-adds at 224 pixels as torchvision prints them."""
     model = catalog(name)
-    s, h, p = model.sequence, model.hidden, model.channels * model.patch**2
+    s, h, p = model.fixed_seq_len, model.hidden, model.channels * model.patch**2
     patches = 2 * (s - 1) * p * h
     layers = model.layers * (24 * s * h * h + 4 * s * s * h)
     flops = forward_flops(model.graph(1, s, DType.BF16, s)).counted
@@ -63,7 +63,7 @@ def test_parameters_follow_the_closed_form(name):
     model = catalog(name)
     h, p = model.hidden, 3 * model.patch**2
     layers = model.layers * (12 * h * h + 13 * h)
-    assert model.num_parameters == layers + (p + 1) * h + h + model.sequence * h + 2 * h + 1000 * (h + 1)
+    assert model.num_parameters == layers + (p + 1) * h + h + model.fixed_seq_len * h + 2 * h + 1000 * (h + 1)
 
 
 def test_another_length_is_refused_with_the_arithmetic():

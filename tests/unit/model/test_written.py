@@ -139,10 +139,10 @@ def test_it_stands_alone():
 
 
 def test_only_sequences_that_it_has():
-    assert built(MLP).refuses(1) == ""
-    assert "write seq_len: 1" in built(MLP).refuses(8)
+    assert built(MLP).seq_len_error(1) == ""
+    assert "write seq_len: 1" in built(MLP).seq_len_error(8)
     graph = changed("", feeds={**MLP["feeds"], "ids": {"shape": ["batch", "seq"], "below": 4}})
-    assert built(graph).refuses(8) == ""
+    assert built(graph).seq_len_error(8) == ""
 
 
 def test_every_operator_may_be_written():

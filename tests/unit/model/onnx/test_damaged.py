@@ -48,7 +48,7 @@ def test_a_file_with_flipped_bytes_is_read_or_refused(sound, tmp_path, which, fl
     except Refused as error:
         assert str(error)
     else:
-        assert model.graph(4, model.sequence, DType.FP32, 4).instances
+        assert model.graph(4, model.fixed_seq_len, DType.FP32, 4).instances
 
 
 def refused(tmp_path, change, write=mlp):

@@ -47,7 +47,7 @@ def scenario(path, mesh, strategies=(), **training):
 
 
 def operators(model):
-    block = model.graph(4, model.sequence, DType.FP32, 4).blocks["network"]
+    block = model.graph(4, model.fixed_seq_len, DType.FP32, 4).blocks["network"]
     return [(node.name, node.operator.kind) for node in block.phase(Phase.FORWARD)]
 
 
@@ -98,14 +98,14 @@ def step_time(scenario):
 
 def test_a_language_model_counts_the_tokens_of_its_loss(tmp_path):
     model = load(transformer(tmp_path / "lm.onnx"))
-    assert (model.sequence, model.longest) == (8, 8)
+    assert (model.fixed_seq_len, model.max_seq_len) == (8, 8)
     hidden, vocab, seq = 16, 32, 8
     layer = 4 * hidden * hidden + 8 * hidden * hidden + (3 + 1 + 4 + 1) * hidden + 3 * 2 * hidden
     assert model.num_parameters == layer + 2 * vocab * hidden + seq * hidden
     attention = 2 * 2 * seq * seq * hidden
     expected = 2 * seq * (12 * hidden * hidden + vocab * hidden) + attention
     assert forward_flops(model.graph(1, 8, DType.FP32, 8)).counted == expected
-    assert model.graph(2, 8, DType.FP32, 16).blocks["network"].values["ids"].below == vocab
+    assert model.graph(2, 8, DType.FP32, 16).blocks["network"].values["ids"].num_ids == vocab
 
 
 def test_shapes_are_computed_beforehand(tmp_path):
@@ -134,7 +134,7 @@ def test_a_loss_of_the_file_is_the_loss(tmp_path):
     model = load(path)
     block = model.graph(4, 1, DType.FP32, 4).blocks["network"]
     assert block.feeds == ("x", "y")
-    assert block.values["y"].below == 8
+    assert block.values["y"].num_ids == 8
     assert verify(scenario(path, {"data": 2})).agrees
 
 

@@ -25,14 +25,14 @@ BATCH = 4
 
 def feeds(model, rng):
     """Numbers and ids for every input of the file."""
-    block = model.graph(BATCH, model.sequence, DType.FP32, 1).blocks["network"]
+    block = model.graph(BATCH, model.fixed_seq_len, DType.FP32, 1).blocks["network"]
     found = {}
     for each in model.file.inputs:
         shape = (BATCH, *each.shape[1:])
         if each.dtype is None:
             found[each.name] = rng.standard_normal(shape).astype(np.float32)
         else:
-            found[each.name] = rng.integers(0, block.values[each.name].below, shape)
+            found[each.name] = rng.integers(0, block.values[each.name].num_ids, shape)
     return block, found
 
 
