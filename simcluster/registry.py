@@ -31,6 +31,11 @@ def data_files(package: str) -> dict[str, Traversable]:
     }
 
 
+def names_in(path: str) -> tuple[str, ...]:
+    """The names in a text file of the package, one a line; no package is imported."""
+    return tuple(resource_files("simcluster").joinpath(path).read_text(encoding="utf-8").split())
+
+
 def kinds(package: str, base: type[Kind]) -> dict[str, type[Kind]]:
     """The concrete subclasses of ``base`` declared in the modules of ``package``, by their ``kind``.
 

@@ -9,39 +9,9 @@ from typing import Any
 
 from simcluster.errors import PlanError, nearest
 from simcluster.model import Graph, graph_digests
+from simcluster.registry import names_in
 
-PASSES = (
-    "group_batch_statistics",
-    "balance_causal_order",
-    "ring_attention",
-    "place",
-    "assign_subgraphs",
-    "slice_sequence",
-    "differentiate",
-    "quantise",
-    "sparse_gradients",
-    "shard",
-    "repeat_fp8_casts",
-    "cast_fp8_once_per_step",
-    "accumulate",
-    "cast_weights",
-    "recompute_layers",
-    "recompute_operators",
-    "distribute_saved_activations",
-    "cast_weights_again",
-    "cast_fp8_per_use",
-    "optimize",
-    "clip_gradients",
-    "decompose_updates",
-    "split_backward",
-    "assign_backward_to_subgraphs",
-    "fuse",
-    "collective_matmul",
-    "place_offloaded_state",
-    "place_on_hosts",
-    "offload",
-    "separate_recompute_phase",
-)
+PASSES = names_in("plan/passes.txt")
 """The names of all passes in their order; which of them a plan runs follows from its scenario."""
 
 

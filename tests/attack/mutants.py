@@ -32,7 +32,6 @@ NO_RULES = (
     "limits",
     "deadlock",
     "schedule_validation",
-    "kernel_order",
     "names",
     "mindspore",
 )

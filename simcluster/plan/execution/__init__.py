@@ -10,8 +10,7 @@ from simcluster.plan.execution.execution_policy import (
     Fusion,
     GraphLaunch,
 )
-from simcluster.plan.execution.kernel_fusion import fuse, kernel_nodes
-from simcluster.plan.execution.kernel_order import KernelOrder
+from simcluster.plan.execution.kernel_fusion import KernelOrder, fuse, kernel_nodes
 
 __all__ = [
     "FREE_EXECUTION",

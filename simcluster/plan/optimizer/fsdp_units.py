@@ -104,7 +104,7 @@ class _Unit:
     def scatter(self, parameters: list[str]) -> None:
         """Gradients of a micro-batch are reduced to the shards in which they are accumulated."""
         journeys: dict[str, Redistribution] = {}
-        accumulators: dict[str, str] = {}
+        accumulators: dict[str, tuple[str, str]] = {}
         for name in parameters:
             accumulator = self.block.gradients[name]
             start, home = self._layout(accumulator), self.homes[name]
@@ -115,7 +115,7 @@ class _Unit:
             if not self._is_owner(name):
                 continue
             journeys[whole] = Redistribution(self.values[accumulator].type, start, target)
-            accumulators[whole] = accumulator
+            accumulators[whole] = accumulator, accumulator
         why = "gradients are accumulated in shards"
         self._travel(journeys, accumulators, Phase.SCATTER, Role.GRADIENT, "", why)
 
@@ -173,7 +173,7 @@ class _Unit:
         self.values |= {copies[name]: replace(used[name], role=Role.GATHERED) for name in kept}
         suffix = "" if phase is Phase.GATHER else ".again"
         journeys: dict[str, Redistribution] = {}
-        targets: dict[str, str] = {}
+        targets: dict[str, tuple[str, str]] = {}
         for name, value in used.items():
             if name in kept:
                 continue
@@ -185,7 +185,7 @@ class _Unit:
                 cast = Cast.of(kind.type, value.type.dtype)
                 self.nodes.append(Node(source, cast, (name,), (source,), phase, origin=name))
             journeys[source] = Redistribution(value.type, self.homes[name], value.layout)
-            targets[source] = copies[name]
+            targets[source] = name, copies[name]
         why = "weights lie in shards"
         self._travel(journeys, targets, phase, Role.GATHERED, suffix, why)
         return copies
@@ -195,19 +195,19 @@ class _Unit:
     def _travel(
         self,
         journeys: Mapping[str, Redistribution],
-        names: Mapping[str, str],
+        names: Mapping[str, tuple[str, str]],
         phase: Phase,
         role: Role,
         suffix: str,
         why: str,
     ) -> None:
-        """Nodes that bring values to their targets, under the names given."""
+        """Nodes that bring values to their targets; ``names``: stem of the nodes' names, target."""
         at = {value: value for value in journeys}
         taken: Counter[str] = Counter()
         for step in coalesce_redistributions(journeys, self.mesh, self.router):
             value = step.value
-            target = names[value]
-            stem = f"{target.removesuffix('.gathered').removesuffix('.regathered')}.{step.movement.kind}"
+            of, target = names[value]
+            stem = f"{of}.{step.movement.kind}"
             taken[stem] += 1
             # A second step of one kind is another one, with a result of its own.
             again = str(taken[stem]) if taken[stem] > 1 else ""

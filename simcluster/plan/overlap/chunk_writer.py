@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from simcluster.layout import Mesh, Movement
+from simcluster.layout import Layout, Mesh, Movement
 from simcluster.model import Block, JoinChunks, Node, Operator, SplitChunks, TensorType, Value
 from simcluster.plan.execution import KernelOrder
-from simcluster.plan.overlap.chunk_dims import ranks_in_sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,3 +206,17 @@ class _Writer:
         return Node(
             name, operator, inputs, outputs, phase, source, kernel=name, piece=piece, chunked=chain.name
         )
+
+
+def ranks_in_sequence(layout: Layout, dim: int, axes: tuple[str, ...], mesh: Mesh) -> int:
+    """How many ranks' parts of a dim, split over ``axes``, a rank holds one after another; 0 if it cannot be
+    divided into chunks.
+
+    Without axes, nothing is split.
+    """
+    if layout.halos or layout.flat:
+        return 0
+    have = layout.dims[dim]
+    if not axes or have[-len(axes) :] == axes:
+        return 1
+    return mesh.product(axes) if set(axes).isdisjoint(have) else 0

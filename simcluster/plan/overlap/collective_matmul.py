@@ -12,15 +12,20 @@ kernels of one chunk then overlap with collectives of another.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from simcluster.layout import Mesh, Movement, MovementKind, base_axis, whole
-from simcluster.model import Graph, Node, Operator, Phase, Role
+from simcluster.model import Block, Graph, Node, Operator, Phase, Role
 from simcluster.plan.execution import KernelOrder
-from simcluster.plan.overlap.chunk_dims import GATHERS, REDUCES, Cut, chunked_dims, divides_into_chunks
-from simcluster.plan.overlap.chunk_writer import ChunkedChain, write_chunked_chains
+from simcluster.plan.overlap.chunk_writer import ChunkedChain, ranks_in_sequence, write_chunked_chains
 from simcluster.plan.spec import OverlapSpec
+
+Cut = dict[str, int]
+"""Value -> the dim along which it is divided."""
+
+_GATHERS, _REDUCES = (MovementKind.ALL_GATHER,), (MovementKind.REDUCE_SCATTER, MovementKind.ALL_REDUCE)
+_ROLES = (Role.ACTIVATION, Role.GRADIENT)
 
 _PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
 _FAMILY = "matmul"
@@ -72,7 +77,7 @@ def describe_chunked_collectives(chosen: Mapping[str, OverlapSpec], graph: Graph
 def _axis(node: Node) -> str:
     """The axis of the mesh over which a node gathers or reduces, if it is one of it alone."""
     movement = node.operator
-    if not isinstance(movement, Movement) or movement.kind not in (*GATHERS, *REDUCES):
+    if not isinstance(movement, Movement) or movement.kind not in (*_GATHERS, *_REDUCES):
         return ""
     axes = {whole(base_axis(axis)) for axis in movement.axes}
     return axes.pop() if len(axes) == 1 else ""
@@ -111,14 +116,14 @@ class _Finder:
             return False
         values = [self.order.block.values[value] for value in (*node.inputs, *node.outputs)]
         activations = {operand.role for operand in values} <= {Role.ACTIVATION, Role.GRADIENT}
-        gathers = node.operator.kind in GATHERS
+        gathers = node.operator.kind in _GATHERS
         return activations and node.operator.dim >= 0 and spec.cuts(node.phase, gathers=gathers)
 
     def _chain(self, place: int, spec: OverlapSpec) -> ChunkedChain | None:
         """What goes in chunks with a collective, if anything does."""
         (node,) = self.order.kernels[place]
         assert isinstance(node.operator, Movement)
-        gathers = node.operator.kind in GATHERS
+        gathers = node.operator.kind in _GATHERS
         axes = () if node.operator.kind is MovementKind.ALL_REDUCE else node.operator.axes
         (read,), (made,) = node.inputs, node.outputs
         dim = node.operator.dim
@@ -232,3 +237,85 @@ class _Finder:
             return True
         same = node.operator.kind is MovementKind.ALL_REDUCE if not axes else node.operator.axes == axes
         return self.chosen.get(_axis(node)) is spec and same and self._goes(kernel, spec)
+
+
+def chunked_dims(block: Block, kernel: Sequence[Node], known: Mapping[str, int]) -> Cut | None:
+    """Value -> dim, of all operands of a kernel that are divided if those ``known`` are.
+
+    None if the kernel cannot run in chunks: an operator depends on the position of elements, or a result
+    neither has the dim nor is an accumulator to which every chunk may add.
+    """
+    cut = dict(known)
+    left = list(kernel)
+    while left:
+        node = next(
+            (
+                candidate
+                for candidate in left
+                if not cut.keys().isdisjoint((*candidate.inputs, *candidate.outputs))
+            ),
+            None,
+        )
+        if node is None or not _extend(block, node, cut):
+            return None
+        left.remove(node)
+    operands = {value for node in kernel for value in (*node.inputs, *node.outputs)}
+    operand_dims = {value: dim for value, dim in cut.items() if value in operands}
+    return operand_dims if any(value in operand_dims for node in kernel for value in node.outputs) else None
+
+
+def _extend(block: Block, node: Node, cut: Cut) -> bool:
+    """Adds what a node reads and makes to what is cut; whether it can be cut so."""
+    if not isinstance(node.operator, Operator):
+        return _moved(node, cut)
+    dims = node.operator.dims()
+    reads, makes = (
+        [*zip(node.inputs, dims.inputs, strict=True)],
+        [*zip(node.outputs, dims.outputs, strict=True)],
+    )
+    along = {names[cut[value]] for value, names in (*reads, *makes) if value in cut}
+    if len(along) != 1 or not node.operator.anywhere:
+        return False
+    (name,) = along
+    if name not in dims.splittable or any(window.dim == name for window in dims.windows):
+        return False
+    for value, names in makes:
+        role = block.values[value].role
+        adds = name not in names and role is Role.ACCUMULATOR and dims.reduction == "sum"
+        if not adds and (name not in names or role not in _ROLES):
+            return False
+    for value, names in (*reads, *makes):
+        place = names.index(name) if name in names else None
+        if cut.get(value, place) != place:
+            return False
+        if place is not None:
+            cut[value] = place
+    return True
+
+
+def _moved(node: Node, cut: Cut) -> bool:
+    """The same of a collective, which leaves the dims as they are."""
+    movement = node.operator
+    assert isinstance(movement, Movement)
+    (read,), (made,) = node.inputs, node.outputs
+    dims = {cut[value] for value in (read, made) if value in cut}
+    if len(dims) != 1 or movement.kind not in (*_GATHERS, *_REDUCES):
+        return False
+    (dim,) = dims
+    if movement.kind is not MovementKind.ALL_REDUCE and movement.dim != dim:
+        return False
+    cut |= {read: dim, made: dim}
+    return True
+
+
+def divides_into_chunks(
+    block: Block, value: str, dim: int, axes: tuple[str, ...], count: int, mesh: Mesh
+) -> bool:
+    """Whether a rank's part of a value divides into ``count`` equal chunks, aligned with those
+    of all ranks.
+    """
+    kind = block.values[value]
+    assert kind.layout is not None
+    runs = ranks_in_sequence(kind.layout, dim, axes, mesh)
+    length, left = divmod(kind.type.shape[dim], mesh.product(kind.layout.dims[dim]))
+    return runs > 0 and not left and length % (runs * count) == 0

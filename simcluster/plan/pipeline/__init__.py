@@ -12,7 +12,8 @@ from simcluster.plan.pipeline.action import (
     render,
 )
 from simcluster.plan.pipeline.interleaved_order import (
-    SlicedChunkSchedule,
+    ChunkedSchedule,
+    SlicedSchedule,
     interleaved_actions,
     sliced_interleaved_actions,
     spread_rounds,
@@ -30,8 +31,9 @@ __all__ = [
     "RECOMPUTE",
     "WEIGHTS",
     "Action",
+    "ChunkedSchedule",
     "Schedule",
-    "SlicedChunkSchedule",
+    "SlicedSchedule",
     "StageActions",
     "Timetable",
     "VirtualStages",

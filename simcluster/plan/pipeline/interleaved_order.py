@@ -12,20 +12,26 @@ from simcluster.plan.pipeline.virtual_stages import VirtualStages
 
 
 @dataclass(frozen=True)
-class SlicedChunkSchedule(Schedule):
-    """A schedule with several chunks on every stage, and micro-batches in slices of the sequence."""
+class ChunkedSchedule(Schedule):
+    """A schedule with several chunks on every stage."""
 
     chunks: int = 2
-    slices: int = 2
-
-    @property
-    def num_slices(self) -> int:
-        """Slices of a sequence."""
-        return self.slices
 
     def chain(self, num_stages: int) -> VirtualStages:
         """Chunk c of stage s is virtual stage c x stages + s."""
         return VirtualStages.round_robin(num_stages, self.chunks)
+
+
+@dataclass(frozen=True)
+class SlicedSchedule(Schedule):
+    """A schedule of micro-batches in slices of the sequence."""
+
+    slices: int = 2
+
+    @property
+    def num_slices(self) -> int:
+        """As the scenario says."""
+        return self.slices
 
 
 def spread_rounds(num_micro_batches: int, size: int) -> list[int]:

@@ -79,7 +79,7 @@ class _Selection:
     chosen: frozenset[str]
     collectives: bool
     makers: dict[str, Node] = field(default_factory=dict)
-    copied: set[str] = field(default_factory=set)
+    copied: dict[str, Node] = field(default_factory=dict)
     known: dict[str, bool] = field(default_factory=dict)
 
     def run(self) -> Block:
@@ -96,11 +96,12 @@ class _Selection:
                 nodes += self._copies(node)
                 node = replace(node, inputs=tuple(map(self._name, node.inputs)))
             nodes.append(node)
-        values = dict(block.values)
-        again = {value for node in nodes if node.name.endswith(SUFFIX) for value in node.outputs}
-        for value in again:
-            values[value] = replace(values[value.removesuffix(SUFFIX)], role=Role.ACTIVATION)
-        return replace(block, nodes=tuple(nodes), values=values)
+        again = {
+            f"{value}{SUFFIX}": replace(block.values[value], role=Role.ACTIVATION)
+            for node in self.copied.values()
+            for value in node.outputs
+        }
+        return replace(block, nodes=tuple(nodes), values={**block.values, **again})
 
     def _again(self, value: str) -> bool:
         """Whether a value is made again rather than kept."""
@@ -131,7 +132,7 @@ class _Selection:
             if self._again(value):
                 maker = self.makers[value]
                 if maker.name not in self.copied:
-                    self.copied.add(maker.name)
+                    self.copied[maker.name] = maker
                     copies[maker.name] = maker
                     waiting += maker.inputs
         ordered = sorted(copies.values(), key=lambda node: self.order[node.name])

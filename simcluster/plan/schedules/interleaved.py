@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline import Action, Schedule, VirtualStages, interleaved_actions
+from simcluster.plan.pipeline import Action, ChunkedSchedule, interleaved_actions
 
 
 @dataclass(frozen=True)
-class Interleaved(Schedule):
+class Interleaved(ChunkedSchedule):
     """Bubble over compute (p - 1) / (v m) with v chunks, for more activations: (v - 1) p + 2 (p - stage) - 1.
 
     Micro-batches go in rounds of as many as there are stages, or in one if they are fewer. A stage begins
@@ -18,12 +18,6 @@ class Interleaved(Schedule):
     """
 
     kind: ClassVar[str] = "interleaved"
-
-    chunks: int = 2
-
-    def chain(self, num_stages: int) -> VirtualStages:
-        """Chunk c of stage s is virtual stage c x stages + s."""
-        return VirtualStages.round_robin(num_stages, self.chunks)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Rounds of as many micro-batches as stages; PlanError if that does not divide."""

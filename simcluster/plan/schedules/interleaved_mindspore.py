@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.pipeline import Action, Schedule, VirtualStages, interleaved_actions, spread_rounds
+from simcluster.plan.pipeline import Action, ChunkedSchedule, interleaved_actions, spread_rounds
 
 
 @dataclass(frozen=True)
-class InterleavedMindSpore(Schedule):
+class InterleavedMindSpore(ChunkedSchedule):
     """As ``interleaved`` where the micro-batches are a multiple of the stages.
 
     There are max(1, m // p) rounds, the first of which take one of the rest each. A stage begins with
@@ -18,12 +18,6 @@ class InterleavedMindSpore(Schedule):
     """
 
     kind: ClassVar[str] = "interleaved_mindspore"
-
-    chunks: int = 2
-
-    def chain(self, num_stages: int) -> VirtualStages:
-        """Chunk c of stage s is virtual stage c x stages + s."""
-        return VirtualStages.round_robin(num_stages, self.chunks)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Rounds of at least as many micro-batches as stages, if there are so many."""

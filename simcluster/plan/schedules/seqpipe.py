@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.pipeline import Action, Schedule, interleaved_actions
+from simcluster.plan.pipeline import Action, SlicedSchedule, interleaved_actions
 
 
 @dataclass(frozen=True)
-class SeqPipe(Schedule):
+class SeqPipe(SlicedSchedule):
     """Bubble over compute (p - 1) / (n m) with n slices of equal work; p - stage + n - 1 slices alive.
 
     Slices of a sequence go forward in their order, and back the other way round: keys and values of a slice
@@ -18,13 +18,6 @@ class SeqPipe(Schedule):
     """
 
     kind: ClassVar[str] = "seqpipe"
-
-    slices: int = 2
-
-    @property
-    def num_slices(self) -> int:
-        """As the scenario says."""
-        return self.slices
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """One micro-batch after the other, slice by slice."""

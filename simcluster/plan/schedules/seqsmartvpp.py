@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline import Action, SlicedChunkSchedule, sliced_interleaved_actions
+from simcluster.plan.pipeline import Action, ChunkedSchedule, SlicedSchedule, sliced_interleaved_actions
 
 
 @dataclass(frozen=True)
-class SeqSmartVpp(SlicedChunkSchedule):
+class SeqSmartVpp(SlicedSchedule, ChunkedSchedule):
     """As ``seqvpp``, but a stage begins with only p - stage - 1 + (v - 1) n c + n - 1 forwards of slices.
 
     So the first stages hold less; but a transfer has no time in which it could be hidden (MindSpore's

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.pipeline import Action, SlicedChunkSchedule, sliced_interleaved_actions
+from simcluster.plan.pipeline import Action, ChunkedSchedule, SlicedSchedule, sliced_interleaved_actions
 
 
 @dataclass(frozen=True)
-class SeqVpp(SlicedChunkSchedule):
+class SeqVpp(SlicedSchedule, ChunkedSchedule):
     """Bubble over compute (p - 1) / (v n m) with v chunks and n slices of equal work.
 
     Micro-batches go in cycles of p / n, so that their slices are as many as there are stages. A stage begins

@@ -8,7 +8,7 @@ what happens once per step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from simcluster.errors import PlanError, Problem
@@ -85,7 +85,12 @@ def slice_sequence(graph: Graph, slices: int) -> Graph:
         for name, block in graph.blocks.items()
         for index in range(slices)
     }
-    instances = tuple(sliced for one in graph.instances for sliced in _instances(one, graph, slices))
+    makers = {
+        instance.output(value): (instance.name, value)
+        for instance in graph.instances
+        for value in graph.block_of(instance).outputs
+    }
+    instances = tuple(sliced for one in graph.instances for sliced in _instances(one, graph, slices, makers))
     return replace(graph, blocks=blocks, instances=instances)
 
 
@@ -94,20 +99,19 @@ def _named(name: str, index: int) -> str:
     return f"{name} (slice {index})" if index else name
 
 
-def _instances(instance: Instance, graph: Graph, slices: int) -> Iterator[Instance]:
-    """One for each slice: behind its own inputs come keys and values of the slices before."""
+def _instances(
+    instance: Instance, graph: Graph, slices: int, makers: Mapping[str, tuple[str, str]]
+) -> Iterator[Instance]:
+    """One instance per slice: after its own inputs come keys and values of the slices before."""
     cached = _cached(graph.block_of(instance))
     for index in range(slices):
-        inputs = []
-        for outer in instance.inputs:
-            maker, _, value = outer.partition(":")
-            inputs.append(f"{_named(maker, index)}:{value}")
-        inputs += [f"{_named(instance.name, before)}:{value}" for value in cached for before in range(index)]
+        own = [(*makers[outer], index) for outer in instance.inputs]
+        own += [(instance.name, value, before) for value in cached for before in range(index)]
         yield replace(
             instance,
             name=_named(instance.name, index),
             block=_named(instance.block, index),
-            inputs=tuple(inputs),
+            inputs=tuple(f"{_named(maker, part)}:{value}" for maker, value, part in own),
             slice=index,
             first_slice=instance.name if index else "",
         )

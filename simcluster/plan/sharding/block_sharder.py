@@ -195,7 +195,8 @@ class BlockSharder:
         splits = {self.sharded.layout(value).dims for value in node.inputs}
         dims = splits.pop()
         if splits:
-            dims = self.sharded.layout(node.name.removesuffix(GRADIENT_SUM)).dims
+            sums = {f"{value}{GRADIENT_SUM}": value for value in self.block.values}
+            dims = self.sharded.layout(sums[node.name]).dims
         return Strategy.of(dict(zip(operator_of(node).dims().inputs[0], dims, strict=True)))
 
     def _wish(self, value: str, nodes: Sequence[Node]) -> Layout:

@@ -144,13 +144,12 @@ def _tied_layouts(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
     """Full name of every tied parameter or cache -> the one layout all its copies have: the first copy's."""
     layouts: dict[str, Layout] = {}
     owners = {
-        f"{instance.name}.{name}": instance
+        f"{instance.name}.{name}": (instance, name)
         for instance in graph.instances
         for name in (*graph.block_of(instance).parameters, *graph.block_of(instance).states)
     }
     for group in graph.ties:
-        first = owners[group[0]]
-        name = group[0].removeprefix(f"{first.name}.")
+        first, name = owners[group[0]]
         layout = _first_wish(graph.block_of(first), name, strategies.of(first.name))
         assert layout is not None, f"tied parameter {group[0]} is read by nobody"
         layouts.update(dict.fromkeys(group, layout))

@@ -28,6 +28,7 @@ def _enclosed(block: Block) -> Block:
     pieces |= {node.source: node.piece for node in block.nodes if node.piece}
     if not pieces:
         return block
+    sums = {f"{value}{GRADIENT_SUM}": value for value in block.values}
     piece_of = {node.name: _own(node, pieces) for node in block.phase(*_GRAPHS)}
     for phase in _GRAPHS:
         nodes = list(block.phase(phase))
@@ -46,8 +47,8 @@ def _enclosed(block: Block) -> Block:
             if _serves(node):
                 theirs = {piece_of[makers[value].name] for value in node.inputs if value in makers}
                 piece_of[node.name] = theirs.pop() if len(theirs) == 1 else ""
-            elif node.name.endswith(GRADIENT_SUM):
-                piece_of[node.name] = _summing(block, node.name.removesuffix(GRADIENT_SUM), piece_of)
+            elif node.name in sums:
+                piece_of[node.name] = _summing(block, sums[node.name], piece_of)
     made = tuple(replace(node, piece=piece_of.get(node.name, "")) for node in block.nodes)
     return replace(block, nodes=made)
 

@@ -9,40 +9,7 @@ import typer
 
 from simcluster.cli.arguments.options import OneScenario, Settings, changes
 from simcluster.cli.output.exit_code import ExitCode
-
-PASS_NAMES = (
-    "group_batch_statistics",
-    "balance_causal_order",
-    "ring_attention",
-    "place",
-    "assign_subgraphs",
-    "slice_sequence",
-    "differentiate",
-    "quantise",
-    "sparse_gradients",
-    "shard",
-    "repeat_fp8_casts",
-    "cast_fp8_once_per_step",
-    "accumulate",
-    "cast_weights",
-    "recompute_layers",
-    "recompute_operators",
-    "distribute_saved_activations",
-    "cast_weights_again",
-    "cast_fp8_per_use",
-    "optimize",
-    "clip_gradients",
-    "decompose_updates",
-    "split_backward",
-    "assign_backward_to_subgraphs",
-    "fuse",
-    "collective_matmul",
-    "place_offloaded_state",
-    "place_on_hosts",
-    "offload",
-    "separate_recompute_phase",
-)
-"""``plan.PASSES``, which help shows without loading the planner."""
+from simcluster.registry import names_in
 
 EXAMPLES = (
     "simcluster layouts scenarios/quickstart.yaml",
@@ -81,7 +48,7 @@ def layouts(
             "--after",
             metavar="PASS",
             help="Show the graph behind a pass of the planner, not the last one. In their order: "
-            f"{', '.join(PASS_NAMES)}.",
+            f"{', '.join(names_in('plan/passes.txt'))}.",
         ),
     ] = None,
     settings: Settings = None,
