@@ -18,7 +18,7 @@ from simcluster.model import Phase
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
-from tests.support.covering import thorough_but_few
+from tests.support.covering import quick, thorough_but_few
 
 SIZES = {"layers": 3, "hidden": 16, "heads": 4, "vocab": 64}
 LATENT = {"q_rank": 12, "kv_rank": 8, "nope_dim": 4, "rope_dim": 2, "value_dim": 3}
@@ -255,21 +255,20 @@ def test_other_layouts_compute_the_same(mesh, strategies, roles):
     prove(scenario(model, mesh, recipe, roles=roles, strategies=strategies))
 
 
-@pytest.mark.parametrize(
-    "training",
-    [
-        {"precision": {"compute": "bf16", "matmul": "fp8", "fp8": {"communication": "fp8"}}},
-        {"precision": "fp8"},
-        {"optimizer": {"kind": "adamw", "clip": 0.01}},
-        {"optimizer": {"kind": "lamb", "clip": 0.01}},
-        {"batch_shares": {"data": [3, 1]}},
-    ],
-    ids=str,
-)
+TRAINING = [
+    {"precision": {"compute": "bf16", "matmul": "fp8", "fp8": {"communication": "fp8"}}},
+    {"precision": "fp8"},
+    {"optimizer": {"kind": "adamw", "clip": 0.01}},
+    {"optimizer": {"kind": "lamb", "clip": 0.01}},
+    {"batch_shares": {"data": [3, 1]}},
+]
+
+
+@pytest.mark.parametrize("training", quick(TRAINING, *TRAINING[::2]), ids=str)
 def test_formats_norms_and_shares_of_the_batch(training):
     """Norms count every expert once; ranks with more micro-batches exchange more often among themselves."""
     mesh = {"data": 2, "expert": 2, "tensor": 2}
-    model = MODELS["deepseek-v3"]
+    model = {**MODELS["deepseek-v3"], "layers": 2}
     prove(scenario(model, mesh, "megatron_sp", micro_batches=4, sharding={"zero": 1}, training=training))
 
 
@@ -435,12 +434,13 @@ def test_what_was_exchanged_is_not_sent_again(precision):
 
 def test_exchanges_in_two_levels_take_the_same_parts():
     """Inside hosts to the ranks of a rail, and along it between hosts; with parts too."""
+    model = {**MODELS["mixtral"], "layers": 1}
     for routing in (None, "zipf:1"):
         steps = {}
         for algorithm in ("pairwise", "hierarchical"):
             training = {"routing": routing} if routing else {}
             chosen = {"all_to_all": algorithm, "all_to_all_v": algorithm}
-            which = scenario(MODELS["mixtral"], {"expert": 8}, "data", training=training, collectives=chosen)
+            which = scenario(model, {"expert": 8}, "data", training=training, collectives=chosen)
             folded, unfolded = (
                 simulate(which, unfold=unfold).documents["summary"] for unfold in (False, True)
             )
@@ -449,16 +449,15 @@ def test_exchanges_in_two_levels_take_the_same_parts():
         assert len(set(steps.values())) == 2
 
 
-@pytest.mark.parametrize(
-    ("schedule", "mesh", "layers"),
-    [
-        ("zb_h1", {"pipeline": 2, "expert": 2, "tensor": 2}, 3),
-        ("zb_v", {"pipeline": 2, "data": 2, "expert": 2}, 5),
-        ("dualpipe_v", {"pipeline": 2, "expert": 2, "context": 2}, 5),
-        ({"kind": "interleaved", "chunks": 2}, {"pipeline": 2, "data": 2, "expert": 2}, 5),
-    ],
-    ids=str,
-)
+PIPELINES = [
+    ("zb_h1", {"pipeline": 2, "expert": 2, "tensor": 2}, 3),
+    ("zb_v", {"pipeline": 2, "data": 2, "expert": 2}, 5),
+    ("dualpipe_v", {"pipeline": 2, "expert": 2, "context": 2}, 5),
+    ({"kind": "interleaved", "chunks": 2}, {"pipeline": 2, "data": 2, "expert": 2}, 5),
+]
+
+
+@pytest.mark.parametrize(("schedule", "mesh", "layers"), quick(PIPELINES, PIPELINES[2]), ids=str)
 def test_pipelines_that_split_their_backwards(schedule, mesh, layers):
     """Weight gradients of experts apart from their exchanges, and pairs whose exchanges overlap."""
     model = {**MODELS["deepseek-v3"], "layers": layers}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+
+from tests.support.installed import installed
 
 FAMILY = '''
 """A chain of linear layers with a ReLU each."""
@@ -82,34 +81,18 @@ parallel: {mesh: {pipeline: 2, data: 4}}
 """
 
 
-def run(folder, *arguments):
-    """simcluster, with a family that is installed in a folder."""
-    (folder / "my_family.py").write_text(FAMILY)
-    about = folder / "my_family-1.0.dist-info"
-    about.mkdir(exist_ok=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my_family\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[simcluster.model.families]\nperceptron = my_family\n")
-    return subprocess.run(
-        [sys.executable, "-c", "from simcluster.cli import main; main()", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+FAMILIES = "simcluster.model.families"
 
 
-def test_a_family_from_an_entry_point_runs(tmp_path):
+def test_a_family_from_an_entry_point_runs_and_its_keys_are_checked_and_described(tmp_path):
     (tmp_path / "own.yaml").write_text(SCENARIO % ", breadth: 64")
-    ran = run(tmp_path, "verify", "own.yaml")
-    assert ran.returncode == 0, ran.stderr
-
-
-def test_its_keys_are_checked_and_described(tmp_path):
     (tmp_path / "lacks.yaml").write_text(SCENARIO % "")
     (tmp_path / "other.yaml").write_text(SCENARIO % ", breadth: 64, heads: 2")
-    assert "'breadth' is missing" in run(tmp_path, "lint", "lacks.yaml").stderr
-    assert "a model of the family 'perceptron' has no 'heads'" in run(tmp_path, "lint", "other.yaml").stderr
-    keys = json.loads(run(tmp_path, "schema").stdout)["$defs"]["ModelSpec"]["anyOf"][2]["properties"]
+    with installed(tmp_path, FAMILIES, FAMILY) as simcluster:
+        ran = simcluster("verify", "own.yaml")
+        assert ran.returncode == 0, ran.stderr
+        assert "'breadth' is missing" in simcluster("lint", "lacks.yaml").stderr
+        assert "a model of the family 'perceptron' has no 'heads'" in simcluster("lint", "other.yaml").stderr
+        keys = json.loads(simcluster("schema").stdout)["$defs"]["ModelSpec"]["anyOf"][2]["properties"]
     assert "perceptron" in keys["family"]["enum"]
     assert keys["breadth"]["description"] == "Perceptron: features of every layer."

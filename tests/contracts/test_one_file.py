@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from textwrap import dedent
+from contextlib import ExitStack
 
 import pytest
 
+from tests.support.installed import installed
 from tests.support.scenario_texts import SMALL
 
 
 @pytest.fixture
 def added(tmp_path):
-    """Adds a module to a family of kinds, and runs a command line in a process where it is installed."""
-
-    def add(family, source):
-        (tmp_path / "added.py").write_text(dedent(source))
-        described = tmp_path / "added-1.0.dist-info"
-        described.mkdir()
-        (described / "METADATA").write_text("Metadata-Version: 2.1\nName: added\nVersion: 1.0\n")
-        (described / "entry_points.txt").write_text(f"[{family}]\nadded = added\n")
-        (tmp_path / "small.yaml").write_text(SMALL)
-
-        def call(*arguments):
-            return subprocess.run(
-                [sys.executable, "-m", "simcluster.cli", *arguments],
-                cwd=tmp_path,
-                env={**os.environ, "PYTHONPATH": str(tmp_path)},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-
-        return call
-
-    return add
+    """Adds a module to a family of kinds, and gives what runs a command line where it is installed."""
+    (tmp_path / "small.yaml").write_text(SMALL)
+    with ExitStack() as processes:
+        yield lambda family, source: processes.enter_context(installed(tmp_path, family, source))
 
 
 def test_a_report_format(added, tmp_path):

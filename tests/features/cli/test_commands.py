@@ -121,7 +121,8 @@ def test_verify_agrees(simcluster, small):
     assert (code, err) == (0, "")
     assert "agrees with one device" in out
     assert "float64" in out
-    assert "float32" in simcluster("verify", small, "--dtype", "float32", "--set", "run.seed=1").out
+    fewer = ("--set", "parallel.mesh={data: 2}", "--set", "cluster.hosts=1")
+    assert "float32" in simcluster("verify", small, "--dtype", "float32", "--set", "run.seed=1", *fewer).out
 
 
 def test_verify_fails_where_values_differ(simcluster, small, monkeypatch):

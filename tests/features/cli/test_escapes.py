@@ -60,15 +60,17 @@ def told(said):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_names_are_no_commands(simcluster, here, monkeypatch, name):
+@pytest.mark.parametrize(
+    "colour", [pytest.param("", marks=pytest.mark.thorough), "1"], ids=["plain", "coloured"]
+)
+def test_names_are_no_commands(simcluster, here, monkeypatch, colour, name):
     (here / f"{EVIL}.yaml").write_text(NAMED)
     (here / "small.yaml").write_text(SMALL)
     command, *rest = COMMANDS[name]
-    for colour in ("", "1"):
-        monkeypatch.setenv("FORCE_COLOR", colour)
-        said = simcluster(command, f"{EVIL}.yaml", *rest)
-        assert said.out + said.err
-        assert not COMMAND.findall(told(said))
+    monkeypatch.setenv("FORCE_COLOR", colour)
+    said = simcluster(command, f"{EVIL}.yaml", *rest)
+    assert said.out + said.err
+    assert not COMMAND.findall(told(said))
     if name == "json":
         assert json.loads(said.out)["name"] == EVIL
     if name == "folder":

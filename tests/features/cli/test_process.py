@@ -45,7 +45,7 @@ def start(*arguments, start_new_session=False):
     return process
 
 
-@pytest.mark.parametrize("moment", quick([0.05, 0.1, 0.3, 0.6, 1.0], 0.1, 0.6))
+@pytest.mark.parametrize("moment", quick([0.05, 0.1, 0.3, 0.6, 1.0], 0.6))
 def test_an_interrupt_is_130_and_leaves_nothing(small, here, moment):
     process = start("run", small, "--out", "out", "--json", "result.json", *ENDLESS)
     time.sleep(moment)
@@ -120,7 +120,7 @@ def test_a_terminated_process_tidies_up(small, here):
     assert [path.name for path in here.iterdir()] == [small]
 
 
-@pytest.mark.parametrize("after", quick([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8], 0.2, 0.5))
+@pytest.mark.parametrize("after", quick([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8], 0.2))
 def test_a_process_may_be_terminated_at_any_moment(small, here, after):
     """While it imports too, where compiled code may turn what a signal raises into an error of its own."""
     process = start("run", small, "--out", "out", *ENDLESS)
@@ -142,7 +142,7 @@ def test_a_reader_who_stops_reading_is_no_error(small, here):
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("arguments", [("schema",), ("--help",)])
+@pytest.mark.parametrize("arguments", [pytest.param(["schema"], marks=pytest.mark.thorough), ["--help"]])
 def test_a_full_disk_is_said(arguments):
     with FULL.open("w") as full:
         found = subprocess.run(

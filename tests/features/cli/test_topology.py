@@ -7,6 +7,7 @@ import re
 import pytest
 
 from simcluster.cluster import host_names
+from tests.support.covering import quick
 from tests.support.scenario_texts import SMALL, but
 
 
@@ -32,7 +33,7 @@ def test_the_cluster_of_a_scenario(simcluster, here):
     assert more.startswith("5 x ")
 
 
-@pytest.mark.parametrize("host", host_names())
+@pytest.mark.parametrize("host", quick(host_names(), "dgx-1v", "dgx-h100", "atlas-800t-a2", "gb200-nvl72"))
 def test_a_page_of_every_host(simcluster, here, host):
     code, _, err = simcluster("topology", host, "--hosts", 20, "--path", "0,1", "--html", "page.html")
     assert code == 0 and "written: page.html" in err

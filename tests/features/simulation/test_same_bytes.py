@@ -1,4 +1,4 @@
-"""The same scenario gives the same Program, whatever Python makes of the order of sets."""
+"""The same scenario gives the same passes and Program, whatever Python makes of the order of sets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from tests.support.compositions import SHARDINGS, OFFLOAD
 from tests.support.scenarios import scenario
 for sharding, offload in (("zero 2", "states on disk, gradients"), ("fsdp", "everything")):
     options = {"optimizer_sharding": SHARDINGS[sharding], "offload": OFFLOAD[offload]}
-    program = build_scenario(scenario({"pipeline": 2, "data": 2}, host="dgx-h100", **options)).program
-    for code in program.codes:
+    built = build_scenario(scenario({"pipeline": 2, "data": 2}, host="dgx-h100", **options))
+    print(dict(built.plan.passes.digests()))
+    for code in built.program.codes:
         print(code.name, [(each.name, each.reads, each.writes, each.last_uses) for each in code.instructions])
 """
 
