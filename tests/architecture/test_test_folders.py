@@ -5,6 +5,11 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
+import simcluster
+
+ROOT = Path(simcluster.__file__).parent
 TESTS = Path(__file__).parents[1]
 MODULES = sorted(path for path in TESTS.rglob("test_*.py"))
 WHOLE = {"build_scenario", "compare_values", "simulate", "verify"}
@@ -38,6 +43,15 @@ BUILT_SCENARIOS = {
     "values/test_traffic.py",
 }
 """Unit tests that may: what they read comes out of a whole scenario, or a few of many prove values."""
+LOCALISED = sorted(
+    f"simcluster.{path.parent.relative_to(ROOT).as_posix().replace('/', '.')}"
+    for path in (ROOT / "program").glob("*/__init__.py")
+) + [
+    f"simcluster.tuning.{path.stem}"
+    for path in sorted((ROOT / "tuning").glob("*.py"))
+    if path.stem.endswith(("search", "searches"))
+]
+"""Sub-packages of program, and the searches of tuning."""
 
 
 def imported(path: Path) -> set[tuple[str, str]]:
@@ -65,3 +79,16 @@ def test_unit_tests_run_no_whole_simulator_but_those_listed():
         if module.startswith("simcluster.simulation") and name in WHOLE
     }
     assert found == BUILT_SCENARIOS
+
+
+@pytest.mark.parametrize("package", LOCALISED)
+def test_a_fault_is_localised_by_unit_tests_that_run_a_package_alone(package):
+    """Some test of every sub-package of program and search of tuning needs no other part of the simulator."""
+    folder = TESTS / "unit" / Path(*package.split(".")[1:])
+    modules = [folder.with_name(f"test_{folder.name}.py"), *folder.glob("test_*.py")]
+    assert any(
+        any(module.startswith(package) for module, _ in imported(path))
+        and str(path.relative_to(TESTS / "unit")) not in BUILT_SCENARIOS
+        for path in modules
+        if path.exists()
+    )

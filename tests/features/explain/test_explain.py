@@ -6,13 +6,12 @@ import json
 
 import pytest
 
-from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict
+from simcluster.analysis.memory_usage.memory_verdict import MemoryVerdict
 from simcluster.explain import explain_scenario, explanation_document, explanation_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
 from simcluster.simulation.views.run_documents import plan_document
-from simcluster.tuning.memory_knobs import OpenKnob, nearest_change, open_knobs
-from simcluster.tuning.scenario_trial import Trial
+from simcluster.tuning.memory_knobs import open_knobs
 
 SMALL = "2100 MiB"
 
@@ -96,39 +95,6 @@ def test_nothing_helps():
     assert "What would not" in explanation_text(found)
     lacks = [each.use.lacking for each in found.failing if not each.refused]
     assert lacks == sorted(lacks)
-
-
-def test_a_turn_that_is_impossible_gives_way_to_a_smaller_one():
-    class Stub:
-        """Turn 3 is refused; 1 and 2 fit."""
-
-        def run(self, kinds, changes):
-            turn = int(changes[0][1])
-            return Trial(tuple(kinds), changes, 1.0, MemoryUse(9 - turn, 0, 8), "no" if turn == 3 else "")
-
-    found = nearest_change(Stub(), OpenKnob("knob", tuple((("key", str(turn)),) for turn in range(4))))
-    assert found.changes == (("key", "1"),)
-    assert found.fits
-
-
-def test_a_knob_that_may_save_less_when_turned_further_is_turned_in_order():
-    class Stub:
-        """Turn 1 fits, the others lack more and more."""
-
-        def __init__(self, fits):
-            self.fits, self.tried = fits, []
-
-        def run(self, kinds, changes):
-            turn = int(changes[0][1])
-            self.tried.append(turn)
-            held = 8 if turn == self.fits else 9 + turn
-            return Trial(tuple(kinds), changes, 1.0, MemoryUse(held, 0, 8))
-
-    knob = OpenKnob("pipeline", tuple((("key", str(turn)),) for turn in range(3)), uneven=True)
-    for fits, tried, answer in ((1, [0, 1], 1), (9, [0, 1, 2], 0)):
-        stub = Stub(fits)
-        assert nearest_change(stub, knob).changes == knob.turns[answer]
-        assert stub.tried == tried
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from simcluster.cluster import Cluster, ClusterSpec
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.search import SearchRequest, find_first_fit
 from simcluster.simulation import simulate
-from simcluster.tuning.first_fit_search import TOKENS, _Search
-from simcluster.work import DType
+from simcluster.tuning.first_fit_search import _Search
 
 
 def plans(start):
@@ -24,20 +20,6 @@ def test_the_smallest_plan_that_fits_is_taken():
     assert len(found.attempts) == 1
     assert found.chosen.data["parallel"]["mesh"] == {"data": 8}
     assert found.chosen is found.nearest
-
-
-def test_tensor_grows_before_the_pipeline_and_recomputation_comes_last():
-    search = _Search(SearchRequest("llama3-8b", "dgx-h100", 2, global_batch=64), simulate)
-    seen = [(c["parallel"]["mesh"], c["parallel"]["recompute"]["layers"]) for c in search.candidates()]
-    meshes = [mesh for mesh, layers in seen if layers == "none"]
-    assert meshes[:4] == [
-        {"data": 16},
-        {"data": 8, "tensor": 2},
-        {"data": 4, "tensor": 4},
-        {"data": 2, "tensor": 8},
-    ]
-    assert meshes[4] == {"pipeline": 2, "data": 1, "tensor": 8}
-    assert [layers for _, layers in seen] == sorted((layers for _, layers in seen), reverse=True)
 
 
 def test_what_is_chosen_fits_and_what_came_before_does_not():
@@ -59,45 +41,6 @@ def test_the_bound_is_below_what_simulation_finds():
         least = search.least(mesh.get("tensor", 1), mesh.get("pipeline", 1))
         peaks = simulate(Scenario.of(data)).documents["summary"]["peak_memory_bytes"]
         assert 0 < least <= max(each["total"] for each in peaks)
-
-
-def test_experts_lie_over_as_many_data_ranks_as_divide_them():
-    """Of more ranks, as many, and of other numbers; the bound counts what a rank holds of them."""
-    for hosts, tensor, expert, data in ((2, 1, 8, 2), (3, 8, 1, 3), (3, 2, 4, 3)):
-        search = _Search(SearchRequest("mixtral-8x7b", "dgx-h100", hosts), simulate)
-        mesh = search.scenario(tensor, 1, 24, "none")["parallel"]["mesh"]
-        assert (mesh.get("expert", 1), mesh["data"]) == (expert, data)
-        ways = 8 * hosts // tensor
-        rest = search.model.num_parameters - search.model.num_expert_parameters
-        weights = (rest + search.model.num_expert_parameters / expert) * 4
-        states = search.model.num_parameters * 12 / ways
-        assert search.least(tensor, 1) == int((weights + states) / tensor)
-
-
-def test_the_usual_batch_has_about_four_million_tokens():
-    search = _Search(SearchRequest("llama3-8b", "dgx-h100", 2), simulate)
-    for data in search.candidates():
-        training, mesh = data["training"], data["parallel"]["mesh"]
-        tokens = training["global_batch"] * training["seq_len"]
-        assert TOKENS <= tokens < 2 * TOKENS
-        assert training["global_batch"] % mesh["data"] == 0
-        assert training["global_batch"] // mesh["data"] >= mesh.get("pipeline", 1)
-
-
-def test_heads_and_devices_bound_the_tensor_axis():
-    """GPT-3 XL has 24 heads: no five tensor ranks, whatever the host has."""
-    search = _Search(SearchRequest("gpt3-1.3b", "dgx-a100", 1, global_batch=8), simulate)
-    assert {c["parallel"]["mesh"].get("tensor", 1) for c in search.candidates()} == {1, 2, 4, 8}
-
-
-def test_the_precision_is_one_that_the_device_has(monkeypatch):
-    search = _Search(SearchRequest("gpt3-125m", "dgx-a100", 1), simulate)
-    assert search.scenario(1, 1, 8, "none")["training"]["precision"] == "bf16"
-    peak = {kind: rate for kind, rate in search.cluster.host.device.peak.items() if kind is not DType.BF16}
-    host = replace(search.cluster.host, device=replace(search.cluster.host.device, peak=peak))
-    monkeypatch.setattr(ClusterSpec, "build", lambda spec: Cluster.of(host, search.cluster.num_hosts))
-    older = _Search(SearchRequest("gpt3-125m", "dgx-a100", 1), simulate)
-    assert older.scenario(1, 1, 8, "none")["training"]["precision"] == "fp16"
 
 
 def test_nothing_fits():

@@ -6,17 +6,13 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from simcluster.document import validate_data
 from simcluster.model import Phase
 from simcluster.plan.spec.recompute_spec import RecomputeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
-from simcluster.tuning.plan_trials import PlanTrial
 from simcluster.tuning.recompute_options import RecomputeOption, _hull, recompute_options_of
-from simcluster.tuning.recompute_search import _Search
 from tests.support.scenarios import TINY_GPT
 
 MODEL = {"layers": 6, "hidden": 64, "heads": 8, "kv_heads": 4, "ffn": 192, "vocab": 128}
@@ -106,44 +102,6 @@ def test_it_is_no_slower_than_any_number_of_whole_layers_that_fits():
         assert times["auto"] <= times[number]
         written = found.recompute.model_dump(mode="json", exclude_defaults=True)
         assert peaks(simulate(scenario(mesh, written)))[0] <= levels[number]
-
-
-class Imagined(_Search):
-    """A search over stages whose memory is a list: by how much it is exceeded at every position."""
-
-    def imagine(self, curves):
-        self.curves = curves
-        self.asked = []
-        self.stages = [[f"layers.{stage}.{index}" for index in range(4)] for stage in range(len(curves))]
-        rungs = [RecomputeOption(frozenset({str(number)}), 10 * number, number) for number in range(1, 4)]
-        self.ladders = dict.fromkeys((name for names in self.stages for name in names), rungs)
-        return self
-
-    def _tried(self, at):
-        self.asked.append(at)
-        excess = tuple(curve[position] for curve, position in zip(self.curves, at, strict=True))
-        return PlanTrial(at, None, sum(at), excess)
-
-
-END = 12
-"""Four layers on three rungs."""
-
-
-@given(st.lists(st.lists(st.integers(0, 100), min_size=END, max_size=END), min_size=1, max_size=3), st.data())
-def test_every_stage_climbs_to_the_first_position_that_fits(drops, data):
-    """Whatever saving a step brings, with as few trials as halving takes, and two for the guess."""
-    curves = []
-    for each in drops:
-        start = data.draw(st.integers(-50, sum(each) + 50))
-        curves.append([start - sum(each[:position]) for position in range(END + 1)])
-    search = Imagined(RecomputeSpec(layers="auto"), None).imagine(curves)
-    nothing = PlanTrial(None, None, 0, tuple(curve[0] for curve in curves))
-    found = search._climbed(nothing, most=3)
-    wanted = tuple(
-        next((position for position, excess in enumerate(curve) if excess <= 0), END) for curve in curves
-    )
-    assert found.choice == wanted
-    assert len(set(search.asked)) <= 1 + 2 + 4 + 1
 
 
 def test_where_nothing_fits_the_least_is_lacking():
