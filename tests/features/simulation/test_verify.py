@@ -34,7 +34,7 @@ LATER = {
 """Thorough ones, each with one of the quick run of the same model, recipe, sharding and recomputation.
 
 What they have besides is shown there too: by contracts (schedules, precisions, experts in pipelines), and in
-``test_offload``, ``test_recompute_search``, ``test_residual`` (neighbours) and ``unit/model/onnx``.
+``test_offload``, ``test_recompute_search``, ``test_residual`` (neighbours) and ``test_onnx_network``.
 """
 LONG = {
     "llama3-70b-64-h100-overlap",

@@ -12,7 +12,6 @@ from simcluster.model import Phase
 from simcluster.model.families.custom_graph import operator_kinds
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.scenario import Scenario
-from simcluster.simulation import verify
 from simcluster.work import DType
 from tests.support.manual import CLASSES, HIDDEN, IN, MLP, written
 
@@ -43,58 +42,6 @@ def test_its_graph():
         "cross_entropy",
     ]
     assert block.node("loss").operator.scale == 1 / 24
-
-
-@pytest.mark.parametrize(
-    ("mesh", "parallel"),
-    [
-        ({"data": 4}, {"mode": "data"}),
-        ({"tensor": 2}, {"recipe": "data", "strategies": [{"match": "*.fc1", "split": {"out": "tensor"}}]}),
-        (
-            {"data": 2, "tensor": 2},
-            {
-                "recipe": "data",
-                "strategies": [
-                    {"match": "*.fc1", "split": {"out": "tensor"}},
-                    {"match": "*.fc2", "split": {"in": "tensor"}},
-                ],
-                "optimizer_sharding": {"zero": 1},
-            },
-        ),
-    ],
-)
-def test_it_is_a_model_like_any_other(mesh, parallel):
-    which = written(mesh, None)
-    data = which.spec.model_dump(mode="json", exclude_unset=True)
-    data["parallel"] = {"mesh": mesh, **parallel}
-    found = verify(Scenario.of(data))
-    assert found.agrees, found.first_difference or found.fault
-
-
-def test_names_that_are_numbers_are_names():
-    which = written({"data": 2}, None)
-    data = which.spec.model_dump(mode="json", exclude_unset=True)
-    names = {each["name"]: str(place) for place, each in enumerate(MLP["operators"])} | {
-        "x": "nan",
-        "w1": "1e3",
-    }
-    graph = {
-        "feeds": {names.get(name, name): each for name, each in MLP["feeds"].items()},
-        "parameters": {names.get(name, name): each for name, each in MLP["parameters"].items()},
-        "operators": [
-            {
-                **each,
-                "name": names[each["name"]],
-                "inputs": [names.get(value, value) for value in each["inputs"]],
-            }
-            for each in MLP["operators"]
-        ],
-        "loss": names[MLP["loss"]],
-    }
-    data["model"] = {"graph": graph}
-    data["parallel"] = {"mesh": {"data": 2}, "mode": "data"}
-    found = verify(Scenario.of(data))
-    assert found.agrees, found.first_difference or found.fault
 
 
 def test_a_number_of_samples_is_not_written_out():
