@@ -2,8 +2,8 @@
 
 Ranks are numbered group by group, host by host: with one group, rank r is device ``r % devices_per_host`` of
 host ``r // devices_per_host``, unless the ranks have only some hosts of a larger cluster (``on``): then they
-count through these, and everything that is asked by rank is answered for the device that runs it. Placements
-and the topology are what the rooms above ask about the wiring.
+count through these, and everything that is asked by rank is answered for the device that runs it. Of the
+wiring other packages read placements (where groups of ranks are) and the topology (nodes, links, routes).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from simcluster.cluster.device import NOMINAL, Device, DeviceArray, DeviceSpeed
 from simcluster.cluster.host import Host, Protocol, slower
 from simcluster.cluster.interconnect import (
+    FabricBuilder,
     GroupPlacement,
     HostFabric,
-    Lay,
     Level,
     Reach,
     Storage,
@@ -81,7 +81,7 @@ class Cluster:
         num_hosts: int,
         assumptions: tuple[Assumption, ...] = (),
         speeds: Mapping[int, DeviceSpeed] | None = None,
-        network: Lay = Switch,
+        network: FabricBuilder = Switch,
         storage: Storage | None = None,
     ) -> Cluster:
         """The cluster of one group."""
@@ -89,7 +89,7 @@ class Cluster:
 
     @property
     def host(self) -> Host:
-        """The host of which there are all; ValueError in a mixed cluster, which has several."""
+        """The one kind of host of the cluster; ValueError in a mixed cluster, which has several."""
         if self.mixed:
             raise ValueError("a mixed cluster has hosts of several groups")
         return self.groups[0].host
@@ -100,8 +100,8 @@ class Cluster:
         return len(self.groups) > 1
 
     @property
-    def gives_way(self) -> bool:
-        """Whether kernels on any device slow down beside communication."""
+    def models_interference(self) -> bool:
+        """Whether kernels of any device are slowed by communication that runs at the same time."""
         return any(host.device.communication is not None for host in self.kinds)
 
     @property
@@ -239,13 +239,13 @@ class Cluster:
         raise IndexError(rank)
 
     def speed(self, rank: int) -> DeviceSpeed:
-        """How fast the device of ``rank`` is beside the host's; IndexError if there is none."""
+        """Speed of the device of ``rank`` relative to its file; IndexError if there is none."""
         if not 0 <= rank < self.num_devices:
             raise IndexError(f"rank {rank} of a cluster with {self.num_devices} devices")
         return self.speeds.get(rank, NOMINAL)
 
     def fleet(self, ranks: Sequence[int]) -> DeviceArray:
-        """The devices that run ``ranks``, all of one kind of host, to be priced beside each other."""
+        """The devices that run ``ranks``, all of one kind of host, to be priced in one array operation."""
         speeds = [self.speed(rank) for rank in ranks]
         factors = [(speed.compute, speed.memory_bandwidth) for speed in speeds]
         compute, bandwidth = np.array(factors, dtype=np.float64).reshape(-1, 2).T
@@ -260,13 +260,13 @@ class Cluster:
         return self._places.pods(self.devices_of(ranks))
 
     def host_of(self, kinds: tuple[int, ...]) -> Host:
-        """The host of these kinds: of several one with the slower figures of all, as collectives see it."""
+        """The host that collectives over these kinds are priced on: of several, the slower figures."""
         if kinds not in self._together:
             self._together[kinds] = slower([self.kinds[kind] for kind in kinds])
         return self._together[kinds]
 
     def hop_over(self, reach: Reach, protocol: Protocol, kinds: tuple[int, ...]) -> float:
-        """Seconds of one step of a protocol between ranks so far apart, on hosts of these kinds."""
+        """Latency [s] of a step of a protocol between ranks ``reach`` apart, on hosts of these kinds."""
         if reach is Reach.NETWORK:
             return protocol.hops[Level.NETWORK]
         hosts = [self.kinds[kind] for kind in kinds]

@@ -1,4 +1,4 @@
-"""Where the groups of a mesh lie on a cluster, found once for all who ask."""
+"""Where the groups of a mesh are on a cluster, computed once for all callers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def placements_of(
 ) -> tuple[tuple[GroupPlacement, ...], NDArray[np.int64]]:
     """The different placements of all groups over ``axes``, and the index of each group's own [groups].
 
-    Groups are in the order of ``Mesh.groups``. The array is everybody's: it cannot be written.
+    Groups are in the order of ``Mesh.groups``. The array is shared and read-only.
     """
     placements, index = cluster.placements(mesh.groups(axes))
     index = index.astype(np.int64)

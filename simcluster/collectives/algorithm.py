@@ -1,4 +1,4 @@
-"""What a collective algorithm is: one description of its steps, from which values, loads and times follow."""
+"""A collective algorithm: one description of its steps, from which values, loads and times follow."""
 
 from __future__ import annotations
 

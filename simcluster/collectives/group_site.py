@@ -1,4 +1,4 @@
-"""Where a group stands, as far as an algorithm looks: units of neighbours, rails, links inside."""
+"""Where a group of ranks is, as algorithms see it: units (hosts or pods), rails and links inside units."""
 
 from __future__ import annotations
 

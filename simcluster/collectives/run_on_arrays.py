@@ -1,4 +1,4 @@
-"""A routine performed on arrays: the steps that are timed, moving real chunks."""
+"""A collective carried out on NumPy arrays: the same steps that are timed move real chunks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The steps of an algorithm as arrays: who sends which chunks to whom, and what waits for what.
 
 One description serves values (``run_on_arrays`` moves chunks by it), loads on links (``traffic``) and time
-(``cost``). Ranks are numbered as ``Site`` numbers them; ids from ``Site.num_ranks`` on are its switches.
+(``cost``). Ranks are numbered as ``GroupSite`` numbers them; ids from its ``num_ranks`` on are switches.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _swept(workload: Workload, progress: Progress) -> Timing | None:
         Stage.of(program, number, indices, prices, workload.steps) for number, indices in enumerate(members)
     ]
     progress.total = sum(stage.num_entries * len(stage.columns) for stage in stages)
-    time = paced if workload.cluster.gives_way else sweep
+    time = paced if workload.cluster.models_interference else sweep
     found = time(program, classes, stages, progress.swept)
     num_flows = num_solves = 0
     if workload.fabric:

@@ -43,7 +43,7 @@ def translated_text(imported: Imported, importer: Importer, name: str) -> str:
 def describe_untranslated(
     imported: Imported, *, folders: bool = True
 ) -> Iterator[tuple[TranslationStatus | None, str, list[str]]]:
-    """What a user has to know of a translation, the gravest first: (status, title, lines).
+    """What of a file is not in the scenario, the most serious first: (status, title, lines).
 
     First what changes the result, then what is unknown, what was worked out (which has no status), what a
     profile decides, and last what changes nothing. Without ``folders`` places have only the name of the file.

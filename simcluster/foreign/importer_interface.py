@@ -1,4 +1,4 @@
-"""What a format of another tool is to simcluster, and what reading one of its files gives."""
+"""The interface of importers, one for each file format of another tool, and what they give."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class UserAdditions:
-    """What a user adds to a file that does not say it.
+    """What a user gives in addition to a file, on the command line.
 
     ``settings`` are (key path, YAML text) pairs for the scenario, ``variables`` values for what the file
     itself leaves open, such as shell variables.
@@ -37,9 +37,9 @@ class UserAdditions:
 
 @dataclass(frozen=True)
 class Imported:
-    """A scenario as plain data, and everything that the user must know about how it came to be.
+    """A scenario as plain data, with the settings that are not in it and other remarks.
 
-    ``origins`` tells for key paths which setting they came from.
+    ``origins``: for key paths of the scenario the setting that they come from.
     """
 
     data: dict[str, Any]
@@ -48,12 +48,12 @@ class Imported:
     remarks: tuple[str, ...]
 
     def located(self, error: Located) -> Located:
-        """The error pointing into the foreign file, where a key path came from there."""
+        """The error with places in the foreign file instead of key paths that come from there."""
         return type(error)(*(with_origin(problem, self.origins) for problem in error.problems))
 
 
 def with_origin(problem: Problem, origins: Mapping[str, Flag]) -> Problem:
-    """A problem with a key path as one with the place of the setting that it came from."""
+    """A problem with the place of the setting that its key path comes from."""
     path = problem.path
     near = [
         known
@@ -68,7 +68,7 @@ def with_origin(problem: Problem, origins: Mapping[str, Flag]) -> Problem:
 
 
 class Importer(ABC):
-    """A file format of another tool: one final class in one file of the family's folder."""
+    """A file format of another tool: one class in one file of ``foreign/formats``."""
 
     kind: ClassVar[str]
     """Its name on the command line."""

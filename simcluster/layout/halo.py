@@ -1,4 +1,4 @@
-"""Elements of its neighbours that a rank has beside its own, along a dim that is split."""
+"""Elements of its neighbours that a rank holds in addition to its own, along a dim that is split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How one tensor lies on the mesh.
+"""How one tensor is distributed over the mesh.
 
 Correspondence:
 

@@ -1,9 +1,9 @@
 """MindSpore's own sequence of redistribution operators between two layouts.
 
 The inference of ``redistribution_operator_infer.cc``: split what is free, permute what another dim holds by
-an all-to-all, gather what nobody wants any more; where all of that is stuck, gather the first dim. Costs do
-not matter to it. It was written for one device dim per tensor dim; here a dim may be split over several, of
-which only the innermost can be taken away and only the next can be added. Axes that stand together in both
+an all-to-all, gather what the target does not split; where none of these applies, gather the first dim. Costs
+do not matter to it. It was written for one device dim per tensor dim; here a dim may be split over several,
+of which only the innermost can be taken away and only the next can be added. Axes that stand together in both
 layouts are one device dim, which is what MindSpore's unification of device matrices comes to.
 """
 

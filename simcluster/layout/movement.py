@@ -1,8 +1,8 @@
 """The steps between two layouts of one tensor: slice, all-gather, all-to-all, reduce-scatter, all-reduce, and
 exchanges with neighbours.
 
-Only the algebra stands here: which layouts one step reaches. What a step costs, and so which path is taken,
-is the planner's affair.
+This is only the algebra: which layouts one step reaches. What a step costs, and so which path is taken, the
+planner decides.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ ROUTED = (MovementKind.BARRIER, MovementKind.SEND_RECEIVE, MovementKind.ALL_TO_A
 
 @dataclass(frozen=True, slots=True)
 class RoutedTransfer:
-    """A tensor on its way: ``given`` is which of those its sender has for others, ``got`` which of those its
-    receiver gets. Ranks are places in the group.
+    """A tensor that is sent: ``given`` is which of those its sender has for others, ``got`` which of
+    what its receiver gets. Ranks are places in the group.
     """
 
     sender: int

@@ -1,7 +1,7 @@
-"""A mesh whose axes are cut where splits written in numbers need it.
+"""A mesh whose axes are divided where strategies written in numbers (MindSpore's) need it.
 
 Axes are atomic: ``tensor 8`` that an operator splits in two outer halves becomes ``tensor.0 2 x tensor.1 4``,
-outer first. Who names ``tensor`` means both.
+outer first. The name ``tensor`` means both.
 """
 
 from __future__ import annotations

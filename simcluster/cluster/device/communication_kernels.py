@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from simcluster.cluster.interconnect import GroupPlacement, Reach
 
 SCALE = 1_000_000
-"""Shares of a device are whole millionths: then sums of them, and what is left beside them, are exact."""
+"""Shares of a device are whole millionths: then sums of them, and what they leave, are exact."""
 
 ADDS = frozenset({"reduce_scatter", "reduce"})
 """Operations that add as they carry; an all-reduce does so half of the way."""

@@ -1,4 +1,4 @@
-"""Many devices of one kind, each at its own speed, priced beside each other."""
+"""Many devices of one kind, each at its own speed, priced in one array operation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class DeviceArrayPrice:
-    """As ``Price``, of every device: arrays [devices]."""
+    """The ``Price`` of an operator on every device: arrays [devices]."""
 
     busy_ns: Ints
     host_ns: Ints

@@ -1,4 +1,4 @@
-"""Rates and times of one device, or of many beside each other."""
+"""Rates and times of one device as floats, or of many as arrays."""
 
 from __future__ import annotations
 

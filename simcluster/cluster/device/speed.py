@@ -1,4 +1,4 @@
-"""How fast a device is beside the others of its kind."""
+"""How fast a device is, relative to the others of its kind."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class Protocol:
     shares: tuple[float, float]
     own: float = 0.0
 
-    def beside(self, other: Protocol) -> Protocol:
-        """What both do together: every figure the slower of the two."""
+    def combined(self, other: Protocol) -> Protocol:
+        """The protocol between hosts of two kinds: every figure the slower of the two."""
         return Protocol(
             self.name if self.name == other.name else f"{self.name}+{other.name}",
             max(self.base, other.base),
@@ -96,7 +96,7 @@ class Host:
 
     @property
     def joins_all_alike(self) -> bool:
-        """Whether any pair of its devices is joined as any other."""
+        """Whether every pair of its devices is joined in the same way."""
         return self.island is None and self.fabric.wiring in (Wiring.SWITCH, Wiring.FULL_MESH)
 
     @property
@@ -133,7 +133,7 @@ class Host:
 
 
 def slower(hosts: Sequence[Host]) -> Host:
-    """What collectives over all these hosts see of them: the slower figures of all.
+    """The host that collectives over all these hosts are priced on: of every figure the slowest.
 
     A library that speaks to all of them has any protocol of the one with any of the others; nothing is known
     of its rules, so it takes the fastest. Only links through switches are counted on.
@@ -146,7 +146,7 @@ def slower(hosts: Sequence[Host]) -> Host:
         protocols_of_all = first.protocols_of(name)
         for host in others:
             protocols_of_all = tuple(
-                one.beside(other) for one in protocols_of_all for other in host.protocols_of(name)
+                one.combined(other) for one in protocols_of_all for other in host.protocols_of(name)
             )
         protocols[name] = protocols_of_all
     rate = min(host.fabric.rate(host.num_devices) for host in hosts)

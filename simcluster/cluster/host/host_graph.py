@@ -17,7 +17,7 @@ CORE = 1e9
 """What one core carries on the link that stands for the work of a socket's cores: nanoseconds in a second."""
 
 SHARED = ("storage.door", "storage")
-"""The places that all hosts share: the door to their storage, and the storage."""
+"""The places that all hosts share: where their storage is connected, and the storage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,7 @@ class Wire:
 class HostGraph:
     """Places of a host by name, devices first, and its wires.
 
-    ``gate`` is the place at which a pod's other hosts are met (none without pods), ``cards`` those at which
-    the network is.
+    ``gate`` is the switch to the other hosts of a pod (none without pods), ``cards`` are the network cards.
     """
 
     places: list[str] = field(default_factory=list)

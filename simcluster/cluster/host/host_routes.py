@@ -1,4 +1,4 @@
-"""Every way inside a host, found once for all hosts."""
+"""The routes between all places inside a host, computed once for all hosts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class HostRouteTable:
 
     @classmethod
     def of(cls, inside: HostGraph) -> HostRouteTable:
-        """The ways of least cost; among equals each takes what the ways before it have used least."""
+        """The routes of least cost; among equal ones each takes the wires used least before it."""
         return _table(tuple(inside.places), tuple(inside.wires))
 
 

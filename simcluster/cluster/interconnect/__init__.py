@@ -24,8 +24,8 @@ from simcluster.cluster.interconnect.link import (
 from simcluster.cluster.interconnect.link_families import Ends, LinkFamily, NameBlock, NameTable, Numbers
 from simcluster.cluster.interconnect.network_fabric import (
     CardRoutes,
+    FabricBuilder,
     FabricCards,
-    Lay,
     NetworkFabric,
     NetworkFabricSpec,
     ReducingSpec,
@@ -35,12 +35,12 @@ from simcluster.cluster.interconnect.switch_tiers import Tiers, check_cables, ha
 __all__ = [
     "CardRoutes",
     "Ends",
+    "FabricBuilder",
     "FabricCards",
     "GroupPlacement",
     "HostFabric",
     "HostNetwork",
     "Island",
-    "Lay",
     "Level",
     "Link",
     "LinkFamily",

@@ -1,4 +1,4 @@
-"""Where the ranks of a group lie, as far as the time of what they do together depends on it."""
+"""Where the ranks of a group are on the cluster, as far as the time of their collectives depends on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simcluster.cluster.interconnect.link_families import Numbers
 
 @dataclass(frozen=True, slots=True)
 class GroupPlacement:
-    """A group's places on the cluster; groups of one placement lie alike on links of equal rates."""
+    """Where the ranks of a group are; groups of one placement use equal links in the same pattern."""
 
     signature: bytes = field(repr=False)
     """Equal for equal placements."""

@@ -45,16 +45,16 @@ class CardRoutes:
     latency: NDArray[np.float64]
 
 
-Lay: TypeAlias = Callable[[FabricCards], "NetworkFabric"]
-"""What a scenario says about the network, ready to join the cards of a site."""
+FabricBuilder: TypeAlias = Callable[[FabricCards], "NetworkFabric"]
+"""Makes the fabric that a scenario describes for the network cards of given hosts."""
 
 
 class NetworkFabricSpec(Section):
     """What a document says about one kind of fabric; each has a ``kind``."""
 
     @abstractmethod
-    def lay(self) -> Lay:
-        """The fabric, for any site."""
+    def builder(self) -> FabricBuilder:
+        """What makes this fabric for given network cards."""
 
     def check(self, num_hosts: int, nics: int) -> None:
         """Refused, with the key, if it does not fit so many hosts of so many cards."""
@@ -95,16 +95,16 @@ class NetworkFabric(ABC):
 
     @property
     def is_tree(self) -> bool:
-        """Whether a way goes up by links that only its source decides, and down by those of its end alone.
+        """Whether a route's links up depend on its source alone, and those down on its destination alone.
 
-        Up to the smallest of ``places`` that both lie in; so pairs can be counted instead of being listed.
+        It turns at the smallest of ``places`` that both are in; so pairs can be counted, not listed.
         """
         return False
 
     def parts(self, hosts: Numbers) -> list[Numbers] | None:
-        """By family of links, where on its first axis those are that hosts use, in the shape of ``hosts``.
+        """For each family of links the index on its first axis of those that hosts use, shaped as ``hosts``.
 
-        None where that and the cards on hosts do not say which links a way takes.
+        None where this and the index of the card do not determine which links a route takes.
         """
         return None
 
@@ -122,7 +122,7 @@ class NetworkFabric(ABC):
 
     @abstractmethod
     def cross(self, src: Numbers, dst: Numbers) -> CardRoutes:
-        """The way from cards to cards, one by one."""
+        """The route from each of the cards ``src`` to the card of ``dst`` at the same index."""
 
     @property
     def root(self) -> int:
@@ -135,15 +135,15 @@ class NetworkFabric(ABC):
         return None
 
     def is_over(self, switches: Numbers, cards: Numbers) -> NDArray[np.bool_]:
-        """Whether nodes are switches to which the cards' messages can go up, one by one."""
+        """Whether each node is a switch that messages of the card at the same index can go up to."""
         return np.zeros(np.shape(switches), dtype=np.bool_)
 
     def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> CardRoutes:
-        """The way from cards to switches over them, or ``down`` from these; only where there is a root."""
+        """Routes from cards up to switches over them, or ``down`` from these; only where there is a root."""
         raise NotImplementedError(f"{self.kind} has no root")
 
     def to_root(self, cards: Numbers, down: bool) -> CardRoutes:
-        """The way from cards to the root, or ``down`` from it to them; only where there is a root."""
+        """The routes from cards to the root, or ``down`` from it to them; only where there is a root."""
         return self.to_switch(cards, np.full(np.shape(cards), self.root), down)
 
     def meeting(self, cards: Numbers) -> Numbers:
@@ -151,12 +151,12 @@ class NetworkFabric(ABC):
         raise NotImplementedError(f"{self.kind} has no root")
 
     @property
-    def told_apart(self) -> bool:
-        """Whether its switches differ from one another in more than what lies under them."""
+    def switches_differ(self) -> bool:
+        """Whether switches over the same hosts may still differ, so that none may stand for another."""
         return False
 
-    def drawn(self, hosts: Numbers) -> list[Numbers]:
-        """What tells hosts apart beside their number, [hosts] each; nothing in fabrics that repeat."""
+    def distinguishing_parts(self, hosts: Numbers) -> list[Numbers]:
+        """Arrays [hosts]: hosts that differ in one are not interchangeable; none in fabrics that repeat."""
         return []
 
     def may_lose(self, links: Numbers) -> bool:
@@ -165,7 +165,8 @@ class NetworkFabric(ABC):
 
     @abstractmethod
     def places(self, hosts: Numbers) -> list[Numbers]:
-        """The parts of the fabric that hosts lie in, one array per tier, in the shape of ``hosts``.
+        """The part of the fabric (leaf, unit, block) that each host is in: by tier, shaped as ``hosts``.
 
-        Groups of which the parts repeat alike take the same time; that is all their numbers mean.
+        The numbers only say which are the same: groups whose members share parts in the same pattern take the
+        same time.
         """

@@ -58,12 +58,12 @@ class Tiers(NetworkFabric):
 
     @property
     def cables(self) -> int:
-        """From a leaf up, where cables are told apart."""
+        """Cables from a leaf up, where each is a link of its own (``ecmp: hash``)."""
         return int(self.cards_per_leaf / self.oversubscription[0])
 
     @property
     def core_cables(self) -> int:
-        """From a spine up, where spines are told apart."""
+        """Cables from a spine up, where each is a link of its own (``ecmp: hash``)."""
         return int(self.leaves_per_block / self.oversubscription[1]) if self.leaves_per_block else 0
 
     @property
@@ -137,7 +137,7 @@ class Tiers(NetworkFabric):
 
     @property
     def root(self) -> int:
-        """The node of all spines or, with a third tier, of all cores; none where a hash tells them apart."""
+        """The node of all spines or, with a third tier, of all cores; none where a hash picks one of them."""
         if self.hashed:
             return -1
         return self._first_core if self.leaves_per_block else self._first_spine
@@ -179,7 +179,7 @@ class Tiers(NetworkFabric):
         return [*lower, np.full_like(leaf, self.root)]
 
     def places(self, hosts: Numbers) -> list[Numbers]:
-        """Units and blocks, in order of appearance; the hosts themselves where a hash tells all apart."""
+        """Units and blocks, in order of appearance; the hosts themselves with ``ecmp: hash``."""
         if self.hashed:
             return [distinct_hosts(hosts)]
         return [number_by_appearance(tier) for tier in self._tiers(hosts)]
@@ -256,7 +256,7 @@ def check_cables(below: int, over: float, what: str, path: str) -> None:
 
 
 def hashed(src: Numbers, dst: Numbers) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """A number per pair that looks drawn, the same on every machine (the finisher of splitmix64)."""
+    """A pseudo-random number per pair, the same on every machine (the finisher of splitmix64)."""
     with np.errstate(over="ignore"):
         mixed = src.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + dst.astype(np.uint64)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

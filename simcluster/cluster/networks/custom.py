@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from simcluster.cluster.interconnect import (
     CardRoutes,
-    Lay,
+    FabricBuilder,
     LinkFamily,
     NameBlock,
     NetworkFabric,
@@ -149,8 +149,8 @@ class CustomSpec(NetworkFabricSpec):
                 told = f"no links lead from '{start}' to '{attached.switch}'"
                 raise Refused(told, path=f"attach.{index}.switch")
 
-    def lay(self) -> Lay:
-        """The fabric, for any site."""
+    def builder(self) -> FabricBuilder:
+        """What makes this fabric for given network cards."""
         return partial(Custom, plan=self)
 
 
@@ -191,7 +191,7 @@ class Custom(NetworkFabric):
         return self.site.first_node + self._switch_of[cards]
 
     def cross(self, src: Numbers, dst: Numbers) -> CardRoutes:
-        """Among the ways of fewest links the one whose turn it is."""
+        """A route of fewest links; pairs of cards take turns among equal ones, or a hash picks one."""
         one, other = self._switch_of[src], self._switch_of[dst]
         turn = hashed(src, dst) if self.plan.ecmp == "hash" else (src + dst).astype(np.uint64)
         pairs, index = np.unique(one * len(self.plan.switches) + other, return_inverse=True)
@@ -211,11 +211,11 @@ class Custom(NetworkFabric):
         return CardRoutes(links, latency)
 
     @property
-    def told_apart(self) -> bool:
-        """Each switch is its own."""
+    def switches_differ(self) -> bool:
+        """Always: any two switches may have different cables."""
         return True
 
-    def drawn(self, hosts: Numbers) -> list[Numbers]:
+    def distinguishing_parts(self, hosts: Numbers) -> list[Numbers]:
         """The switches of a host's cards."""
         return list(self._switch_of.reshape(-1, self.site.nics)[hosts].T)
 
@@ -256,7 +256,7 @@ class Custom(NetworkFabric):
 
     def _ways(self, one: int, other: int) -> list[tuple[int, ...]]:
         """All ways of fewest links between two switches, as links; ValueError if there is none."""
-        import rustworkx  # here, as it takes longer to load than all the rest of the room
+        import rustworkx  # here, as it takes longer to load than all the rest of the package
 
         if (one, other) not in self._found:
             graph = rustworkx.PyDiGraph(multigraph=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
-from simcluster.cluster.interconnect import Lay, ReducingSpec, check_cables
+from simcluster.cluster.interconnect import FabricBuilder, ReducingSpec, check_cables
 from simcluster.cluster.networks.leaf_spine import LeafSpine, Over
 from simcluster.document import Figure, PositiveInt
 
@@ -38,8 +38,8 @@ class FatTreeSpec(ReducingSpec):
             check_cables(below, leaves, "cards of a leaf", "oversubscription")
             check_cables(self.leaves_per_block.value, spines, "leaves of a spine", "oversubscription")
 
-    def lay(self) -> Lay:
-        """The fabric, for any site."""
+    def builder(self) -> FabricBuilder:
+        """What makes this fabric for given network cards."""
         return partial(
             FatTree,
             oversubscription=self.oversubscription.value if self.oversubscription else (1.0, 1.0),

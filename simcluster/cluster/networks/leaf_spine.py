@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from simcluster.cluster.interconnect import Lay, Numbers, ReducingSpec, Tiers, check_cables
+from simcluster.cluster.interconnect import FabricBuilder, Numbers, ReducingSpec, Tiers, check_cables
 from simcluster.document import Figure, PositiveInt
 
 Over = Annotated[float, Field(ge=1)]
@@ -37,8 +37,8 @@ class LeafSpineSpec(ReducingSpec):
             below, ratio = self.hosts_per_leaf.value * nics, oversubscription_or_one(self.oversubscription)
             check_cables(below, ratio, "cards of a leaf", "oversubscription")
 
-    def lay(self) -> Lay:
-        """The fabric, for any site."""
+    def builder(self) -> FabricBuilder:
+        """What makes this fabric for given network cards."""
         return partial(
             LeafSpine,
             oversubscription=(oversubscription_or_one(self.oversubscription),),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
-from simcluster.cluster.interconnect import Lay, Numbers, ReducingSpec, Tiers, check_cables
+from simcluster.cluster.interconnect import FabricBuilder, Numbers, ReducingSpec, Tiers, check_cables
 from simcluster.cluster.networks.leaf_spine import Over, oversubscription_or_one
 from simcluster.document import Figure, PositiveInt, Refused
 
@@ -52,8 +52,8 @@ class RailOptimisedSpec(ReducingSpec):
                 )
                 check_cables(below, ratio, "leaves of a spine", "core_oversubscription")
 
-    def lay(self) -> Lay:
-        """The fabric, for any site."""
+    def builder(self) -> FabricBuilder:
+        """What makes this fabric for given network cards."""
         return partial(
             RailOptimised,
             oversubscription=(

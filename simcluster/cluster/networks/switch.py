@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from simcluster.cluster.interconnect import (
     CardRoutes,
-    Lay,
+    FabricBuilder,
     LinkFamily,
     NameBlock,
     NetworkFabric,
@@ -27,7 +27,7 @@ class SwitchSpec(ReducingSpec):
     kind: Literal["switch"]
     """One ideal switch."""
 
-    def lay(self) -> Lay:
+    def builder(self) -> FabricBuilder:
         """The switch."""
         return partial(Switch, reduces=self.reduction)
 

@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.host import Host
-from simcluster.cluster.interconnect import FabricCards, Lay, NetworkFabric, Storage
+from simcluster.cluster.interconnect import FabricBuilder, FabricCards, NetworkFabric, Storage
 from simcluster.cluster.networks import Switch
 from simcluster.cluster.spec.device_changes import MOST_DEVICES, AnyChange, ChangeSpec, device_speeds
 from simcluster.cluster.spec.device_spec import ClockSpec, DeviceSpec
@@ -88,10 +88,10 @@ class HostGroupSpec(Section):
         return self.host or _host_of_catalog(self.use)
 
     @property
-    def lay(self) -> Lay:
+    def builder(self) -> FabricBuilder:
         """The network, for any site."""
         network = self.network or self.made.network.fabric
-        return network.lay() if network else Switch
+        return network.builder() if network else Switch
 
     @property
     def is_joinable(self) -> bool:
@@ -106,7 +106,7 @@ class HostGroupSpec(Section):
     @property
     def _alone(self) -> NetworkFabric:
         site = FabricCards(self.hosts, self.made.network.nics.value, self.made.network.build())
-        return self.lay(site)
+        return self.builder(site)
 
 
 @cache
@@ -263,7 +263,7 @@ class ClusterSpec(Section):
             if kind == len(kinds):
                 kinds.append((spec, network, spec.build()))
                 assumed |= dict.fromkeys(_assumptions(spec, spec.use or spec.title))
-            groups.append(HostGroup(kinds[kind][2], group.hosts, group.lay, kind))
+            groups.append(HostGroup(kinds[kind][2], group.hosts, group.builder, kind))
         if len(kinds) > 1:
             assumed[_LIBRARY] = None
         devices = [change for change in self.changes if isinstance(change, ChangeSpec)]

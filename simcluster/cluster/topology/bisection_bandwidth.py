@@ -1,7 +1,7 @@
 """What half of the devices can send to the other half at once: a maximum flow, so a minimum cut.
 
-Hosts that lie alike do alike: those of one half on the same switches are drawn together, their links added
-up. A flow through the drawn graph is then one through the real one, shared evenly among what is alike.
+Hosts of one half on the same switches are interchangeable: they are merged into one node, their links added
+up. A flow through the merged graph is one through the real graph, shared evenly among what was merged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def bisection_rate(topology: Topology) -> float:
 
 
 def _groups(topology: Topology, tails: Numbers, heads: Numbers) -> Numbers:
-    """A number per node, the same for nodes that are drawn together."""
+    """A number per node, the same for nodes that are merged."""
     hosts = topology.num_hosts
     ranks = np.arange(topology.num_devices)
     host_of = topology.host_of(ranks)
@@ -50,7 +50,7 @@ def _groups(topology: Topology, tails: Numbers, heads: Numbers) -> Numbers:
     first = second[np.searchsorted(host_of, every, side="left")]
     last = second[np.searchsorted(host_of, every, side="right") - 1]
     alike = np.where(first == last, first, 2 + every)  # a host across the middle stands alone
-    parts = topology.network.drawn(every)
+    parts = topology.network.distinguishing_parts(every)
     for part in parts:
         alike = np.unique(np.stack([alike, part]), axis=1, return_inverse=True)[1].reshape(-1)
     kinds = topology.kinds()
@@ -72,7 +72,7 @@ def _groups(topology: Topology, tails: Numbers, heads: Numbers) -> Numbers:
             np.maximum.at(high, nodes, seen)
             new = np.unique(nodes)
             under[new] = np.where(
-                low[new] == high[new], low[new], -2 - (new if topology.network.told_apart else 0)
+                low[new] == high[new], low[new], -2 - (new if topology.network.switches_differ else 0)
             )
     outside = node_host < 0
     own[outside] = under[outside]

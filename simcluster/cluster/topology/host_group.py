@@ -9,21 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.host import Host
-from simcluster.cluster.interconnect import Lay
+from simcluster.cluster.interconnect import FabricBuilder
 from simcluster.cluster.networks import Switch
 from simcluster.cluster.topology.rank_locations import RankPlaces, Ranks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostGroup:
-    """``num_hosts`` equal hosts, their network cards joined as ``network`` lays them.
+    """``num_hosts`` equal hosts, their network cards joined by the fabric that ``network`` makes.
 
     Groups of the same ``kind`` are equal but for their number of hosts.
     """
 
     host: Host
     num_hosts: int
-    network: Lay = Switch
+    network: FabricBuilder = Switch
     kind: int = 0
 
     @property

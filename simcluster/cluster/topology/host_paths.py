@@ -1,4 +1,4 @@
-"""Ways of data inside a host, between a device, its memory and where data lies; and the work of its cores.
+"""Paths of data inside a host, between a device, the host's memory, disks and storage; and work of its cores.
 
 Copies over them load the same links as everything else that crosses these (DESIGN 4.8).
 """
@@ -32,25 +32,25 @@ class HostPath(enum.StrEnum):
         """The nodes between which it leads for each of some devices; ValueError if hosts have none."""
         match self:
             case HostPath.FROM_DISKS:
-                return topology.beside(ranks, "disks"), topology.beside(ranks, "memory")
+                return topology.nearest(ranks, "disks"), topology.nearest(ranks, "memory")
             case HostPath.FROM_STORAGE:
-                return topology.beside(ranks, "storage"), topology.beside(ranks, "memory")
+                return topology.nearest(ranks, "storage"), topology.nearest(ranks, "memory")
             case HostPath.STREAM:
-                return topology.beside(ranks, "memory"), topology.beside(ranks, "cores")
+                return topology.nearest(ranks, "memory"), topology.nearest(ranks, "cores")
             case HostPath.DECODE | HostPath.WORK:
-                return topology.beside(ranks, "cores"), topology.beside(ranks, "work")
+                return topology.nearest(ranks, "cores"), topology.nearest(ranks, "work")
             case HostPath.TO_DEVICE:
-                return topology.beside(ranks, "memory"), np.asarray(ranks, dtype=np.int64)
+                return topology.nearest(ranks, "memory"), np.asarray(ranks, dtype=np.int64)
             case HostPath.FROM_DEVICE:
-                return np.asarray(ranks, dtype=np.int64), topology.beside(ranks, "memory")
+                return np.asarray(ranks, dtype=np.int64), topology.nearest(ranks, "memory")
             case HostPath.TO_DISKS:
-                return topology.beside(ranks, "memory"), topology.beside(ranks, "disks")
+                return topology.nearest(ranks, "memory"), topology.nearest(ranks, "disks")
 
 
 def host_path_links(way: HostPath, topology: Topology, ranks: Numbers) -> tuple[Numbers, NDArray[np.float64]]:
-    """The links that a way takes for each of some devices [ranks, most], padded with -1, and its latency [s].
+    """The links of a path for each of some devices [ranks, most], padded with -1, and its latency [s].
 
-    Raises ValueError if their hosts have no such way.
+    Raises ValueError if their hosts have no such path.
     """
     routes = topology.routes(*way.ends(topology, ranks))
     return routes.links, routes.latency

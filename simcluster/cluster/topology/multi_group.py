@@ -101,15 +101,15 @@ class JoinedTopology(Topology):
         return self.places.local(ranks)
 
     def switch_of(self, ranks: Numbers) -> Numbers:
-        """The node, a switch beside each device, that can add up what goes through it; -1 where none can."""
+        """See ``Topology.switch_of``."""
         group, own = self._split(np.asarray(ranks, dtype=np.int64))
         return by_group(group, lambda at, members: self._global(at, self.parts[at].switch_of(own[members])))
 
-    def beside(self, ranks: Numbers, what: str) -> Numbers:
-        """The place beside each device; ValueError if hosts have none."""
+    def nearest(self, ranks: Numbers, what: str) -> Numbers:
+        """See ``Topology.nearest``."""
         group, own = self._split(np.asarray(ranks, dtype=np.int64))
         return by_group(
-            group, lambda at, members: self._global(at, self.parts[at].beside(own[members], what))
+            group, lambda at, members: self._global(at, self.parts[at].nearest(own[members], what))
         )
 
     def card_of(self, places: Numbers) -> Numbers:
@@ -117,14 +117,14 @@ class JoinedTopology(Topology):
         raise ValueError("hosts of several kinds have different cards")
 
     def routes(self, src: Numbers, dst: Numbers, rail: Numbers | None = None) -> Routes:
-        """The ways from nodes ``src`` [pairs] to nodes ``dst`` [pairs], as in one group.
+        """The routes from nodes ``src`` [pairs] to nodes ``dst`` [pairs], as in one group.
 
         From group to group they lead over the roots of both networks and the core. ``rail`` counts the cards
         of the source's host; at the destination it is the card as far along.
         """
         src, dst = np.asarray(src, dtype=np.int64), np.asarray(dst, dtype=np.int64)
         (one, here), (other, there) = self._split(src), self._split(dst)
-        legs: list[tuple[NDArray[np.bool_], Routes]] = []
+        segments: list[tuple[NDArray[np.bool_], Routes]] = []
         reach = np.full(len(src), Reach.NETWORK, dtype=np.int64)
         reach[src == dst] = Reach.HOST
         latency = np.zeros(len(src))
@@ -134,13 +134,13 @@ class JoinedTopology(Topology):
             inside, leaving = (one == number) & ~away, (one == number) & away
             if inside.any():
                 inner = part.routes(here[inside], there[inside], None if rail is None else rail[inside])
-                legs.append((inside, _moved(inner, first)))
+                segments.append((inside, _moved(inner, first)))
                 reach[inside] = inner.reach
             if leaving.any():
                 roots = np.full(int(leaving.sum()), part.network.root)
                 up = part.routes(here[leaving], roots, None if rail is None else rail[leaving])
                 trunk = self.trunk(one[leaving], False)
-                legs.append((leaving, _with_trunk(_moved(up, first), trunk, behind=True)))
+                segments.append((leaving, _with_trunk(_moved(up, first), trunk, behind=True)))
         for number, part in enumerate(self.parts):
             arriving = (other == number) & away
             if arriving.any():
@@ -149,14 +149,14 @@ class JoinedTopology(Topology):
                 down = part.routes(roots, there[arriving], turned)
                 trunk = self.trunk(other[arriving], True)
                 moved = _moved(down, int(self._first_link[number]))
-                legs.append((arriving, _with_trunk(moved, trunk, behind=False)))
-        width = sum(leg.links.shape[1] for _, leg in legs)
+                segments.append((arriving, _with_trunk(moved, trunk, behind=False)))
+        width = sum(segment.links.shape[1] for _, segment in segments)
         links = np.full((len(src), width), -1, dtype=np.int64)
         column = 0
-        for members, leg in legs:
-            links[members, column : column + leg.links.shape[1]] = leg.links
-            latency[members] += leg.latency
-            column += leg.links.shape[1]
+        for members, segment in segments:
+            links[members, column : column + segment.links.shape[1]] = segment.links
+            latency[members] += segment.latency
+            column += segment.links.shape[1]
         return Routes(_packed(links), reach, latency)
 
     # -- numbers ----------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ class JointNetwork(NetworkFabric):
         return by_group(group, lambda at, members: numbered(at, parts[at].network.attached(own[members])))
 
     def cross(self, src: Numbers, dst: Numbers) -> CardRoutes:
-        """The way from cards to cards: inside a group's network, or over the core."""
+        """The routes from cards to cards: inside a group's network, or over the core."""
         (one, here), (other, there) = self._split(src), self._split(dst)
         up, down = self.to_root(src, False), self.to_root(dst, True)
         away = one != other
@@ -305,7 +305,7 @@ class JointNetwork(NetworkFabric):
         return self.topology.core
 
     def to_switch(self, cards: Numbers, switches: Numbers, down: bool) -> CardRoutes:
-        """The way from cards to the core, or down from it."""
+        """The routes from cards to the core, or down from it."""
         group, own = self._split(cards)
         links = self.topology.trunk(group, down)[:, np.newaxis]
         latency = np.zeros(len(cards))
@@ -322,12 +322,12 @@ class JointNetwork(NetworkFabric):
         return CardRoutes(_packed(links), latency)
 
     @property
-    def told_apart(self) -> bool:
+    def switches_differ(self) -> bool:
         """Whether switches of any group differ from one another in more than what lies under them."""
-        return any(part.network.told_apart for part in self.topology.parts)
+        return any(part.network.switches_differ for part in self.topology.parts)
 
-    def drawn(self, hosts: Numbers) -> list[Numbers]:
-        """The group of each host: groups are drawn apart."""
+    def distinguishing_parts(self, hosts: Numbers) -> list[Numbers]:
+        """The group of each host."""
         first = np.array(self.topology.places.first_host)
         return [np.asarray(np.searchsorted(first, hosts, side="right") - 1, dtype=np.int64)]
 

@@ -1,4 +1,4 @@
-"""Where ranks sit on the hosts of a cluster."""
+"""Where the ranks of a cluster are: host, device, network card, island and pod."""
 
 from __future__ import annotations
 

@@ -20,28 +20,28 @@ class RouteSegment:
 
 
 class ComposedRoutes:
-    """Routes put together from legs; ``links``, ``reach`` and ``latency`` as in ``Routes``."""
+    """Routes put together from segments; ``links``, ``reach`` and ``latency`` as in ``Routes``."""
 
     def __init__(self, pairs: int) -> None:
         self.links = np.zeros((pairs, 0), dtype=np.int64)
         self.reach = np.zeros(pairs, dtype=np.int64)
         self.latency = np.zeros(pairs)
 
-    def add(self, chosen: NDArray[np.bool_], legs: list[RouteSegment]) -> None:
-        """The legs of the chosen pairs, one behind the other without gaps."""
-        self.latency[chosen] = sum(leg.latency for leg in legs)
+    def add(self, chosen: NDArray[np.bool_], segments: list[RouteSegment]) -> None:
+        """The segments of the chosen pairs, one behind the other without gaps."""
+        self.latency[chosen] = sum(segment.latency for segment in segments)
         pairs = np.flatnonzero(chosen)
         code = np.zeros(len(pairs), dtype=np.int64)
-        for leg in legs:
-            code = code * 64 + leg.length
-        self._widen(int(np.sum([leg.length for leg in legs], axis=0).max()))
+        for segment in segments:
+            code = code * 64 + segment.length
+        self._widen(int(np.sum([segment.length for segment in segments], axis=0).max()))
         for value in np.unique(code).tolist():
             rows = code == value
             whole = bool(rows.all())
-            lengths = [int(leg.length[0 if whole else int(np.argmax(rows))]) for leg in legs]
+            lengths = [int(segment.length[0 if whole else int(np.argmax(rows))]) for segment in segments]
             target, start = pairs if whole else pairs[rows], 0
-            for leg, length in zip(legs, lengths, strict=True):
-                part = leg.links[:, :length] if whole else leg.links[rows, :length]
+            for segment, length in zip(segments, lengths, strict=True):
+                part = segment.links[:, :length] if whole else segment.links[rows, :length]
                 self.links[target, start : start + length] = part
                 start += length
 

@@ -1,8 +1,8 @@
-"""The fabric of a cluster as a graph: nodes and directed links by number, and ways between nodes.
+"""The fabric of a cluster as a graph: nodes and directed links by number, and routes between nodes.
 
 Nodes 0 to num_devices - 1 are the devices, by rank; behind them come the places inside hosts (switches, the
 PCIe tree, memories), then the switches of pods and of the network. Links come in families, and routes are
-composed by formula: what leads out of a host is looked up in one table for all hosts.
+composed by formula: the part inside a host is looked up in one table for all hosts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from simcluster.cluster.host import SHARED, Host, HostRouteTable, Wire, build_host_graph
 from simcluster.cluster.interconnect import (
     Ends,
+    FabricBuilder,
     FabricCards,
-    Lay,
     LinkFamily,
     NameBlock,
     NameTable,
@@ -32,7 +32,7 @@ from simcluster.cluster.topology.route_segments import ComposedRoutes, RouteSegm
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Routes:
-    """Ways between pairs of nodes.
+    """Routes between pairs of nodes.
 
     ``links`` [pairs, most links] in the order in which they are crossed, padded with -1 behind the last;
     ``reach`` [pairs] how far the ends lie apart (a Reach); ``latency`` [pairs] seconds of all links together.
@@ -50,7 +50,7 @@ class Topology:
         self,
         host: Host,
         num_hosts: int,
-        lay: Lay = Switch,
+        network: FabricBuilder = Switch,
         storage: Storage | None = None,
         dead: Iterable[int] = (),
     ) -> None:
@@ -81,7 +81,7 @@ class Topology:
         site = FabricCards(
             num_hosts, nics, card, hop, first, last.first + last.size if last else 0, frozenset(dead)
         )
-        self.network: NetworkFabric = lay(site)
+        self.network: NetworkFabric = network(site)
         self._nodes = NameTable.of([*inner, *self.network.nodes()])
         self._links = NameTable.of([*families, *self.network.families()])
         self.families: tuple[LinkFamily, ...] = tuple(
@@ -113,7 +113,7 @@ class Topology:
         return np.asarray(self._links.block_of(links), dtype=np.int64)
 
     def lead_away(self, links: Numbers) -> NDArray[np.bool_]:
-        """Whether links are those of network cards or lie behind them, in their shape."""
+        """Whether links are those of network cards or of the network, in their shape."""
         tails, heads = self.ends(links)
         return np.asarray(np.maximum(tails, heads) >= self._first_of_network)
 
@@ -149,8 +149,8 @@ class Topology:
     def between_devices(self, *, apart: bool = False) -> Numbers:
         """The links that routes between devices can use: not those to memory, disks or storage.
 
-        Network cards are among them only where there are hosts, or pods, to reach; with ``apart`` there are
-        some elsewhere.
+        Links of the network are among them only if there are several hosts, or pods; ``apart``: there are
+        others outside this topology.
         """
         devices = np.arange(self.host.num_devices)
         apart = apart or self._num_pods > 1
@@ -190,10 +190,11 @@ class Topology:
         return list(counts.items())
 
     def moved(self, links: Numbers, hosts: Numbers, there: Numbers) -> Numbers | None:
-        """The links [groups, links] that ways take between the same places of other hosts.
+        """The links [groups, links] of the same routes between other hosts.
 
-        ``links`` [links], rising, are those of ways between ``hosts`` [hosts], for which ``there``
-        [groups, hosts] stand, in groups of one placement. None where the network does not say.
+        ``links`` [links], rising, are those of routes between ``hosts`` [hosts]; in each row of ``there``
+        [groups, hosts] other hosts take their places, in groups of one placement. None where the network
+        cannot tell.
         """
         here, away = self.network.parts(hosts), self.network.parts(there)
         if here is None or away is None:
@@ -225,14 +226,14 @@ class Topology:
         return ranks % self.host.num_devices
 
     def switch_of(self, ranks: Numbers) -> Numbers:
-        """The node, a switch beside each device, that can add up what goes through it; -1 where none can."""
+        """The node of the switch between each device and its peers, if it reduces (NVLS); else -1."""
         if not self.host.fabric.reduces or "switch" not in self._index:
             return np.full(np.shape(ranks), -1, dtype=np.int64)
         place = self._index["switch"]
         return self._node(ranks // self.host.num_devices, np.int64(place))
 
-    def beside(self, ranks: Numbers, what: str) -> Numbers:
-        """The place beside each device: ``memory``, ``cores``, ``work``, ``disks`` or ``storage``.
+    def nearest(self, ranks: Numbers, what: str) -> Numbers:
+        """The nearest node to each device, of ``memory``, ``cores``, ``work``, ``disks`` or ``storage``.
 
         ValueError if hosts have none.
         """
@@ -248,7 +249,7 @@ class Topology:
         return self._node(ranks // self.host.num_devices, places)
 
     def routes(self, src: Numbers, dst: Numbers, rail: Numbers | None = None) -> Routes:
-        """The ways from nodes ``src`` [pairs] to nodes ``dst`` [pairs].
+        """The routes from nodes ``src`` [pairs] to nodes ``dst`` [pairs].
 
         Nodes are devices, places of hosts and pods, and switches of a network with a root: of these, one end
         is over the other (``network.is_over``).
@@ -280,11 +281,11 @@ class Topology:
         if self.host.island:
             composed.reach[same & self._on_one_island(src, dst)] = Reach.ISLAND
         if same.any():
-            composed.add(same, [self._leg(src_host[same], src_place[same], dst_place[same])])
+            composed.add(same, [self._segment(src_host[same], src_place[same], dst_place[same])])
         if pod.any():
             gate = np.full(int(pod.sum()), self._gate)
-            out = self._leg(src_host[pod], src_place[pod], gate)
-            composed.add(pod, [out, self._leg(dst_host[pod], gate, dst_place[pod])])
+            out = self._segment(src_host[pod], src_place[pod], gate)
+            composed.add(pod, [out, self._segment(dst_host[pod], gate, dst_place[pod])])
         if away.any():
             sides = src_host[away], src_place[away], dst_host[away], dst_place[away]
             composed.add(away, self._over_network(*sides, None if rail is None else rail[away]))
@@ -296,7 +297,7 @@ class Topology:
         return Routes(composed.links, composed.reach, composed.latency)
 
     def card_of(self, places: Numbers) -> Numbers:
-        """The index on its host of the card beside each device, by the device's index there."""
+        """The index on its host of each device's network card, by the device's index there."""
         beside = np.zeros(len(self._inside.places), dtype=np.int64)
         devices = np.arange(self.host.num_devices)
         beside[: devices.size] = devices * self.host.network.nics // devices.size
@@ -311,9 +312,9 @@ class Topology:
         crossing = self.network.cross(src_host * nics + leaves, dst_host * nics + arrives)
         length = (crossing.links >= 0).sum(axis=1)
         return [
-            self._leg(src_host, src, self._cards[leaves]),
+            self._segment(src_host, src, self._cards[leaves]),
             RouteSegment(crossing.links, length, crossing.latency),
-            self._leg(dst_host, self._cards[arrives], dst),
+            self._segment(dst_host, self._cards[arrives], dst),
         ]
 
     def _by_switch(
@@ -328,17 +329,17 @@ class Topology:
         crossing = self.network.to_switch(cards, switches, down)
         outer = RouteSegment(crossing.links, (crossing.links >= 0).sum(axis=1), crossing.latency)
         ends = (self._cards[card], places) if down else (places, self._cards[card])
-        inner = self._leg(hosts, *ends)
+        inner = self._segment(hosts, *ends)
         return [outer, inner] if down else [inner, outer]
 
     def meeting(self, ranks: Numbers) -> Numbers:
-        """The lowest switch of the network over the cards beside the devices of each row [rows, devices]."""
+        """The lowest switch of the network over the cards of all devices of each row [rows, devices]."""
         size = self.host.num_devices
         return self.network.meeting(
             ranks // size * self.host.network.nics + self.card_of(self.place_of(ranks))
         )
 
-    def _leg(self, hosts: Numbers, src: Numbers, dst: Numbers) -> RouteSegment:
+    def _segment(self, hosts: Numbers, src: Numbers, dst: Numbers) -> RouteSegment:
         """The ways between places of the same host, one by one."""
         length = self._table.length[src, dst]
         if np.any(length < 0):

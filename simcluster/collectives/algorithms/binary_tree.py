@@ -26,7 +26,7 @@ class BinaryTree(Algorithm):
     )
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         trees, ways = single_tree(site.num_units), chains(site)
         hops = (site.most - 1, tree_depth(trees))
         if operation in (Operation.ALL_REDUCE, Operation.BARRIER):

@@ -33,7 +33,7 @@ class Collnet(Algorithm):
         return True
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         rows = site.grid
         steps = (
             *all_to_all_round(rows, 0, 1, reduce=True, hops=INSIDE),

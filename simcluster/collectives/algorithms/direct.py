@@ -38,7 +38,7 @@ class Direct(Algorithm):
         return site.num_ranks == 2 if operation is Operation.SEND_RECEIVE else site.num_ranks >= 2
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         ranks = site.num_ranks
         hops = hop_counts(1, site.num_units > 1)
         row = np.arange(ranks, dtype=np.int64)[np.newaxis]

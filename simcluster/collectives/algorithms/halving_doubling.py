@@ -32,7 +32,7 @@ class HalvingDoubling(Algorithm):
     )
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         ranks = site.num_ranks
         row = np.arange(ranks).reshape(1, -1)
         hops = [hop_counts(1, site.num_units > 1)] * len(list(halving_skips(ranks)))

@@ -43,9 +43,9 @@ class Hierarchical(TwoLevel):
         return ring_rounds(columns, base, width, reduce=reduce, hops=(0, columns.shape[1] - 1))
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         rows, columns = site.grid, site.grid.T
-        units, mates = rows.shape
+        units, peers = rows.shape
         ranks = site.num_ranks
         match operation:
             case Operation.ALL_TO_ALL | Operation.ALL_TO_ALL_V:
@@ -53,15 +53,15 @@ class Hierarchical(TwoLevel):
             case Operation.BROADCAST:
                 root = root_exchange(rows[:1], 0, 1, inwards=False)
                 gather = all_to_all_round(rows, 0, 1, reduce=False, hops=INSIDE)
-                return Routine(ChunkLayout(mates), (*root, _line(columns, reduce=False), *gather))
+                return Routine(ChunkLayout(peers), (*root, _line(columns, reduce=False), *gather))
             case Operation.REDUCE:
                 scatter = all_to_all_round(rows, 0, 1, reduce=True, hops=INSIDE)
                 root = root_exchange(rows[:1], 0, 1, inwards=True)
-                return Routine(ChunkLayout(mates), (*scatter, _line(columns, reduce=True), *root))
+                return Routine(ChunkLayout(peers), (*scatter, _line(columns, reduce=True), *root))
             case Operation.SCATTER | Operation.GATHER:
                 inwards = operation is Operation.GATHER
-                inside = root_exchange(rows, np.arange(units) * mates, 1, inwards=inwards)
-                between = star_round(columns[:1], 0, mates, inwards=inwards, hops=BETWEEN)
+                inside = root_exchange(rows, np.arange(units) * peers, 1, inwards=inwards)
+                between = star_round(columns[:1], 0, peers, inwards=inwards, hops=BETWEEN)
                 return Routine(ChunkLayout(ranks), inside + between if inwards else between + inside)
             case _:
                 return TwoLevel.steps(self, operation, site)
@@ -69,13 +69,13 @@ class Hierarchical(TwoLevel):
 
 def _line(columns: Ints, *, reduce: bool) -> AlgorithmStep:
     """Each column's chunk from its first rank along the column, or reduced back to it."""
-    mates, units = columns.shape
-    turns = np.tile(np.arange(units - 1), mates)
+    peers, units = columns.shape
+    turns = np.tile(np.arange(units - 1), peers)
     return Sends(
         src=(columns[:, 1:] if reduce else columns[:, :-1]).ravel(),
         dst=(columns[:, :-1] if reduce else columns[:, 1:]).ravel(),
-        first=np.repeat(np.arange(mates), units - 1),
-        modulus=mates,
+        first=np.repeat(np.arange(peers), units - 1),
+        modulus=peers,
         combine=reduce,
         turns=-turns if reduce else turns,
         hops=(0, units - 1),
@@ -83,12 +83,12 @@ def _line(columns: Ints, *, reduce: bool) -> AlgorithmStep:
 
 
 def _all_to_all(rows: Ints) -> tuple[AlgorithmStep, ...]:
-    units, mates = rows.shape
+    units, peers = rows.shape
     ranks, columns = rows.size, rows.T
-    places = np.broadcast_to(np.arange(mates), rows.shape)
-    inside = GroupExchange(groups=rows, out=rows * ranks, into=places, count=units, stride=mates, hops=INSIDE)
+    places = np.broadcast_to(np.arange(peers), rows.shape)
+    inside = GroupExchange(groups=rows, out=rows * ranks, into=places, count=units, stride=peers, hops=INSIDE)
     first = np.broadcast_to(rows[:, 0] * ranks, columns.shape)
     between = GroupExchange(
-        groups=columns, out=first, into=columns, count=mates, stride=ranks, hops=(0, units - 1)
+        groups=columns, out=first, into=columns, count=peers, stride=ranks, hops=(0, units - 1)
     )
-    return (inside, between) if mates > 1 else (between,)
+    return (inside, between) if peers > 1 else (between,)

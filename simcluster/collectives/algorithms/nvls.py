@@ -39,7 +39,7 @@ class Nvls(Algorithm):
         return site.num_units > 1
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         cut = ChunkLayout(site.most)
         if operation is Operation.REDUCE_SCATTER:
             return Routine(cut, switch_reduce(site, 1, hops=(1, 0)))

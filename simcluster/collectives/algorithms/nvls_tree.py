@@ -37,7 +37,7 @@ class NvlsTree(Algorithm):
         return operation in self.operations and equal and site.switched
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         trees = double_tree(site.num_units)
         ways = [[np.array([rank]) for rank in column] for column in site.grid.T]
         up, down = tree_reduction(ways, trees, (0, tree_depth(trees)), streams=True)

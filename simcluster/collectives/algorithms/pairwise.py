@@ -16,7 +16,7 @@ from simcluster.collectives.step import ChunkLayout, GroupExchange, Routine
 class Pairwise(Algorithm):
     """All-to-all as n - 1 exchanges of S/n bytes that are in flight together.
 
-    Each exchange pays its level's latency; the bytes stream: a device sends to its p - 1 mates inside the
+    Each exchange pays its level's latency; the bytes stream: a device sends to its p - 1 peers inside the
     host, a network card serves all its ranks' transfers to the other n - p.
     """
 
@@ -25,7 +25,7 @@ class Pairwise(Algorithm):
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations, "hccl": operations}
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         ranks = site.num_ranks
         row = np.arange(ranks, dtype=np.int64)[np.newaxis]
         hops = (site.fewest - 1, ranks - site.fewest)

@@ -16,7 +16,7 @@ from simcluster.collectives.step import AlgorithmStep, Ints, Routine, Sends
 class Pipeline(Algorithm):
     """q - 1 rounds among q equal units, in each of which both levels work, and one round more inside.
 
-    With p ranks in a unit a round sends one block of S/(p q) along each rail and to each mate: all-gather
+    With p ranks in a unit a round sends one block of S/(p q) along each rail and to each peer: all-gather
     takes (q - 1) max(between, inside) + inside, reduce-scatter the same, all-reduce both.
     """
 
@@ -30,7 +30,7 @@ class Pipeline(Algorithm):
         return operation in self.operations and site.num_units > 1 and site.most > 1 and site.is_even
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         rows = site.grid
         steps: tuple[AlgorithmStep, ...] = ()
         if operation is not Operation.ALL_GATHER:
@@ -42,27 +42,27 @@ class Pipeline(Algorithm):
 
 def _gather(rows: Ints) -> tuple[AlgorithmStep, ...]:
     """In round t unit h passes on, and spreads inside, the blocks of unit h - t."""
-    units, mates = rows.shape
-    ring = ring_rounds(rows.T, np.arange(mates) * units, 1, reduce=False, hops=(0, units - 1))
+    units, peers = rows.shape
+    ring = ring_rounds(rows.T, np.arange(peers) * units, 1, reduce=False, hops=(0, units - 1))
     spread = _inside(rows, 0, units - 1, reduce=False, hops=(0, 0), streams=True)
     return (*ring, spread, _inside(rows, units - 1, 1, reduce=False, hops=(1, 0), streams=False))
 
 
 def _reduce(rows: Ints) -> tuple[AlgorithmStep, ...]:
     """The same backwards: in round t unit h passes on the blocks of unit h - 1 - t, collects those after."""
-    units, mates = rows.shape
+    units, peers = rows.shape
     first = _inside(rows, 1, 1, reduce=True, hops=(1, 0), streams=False)
     collect = _inside(rows, 2, units - 1, reduce=True, hops=(0, units - 1), streams=False)
-    ring = ring_rounds(rows.T, np.arange(mates) * units, 1, reduce=True, hops=(0, 0), streams=True)
+    ring = ring_rounds(rows.T, np.arange(peers) * units, 1, reduce=True, hops=(0, 0), streams=True)
     return (first, collect, *ring)
 
 
 def _inside(
     rows: Ints, behind: int, repeat: int, *, reduce: bool, hops: tuple[int, int], streams: bool
 ) -> AlgorithmStep:
-    """Each rank and each of its mates: the blocks of the unit so far behind, then of those before it."""
-    units, mates = rows.shape
-    here, there = np.divmod(np.arange(mates * mates), mates)
+    """Each rank and each of its peers: the blocks of the unit so far behind, then of those before it."""
+    units, peers = rows.shape
+    here, there = np.divmod(np.arange(peers * peers), peers)
     here, there = here[here != there], there[here != there]
     return Sends(
         src=rows[:, here].ravel(),

@@ -37,7 +37,7 @@ class Ring(Algorithm):
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations, "hccl": operations}
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         orders = rings(site)
         ranks, units = site.num_ranks, site.num_units
         hops = (ranks - units, units - 1)

@@ -28,7 +28,7 @@ class Tree(Algorithm):
     chosen: ClassVar[Mapping[str, frozenset[Operation]]] = {"nccl": operations}
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         trees = double_tree(site.num_units)
         ways = chains(site)
         up, down = tree_reduction(ways, trees, (site.most - 1, tree_depth(trees)))

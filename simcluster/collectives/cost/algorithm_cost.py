@@ -153,14 +153,14 @@ def algorithm_routine(
 
 @lru_cache(maxsize=2**12)
 def group_site_of(placement: GroupPlacement, cluster: Cluster) -> GroupSite:
-    """Where a group of this placement stands."""
+    """A group of this placement as algorithms see it."""
     return GroupSite.of(placement, cluster.topology, cluster.host_of(placement.kinds))
 
 
 def refused_name(algorithm: str, operation: Operation | None = None) -> Problem | None:
     """What is wrong with naming ``algorithm``, for one operation or for all; None if nothing is.
 
-    The problem has no path: whoever asks knows where the name was written.
+    The problem has no path: the caller knows where the name is written.
     """
     known = all_algorithms()
     fit = [

@@ -1,4 +1,4 @@
-"""Copies between a device and its host, and the work of cores, as what they cost and load on links."""
+"""What copies between a device and its host cost, and the work of its cores, and what they load on links."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def copy_time(
 
 @lru_cache(maxsize=2**12)
 def host_path_rate(way: HostPath, device: int, cluster: Cluster) -> tuple[float, float]:
-    """Bytes/s of the slowest link of a device's way, 0 if it needs none, and its latency [s]."""
+    """Bytes/s of the slowest link of a path of ``device``, 0 if it needs none, and the path's latency [s]."""
     links, latency = host_path_links(way, cluster.topology, np.array([device]))
     rates = cluster.topology.rates(links[links >= 0])
     return float(rates.min()) if rates.size else 0.0, float(latency[0])
 
 
 def copy_loads(way: HostPath, ranks: Ints, cluster: Cluster) -> PhaseLoad:
-    """What copies of ``ranks`` load, one row each: as much on every link of their way."""
+    """What copies of ``ranks`` load, one row each: equally much on every link of their path."""
     links, _ = host_path_links(way, cluster.topology, cluster.devices_of(ranks))
     ordered = np.sort(links, axis=1)
     used = ordered >= 0

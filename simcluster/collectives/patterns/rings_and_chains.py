@@ -1,4 +1,4 @@
-"""Ways through all ranks of a unit, and the rings and chains made of them."""
+"""Orders of the ranks of a unit, and the rings and chains made of them."""
 
 from __future__ import annotations
 

@@ -39,21 +39,21 @@ class TwoLevel(Algorithm):
         """Reduce-scatter or all-gather within each row of ``columns``; see ``rounds`` for the arguments."""
 
     def steps(self, operation: Operation, site: GroupSite) -> Routine:
-        """See ``Algorithm.steps``; what they are is told above."""
+        """See ``Algorithm.steps``; the class describes them."""
         rows, columns = site.grid, site.grid.T
-        units, mates = rows.shape
+        units, peers = rows.shape
         match operation:
             case Operation.REDUCE_SCATTER:
-                across = self.across(columns, 0, mates, reduce=True)
-                own = all_to_all_round(rows, np.arange(units) * mates, 1, reduce=True, hops=INSIDE)
+                across = self.across(columns, 0, peers, reduce=True)
+                own = all_to_all_round(rows, np.arange(units) * peers, 1, reduce=True, hops=INSIDE)
                 return Routine(ChunkLayout(site.num_ranks), across + own)
             case Operation.ALL_GATHER:
-                own = all_to_all_round(rows, np.arange(units) * mates, 1, reduce=False, hops=INSIDE)
+                own = all_to_all_round(rows, np.arange(units) * peers, 1, reduce=False, hops=INSIDE)
                 return Routine(
-                    ChunkLayout(site.num_ranks), own + self.across(columns, 0, mates, reduce=False)
+                    ChunkLayout(site.num_ranks), own + self.across(columns, 0, peers, reduce=False)
                 )
             case _:
-                base = np.arange(mates) * units
+                base = np.arange(peers) * units
                 steps = (
                     *all_to_all_round(rows, 0, units, reduce=True, hops=INSIDE),
                     *self.across(columns, base, 1, reduce=True),

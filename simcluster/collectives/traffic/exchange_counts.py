@@ -1,4 +1,4 @@
-"""Exchanges of everyone with everyone, counted without listing their sends."""
+"""Loads of all-to-all exchanges, counted without listing their sends."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def count_exchange(
 ) -> tuple[list[Counted], tuple[Ints, Ints]]:
     """What can be counted of an exchange, and the sends that are left, by the site's numbers.
 
-    Parts of the cluster lie in one another: hosts, pods, units of the network. What leaves a part takes links
-    that depend on its sender and on the place of its receiver in its host, and arrives over links that depend
-    on its receiver. So where all parts of a tier are equal, it is enough to look at one receiver of each
+    The cluster is nested: hosts, pods, units of the network. What leaves such a part takes links that depend
+    on its sender and on the index of its receiver's device on its host, and arrives over links that depend on
+    its receiver. So where all parts of a tier are equal, it is enough to look at one receiver of each
     place, in another part, and to count it for all.
     """
     rows = step.groups
@@ -69,15 +69,15 @@ def _partners(lower: Ints, upper: Ints, hosts: Ints, places: Ints) -> tuple[Ints
     [places, columns], and how many each stands for; None unless parts are equal and lie side by side.
     """
     size = lower.shape[1]
-    wide, narrow, mates = (_run(part) for part in (upper, lower, hosts))
-    if not (wide and narrow and mates) or wide % narrow or narrow % mates or (upper < 0).any():
+    wide, narrow, peers = (_run(part) for part in (upper, lower, hosts))
+    if not (wide and narrow and peers) or wide % narrow or narrow % peers or (upper < 0).any():
         return None
-    if (places.reshape(len(places), -1, mates) != places[:, np.newaxis, :mates]).any():
+    if (places.reshape(len(places), -1, peers) != places[:, np.newaxis, :peers]).any():
         return None
     column = np.arange(size)
-    there = column // wide * wide + (column % wide - column % mates + narrow) % wide
-    place = (column % mates + np.arange(mates)[:, np.newaxis]) % mates
-    return there + place, (wide - narrow) // mates
+    there = column // wide * wide + (column % wide - column % peers + narrow) % wide
+    place = (column % peers + np.arange(peers)[:, np.newaxis]) % peers
+    return there + place, (wide - narrow) // peers
 
 
 def _run(values: Ints) -> int:

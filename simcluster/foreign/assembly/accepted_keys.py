@@ -1,4 +1,4 @@
-"""What the scenario's schema accepts today, asked of the schema itself.
+"""Which keys and values the scenario's schema accepts today, by validating a small scenario with them.
 
 Translations name keys and words that may not exist yet. What is accepted is written, the rest is listed as
 not supported, so that a translation grows with the schema and never writes what cannot be read.
@@ -19,7 +19,7 @@ from simcluster.scenario import Scenario, ScenarioSpec
 
 
 def schema_accepts(path: str, value: Any) -> bool:
-    """Whether a scenario that is right stays right with this value at the key path."""
+    """Whether a valid scenario stays valid with this value at the key path."""
     data = deepcopy(_small())
     if path.startswith("inference."):
         del data["training"]
@@ -43,7 +43,7 @@ def schema_has(path: str) -> bool:
 
 @cache
 def schema_accepts_axis(axis: str) -> bool:
-    """Whether a mesh may have an axis of this name without a word on what it is for."""
+    """Whether a mesh may have an axis of this name, without strategies that use it."""
     data = deepcopy(_small())
     devices = Scenario.of(data).cluster.num_devices
     if devices % 2:

@@ -13,7 +13,7 @@ from simcluster.work import Kernel
 
 
 def known_host(given: UserAdditions) -> Cluster | None:
-    """One host of the cluster that the file is for; None where it is not known, which others tell."""
+    """One host of the cluster given with the file; None if none is given or known (refused later)."""
     if given.cluster is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Families of models that are no decoders: what of a file's words they have, and what is always so."""
+"""BERT, T5 and vision transformers: which settings of a file apply to them, and which choices they fix."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ALWAYS: Mapping[str, Mapping[str, Any]] = {
     "t5": {"norm": "rms", "positions": "relative", "bias": False, "qkv_bias": False},
     "vit": {"norm": "layer", "activation": "gelu", "positions": "learned", "bias": True, "qkv_bias": True},
 }
-"""What the layers of a family are like, whatever a file says: choices that scenarios leave to its name."""
+"""What a family fixes about its layers, whatever a file says: scenarios have no keys for it."""
 
 
 def adapt_to_family(facts: Facts, named: str | None = None) -> None:
-    """Takes away what the stated family has no key for; what a file says otherwise changes the result.
+    """Drops facts that the stated family has no key for; one that contradicts the family changes the result.
 
-    ``named`` is a model of the catalog that was given beside the file, whose family counts.
+    ``named`` is a model of the catalog that was given with the file, whose family counts.
 
     Call it when every fact about the model is stated. Defaults of a tool count as what its file says.
     """

@@ -1,12 +1,12 @@
-"""From what a foreign file says to a scenario as plain data: arithmetic of devices and batches, and choices.
+"""From the facts of a foreign file to a scenario as plain data: devices, mesh, batches, and choices.
 
-Facts with a word of their own, instead of a key path:
+Facts that are not named by a key path:
 
     hosts, devices_per_host, world     what the launch says about machines
     task                               "inference" where the file does not train; else nothing
     prompts                            prompts that every data-parallel rank answers together
     tensor, pipeline, context, data    sizes of the parallel axes
-    expert, expert_tensor              ranks that share experts, and that split each (see ``mixture``)
+    expert, expert_tensor              ranks that share experts, and that split each of them
     chunks, layers_per_chunk           virtual pipeline stages of each device
     first_layers, last_layers          layers of the first and the last stage
     accumulation                       micro-batches per step on each data-parallel rank

@@ -1,4 +1,4 @@
-"""What DeepSpeed's word "auto" comes to: the program that reads the file fills it in.
+"""Settings that are "auto" in a DeepSpeed file: the program that reads it fills them in.
 
 Batch sizes are asked for, as only the program knows them. For the rest Hugging Face's Trainer and Accelerate,
 which introduced the word, take the defaults of their arguments (from memory of their public documents).
@@ -25,9 +25,9 @@ _PLACES = ("offload_optimizer.device", "offload_param.device", "offload_optimize
 def fill_auto_values(
     facts: Facts, flags: list[Flag], given: UserAdditions, meaning_of: Callable[[str], Meaning | None]
 ) -> None:
-    """States or lists every setting of ``flags`` that is left to the program.
+    """States or lists every setting of ``flags``, which are those with the value "auto".
 
-    ``meaning_of`` tells which settings there are. Explicit number formats have been read before.
+    ``meaning_of`` gives the meaning of a setting by its name. Explicit number formats have been read before.
     """
     facts.flags += flags
     _format(facts, [flag for flag in flags if flag.name in _FORMATS], given)

@@ -46,7 +46,7 @@ MARKS = frozenset(
 _STATES = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "fp8": "fp8"}
 
 FP8 = Alternatives(("fp8", None), "bf16 is simulated: matrices take longer")
-"""Products on fp8 operands."""
+"""Matrix products with fp8 operands."""
 
 FSDP = Alternatives(
     ({"fsdp": {"reshard_after_forward": True}}, {"zero": 3}, {"zero": 2}, {"zero": 1}),
@@ -151,7 +151,7 @@ MODEL: Mapping[str, Meaning] = {
     "window_attn_skip_freq": not_expressible("every layer has the window", unless=(None,)),
     "mtp_num_layers": not_expressible("no further tokens are predicted", unless=(None, 0, "0")),
 }
-"""Of the model."""
+"""Arguments of the model, by name without dashes."""
 
 TRAINING: Mapping[str, Meaning] = {
     "micro_batch_size": states_value("training.micro_batch"),
@@ -193,7 +193,7 @@ TRAINING: Mapping[str, Meaning] = {
     "exp_avg_sq_dtype": selects("moment2", _STATES, "fp32 is simulated"),
     "use_precision_aware_optimizer": has_no_effect,
 }
-"""Of a step."""
+"""Arguments of a training step."""
 
 PARALLEL: Mapping[str, Meaning] = {
     "tensor_model_parallel_size": states_value("tensor"),
@@ -248,7 +248,7 @@ PARALLEL: Mapping[str, Meaning] = {
     "disable_tp_comm_overlap_ag": switch("whole_gathers"),
     "disable_tp_comm_overlap_rs": switch("whole_scatters"),
 }
-"""Of the plan."""
+"""Arguments of the parallel plan."""
 
 PROFILED: Mapping[str, str] = {
     "DDP_impl": "megatron-lm-2021",
@@ -285,10 +285,10 @@ PROFILED: Mapping[str, str] = {
     "use_fused_rotary_pos_emb": "mindspeed-llm",
     "use_cp_send_recv_overlap": "mindspeed-llm",
 }
-"""The framework profile that a flag gives away; the latest of those named here wins."""
+"""The framework profile whose version introduced a flag; of several the one last in ``PROFILES`` is taken."""
 
 PROFILES = ("megatron-lm-2021", "megatron-lm-2022", "megatron-core", "megatron-deepspeed", "mindspeed-llm")
-"""In the order in which they win over those before them."""
+"""Profiles in order: each is preferred to those before it."""
 
 
 MEANINGS: Mapping[str, Meaning] = {
@@ -300,7 +300,7 @@ MEANINGS: Mapping[str, Meaning] = {
     **MIXTURE,
     **OFFLOAD,
 }
-"""All of them by name, without dashes."""
+"""All arguments by name, without dashes."""
 
 
 def meaning_of(name: str) -> Meaning | None:

@@ -20,7 +20,7 @@ VOCABULARIES = {
 
 
 def state_framework(facts: Facts, names: list[str], otherwise: str) -> None:
-    """The framework profile that the arguments give away; ``ideal``, aloud, where it is not there."""
+    """States the framework profile that the arguments imply; ``ideal``, with a warning, if there is none."""
     hints = {PROFILED[name]: name for name in reversed(names) if name in PROFILED}
     profile = next((known for known in reversed(PROFILES) if known in hints), otherwise)
     hint = hints.get(profile, "")
@@ -54,7 +54,7 @@ def state_dimensions(facts: Facts, *, grouped: bool) -> None:
 
 
 def state_vocabulary(facts: Facts) -> None:
-    """The rows of the embedding: as padded, as given, or as many as the tokenizer has."""
+    """States the rows of the embedding: as padded, as given, or as many as the tokenizer has."""
     if "padded_vocab" in facts.known:
         flag = facts.flag("padded_vocab")
         facts.replace("model.vocab", facts.get("padded_vocab"), flag)
@@ -70,7 +70,7 @@ def state_vocabulary(facts: Facts) -> None:
 
 
 def state_dropout(facts: Facts, otherwise: float) -> None:
-    """Dropout of hidden states and of attention; zero is none at all."""
+    """States dropout of hidden states and of attention; zero is none."""
     names = {"hidden_dropout": "model.dropout", "attention_dropout": "model.attention_dropout"}
     for name, path in names.items():
         if otherwise:
@@ -80,7 +80,7 @@ def state_dropout(facts: Facts, otherwise: float) -> None:
 
 
 def state_precision(facts: Facts) -> None:
-    """Number formats: bf16 accumulates gradients in fp32, fp16 in fp16 unless told otherwise."""
+    """States number formats: by default gradients accumulate in fp32 with bf16, in fp16 with fp16."""
     facts.default("training.precision.compute", "fp32", "Megatron's default")
     compute = facts.get("training.precision.compute")
     if compute == "fp16":
@@ -97,7 +97,7 @@ def state_precision(facts: Facts) -> None:
 
 
 def state_full_sharding(facts: Facts, names: Collection[str]) -> None:
-    """How far Megatron's FSDP shards; ``names`` are the switches that are on."""
+    """States how far Megatron's FSDP shards; ``names`` are the switches that are on."""
     if "sharding_strategy" not in facts.known:
         return
     flag = facts.flag("sharding_strategy")
@@ -108,7 +108,7 @@ def state_full_sharding(facts: Facts, names: Collection[str]) -> None:
 
 
 def state_recomputation(facts: Facts) -> None:
-    """Full, for all layers or the first of each stage, selective or none."""
+    """States recomputation: full, of all layers or the first of each stage, selective, or none."""
     kind, method = facts.get("recompute"), facts.get("recompute_method")
     if kind is None and method in ("uniform", "block"):
         kind = "full"  # before 2022 the method alone turned it on
@@ -138,7 +138,7 @@ def state_recomputation(facts: Facts) -> None:
 
 
 CORE = "layers.*.attention.core.{scores,softmax,dropout}"
-"""What the core of attention is made of, but for what it gives the projection behind it."""
+"""Operators of unfused attention that are recomputed; their result, the input of the projection, is kept."""
 
 _MODULES: Mapping[str, str] = {
     "layernorm": "layers.*.{attention,mlp}.norm",

@@ -1,4 +1,4 @@
-"""The program that a launch of Megatron starts: it decides the family of the model, and what is done with it.
+"""The program that a launch of Megatron starts: it decides the model's family, and training or inference.
 
 Names are those of the programs in the roots of Megatron-LM and its forks.
 """
@@ -42,7 +42,7 @@ _STAGED = frozenset(("dpo", "grpo", "orm", "ppo", "prm", "ray_grpo", "ray_ppo", 
 
 
 def state_program(facts: Facts, flag: Flag | None) -> None:
-    """States family and task that the program tells, or refuses it; ``flag`` is its name in the file."""
+    """States the family and task of a program by its name, or refuses it; ``flag`` is that name."""
     if flag is None:
         return
     facts.flags.append(flag)
@@ -66,7 +66,7 @@ def state_program(facts: Facts, flag: Flag | None) -> None:
 
 
 def state_posttraining_stage(facts: Facts, flag: Flag) -> None:
-    """What MindSpeed's ``posttrain_gpt.py`` does: fine tuning is training, the rest has models beside it."""
+    """MindSpeed's ``posttrain_gpt.py --stage``: fine tuning is training; DPO, PPO ... need more models."""
     said = flag.value[0] if isinstance(flag.value, list) else str(flag.value)
     otherwise = "the training of one model on single sequences is simulated"
     facts.compare(flag, said not in _STAGED, otherwise, "trained as before")

@@ -100,7 +100,7 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
 
 
 def state_partition(facts: Facts) -> None:
-    """How DeepSpeed shares layers over stages: equally, or with embedding and head as one layer each."""
+    """DeepSpeed's partition method: equal layers, or equal with embedding and head as one layer each."""
     if "partition" not in facts.known:
         return
     said, flag = facts.get("partition").strip("'\""), facts.flag("partition")

@@ -26,7 +26,7 @@ _COUNT = re.compile(r"(?:gpu:)?(?:[A-Za-z0-9_.-]*:)?([0-9]+)")
 
 
 def state_launcher(facts: Facts, flags: Iterable[Flag]) -> None:
-    """States hosts and devices per host; everything else a launcher is told has no effect on a step."""
+    """States hosts and devices per host; other options of a launcher have no effect on a step."""
     for flag in flags:
         name = flag.name if not flag.name.startswith("--") else flag.name.replace("_", "-")
         facts.flags.append(flag)

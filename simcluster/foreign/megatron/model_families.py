@@ -32,11 +32,11 @@ FAMILY_MEANINGS: Mapping[str, Meaning] = {
     "drop_path_rate": not_expressible("no layer is left out", unless=(0.0, "0", "0.0")),
     "mask_factor": has_no_effect,
 }
-"""By name, without dashes."""
+"""Arguments of these families by name, without dashes."""
 
 
 def state_family_structure(facts: Facts) -> None:
-    """States what the family of the program needs, and takes away what it has no key for."""
+    """States the sizes that the family of the program needs, and drops what it has no key for."""
     family = facts.get("model.family")
     if family == "bert":
         facts.default("model.masked", 1.0, "Megatron's head gives logits for every position")

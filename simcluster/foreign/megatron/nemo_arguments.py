@@ -135,7 +135,7 @@ def _kind(facts: Facts, flag: Flag, name: str) -> None:
 
 
 def read_bert_heads(facts: Facts, flag: Flag) -> None:
-    """``bert_binary_head``, which BERT alone has: a head for pairs of sentences beside that for words."""
+    """``bert_binary_head``, which only BERT has: next-sentence prediction besides the head for words."""
     facts.say("model.family", "bert", flag)
     if flag.value is False:
         facts.unsupported(flag, "the pooler and the head for pairs of sentences are there, too")
@@ -181,7 +181,7 @@ read_activation_function = unless_open("model.activation", _function)
 
 
 def read_gate(facts: Facts) -> None:
-    """The activation, of Megatron-Core's two words: a function, and whether it is a gate."""
+    """States the activation from Megatron-Core's ``activation_func`` and ``gated_linear_unit``."""
     gated = facts.get("gated", False)
     if "function" in facts.known:
         name, flag = facts.get("function"), facts.flag("function")
@@ -217,7 +217,7 @@ def is_megatron_bridge(flags: Iterable[Flag]) -> bool:
 
 
 def state_recipe(facts: Facts) -> None:
-    """States what all of Megatron-Bridge's recipes for pre-training do, where the file is silent."""
+    """States what all of Megatron-Bridge's recipes for pre-training set, unless the file says otherwise."""
     facts.default("training.precision.compute", "bf16", "bf16_mixed, as in Megatron-Bridge's recipes")
     facts.default("parallel.optimizer_sharding", ZERO[1], "the distributed optimizer of the recipes")
     silent = [axis for axis in ("tensor", "pipeline", "context") if axis not in facts.known]
@@ -236,7 +236,7 @@ def read_adapters(facts: Facts, flag: Flag) -> None:
 
 
 def read_peft_scheme(facts: Facts, flag: Flag) -> None:
-    """NeMo 1's ``peft`` sections: the scheme decides, the sizes of each stand beside it."""
+    """NeMo 1's ``peft`` section: ``peft_scheme`` decides; the sizes of each scheme have no effect alone."""
     if flag.name.endswith(".peft_scheme"):
         read_adapters(facts, flag)
     else:

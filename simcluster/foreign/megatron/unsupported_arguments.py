@@ -72,7 +72,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "qlora": refuses_setting(ADAPTERS),
     "retro_add_retriever": refuses_setting(RETRIEVAL),
 }
-"""By name, without dashes."""
+"""Arguments that are refused, by name without dashes."""
 
 _BEGINNINGS: Mapping[str, UnsupportedFeature] = {
     "linear_attention": LINEAR_ATTENTION,

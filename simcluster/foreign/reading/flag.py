@@ -31,7 +31,7 @@ class Flag:
 
 
 class TranslationStatus(StrEnum):
-    """What becomes of a setting that is not in the scenario; ``facts`` tells which is meant for what."""
+    """What becomes of a setting that is not in the scenario; ``Facts`` has a method for each."""
 
     UNSUPPORTED = "changes the result"
     EFFECTLESS = "has no effect on time or memory"

@@ -15,9 +15,8 @@ from simcluster.foreign.reading.yaml_references import follow_references
 def read_settings(text: str, name: str) -> list[Flag]:
     """The leaves of a YAML file in order, named by their paths (``model.hidden_size``).
 
-    References to other settings (``${model.x}``, ``${.x}``) are followed, and sums and products of them
-    worked out (``references``). Raises ScenarioError, with its
-    place, for text that is no YAML.
+    References to other settings (``${model.x}``, ``${.x}``) are followed, and arithmetic with them is worked
+    out (``yaml_references``). Raises ScenarioError, with its place, for text that is no YAML.
     """
     document = Document.parse(text, name)
     return [_flag(document, path, value) for path, value in _leaves(document.data, ())]

@@ -21,7 +21,7 @@ _STEPS = 400
 _LARGEST = 10**18
 
 MOUNTED = ("training", "fine_tuning", "peft", "prompt_learning", "adapter_learning", "evaluation")
-"""Where NeMo's launcher hangs a stage's file: references begin with that, though the file does not."""
+"""Sections under which NeMo's launcher mounts a file: its references begin with them, the file does not."""
 
 Path = tuple[Any, ...]
 Number = int | float
@@ -67,7 +67,7 @@ RESOLVERS: Mapping[str, tuple[int | None, Callable[[Sequence[Number]], Number]]]
 
 
 def follow_references(data: Any, path: Path, value: Any) -> tuple[Any, str]:
-    """The value behind references, and, where there is none, what is to be said."""
+    """(value, ""): what a value with references comes to; (None, why) where it cannot be worked out."""
     if value == "???":
         return None, "the file leaves this open"
     if not isinstance(value, str) or "${" not in value:

@@ -1,19 +1,19 @@
-"""What another tool's file says, in the words of a scenario, and what becomes of everything else it says.
+"""The settings of another tool's file in the words of a scenario, and a list of those that are not in it.
 
-An importer gives every setting of a file exactly one of these ends, so that nothing is lost in silence:
+For every setting of a file an importer calls exactly one of these methods of ``Facts``, so that none is lost:
 
-    say            it is translated: a key path of the scenario, or a fact that ``assemble`` works out
+    say            it is translated: a key path of the scenario, or a fact for ``assemble_scenario``
     refuse         no scenario can say it, and without it another model or program would be simulated
-                   (``beyond``): the import ends with exit code 2
-    unsupported    it changes time or memory and is not translated: told FIRST, in the terminal and at the top
-                   of the written scenario, with what is simulated in its place
-    unknown        nobody here knows it: listed as that, below
+                   (``UnsupportedFeature``): the import ends with exit code 2
+    unsupported    it changes time or memory and is not translated: listed first, in the terminal and at the
+                   top of the written scenario, with what is simulated in its place
+    unknown        simcluster does not know it: listed as that, below
     profiled       the framework profile decides it as a whole
     effectless     times and bytes do not depend on it: listed last and shortly. A setting that is merely
                    unheard of, or that changes a little, does not belong here
 
-Which program a file starts decides the family (``say("model.family", ...)``, then ``family.settle``) and the
-task: ``say("task", "inference", flag)`` makes ``assemble`` write an ``inference`` section from
+Which program a file starts decides the family (``say("model.family", ...)``, then ``adapt_to_family``) and
+the task: ``say("task", "inference", flag)`` makes ``assemble_scenario`` write an ``inference`` section from
 ``inference.batch``, ``inference.prompt`` and ``inference.tokens``, asking for those that nobody says.
 A file without any setting of its format is refused by ``Importer.expect``, which every importer calls.
 """
@@ -32,9 +32,9 @@ from simcluster.foreign.translation.user_overrides import fact_path, user_value_
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Forms of one value, the truest first: the first that the scenario's schema accepts is written.
+    """Forms of one value, the most accurate first: the first that the scenario's schema accepts is written.
 
-    ``lost`` says what is wrong with the result if that is not the first; None stands for leaving the key out.
+    ``lost`` says how the result differs if that is not the first; None stands for leaving the key out.
     """
 
     candidates: tuple[Any, ...]
@@ -53,8 +53,8 @@ class Fact:
 class Facts:
     """Everything read from one file.
 
-    Facts are named by key paths of the scenario (``model.layers``), or by a word of their own where the value
-    has to be worked out (``tensor``, ``world``, ``accumulation``; see ``assemble``). ``settings`` are the
+    Facts are named by key paths of the scenario (``model.layers``), or by a word where the value has to be
+    worked out (``tensor``, ``world``, ``accumulation``; see ``scenario_assembly``). ``settings`` are the
     ``--set`` options, as text by key path.
     """
 
@@ -67,7 +67,7 @@ class Facts:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def say(self, name: str, value: Any, flag: Flag) -> None:
-        """States a fact; the last statement counts, and one that contradicts an earlier one is remarked."""
+        """States a fact; the last statement counts, with a remark if it contradicts an earlier one."""
         before = self.known.get(name)
         if before is not None and before.value != value and before.flag.where:
             self.remark(f"{flag.where}: {flag} replaces {before.flag} of {before.flag.where}")
@@ -126,7 +126,7 @@ class Facts:
                 self.effectless(self.drop(name), reason)
 
     def unsupported(self, flag: Flag, reason: str) -> None:
-        """Tells first of a setting that changes the result; ``reason`` says what is simulated instead."""
+        """Lists a setting that changes the result; ``reason`` says what is simulated instead."""
         self.untranslated.append(Untranslated(flag, TranslationStatus.UNSUPPORTED, reason))
 
     def compare(self, flag: Flag, same: bool, otherwise: str, reason: str = "") -> None:
@@ -154,17 +154,17 @@ class Facts:
         self.untranslated.append(Untranslated(flag, TranslationStatus.UNKNOWN, reason))
 
     def remark(self, text: str) -> None:
-        """Something the user should know."""
+        """Notes something that the user should know, once."""
         if text not in self.remarks:
             self.remarks.append(text)
 
     def wrong(self, flag: Flag, message: str, hint: str = "") -> None:
-        """A mistake in the file, at the setting."""
+        """Notes a mistake in the file, at the setting."""
         place = f"{flag.where}: " if flag.where else ""
         self.problems.append(Problem(f"{flag}: {message}", where=place.removesuffix(": "), hint=hint))
 
     def leave_open(self, name: str, flag: Flag) -> None:
-        """The file leaves open what fact ``name`` is: what ``--set`` gives counts, a mistake if nothing."""
+        """Takes fact ``name`` from ``--set`` for a setting without a value; without it, that is a mistake."""
         given = user_value_for(name, self.settings)
         if given is None:
             path = fact_path(name)

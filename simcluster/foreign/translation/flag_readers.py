@@ -1,4 +1,4 @@
-"""The usual meanings of settings, as functions that tables are made of."""
+"""Functions that make the meanings of settings; the tables of all formats are written with them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def as_written(facts: Facts, flag: Flag) -> Any:
 
 
 def states_value(name: str, read: Reader = read_integer) -> Meaning:
-    """The value itself is the fact; null says nothing."""
+    """The value of the setting is fact ``name``; null says nothing."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
         value = read(facts, flag)
@@ -119,7 +119,7 @@ OFF: Collection[Any] = (None, False, 0, 1, "0", "1")
 
 
 def not_expressible(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
-    """What changes the result and cannot be said; the values ``unless`` leave everything as it is."""
+    """A setting that changes the result and cannot be translated; the values ``unless`` change nothing."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
         harmless = not flag.missing and _among(flag, unless)
@@ -131,7 +131,7 @@ def not_expressible(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
 def refuses_setting(
     beyond: UnsupportedFeature, *, unless: Collection[Any] = (None, False, 0, "0")
 ) -> Meaning:
-    """What no scenario can say, unless its value is one of those that switch it off."""
+    """A setting for which the file is refused, unless its value is one of those that switch it off."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
         if flag.missing:
@@ -153,7 +153,7 @@ def _among(flag: Flag, values: Collection[Any]) -> bool:
 
 
 def has_no_effect(facts: Facts, flag: Flag) -> None:
-    """What changes neither time nor memory: names, paths, logging, seeds, the course of the loss."""
+    """A setting that changes neither time nor memory: names, paths, logging, seeds."""
     facts.effectless(flag)
 
 

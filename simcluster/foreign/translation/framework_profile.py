@@ -1,4 +1,4 @@
-"""The framework profile of a foreign file: what it already does of what the file's flags ask for."""
+"""The framework profile of a foreign file, and the flags that it decides: fusion, overlap, buckets."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ AGREEING: Mapping[str, tuple[str, object, object]] = {
     "no_gradient_accumulation_fusion": ("accumulate", (), ("matmul",)),
     "overlap_comm": ("reduction.overlap", True, False),
 }
-"""What a profile says about a flag: (key path in the profile, value when on, value when off)."""
+"""Flags with a switch in framework profiles: (its key path there, value when on, value when off)."""
 
 
 def decided_by_profile(facts: Facts, flag: Flag) -> None:
-    """A flag that a framework profile decides: nothing to say if the profile does what the flag asks for."""
+    """A flag that the framework profile decides: without effect if the profile does what it asks for."""
     name = flag.name.lstrip("-").replace("-", "_").rpartition(".")[2]
     if name in AGREEING:
         path, on, off = AGREEING[name]
@@ -46,7 +46,7 @@ def profile_says(facts: Facts, path: str) -> object:
 
 
 def state_profile(facts: Facts, profile: str, because: str) -> None:
-    """States the profile, if it is in the catalog."""
+    """States the framework profile; ``ideal``, with a warning, if it is not in the catalog."""
     if profile in FrameworkSpec.entries():
         facts.default("framework", profile, because)
     else:

@@ -1,6 +1,6 @@
 """Mixtures of experts and latent attention, in Megatron's words and in those of DeepSeek's ``config.json``.
 
-Facts with a word of their own, besides those of ``assemble``:
+Facts that are not named by a key path, besides those of ``scenario_assembly``:
 
     experts                            experts of a layer; what is said of them begins with ``experts_``
     expert, expert_tensor              ranks that share the experts, and that split each of them

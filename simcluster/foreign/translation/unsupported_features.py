@@ -1,7 +1,7 @@
-"""What no scenario can say yet and no importer may replace by something else: it is refused, in these words.
+"""Features that no scenario has yet and no importer may replace: files with them are refused.
 
-``Facts.refuse(flag, LINEAR_ATTENTION)`` refuses it where a file asks for it; ``meaning.refused`` makes a
-meaning for tables.
+``Facts.refuse(flag, LINEAR_ATTENTION)`` refuses a file that asks for one; ``refuses_setting`` makes a meaning
+for tables.
 """
 
 from __future__ import annotations

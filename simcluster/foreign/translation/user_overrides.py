@@ -1,4 +1,4 @@
-"""Values that a file leaves open: what the user gives with ``--set`` in their place."""
+"""Values of ``--set`` for what a file leaves open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements -> words with their variables filled in, every character knowing the line it was written on."""
+"""Statements -> words with their variables filled in, each with the lines that its characters come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script is once its variables are filled in: commands of words that know their lines."""
+"""A script with its variables filled in: commands made of words with the lines they come from."""
 
 from __future__ import annotations
 
