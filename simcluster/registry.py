@@ -23,10 +23,10 @@ Kind = TypeVar("Kind")
 def data_files(package: str) -> dict[str, Traversable]:
     """The YAML files of a data family by name (``simcluster.cluster.devices`` -> ``{"h100-sxm": ...}``)."""
     root, *folders = package.split(".")
-    found = resource_files(root).joinpath(*folders).iterdir()  # without importing the packages between
+    files = resource_files(root).joinpath(*folders).iterdir()  # without importing the packages between
     return {
         entry.name.removesuffix(".yaml"): entry
-        for entry in sorted(found, key=lambda entry: entry.name.removesuffix(".yaml"))
+        for entry in sorted(files, key=lambda entry: entry.name.removesuffix(".yaml"))
         if entry.name.endswith(".yaml")
     }
 

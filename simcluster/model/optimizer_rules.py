@@ -23,8 +23,8 @@ class Updates:
 
     def of(self, parameter: str) -> Update:
         """The rule of a parameter."""
-        found = (update for pattern, update in reversed(self.groups) if matches(pattern, parameter))
-        return next(found, self.usual)
+        rules = (update for pattern, update in reversed(self.groups) if matches(pattern, parameter))
+        return next(rules, self.usual)
 
 
 def update_kinds() -> dict[str, type[Update]]:

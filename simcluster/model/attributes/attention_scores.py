@@ -59,8 +59,8 @@ class Scores:
             # Padding may lie beyond the last head.
             rows = np.minimum(first + np.arange(heads), self.alibi[0] - 1)
             columns = np.minimum(part + np.arange(group), self.alibi[1] - 1)
-            mine = table[np.ix_(rows, columns)][..., None, None]
-            scores = scores - (mine * np.abs(distance)).astype(scores.dtype)
+            slopes = table[np.ix_(rows, columns)][..., None, None]
+            scores = scores - (slopes * np.abs(distance)).astype(scores.dtype)
         if self.causal:
             seen = distance >= 0
             if self.window:
@@ -76,6 +76,6 @@ def alibi_slopes(heads: int) -> tuple[float, ...]:
     The heads beyond n get every second slope of 2n heads, as in the paper's code (BLOOM has 112 heads).
     """
     base = 1 << (heads.bit_length() - 1)
-    found = [2.0 ** (-8 * (index + 1) / base) for index in range(base)]
+    slopes = [2.0 ** (-8 * (index + 1) / base) for index in range(base)]
     extra = [2.0 ** (-4 * (index + 1) / base) for index in range(0, 2 * (heads - base), 2)]
-    return tuple(found + extra)
+    return tuple(slopes + extra)

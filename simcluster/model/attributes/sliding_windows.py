@@ -57,7 +57,7 @@ class Windows:
     @property
     def whole(self) -> tuple[tuple[str, str], ...]:
         """The dims that cannot be split, with the arithmetic."""
-        found = []
+        reasons = []
         for edge, name in enumerate(EDGES):
             if not self.aligned(edge):
                 kernel, stride, padding = self._along(edge)
@@ -66,8 +66,8 @@ class Windows:
                     f"parts would have unequal windows: windows of {kernel}, less padding 2 x {padding}, "
                     f"and {self.rest[edge]} left behind the last are {needed}, not the step {stride}"
                 )
-                found += [(name, reason), (f"out_{name}", reason)]
-        return tuple(found)
+                reasons += [(name, reason), (f"out_{name}", reason)]
+        return tuple(reasons)
 
     def of_picture(self, operand: int, fill: float = 0.0) -> Iterator[Window]:
         """How a picture lies under the windows, as an operand whose edges are split."""

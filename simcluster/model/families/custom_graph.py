@@ -59,17 +59,17 @@ def written_operator(entry: Entry, mean: float | None = None) -> Operator:
     if entry.op not in known:
         raise entry.refused("there is no such operator", "op", nearest(entry.op, known))
     kind = known[entry.op]
-    told = {each.name: each for each in fields(kind) if each.init}  # type: ignore[arg-type]
+    told = {attribute.name: attribute for attribute in fields(kind) if attribute.init}  # type: ignore[arg-type]
     for key in entry.attributes:
         if key not in told:
             hint = nearest(key, told) if told else "it is told nothing"
             raise entry.refused(f"it has no '{key}'", key, hint)
     made: dict[str, Any] = {}
     hints = get_type_hints(kind)
-    for key, each in told.items():
+    for key, attribute in told.items():
         if key in entry.attributes:
             made[key] = _value(entry, key, entry.attributes[key], hints[key], mean)
-        elif _needed(each):
+        elif _needed(attribute):
             raise entry.refused(f"'{key}' is missing", "", f"it is told: {', '.join(told)}")
     try:
         return kind(**made)
@@ -86,7 +86,7 @@ def _value(entry: Entry, key: str, written: Any, hint: Any, mean: float | None) 
     if written == MEAN and hint is float and mean is not None:
         return mean
     if DType in (hint, *get_args(hint)):
-        labels = [each.label for each in DType]
+        labels = [dtype.label for dtype in DType]
         if written not in labels:
             raise entry.refused(f"'{written}' is no number format", key, nearest(str(written), labels))
         return DType.of(written)
@@ -113,13 +113,13 @@ class GraphWriter:
 
     def kinds(self, entry: Entry) -> list[TensorType]:
         """The types of what an entry reads; Refused for an unknown name."""
-        found = []
+        types = []
         for place, name in enumerate(entry.inputs):
             if name not in self.known:
                 key = f"inputs.{place}"
                 raise entry.refused(f"nothing before it is called '{name}'", key, nearest(name, self.known))
-            found.append(self.build.values[self.known[name]].type)
-        return found
+            types.append(self.build.values[self.known[name]].type)
+        return types
 
     def write(self, entry: Entry, operator: Operator) -> tuple[str, ...]:
         """The results' names; Refused if the operator does not fit what it reads."""
@@ -194,7 +194,7 @@ class WrittenGraph(SingleBlockModel):
         try:
             block = self._block(batch, seq_len, dtype, num_tokens)
         except Refused as error:
-            problems = (replace(each, path=f"model.graph.{each.path}") for each in error.problems)
+            problems = (replace(problem, path=f"model.graph.{problem.path}") for problem in error.problems)
             raise PlanError(*problems) from None
         return Graph({block.name: block}, (Instance("layers.0", block.name),))
 
@@ -218,7 +218,7 @@ def check_scalar_loss(writer: GraphWriter, loss: str) -> str:
     """The value that is minimised; Refused if nothing is called so, or it is no scalar."""
     if loss not in writer.known:
         raise Refused(f"nothing is called '{loss}'", path="loss", hint=nearest(loss, writer.known))
-    found = writer.build.values[writer.known[loss]].type
-    if found.shape:
-        raise Refused(f"'{loss}' is {found}; what is minimised is one number", path="loss")
+    kind = writer.build.values[writer.known[loss]].type
+    if kind.shape:
+        raise Refused(f"'{loss}' is {kind}; what is minimised is one number", path="loss")
     return writer.known[loss]

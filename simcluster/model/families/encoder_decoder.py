@@ -134,12 +134,12 @@ class EncoderDecoder(Model):
         """Embedding, bias and layers of a side."""
         last = Instance(f"{side}.embedding", f"{side}_embedding")
         bias = Instance(f"{side}.positions", f"{side}_positions")
-        found = [last, bias]
+        instances = [last, bias]
         for index in range(layers):
             inputs = (last.output("out"), bias.output("out"), *memory)
             last = Instance(f"{side}.layers.{index}", f"{side}_layer", inputs)
-            found.append(last)
-        return found
+            instances.append(last)
+        return instances
 
     @property
     def _layers(self) -> Layers:
@@ -185,12 +185,12 @@ class EncoderDecoder(Model):
         build, layers = BlockBuilder("decoder_layer", hidden.dtype), self._layers
         x = build.input("in", hidden)
         bias = self._bias(build, hidden.shape[1])
-        found = build.input("memory", memory)
+        encoded = build.input("memory", memory)
         x = self._self_attention(build, x, bias, causal=True)
         (q,) = layers.linear(
             build, "cross.query", layers.norm(build, "cross.norm", x), HIDDEN, {"q": Q_WEIGHT}
         )
-        k, v = layers.linear(build, "cross.kv", found, _MEMORY, {"k": K_WEIGHT, "v": K_WEIGHT})
+        k, v = layers.linear(build, "cross.kv", encoded, _MEMORY, {"k": K_WEIGHT, "v": K_WEIGHT})
         y = layers.attended(build, "cross", q, k, v, causal=False, bias=None)
         x = layers.residual(build, "cross", x, y)
         return build.block(outputs={"out": self._mlp(build, x)})

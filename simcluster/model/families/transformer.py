@@ -48,7 +48,7 @@ class Transformer(Dimensions, Model):
         for part in ("experts", "latent"):
             inner = getattr(self, part)
             if inner is not None:
-                known = ((each.name, getattr(inner, each.name)) for each in fields(inner))
+                known = ((field.name, getattr(inner, field.name)) for field in fields(inner))
                 sizes |= {f"{part}.{name}": size for name, size in known if type(size) is int}
         return sizes
 
@@ -191,8 +191,12 @@ class Transformer(Dimensions, Model):
     def generation_error(self) -> str:
         """What of it has no form that reads a cache."""
         lacking = {"latent attention": self.latent, "experts": self.experts}
-        found = [name for name, has in lacking.items() if has]
-        return f"inference of models with {' and '.join(found)} is not supported yet" if found else ""
+        unsupported = [name for name, has in lacking.items() if has]
+        return (
+            f"inference of models with {' and '.join(unsupported)} is not supported yet"
+            if unsupported
+            else ""
+        )
 
     def generating(self, batch: int, dtype: DType, generation: Generation, known: int) -> Graph:
         """A prefill and decode steps, one behind the other."""
@@ -232,14 +236,14 @@ def _shared(
     blocks: Mapping[str, Block], instances: Sequence[Instance], tied: bool
 ) -> tuple[tuple[str, ...], ...]:
     """The parameters and caches of the passes of a generation: every one is one of all passes."""
-    found: dict[str, list[str]] = {}
-    for each in instances:
-        block = blocks[each.block]
+    copies: dict[str, list[str]] = {}
+    for instance in instances:
+        block = blocks[instance.block]
         for name in (*block.parameters, *block.states):
-            found.setdefault(f"{each.known_as}.{name}", []).append(f"{each.name}.{name}")
+            copies.setdefault(f"{instance.known_as}.{name}", []).append(f"{instance.name}.{name}")
     if tied:
-        found[_TIED[0]] += found.pop(_TIED[1])
-    return tuple(tuple(group) for group in found.values() if len(group) > 1)
+        copies[_TIED[0]] += copies.pop(_TIED[1])
+    return tuple(tuple(group) for group in copies.values() if len(group) > 1)
 
 
 _CHOICES = tuple(

@@ -105,7 +105,7 @@ class WideDeep(Model):
         widths = (self.fields * self.embedding, *self.mlp)
         blocks = [self._embedding(batch, dtype)]
         instances = [Instance("embedding", "embedding")]
-        wide, deep = (instances[0].output(each) for each in ("wide", "deep"))
+        wide, deep = (instances[0].output(part) for part in ("wide", "deep"))
         for index in range(self.num_layers):
             blocks.append(_layer(f"layer{index}", batch, widths[index], widths[index + 1], dtype))
             instances.append(Instance(f"layers.{index}", f"layer{index}", (deep,)))
@@ -123,9 +123,11 @@ class WideDeep(Model):
             """Every field's row of a table times its value, and its dims."""
             labels = (*_IDS, columns)
             table = build.parameter(f"{part}.weight", (self.vocab, width))
-            found = build.add(f"{part}.tokens", Embedding(_IDS, ("vocab", columns), self.vocab), ids, table)
+            looked_up = build.add(
+                f"{part}.tokens", Embedding(_IDS, ("vocab", columns), self.vocab), ids, table
+            )
             return build.add(
-                f"{part}.values", Elementwise("mul", (labels, _IDS), labels), found, values
+                f"{part}.values", Elementwise("mul", (labels, _IDS), labels), looked_up, values
             ), labels
 
         def given(name: str, labels: tuple[str, ...], value: str) -> str:

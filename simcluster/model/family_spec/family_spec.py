@@ -43,9 +43,9 @@ class FamilySpec(Section):
         """The model of what a file gives and the section says instead; Refused if impossible."""
         known = {**given, **written}
         needed = [
-            each.name
-            for each in fields(cls.network)  # type: ignore[arg-type]
-            if each.name in cls.model_fields and each.default is MISSING and each.name not in _USUAL
+            field.name
+            for field in fields(cls.network)  # type: ignore[arg-type]
+            if field.name in cls.model_fields and field.default is MISSING and field.name not in _USUAL
         ]
         missing = [name for name in needed if name not in known]
         if given:

@@ -89,10 +89,10 @@ def experts_of(given: Mapping[str, Any] | None, written: ExpertsSpec | None) -> 
 
     Raises Refused, with paths of the model section, if it is impossible.
     """
-    found = _merged("experts", Experts, given, written)
-    if found is None:
+    sizes = _merged("experts", Experts, given, written)
+    if sizes is None:
         return None
-    made = Experts(**found)
+    made = Experts(**sizes)
     _check(made)
     return made
 
@@ -102,10 +102,10 @@ def latent_of(given: Mapping[str, Any] | None, written: LatentSpec | None) -> La
 
     Raises Refused, with paths of the model section, if it is impossible.
     """
-    found = _merged("latent", LatentAttention, given, written)
-    if found is None:
+    sizes = _merged("latent", LatentAttention, given, written)
+    if sizes is None:
         return None
-    made = LatentAttention(**found)
+    made = LatentAttention(**sizes)
     if made.rope_dim % 2:
         raise Refused(f"{made.rope_dim} elements do not turn in pairs", path="latent.rope_dim")
     return made
@@ -118,12 +118,12 @@ def _merged(
     if given is None and written is None:
         return None
     said = {} if written is None else {key: getattr(written, key) for key in written.model_fields_set}
-    found = {**(given or {}), **{key: value for key, value in said.items() if value is not None}}
-    lacking = [each.name for each in fields(made) if each.default is MISSING and each.name not in found]
+    merged = {**(given or {}), **{key: value for key, value in said.items() if value is not None}}
+    lacking = [field.name for field in fields(made) if field.default is MISSING and field.name not in merged]
     if lacking:
         listed = ", ".join(f"'{key}'" for key in lacking)
         raise Refused(f"{listed} {'is' if len(lacking) == 1 else 'are'} missing", path=name)
-    return found
+    return merged
 
 
 def _check(made: Experts) -> None:

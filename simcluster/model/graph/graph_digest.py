@@ -26,9 +26,9 @@ def graph_digests(graphs: Iterable[Graph]) -> Iterator[str]:
         total = hashlib.sha256()
         for name in numbers:
             total.update(texts.of(graph.blocks[name], texts.block).encode())
-        for each in graph.instances:
-            place = (each.stage, each.chunk, each.repeats, each.slice, each.first_slice)
-            total.update(_text((each.name, numbers[each.block], each.inputs, place)).encode())
+        for instance in graph.instances:
+            place = (instance.stage, instance.chunk, instance.repeats, instance.slice, instance.first_slice)
+            total.update(_text((instance.name, numbers[instance.block], instance.inputs, place)).encode())
         total.update(_text((graph.ties, graph.origins)).encode())
         yield total.hexdigest()[:16]
 
@@ -81,6 +81,6 @@ def _text(value: Any) -> str:
         case tuple() | list():
             return f"({', '.join(map(_text, value))})"
     if is_dataclass(value):
-        attributes = (_text(getattr(value, each.name)) for each in fields(value))
+        attributes = (_text(getattr(value, field.name)) for field in fields(value))
         return f"{getattr(value, 'kind', '')}({', '.join(attributes)})"
     return repr(value)

@@ -52,8 +52,8 @@ def relocations_between(
     order = list(MemoryPlace)
     first, last = order.index(source), order.index(target)
     step = 1 if last > first else -1
-    found = []
+    relocations = []
     for at in range(first, last, step):
         one, other = order[at], order[at + step]
-        found.append(Relocation(one, other, disk if MemoryPlace.DISK in (one, other) else bus, ahead))
-    return found
+        relocations.append(Relocation(one, other, disk if MemoryPlace.DISK in (one, other) else bus, ahead))
+    return relocations

@@ -13,7 +13,7 @@ def operand_problem(operator: Operator, names: Sequence[str], inputs: Sequence[T
     if len(dims.inputs) != len(inputs):
         return f"it reads {len(dims.inputs)} tensors, not {len(inputs)}"
     sizes: dict[str, tuple[int, str]] = {}
-    windowed = {each.dim for each in dims.windows}
+    windowed = {window.dim for window in dims.windows}
     for name, labels, kind in zip(names, dims.inputs, inputs, strict=True):
         if len(labels) != len(kind.shape):
             told = f"'{name}' is {kind}, but is called ({', '.join(labels)})"

@@ -34,7 +34,7 @@ class Zigzag:
 @cache
 def _positions(order: Zigzag) -> NDArray[np.int64]:
     chunk = order.length // (2 * order.slices)
-    pairs = ((each, 2 * order.slices - 1 - each) for each in range(order.slices))
+    pairs = ((index, 2 * order.slices - 1 - index) for index in range(order.slices))
     starts = [chunk * number for pair in pairs for number in pair]
     return np.asarray(np.add.outer(starts, np.arange(chunk)).reshape(-1))
 

@@ -22,28 +22,28 @@ def dimensions(path: Path) -> dict[str, Any]:
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in TYPES:
         raise Refused(f"model_type '{kind}' is not supported", hint=nearest(str(kind), TYPES))
-    found_type = TYPES[kind]
-    for key, accepted in {**EVERYWHERE, **found_type.plain}.items():
+    model_type = TYPES[kind]
+    for key, accepted in {**EVERYWHERE, **model_type.plain}.items():
         if get(config, key) not in accepted:
             said = json.dumps(get(config, key))
             raise Refused(f"{key} {said} is not supported; only {json.dumps(accepted[0])}")
     _refuse_unknown_angles(config)
     missing = [
-        _names(found_type.sizes[name])[0]
-        for name in found_type.needed
-        if _first(config, found_type.sizes[name]) is None
+        _names(model_type.sizes[name])[0]
+        for name in model_type.needed
+        if _first(config, model_type.sizes[name]) is None
     ]
     if missing:
         raise Refused(f"'{missing[0]}' is missing")
-    found = (
-        dict(found_type.usual) | dict(_present(config, found_type.sizes)) | dict(found_type.besides(config))
+    sizes = (
+        dict(model_type.usual) | dict(_present(config, model_type.sizes)) | dict(model_type.besides(config))
     )
-    _attend(config, found)
-    for name, value in found.items():
+    _attend(config, sizes)
+    for name, value in sizes.items():
         wanted = _wanted(name, value)
         if wanted:
             raise Refused(f"{name} must be {wanted}, not {value!r}")
-    return {"family": found_type.family, **found}
+    return {"family": model_type.family, **sizes}
 
 
 def remarks(path: Path) -> tuple[str, ...]:

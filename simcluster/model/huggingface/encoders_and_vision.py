@@ -97,13 +97,13 @@ def resnet(config: Config) -> dict[str, Any]:
         raise Refused(f"hidden_sizes {sizes} is not supported; only {doubled}, which double from {width}")
     version = "v1" if config.get("downsample_in_bottleneck") else "v1.5"
     channels = {"channels": config["num_channels"]} if config.get("num_channels") else {}
-    found = {"blocks": tuple(depths), "block": kind, "version": version, "width": width}
-    return found | channels | _classes(config)
+    stages = {"blocks": tuple(depths), "block": kind, "version": version, "width": width}
+    return stages | channels | _classes(config)
 
 
 def _sizes(value: Any) -> list[int]:
     """A list of sizes; empty if it is none."""
-    right = isinstance(value, list) and all(type(each) is int and each > 0 for each in value)
+    right = isinstance(value, list) and all(type(size) is int and size > 0 for size in value)
     return value if right else []
 
 

@@ -40,9 +40,9 @@ def qwen3_moe(config: Config) -> dict[str, Any]:
 
 def deepseek_v2(config: Config) -> dict[str, Any]:
     """As the code of that model: normalised weights are not scaled."""
-    found = _deepseek(config, "greedy", "softmax")
-    experts = found["experts"]
-    return found | {"experts": experts | ({"scale": 1.0} if experts["normalised"] else {})}
+    parts = _deepseek(config, "greedy", "softmax")
+    experts = parts["experts"]
+    return parts | {"experts": experts | ({"scale": 1.0} if experts["normalised"] else {})}
 
 
 def deepseek_v3(config: Config) -> dict[str, Any]:

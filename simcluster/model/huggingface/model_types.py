@@ -127,17 +127,17 @@ def _window(config: Config) -> Mapping[str, Any]:
 
 def _mpt(config: Config) -> Mapping[str, Any]:
     """ALiBi takes the place of the position table; ``no_bias`` drops the biases of norms too."""
-    found: dict[str, Any] = {}
+    sizes: dict[str, Any] = {}
     if get(config, "attn_config.alibi"):
-        found["positions"] = "alibi"
+        sizes["positions"] = "alibi"
     if config.get("no_bias"):
-        found |= {"bias": False, "norm_bias": False}
+        sizes |= {"bias": False, "norm_bias": False}
     ratio, hidden = config.get("expansion_ratio"), config.get("d_model")
     if ratio is not None and type(ratio) not in (int, float):
         raise Refused(f"expansion_ratio must be a positive number, not {ratio!r}")
     if ratio is not None and isinstance(hidden, int):
-        found["ffn"] = ratio * hidden
-    return found
+        sizes["ffn"] = ratio * hidden
+    return sizes
 
 
 def _opt(config: Config) -> Mapping[str, Any]:

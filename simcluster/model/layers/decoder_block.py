@@ -164,9 +164,9 @@ class DecoderBlock:
         own = dims.latent is not None
         if self.past is not None:
             batch = self.build.values[q].type.shape[0]
-            found = self.past.attend(self.build, "attention.core", batch, q, k, v, dims.rule, dims.scale)
-            if found is not None:
-                return found
+            attended = self.past.attend(self.build, "attention.core", batch, q, k, v, dims.rule, dims.scale)
+            if attended is not None:
+                return attended
         core = AttentionForm(dims.rule, dims.scale, dims.attention_dropout, dims.flash, own_values=own)
         return core.write(self.build, "attention.core", q, k, v)
 

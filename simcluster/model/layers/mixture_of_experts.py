@@ -129,8 +129,8 @@ class Experts:
         weighed = build.add("mlp.weights", weighing, weights, seating)
         # Here what all tokens use is computed while the others travel.
         beside = self._shared(build, x, hidden, activation) if self.shared else None
-        found = self._experts(build, seated, weighed, hidden, activation)
-        y = build.add("mlp.combine", Combine(self.count, capacity, filled, in_slices), found, seating)
+        computed = self._experts(build, seated, weighed, hidden, activation)
+        y = build.add("mlp.combine", Combine(self.count, capacity, filled, in_slices), computed, seating)
         y = build.add("mlp.joined", Reshape(names, shape, HIDDEN, whole), y) if in_slices else y
         return y if beside is None else build.add("mlp.sum", Add(HIDDEN), y, beside)
 

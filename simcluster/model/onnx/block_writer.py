@@ -78,30 +78,30 @@ class Writer:
 
     def tensor(self, name: str) -> Tensor:
         """A value as a tensor of the block; an array that is known becomes a constant."""
-        found = self.value(name)
-        return found if isinstance(found, Tensor) else self.constant(found)
+        value = self.value(name)
+        return value if isinstance(value, Tensor) else self.constant(value)
 
     def array(self, node: FileNode, index: int, what: str) -> Array | None:
         """An input that must be known beforehand, or None if it is left out."""
         if index >= len(node.inputs) or not node.inputs[index]:
             return None
         name = node.inputs[index]
-        found = self.known[name] if name in self.known else self.value(name)
-        if isinstance(found, Tensor):
+        value = self.known[name] if name in self.known else self.value(name)
+        if isinstance(value, Tensor):
             raise Refused(f"its {what} depend on the samples", hint="export the network with static shapes")
-        return found
+        return value
 
     def held(self, name: str) -> Array | None:
         """A value if it is an array that is known beforehand, and no parameter."""
-        found = None if name in self.parameters else self.known.get(name)
-        return None if isinstance(found, Tensor) else found
+        value = None if name in self.parameters else self.known.get(name)
+        return None if isinstance(value, Tensor) else value
 
     def integers(self, node: FileNode, index: int, attribute: str) -> list[int] | None:
         """Integers that are an input, or in older files an attribute."""
-        found: Any = self.array(node, index, attribute)
-        if found is None:
-            found = node.attributes.get(attribute)
-        return None if found is None else [int(each) for each in np.ravel(np.asarray(found))]
+        numbers: Any = self.array(node, index, attribute)
+        if numbers is None:
+            numbers = node.attributes.get(attribute)
+        return None if numbers is None else [int(number) for number in np.ravel(np.asarray(numbers))]
 
     # -- what a node makes ------------------------------------------------------------------------------
 
@@ -112,18 +112,18 @@ class Writer:
 
     def unique(self, name: str) -> str:
         """The name, or with a number behind it if it is taken."""
-        found, number = name, 1
-        while found in self._names:
+        free, number = name, 1
+        while free in self._names:
             number += 1
-            found = f"{name}_{number}"
-        self._names.add(found)
-        return found
+            free = f"{name}_{number}"
+        self._names.add(free)
+        return free
 
     def adds(self, operator: Operator, *inputs: Tensor, suffix: str = "") -> list[Tensor]:
         """An operator; its results, whose dim called batch is that of samples."""
         name = self.unique(f"{self.stem}.{suffix}") if suffix else self.stem
-        names = [each.name for each in inputs]
-        if told := operand_problem(operator, names, [each.type for each in inputs]):
+        names = [tensor.name for tensor in inputs]
+        if told := operand_problem(operator, names, [tensor.type for tensor in inputs]):
             raise Refused(told)
         made = self.build.adds(name, operator, *names)
         return [
@@ -137,14 +137,14 @@ class Writer:
 
     def constant(self, array: Array) -> Tensor:
         """An array as a value of the block, one for all that read it."""
-        for known, found in self._constants:
+        for known, constant in self._constants:
             if known is array:
-                return found
+                return constant
         dtype = {"f": self.build.dtype, "b": DType.UINT8}.get(array.dtype.kind, DType.INT64)
         labels = tuple(UNIT if size == 1 else f"dim{place}" for place, size in enumerate(array.shape))
-        found = self.add(Constant.of(labels, array, dtype), suffix="constant")
-        self._constants.append((array, found))
-        return found
+        constant = self.add(Constant.of(labels, array, dtype), suffix="constant")
+        self._constants.append((array, constant))
+        return constant
 
     def reshape(self, x: Tensor, shape: Sequence[int], suffix: str = "") -> Tensor:
         """X under another shape; the dim of samples stays where it is the outermost of what is merged."""
@@ -161,29 +161,29 @@ class Writer:
     def elementwise(self, function: str, operands: Sequence[Known], suffix: str = "") -> Tensor:
         """A function of values that broadcast; arrays of one element are numbers in it."""
         constants = tuple(
-            (place, float(each.item()))
-            for place, each in enumerate(operands)
-            if not isinstance(each, Tensor) and each.size == 1
+            (place, float(operand.item()))
+            for place, operand in enumerate(operands)
+            if not isinstance(operand, Tensor) and operand.size == 1
         )
         numbers = dict(constants)
         tensors = [
-            each if isinstance(each, Tensor) else self.constant(each)
-            for place, each in enumerate(operands)
+            operand if isinstance(operand, Tensor) else self.constant(operand)
+            for place, operand in enumerate(operands)
             if place not in numbers
         ]
         try:
-            full = np.broadcast_shapes(*(each.shape for each in operands))
+            full = np.broadcast_shapes(*(operand.shape for operand in operands))
         except ValueError:
-            listed = " and ".join(str(list(each.shape)) for each in operands)
+            listed = " and ".join(str(list(operand.shape)) for operand in operands)
             raise Refused(f"{listed} are no shapes that go together") from None
-        shape = np.broadcast_shapes(*(each.shape for each in tensors))
+        shape = np.broadcast_shapes(*(operand.shape for operand in tensors))
         labels = self.broadcast(tensors, shape)
         names = tuple(
             tuple(
                 UNIT if size < shape[place] else labels[place]
-                for place, size in enumerate(each.shape, start=len(shape) - each.rank)
+                for place, size in enumerate(operand.shape, start=len(shape) - operand.rank)
             )
-            for each in tensors
+            for operand in tensors
         )
         made = self.add(Elementwise(function, names, labels, constants), *tensors, suffix=suffix)
         return self.reshape(made, full, suffix="shape")
@@ -191,9 +191,10 @@ class Writer:
     def broadcast(self, tensors: Sequence[Tensor], shape: Sequence[int]) -> Labels:
         """The dims of what these tensors broadcast to; Refused if samples lie at two places of it."""
         places = {
-            len(shape) - each.rank + each.batch
-            for each in tensors
-            if each.batch is not None and each.shape[each.batch] == shape[len(shape) - each.rank + each.batch]
+            len(shape) - tensor.rank + tensor.batch
+            for tensor in tensors
+            if tensor.batch is not None
+            and tensor.shape[tensor.batch] == shape[len(shape) - tensor.rank + tensor.batch]
         }
         if len(places) > 1:
             raise Refused(f"samples lie along dims {sorted(places)} of what it combines")
@@ -219,8 +220,8 @@ def axis_of(node: FileNode, x: Tensor, default: int) -> int:
 
 def translators(*tables: Mapping[str, Translator]) -> dict[str, Translator]:
     """All tables as one."""
-    found: dict[str, Translator] = {}
+    merged: dict[str, Translator] = {}
     for table in tables:
-        assert not found.keys() & table.keys()
-        found.update(table)
-    return found
+        assert not merged.keys() & table.keys()
+        merged.update(table)
+    return merged

@@ -31,14 +31,14 @@ def _bounded(shape: Sequence[int]) -> Sequence[int]:
 
 def _elementwise(function: Callable[..., Any]) -> Fold:
     def fold(node: FileNode, inputs: Sequence[Array | None]) -> Array:
-        _bounded(np.broadcast_shapes(*(each.shape for each in inputs if each is not None)))
+        _bounded(np.broadcast_shapes(*(array.shape for array in inputs if array is not None)))
         return np.asarray(function(*inputs))
 
     return fold
 
 
 def _range(node: FileNode, inputs: Sequence[Array | None]) -> Array:
-    start, limit, step = (np.asarray(each).item() for each in inputs)
+    start, limit, step = (np.asarray(array).item() for array in inputs)
     _bounded([max(0, math.ceil((limit - start) / step))])
     return np.arange(start, limit, step, dtype=_first(inputs).dtype)
 

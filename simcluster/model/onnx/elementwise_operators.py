@@ -43,7 +43,7 @@ _FLOATS = (1, 10, 11, 16)
 
 def _function(name: str) -> Translator:
     def translate(writer: Writer, node: FileNode) -> Sequence[Known]:
-        return [writer.elementwise(name, [writer.value(each) for each in node.inputs])]
+        return [writer.elementwise(name, [writer.value(value) for value in node.inputs])]
 
     return translate
 
@@ -52,7 +52,7 @@ def _folded(name: str) -> Translator:
     """Of any number of operands, two at a time."""
 
     def translate(writer: Writer, node: FileNode) -> Sequence[Known]:
-        first, *rest = (writer.value(each) for each in node.inputs)
+        first, *rest = (writer.value(value) for value in node.inputs)
 
         def both(left: Known, right: Known) -> Known:
             return writer.elementwise(name, [left, right], suffix=name)
@@ -64,7 +64,7 @@ def _folded(name: str) -> Translator:
 
 def _add(writer: Writer, node: FileNode) -> Sequence[Known]:
     """A residual, the bias of a projection, or any sum."""
-    operands = [writer.value(each) for each in node.inputs]
+    operands = [writer.value(value) for value in node.inputs]
     left, right = operands
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         if left.shape == right.shape and left.labels == right.labels:
@@ -96,14 +96,14 @@ def _leaky(writer: Writer, node: FileNode) -> Sequence[Known]:
 
 
 def _clip(writer: Writer, node: FileNode) -> Sequence[Known]:
-    found = writer.value(node.inputs[0])
+    clipped = writer.value(node.inputs[0])
     for index, name, function in ((1, "min", "maximum"), (2, "max", "minimum")):
         bound = writer.array(node, index, "bounds")
         if bound is None and name in node.attributes:
             bound = np.asarray(node.attributes[name])
         if bound is not None:
-            found = writer.elementwise(function, [found, bound], suffix=name)
-    return [found]
+            clipped = writer.elementwise(function, [clipped, bound], suffix=name)
+    return [clipped]
 
 
 def _cast(writer: Writer, node: FileNode) -> Sequence[Known]:

@@ -90,12 +90,14 @@ def _batch_norm(writer: Writer, node: FileNode) -> Sequence[Known]:
     x = _picture(writer, node.inputs[0])
     batch, channels, height, width = x.shape
     statistics = StatisticsGroups(batch * height * width, batch, float(node.attributes.get("epsilon", 1e-5)))
-    weights = [writer.tensor(each) for each in node.inputs[1:3]]
+    weights = [writer.tensor(tensor) for tensor in node.inputs[1:3]]
     y, *made = writer.adds(BatchNorm(statistics), x, *weights)
     name = writer.unique(f"{writer.stem}.running")
     share = 1 - float(node.attributes.get("momentum", 0.9))
     state = writer.build.state(name, (*made[0].shape[:-1], 2, channels))
-    writer.build.update(name, RunningStatistics(statistics, share), (state,), *(each.name for each in made))
+    writer.build.update(
+        name, RunningStatistics(statistics, share), (state,), *(tensor.name for tensor in made)
+    )
     return [y]
 
 

@@ -26,7 +26,7 @@ from simcluster.work import DType
 
 
 def _matmul(writer: Writer, node: FileNode) -> Sequence[Known]:
-    left, right = (writer.tensor(each) for each in node.inputs)
+    left, right = map(writer.tensor, node.inputs)
     if min(left.rank, right.rank) < 2:
         raise Refused("a product with a vector")
     if left.shape[-1] != right.shape[-2]:
@@ -35,8 +35,8 @@ def _matmul(writer: Writer, node: FileNode) -> Sequence[Known]:
         raise Refused("adds up over the dim of samples")
     leading = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     lead = writer.broadcast([_leading(left), _leading(right)], leading)
-    for each in (left, right):
-        own = each.shape[:-2]
+    for operand in (left, right):
+        own = operand.shape[:-2]
         if own != leading[len(leading) - len(own) :]:
             raise Refused(f"{list(left.shape)} by {list(right.shape)}: matrices that are repeated over a dim")
     rows = BATCH if left.batch == left.rank - 2 else "rows"
@@ -65,7 +65,7 @@ def _product(
 
 def _gemm(writer: Writer, node: FileNode) -> Sequence[Known]:
     given = node.attributes
-    left, right = (writer.tensor(each) for each in node.inputs[:2])
+    left, right = (writer.tensor(name) for name in node.inputs[:2])
     across, along = (1, 0) if given.get("transA") else (0, 1)
     if left.batch == along:
         raise Refused("adds up over the dim of samples")
@@ -96,7 +96,7 @@ def _softmax(*, log: bool) -> Translator:
 
 
 def _layer_norm(writer: Writer, node: FileNode) -> Sequence[Known]:
-    x, *weights = (writer.tensor(each) for each in node.inputs)
+    x, *weights = (writer.tensor(name) for name in node.inputs)
     axis = axis_of(node, x, -1)
     if axis != x.rank - 1:
         raise Refused(f"a norm over {x.rank - axis} dims; over the last only")
@@ -144,7 +144,7 @@ def _one_hot(writer: Writer, node: FileNode) -> Sequence[Known]:
     depth, values = writer.integers(node, 1, "depth"), writer.array(node, 2, "values")
     if int(node.attributes.get("axis", -1)) not in (-1, ids.rank):
         raise Refused("the ones lie along an axis that is not the last")
-    if values is None or [float(each) for each in np.ravel(values)] != [0.0, 1.0]:
+    if values is None or [float(number) for number in np.ravel(values)] != [0.0, 1.0]:
         raise Refused("other values than 0 and 1")
     assert depth is not None
     writer.looked_up(ids, depth[0])

@@ -97,11 +97,11 @@ class OnnxNetwork(SingleBlockModel):
         writer = Writer(build, dict(self.file.arrays), self.file.parameters)
         nodes = _needed(self.file)
         read = {name for node in nodes for name in node.inputs}
-        for each in self.file.inputs:
-            if each.name in read:
-                shape = (batch, *(int(size) for size in each.shape[1:]))
-                kind = TensorType(shape, each.dtype or dtype)
-                writer.known[each.name] = Tensor(build.feed(writer.unique(each.name), kind, 2), kind, 0)
+        for feed in self.file.inputs:
+            if feed.name in read:
+                shape = (batch, *(int(size) for size in feed.shape[1:]))
+                kind = TensorType(shape, feed.dtype or dtype)
+                writer.known[feed.name] = Tensor(build.feed(writer.unique(feed.name), kind, 2), kind, 0)
         *body, last = nodes
         loss = last.op == _LOSS
         for number, node in enumerate(body if loss else nodes):
@@ -109,11 +109,11 @@ class OnnxNetwork(SingleBlockModel):
         if loss:
             writer.begin(last, len(body))
         logits, targets = self._logits(writer, last if loss else None)
-        found, count = _loss(writer, logits, targets, terms)
+        loss_value, count = _loss(writer, logits, targets, terms)
         for name, below in writer.below.items():
             if name in build.feeds:
                 build.values[name] = replace(build.values[name], num_ids=below)
-        return build.block(outputs={}, loss=found), count
+        return build.block(outputs={}, loss=loss_value), count
 
     def _logits(self, writer: Writer, loss: FileNode | None) -> tuple[Tensor, Tensor | None]:
         """What the loss reads; targets are the file's own if it has a loss."""
@@ -126,7 +126,7 @@ class OnnxNetwork(SingleBlockModel):
             raise Refused(
                 f"node '{loss.name}' ({loss.op}): reduction {loss.attributes['reduction']}; only mean"
             )
-        logits, targets = (writer.tensor(each) for each in loss.inputs)
+        logits, targets = (writer.tensor(name) for name in loss.inputs)
         if logits.rank != 2:
             raise Refused(f"node '{loss.name}' ({loss.op}): {logits.rank} dims; only samples and classes")
         writer.looked_up(targets, logits.shape[-1])
@@ -141,7 +141,7 @@ def _write(writer: Writer, node: FileNode, number: int) -> None:
     except Refused as error:
         title = f"node '{node.name}' ({node.op})" if node.name else f"node {number} ({node.op})"
         raise Refused(
-            *(replace(each, message=f"{title}: {each.message}") for each in error.problems)
+            *(replace(problem, message=f"{title}: {problem.message}") for problem in error.problems)
         ) from error
     writer.known.update(zip(node.outputs, made, strict=False))
 
@@ -189,37 +189,37 @@ def _loss(writer: Writer, logits: Tensor, targets: Tensor | None, terms: float) 
 def _needed(file: OnnxFile) -> list[FileNode]:
     """The nodes that the output depends on, in order."""
     wanted = set(file.outputs)
-    found = []
+    needed = []
     for node in reversed(file.nodes):
         if wanted.intersection(node.outputs):
             wanted.update(node.inputs)
-            found.append(node)
-    if not found:
+            needed.append(node)
+    if not needed:
         raise Refused(f"no node makes its output '{file.outputs[0]}'")
-    return found[::-1]
+    return needed[::-1]
 
 
 def _inputs(inputs: Sequence[Input]) -> list[Problem]:
     """What is wrong with the inputs' shapes."""
     hint = "export it with a symbolic first dim and static others"
     problems = []
-    for each in inputs:
-        first, *rest = each.shape or ("",)
-        if not each.shape or isinstance(first, int):
+    for feed in inputs:
+        first, *rest = feed.shape or ("",)
+        if not feed.shape or isinstance(first, int):
             problems.append(
-                Problem(f"input '{each.name}' {list(each.shape)} has no open dim of samples", "", hint)
+                Problem(f"input '{feed.name}' {list(feed.shape)} has no open dim of samples", "", hint)
             )
         problems += [
-            Problem(f"input '{each.name}' leaves dim '{size}' open besides that of samples", "", hint)
+            Problem(f"input '{feed.name}' leaves dim '{size}' open besides that of samples", "", hint)
             for size in rest
             if isinstance(size, str)
         ]
     problems += [
-        Problem(f"input '{each.name}' {list(each.shape)} has a dim of no elements")
-        for each in inputs
-        if any(isinstance(size, int) and size < 1 for size in each.shape)
+        Problem(f"input '{feed.name}' {list(feed.shape)} has a dim of no elements")
+        for feed in inputs
+        if any(isinstance(size, int) and size < 1 for size in feed.shape)
     ]
-    names = {each.shape[0] for each in inputs if each.shape and isinstance(each.shape[0], str)}
+    names = {feed.shape[0] for feed in inputs if feed.shape and isinstance(feed.shape[0], str)}
     if len(names) > 1:
         listed = ", ".join(sorted(map(str, names)))
         problems.append(

@@ -92,21 +92,21 @@ def read_onnx_file(path: Path) -> OnnxFile:
     _check(model)
     arrays: dict[str, Array] = {}
     parameters: dict[str, tuple[int, ...]] = {}
-    for each in graph.initializer:
-        _sort(each, arrays, parameters)
+    for tensor in graph.initializer:
+        _sort(tensor, arrays, parameters)
     nodes = tuple(
         FileNode(
             node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}",
             node.name,
             tuple(node.input),
             tuple(node.output),
-            {each.name: _attribute(each) for each in node.attribute},
+            {attribute.name: _attribute(attribute) for attribute in node.attribute},
         )
         for node in graph.node
     )
     held = {*arrays, *parameters}
-    inputs = tuple(_input(each) for each in graph.input if each.name not in held)
-    return OnnxFile(path.stem, inputs, arrays, parameters, nodes, tuple(each.name for each in graph.output))
+    inputs = tuple(_input(value) for value in graph.input if value.name not in held)
+    return OnnxFile(path.stem, inputs, arrays, parameters, nodes, tuple(value.name for value in graph.output))
 
 
 def _check_text(message: Any) -> None:
@@ -127,10 +127,10 @@ def _check(model: Any) -> None:
 
     context = checker.C.CheckerContext()
     context.ir_version = model.ir_version
-    context.opset_imports = {each.domain: each.version for each in model.opset_import}
+    context.opset_imports = {opset.domain: opset.version for opset in model.opset_import}
     problems = []
     for number, node in enumerate(model.graph.node):
-        inner = any(each.HasField("g") or each.graphs for each in node.attribute)
+        inner = any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
         if inner or not defs.has(node.op_type, node.domain):
             continue  # refused by name later
         try:
@@ -201,7 +201,5 @@ def _attribute(attribute: Any) -> Any:
 def _input(value: Any) -> Input:
     tensor = value.type.tensor_type
     kind = _kind(tensor.elem_type, f"input '{value.name}'")
-    dims = (
-        each.dim_value if each.HasField("dim_value") else each.dim_param or "?" for each in tensor.shape.dim
-    )
+    dims = (dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in tensor.shape.dim)
     return Input(value.name, _DTYPES.get(kind), tuple(dims))

@@ -17,9 +17,9 @@ from simcluster.model.operators import Concat, Cut, Pad, Slice, Split, Spread, T
 
 
 def _shape(writer: Writer, node: FileNode) -> Sequence[Known]:
-    found = writer.value(node.inputs[0]).shape
+    sizes = writer.value(node.inputs[0]).shape
     start, end = int(node.attributes.get("start", 0)), node.attributes.get("end")
-    return [np.asarray(found[start : len(found) if end is None else int(end)], dtype=np.int64)]
+    return [np.asarray(sizes[start : len(sizes) if end is None else int(end)], dtype=np.int64)]
 
 
 def _size(writer: Writer, node: FileNode) -> Sequence[Known]:
@@ -77,7 +77,7 @@ def _transpose(writer: Writer, node: FileNode) -> Sequence[Known]:
 
 
 def _concat(writer: Writer, node: FileNode) -> Sequence[Known]:
-    parts = [writer.tensor(each) for each in node.inputs]
+    parts = [writer.tensor(name) for name in node.inputs]
     axis = axis_of(node, parts[0], 0)
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
@@ -135,16 +135,16 @@ def _gather(writer: Writer, node: FileNode) -> Sequence[Known]:
         if axis:
             raise Refused(f"ids of samples along axis {axis}; of a table's rows only")
         return [rows(writer, x, ids)]
-    picked = [int(each) % x.shape[axis] for each in np.ravel(ids)]
+    picked = [int(place) % x.shape[axis] for place in np.ravel(ids)]
     steps = {after - before for before, after in itertools.pairwise(picked)} or {1}
     if len(steps) > 1 or min(steps) < 1:
         if axis == 0 and x.batch is None:
             return [rows(writer, x, writer.constant(ids))]
         raise Refused("picks elements that are not evenly spaced")
     whole = (len(picked), steps) == (x.shape[axis], {1})
-    found = _cut(writer, x, [] if whole else [(axis, picked[0], steps.pop(), len(picked))])
+    part = _cut(writer, x, [] if whole else [(axis, picked[0], steps.pop(), len(picked))])
     shape = (*x.shape[:axis], *ids.shape, *x.shape[axis + 1 :])
-    return [writer.reshape(found, shape, suffix="shape")]
+    return [writer.reshape(part, shape, suffix="shape")]
 
 
 def _pad(writer: Writer, node: FileNode) -> Sequence[Known]:

@@ -23,7 +23,7 @@ from simcluster.model.operators.slice_attention import SliceAttention
 from simcluster.work import DType, Kernel, Work
 
 _KEY = ("batch", "keys", "heads", "head_dim")
-_FOUND = (*QUERY[:-1], "value_dim")
+_OUTPUT = (*QUERY[:-1], "value_dim")
 _VALUE = (*_KEY[:-1], "value_dim")
 _BIAS = LABELS[1:]
 
@@ -69,9 +69,9 @@ class _Attention(Operator):
     is_gradient: ClassVar[bool] = False
 
     @property
-    def _found(self) -> tuple[str, ...]:
-        """The dims of what queries find."""
-        return _FOUND if self.own_values else QUERY
+    def _output(self) -> tuple[str, ...]:
+        """The dims of the output."""
+        return _OUTPUT if self.own_values else QUERY
 
     @property
     def _value(self) -> tuple[str, ...]:
@@ -164,15 +164,15 @@ class Attention(_Attention):
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """O like q with heads as v's, and one statistic per row and head."""
         batch, queries, heads, group, _ = inputs[0].shape
-        found = TensorType((*inputs[0].shape[:-1], inputs[2].shape[-1]), inputs[0].dtype)
-        return (found, TensorType((batch, heads, group, queries), DType.FP32))
+        output = TensorType((*inputs[0].shape[:-1], inputs[2].shape[-1]), inputs[0].dtype)
+        return (output, TensorType((batch, heads, group, queries), DType.FP32))
 
     def dims(self) -> Dims:
         """Linear in v for the output; the statistics are not, so nothing partial passes."""
         inputs = (QUERY, _KEY, self._value, *self._extra)
         return Dims(
             inputs,
-            (self._found, STATISTICS),
+            (self._output, STATISTICS),
             unsplittable=self._whole,
             zero_preserving=((0, frozenset({2})),),
         )
@@ -226,7 +226,7 @@ class AttentionGrad(_Attention):
     def dims(self) -> Dims:
         """Linear in do; keys shared by a split group, and a bias by a split batch, get partial gradients."""
         operands = (QUERY, _KEY, self._value)
-        inputs = (*operands, self._found, STATISTICS, self._found, *self._extra)
+        inputs = (*operands, self._output, STATISTICS, self._output, *self._extra)
         return Dims(inputs, (*operands, *self._extra), unsplittable=self._whole, linear=(frozenset({5}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:

@@ -37,12 +37,12 @@ class BatchNorm(BatchNormOperator):
 
     def dims(self) -> Dims:
         """Samples may be split as far as groups stay whole."""
-        each = self.statistics
+        statistics = self.statistics
         return Dims(
             (PICTURE, CHANNELS, CHANNELS),
-            (PICTURE, each.labels, each.labels),
-            unsplittable=each.whole,
-            windows=each.windows(4, 5),
+            (PICTURE, statistics.labels, statistics.labels),
+            unsplittable=statistics.whole,
+            windows=statistics.windows(4, 5),
         )
 
     def work(
@@ -61,13 +61,13 @@ class BatchNorm(BatchNormOperator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The normalised pictures."""
         x, weight, bias = inputs
-        each = self.statistics
-        groups = each.grouped(x)
+        statistics = self.statistics
+        groups = statistics.grouped(x)
         mean = groups.mean(axis=(1, 3, 4))
-        centred = groups - each.spread(mean)
-        reciprocal = 1 / np.sqrt((centred * centred).mean(axis=(1, 3, 4)) + x.dtype.type(each.eps))
-        y = centred * each.spread(reciprocal) * each.spread(weight) + each.spread(bias)
-        return (y.reshape(x.shape), each.back(mean), each.back(reciprocal))
+        centred = groups - statistics.spread(mean)
+        reciprocal = 1 / np.sqrt((centred * centred).mean(axis=(1, 3, 4)) + x.dtype.type(statistics.eps))
+        y = centred * statistics.spread(reciprocal) * statistics.spread(weight) + statistics.spread(bias)
+        return (y.reshape(x.shape), statistics.back(mean), statistics.back(reciprocal))
 
     def grouped(self, ways: int) -> BatchNorm | None:
         """With smaller groups, unless statistics are synchronised."""
@@ -101,13 +101,13 @@ class BatchNormGrad(BatchNormOperator):
 
     def dims(self) -> Dims:
         """Linear in dy; dw and db sum over all groups."""
-        each = self.statistics
+        statistics = self.statistics
         return Dims(
-            (PICTURE, each.labels, each.labels, CHANNELS, PICTURE),
+            (PICTURE, statistics.labels, statistics.labels, CHANNELS, PICTURE),
             (PICTURE, CHANNELS, CHANNELS),
-            unsplittable=each.whole,
+            unsplittable=statistics.whole,
             linear=(frozenset({4}),),
-            windows=each.windows(1, 2),
+            windows=statistics.windows(1, 2),
         )
 
     def work(

@@ -47,17 +47,21 @@ class BatchNormSums(BatchNormOperator):
 
     def dims(self) -> Dims:
         """Partial over samples of a group and pixels."""
-        each = self.statistics
+        statistics = self.statistics
         return Dims(
-            (PICTURE,), (each.sums,), unsplittable=_PAIR, windows=each.windows(1), neutral=((0, 0.0),)
+            (PICTURE,),
+            (statistics.sums,),
+            unsplittable=_PAIR,
+            windows=statistics.windows(1),
+            neutral=((0, 0.0),),
         )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums, by the elements of the whole group."""
-        each = self.statistics
-        groups = each.grouped(inputs[0])
+        statistics = self.statistics
+        groups = statistics.grouped(inputs[0])
         sums = np.stack([groups.sum(axis=(1, 3, 4)), (groups * groups).sum(axis=(1, 3, 4))], axis=1)
-        return (each.back(sums / inputs[0].dtype.type(each.count), 2),)
+        return (statistics.back(sums / inputs[0].dtype.type(statistics.count), 2),)
 
 
 class BatchNormalise(BatchNormOperator):
@@ -73,23 +77,23 @@ class BatchNormalise(BatchNormOperator):
 
     def dims(self) -> Dims:
         """Every element stands alone, given the sums; the statistics know nothing of x."""
-        each = self.statistics
+        statistics = self.statistics
         return Dims(
-            (PICTURE, each.sums, CHANNELS, CHANNELS),
-            (PICTURE, each.labels, each.labels),
+            (PICTURE, statistics.sums, CHANNELS, CHANNELS),
+            (PICTURE, statistics.labels, statistics.labels),
             unsplittable=_PAIR,
             terms=((frozenset(range(4)),), (frozenset({1}),), (frozenset({1}),)),
-            windows=each.windows(1, 5, 6),
+            windows=statistics.windows(1, 5, 6),
         )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The normalised pictures, and the statistics of the sums."""
         x, sums, weight, bias = inputs
-        each = self.statistics
+        statistics = self.statistics
         mean, square = np.moveaxis(sums, -2, 0)
-        reciprocal = 1 / np.sqrt(np.maximum(square - mean * mean, 0) + x.dtype.type(each.eps))
-        made = (each.grouped(x) - each.spread(mean)) * each.spread(reciprocal)
-        y = made * each.spread(weight) + each.spread(bias)
+        reciprocal = 1 / np.sqrt(np.maximum(square - mean * mean, 0) + x.dtype.type(statistics.eps))
+        made = (statistics.grouped(x) - statistics.spread(mean)) * statistics.spread(reciprocal)
+        y = made * statistics.spread(weight) + statistics.spread(bias)
         return (y.reshape(x.shape), mean.copy(), reciprocal)
 
 
@@ -113,24 +117,26 @@ class RunningStatistics(BatchNormOperator):
 
     def dims(self) -> Dims:
         """Every statistic stands alone."""
-        each = self.statistics
+        statistics = self.statistics
         return Dims(
-            (each.sums, each.labels, each.labels),
-            (each.sums,),
+            (statistics.sums, statistics.labels, statistics.labels),
+            (statistics.sums,),
             unsplittable=_PAIR,
-            windows=each.windows(0, 1, 2, 3),
+            windows=statistics.windows(0, 1, 2, 3),
         )
 
     def grouped(self, ways: int) -> RunningStatistics | None:
         """Of smaller groups, unless statistics are synchronised."""
-        each = self.statistics
-        return replace(self, statistics=each.parted(ways)) if each.group else None
+        statistics = self.statistics
+        return replace(self, statistics=statistics.parted(ways)) if statistics.group else None
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The new running statistics."""
         running, mean, reciprocal = inputs
-        each = self.statistics
-        variance = (1 / (reciprocal * reciprocal) - each.eps) * (each.count / max(1, each.count - 1))
+        statistics = self.statistics
+        variance = (1 / (reciprocal * reciprocal) - statistics.eps) * (
+            statistics.count / max(1, statistics.count - 1)
+        )
         batch = np.stack([mean, variance], axis=-2)
         return (np.asarray((1 - self.momentum) * running + self.momentum * batch, dtype=running.dtype),)
 
@@ -148,24 +154,24 @@ class BatchNormGradSums(BatchNormOperator):
 
     def dims(self) -> Dims:
         """Linear in dy; partial over pixels, and over samples as far as they are one group's."""
-        each = self.statistics
+        statistics = self.statistics
         return Dims(
-            (PICTURE, each.labels, each.labels, PICTURE),
-            (each.sums, CHANNELS, CHANNELS),
+            (PICTURE, statistics.labels, statistics.labels, PICTURE),
+            (statistics.sums, CHANNELS, CHANNELS),
             unsplittable=_PAIR,
             linear=(frozenset({3}),),
-            windows=each.windows(1, 2, 4),
+            windows=statistics.windows(1, 2, 4),
         )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums by group, and over groups."""
         x, mean, reciprocal, dy = inputs
-        each = self.statistics
-        normal = (each.grouped(x) - each.spread(mean)) * each.spread(reciprocal)
-        grads = each.grouped(dy)
+        statistics = self.statistics
+        normal = (statistics.grouped(x) - statistics.spread(mean)) * statistics.spread(reciprocal)
+        grads = statistics.grouped(dy)
         sums = np.stack([grads.sum(axis=(1, 3, 4)), (grads * normal).sum(axis=(1, 3, 4))], axis=1)
         db, dw = sums.sum(axis=0)
-        return (each.back(sums, 2), dw, db)
+        return (statistics.back(sums, 2), dw, db)
 
 
 class BatchNormInputGrad(BatchNormOperator):
@@ -180,20 +186,20 @@ class BatchNormInputGrad(BatchNormOperator):
 
     def dims(self) -> Dims:
         """Jointly linear in dy and its sums, and in w."""
-        each = self.statistics
+        statistics = self.statistics
         return Dims(
-            (PICTURE, each.labels, each.labels, CHANNELS, PICTURE, each.sums),
+            (PICTURE, statistics.labels, statistics.labels, CHANNELS, PICTURE, statistics.sums),
             (PICTURE,),
             unsplittable=_PAIR,
             linear=(frozenset({4, 5}), frozenset({3})),
-            windows=each.windows(1, 2, 5),
+            windows=statistics.windows(1, 2, 5),
         )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The gradient of every pixel."""
         x, mean, reciprocal, weight, dy, sums = inputs
-        each = self.statistics
-        total, product = np.moveaxis(sums / x.dtype.type(each.count), -2, 0)
-        normal = (each.grouped(x) - each.spread(mean)) * each.spread(reciprocal)
-        grad = each.grouped(dy) - each.spread(total) - normal * each.spread(product)
-        return ((grad * each.spread(reciprocal) * each.spread(weight)).reshape(x.shape),)
+        statistics = self.statistics
+        total, product = np.moveaxis(sums / x.dtype.type(statistics.count), -2, 0)
+        normal = (statistics.grouped(x) - statistics.spread(mean)) * statistics.spread(reciprocal)
+        grad = statistics.grouped(dy) - statistics.spread(total) - normal * statistics.spread(product)
+        return ((grad * statistics.spread(reciprocal) * statistics.spread(weight)).reshape(x.shape),)

@@ -61,8 +61,8 @@ class BinaryCrossEntropy(MemoryBound):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The scaled loss."""
         x, targets = inputs
-        each = np.logaddexp(x.dtype.type(0), x) - targets.astype(x.dtype) * x
-        counted = np.where(targets >= 0, each, x.dtype.type(0))
+        losses = np.logaddexp(x.dtype.type(0), x) - targets.astype(x.dtype) * x
+        counted = np.where(targets >= 0, losses, x.dtype.type(0))
         return (np.asarray(counted.sum() * self.scale, dtype=x.dtype),)
 
 

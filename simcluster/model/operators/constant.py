@@ -57,6 +57,6 @@ class Constant(Operator):
         sizes = [region.size(name, size) for name, size in zip(self.labels, self.shape, strict=True)]
         starts = [region.start(name) for name in self.labels]
         part = whole[tuple(slice(start, start + size) for start, size in zip(starts, sizes, strict=True))]
-        found = np.zeros(sizes, dtype=whole.dtype)
-        found[tuple(map(slice, part.shape))] = part
-        return (found,)
+        local = np.zeros(sizes, dtype=whole.dtype)
+        local[tuple(map(slice, part.shape))] = part
+        return (local,)

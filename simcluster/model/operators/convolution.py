@@ -93,12 +93,12 @@ class Conv2d(_Convolution):
     ) -> tuple[Gradient | None, ...]:
         """Of the picture, if anybody wants it, and of the weight."""
         x, w = inputs
-        found: list[str | None] = [None, None]
+        gradients: list[str | None] = [None, None]
         if tape.needs_gradient(x):
-            (found[0],) = tape.emit("dgrad", ConvInputGrad(self.windows), [grad, w])
+            (gradients[0],) = tape.emit("dgrad", ConvInputGrad(self.windows), [grad, w])
         if tape.needs_gradient(w):
-            (found[1],) = tape.emit("wgrad", ConvWeightGrad(self.windows), [x, grad])
-        return tuple(found)
+            (gradients[1],) = tape.emit("wgrad", ConvWeightGrad(self.windows), [x, grad])
+        return tuple(gradients)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Every window times every filter."""

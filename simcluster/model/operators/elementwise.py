@@ -224,7 +224,7 @@ class Elementwise(Operator):
     ) -> tuple[Work, ...]:
         """One elementwise kernel; of masks alone it is priced as of fp32."""
         (made,) = outputs
-        dtype = next((each.dtype for each in inputs if each.dtype.is_float), DType.FP32)
+        dtype = next((operand.dtype for operand in inputs if operand.dtype.is_float), DType.FP32)
         read = sum(tensor.num_bytes for tensor in inputs) + (made.num_bytes if accumulate else 0)
         flops = self._entry.flops * made.num_elements
         return (Work(Kernel.ELEMENTWISE, dtype, flops, read, made.num_bytes),)
@@ -255,10 +255,12 @@ class Elementwise(Operator):
                 "g": (grad, self.result),
             }
             known.update(zip(self._places, zip(inputs, self.operands, strict=True), strict=True))
-            read = [known[each] for each in arguments if each in known]
+            read = [known[argument] for argument in arguments if argument in known]
             numbers = dict(self.constants)
             constants = tuple(
-                (position, numbers[each]) for position, each in enumerate(arguments) if each in numbers
+                (position, numbers[argument])
+                for position, argument in enumerate(arguments)
+                if argument in numbers
             )
             if "g" in arguments and isinstance(grad, float) and len(read) == 1:
                 # The loss divided by a number, say: the gradient is a number as well.
@@ -274,7 +276,7 @@ class Elementwise(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The function of the operands, spread over the dims that they lack."""
         numbers = dict(self.constants)
-        kind = next((each.dtype for each in inputs if each.dtype.kind == "f"), inputs[0].dtype)
+        kind = next((array.dtype for array in inputs if array.dtype.kind == "f"), inputs[0].dtype)
         tensors = iter(zip(self.operands, inputs, strict=True))
         arguments = [
             kind.type(numbers[place]) if place in numbers else self._spread(*next(tensors))

@@ -161,7 +161,7 @@ class FirstGrad(_Gather):
         """The row, and zeros."""
         (grad,) = inputs
         batch, hidden = grad.shape
-        found = np.zeros((batch, region.size("seq", self.length), hidden), dtype=grad.dtype)
+        total = np.zeros((batch, region.size("seq", self.length), hidden), dtype=grad.dtype)
         if region.start("seq") == 0:
-            found[:, 0] = grad
-        return (found,)
+            total[:, 0] = grad
+        return (total,)

@@ -74,12 +74,12 @@ class CacheWrite(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The caches with the new tokens of this micro-batch."""
         count = len(self.operands)
-        found = []
+        caches = []
         for cache, x in zip(inputs[:count], inputs[count:], strict=True):
             made = cache.copy()
             made[region.micro_batch, :, self.position : self.position + x.shape[1]] = x
-            found.append(made)
-        return tuple(found)
+            caches.append(made)
+        return tuple(caches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ class CachedAttention(Operator):
         """The values found, by the scores of all tokens up to each query's own."""
         query, keys, values = inputs
         end = self.position + query.shape[1]
-        mine = (region.micro_batch, slice(None), slice(0, end))
-        k, v = keys[mine], values[mine]
+        flight = (region.micro_batch, slice(None), slice(0, end))
+        k, v = keys[flight], values[flight]
         scores = contract("bqhgd,bkhd->bhgqk", query, k) * query.dtype.type(self.scale)
         placed = replace(region, starts={**region.starts, "seq": self.position, "keys": 0})
         scores = self.rule.masked(scores, placed)

@@ -119,13 +119,13 @@ class Matmul(Operator):
         """``dx`` as a fan-in over the results that have gradients; every ``dw_i`` as one fan-out."""
         x, weights = inputs[0], inputs[1:]
         live = [index for index, grad in enumerate(grads) if grad is not None]
-        found: list[str | None] = [None] * len(inputs)
+        gradients: list[str | None] = [None] * len(inputs)
         if live and tape.needs_gradient(x):
             dgrad = MatmulSum(
                 tuple(self.results[i] for i in live), tuple(self.rights[i] for i in live), self.left
             )
             operands = [str(grads[i]) for i in live] + [weights[i] for i in live]
-            (found[0],) = tape.emit("dgrad", dgrad, operands)
+            (gradients[0],) = tape.emit("dgrad", dgrad, operands)
         wanted = [i for i in live if tape.needs_gradient(weights[i])]
         if wanted:
             wgrad = Matmul(
@@ -133,8 +133,8 @@ class Matmul(Operator):
             )
             made = tape.emit("wgrad", wgrad, [x, *(str(grads[i]) for i in wanted)])
             for i, name in zip(wanted, made, strict=True):
-                found[1 + i] = name
-        return tuple(found)
+                gradients[1 + i] = name
+        return tuple(gradients)
 
     def narrowed(self, result: DType) -> Matmul:
         """Matrix units multiply narrow operands and add in fp32; what they write may be of any format."""

@@ -42,5 +42,5 @@ class Extreme(Reduction):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The extreme."""
         (x,) = inputs
-        found = x.max(axis=self.over()) if self.how == "max" else x.min(axis=self.over())
-        return (np.asarray(found).reshape(self.kept_shape(x)),)
+        extreme = x.max(axis=self.over()) if self.how == "max" else x.min(axis=self.over())
+        return (np.asarray(extreme).reshape(self.kept_shape(x)),)

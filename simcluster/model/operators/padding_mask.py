@@ -38,6 +38,6 @@ class Mask(Pointwise):
             slice(region.held(name, size) if name in self.padded else size)
             for name, size in zip(self.labels, x.shape, strict=True)
         )
-        found = np.full_like(x, self.fill)
-        found[kept] = x[kept]
-        return (found,)
+        masked = np.full_like(x, self.fill)
+        masked[kept] = x[kept]
+        return (masked,)

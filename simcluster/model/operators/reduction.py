@@ -88,8 +88,8 @@ class SumTo(Reduction):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum over the other dims."""
         (x,) = inputs
-        found = x.sum(axis=self.over()).reshape(self.kept_shape(x))
-        return (np.asarray(found * x.dtype.type(self.scale) if self.scale != 1.0 else found),)
+        total = x.sum(axis=self.over()).reshape(self.kept_shape(x))
+        return (np.asarray(total * x.dtype.type(self.scale) if self.scale != 1.0 else total),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,15 +51,15 @@ class _Turn(Operator):
         self, inputs: Sequence[Array], axes: Sequence[int], region: Region
     ) -> list[tuple[Array, ...]]:
         """What the whole operator makes of every local slice; ``axes`` are those of ``seq`` in the inputs."""
-        found = []
+        results = []
         for index in range(inputs[0].shape[1] // self.length):
             place = np.arange(index * self.length, (index + 1) * self.length)
             start = region.start("seq") + index * self.length
             keys = (start // self.length - self.turn) % self.turns * self.length
             here = replace(region, starts={**region.starts, "seq": start, "keys": keys})
-            parts = [np.take(each, place, axis=axis) for each, axis in zip(inputs, axes, strict=True)]
-            found.append(self.whole.evaluate(parts, here))
-        return found
+            parts = [np.take(array, place, axis=axis) for array, axis in zip(inputs, axes, strict=True)]
+            results.append(self.whole.evaluate(parts, here))
+        return results
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -109,10 +109,10 @@ class RingAttentionStep(_Turn):
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The attention of every slice to the keys that it has."""
-        found = self._by_slice(inputs, (1, 1, 1), region)
+        slices = self._by_slice(inputs, (1, 1, 1), region)
         return tuple(
             np.concatenate(parts, axis=axis)
-            for parts, axis in zip(zip(*found, strict=True), (1, 3), strict=True)
+            for parts, axis in zip(zip(*slices, strict=True), (1, 3), strict=True)
         )
 
 
@@ -135,8 +135,8 @@ class RingAttentionStepGrad(_Turn):
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The whole gradient's terms of these queries and keys."""
-        found = self._by_slice(inputs, (1, 1, 1, 1, 3, 1), region)
-        return tuple(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+        slices = self._by_slice(inputs, (1, 1, 1, 1, 3, 1), region)
+        return tuple(np.concatenate(parts, axis=1) for parts in zip(*slices, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +157,14 @@ class MergePartialAttention(MemoryBound):
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Each weighted by its share of all the exponentials."""
-        first, mine, second, other = inputs
-        both = np.logaddexp(mine, other)
+        first, first_statistics, second, second_statistics = inputs
+        both = np.logaddexp(first_statistics, second_statistics)
 
-        def weighed(found: Array, statistics: Array) -> Array:
+        def weighed(output: Array, statistics: Array) -> Array:
             share = np.exp(statistics - both)
-            return np.asarray(found * np.moveaxis(share, 3, 1)[..., None])
+            return np.asarray(output * np.moveaxis(share, 3, 1)[..., None])
 
-        return (weighed(first, mine) + weighed(second, other), both)
+        return (weighed(first, first_statistics) + weighed(second, second_statistics), both)
 
 
 PartialAttention = tuple[str, Operator | Movement, tuple[str, ...], tuple[str, ...]]
@@ -176,7 +176,7 @@ def _around(names: Sequence[str], turn: int) -> list[PartialAttention]:
     """Movements of some values to the next rank; they are called after the turn in which they are there."""
     return [
         (f"{name}.{turn}", _AROUND, (f"{name}{turn - 1}" if turn > 1 else origin,), (f"{name}{turn}",))
-        for name, origin in (each.split("=") for each in names)
+        for name, origin in (text.split("=") for text in names)
     ]
 
 
@@ -188,14 +188,14 @@ def ring_forward(whole: Operator, turns: int, length: int, causal: bool) -> Deco
             # Issued before the work that it goes beside, and before gradients that go the same way.
             parts += _around(("k=in1", "v=in2"), turn + 1)
         keys = (f"k{turn}", f"v{turn}") if turn else ("in1", "in2")
-        found = (f"o{turn}", f"s{turn}") if turns > 1 else ("out0", "out1")
+        partial = (f"o{turn}", f"s{turn}") if turns > 1 else ("out0", "out1")
         parts.append(
-            (f"turn{turn}", RingAttentionStep(whole, turn, turns, length, causal), ("in0", *keys), found)
+            (f"turn{turn}", RingAttentionStep(whole, turn, turns, length, causal), ("in0", *keys), partial)
         )
         if turn:
             before = (f"m{turn - 1}", f"n{turn - 1}") if turn > 1 else ("o0", "s0")
             after = (f"m{turn}", f"n{turn}") if turn < turns - 1 else ("out0", "out1")
-            parts.append((f"merge{turn}", MergePartialAttention(), (*before, *found), after))
+            parts.append((f"merge{turn}", MergePartialAttention(), (*before, *partial), after))
     return Decomposition(tuple(parts))
 
 

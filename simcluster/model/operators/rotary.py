@@ -67,10 +67,10 @@ class Rotary(MemoryBound):
         live = [i for i, grad in enumerate(grads) if grad is not None and tape.needs_gradient(inputs[i])]
         back = replace(self, operands=tuple(self.operands[i] for i in live), inverse=not self.inverse)
         made = tape.emit("grad", back, [str(grads[i]) for i in live]) if live else ()
-        found: list[str | None] = [None] * len(inputs)
+        gradients: list[str | None] = [None] * len(inputs)
         for index, name in zip(live, made, strict=True):
-            found[index] = name
-        return tuple(found)
+            gradients[index] = name
+        return tuple(gradients)
 
     def ordered(self, order: Zigzag) -> Operator:
         """The angle is that of where a token stands."""

@@ -113,8 +113,8 @@ class Route(_Routing):
         if not tape.needs_gradient(inputs[0]):
             return (None,) * len(inputs)
         back = RouteGrad(self.top_k, self.score, self.normalised, self.scale, self.in_slices)
-        found = tape.emit("grad", back, [inputs[0], outputs[1], grad])
-        return (*found, None) if self.steered else found
+        gradients = tape.emit("grad", back, [inputs[0], outputs[1], grad])
+        return (*gradients, None) if self.steered else gradients
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The chosen weights and their ids."""

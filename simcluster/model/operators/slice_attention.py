@@ -63,12 +63,12 @@ class _OfSlice(Operator):
         return "value_dim" if self.whole.own_values else "head_dim"
 
     @property
-    def _found(self) -> tuple[str, ...]:
+    def _output(self) -> tuple[str, ...]:
         return (*QUERY[:-1], self._last)
 
     @property
     def _keys(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(("batch", f"keys{each}", "heads", "head_dim") for each in range(self.index + 1))
+        return tuple(("batch", f"keys{index}", "heads", "head_dim") for index in range(self.index + 1))
 
     @property
     def _values(self) -> tuple[tuple[str, ...], ...]:
@@ -76,25 +76,25 @@ class _OfSlice(Operator):
 
     @property
     def _whole_dims(self) -> tuple[tuple[str, str], ...]:
-        found = [("seq", "a part of a slice of causal queries has its own share of the work")]
-        found += [(keys[1], "the softmax sums over all keys inside the operator") for keys in self._keys]
-        found.append(("head_dim", "scores are summed over it inside the operator"))
+        reasons = [("seq", "a part of a slice of causal queries has its own share of the work")]
+        reasons += [(keys[1], "the softmax sums over all keys inside the operator") for keys in self._keys]
+        reasons.append(("head_dim", "scores are summed over it inside the operator"))
         if self.whole.own_values:
-            found.append(("value_dim", "all parts of a value share the scores"))
-        return tuple(found)
+            reasons.append(("value_dim", "all parts of a value share the scores"))
+        return tuple(reasons)
 
     def _joined(self, inputs: Sequence[Array]) -> tuple[list[Array], list[int]]:
         """Queries, all keys and all values so far; and behind which keys those of the next slice begin."""
         count = self.index + 1
         keys, values = inputs[1 : 1 + count], inputs[1 + count : 1 + 2 * count]
-        ends = np.cumsum([each.shape[1] for each in keys])[:-1].tolist()
+        ends = np.cumsum([array.shape[1] for array in keys])[:-1].tolist()
         return [inputs[0], np.concatenate(keys, axis=1), np.concatenate(values, axis=1)], ends
 
     def _region(self, inputs: Sequence[Array], region: Region) -> Region:
         """Where the queries lie, among keys from the first on: behind those before this slice, unless it is
         said.
         """
-        before = sum(each.shape[1] for each in inputs[1 : 1 + self.index])
+        before = sum(array.shape[1] for array in inputs[1 : 1 + self.index])
         return replace(region, starts={"seq": before, **region.starts, "keys": 0})
 
     def work(
@@ -102,7 +102,7 @@ class _OfSlice(Operator):
     ) -> tuple[Work, ...]:
         """What whole sequences up to here take, less what those before this slice do."""
         batch, queries, heads, group, head_dim = inputs[0].shape
-        before = sum(each.shape[1] for each in inputs[1 : 1 + self.index])
+        before = sum(keys.shape[1] for keys in inputs[1 : 1 + self.index])
         keys, value_dim = before + queries, inputs[1 + self.index + 1].shape[-1]
         products = 3 * head_dim + 2 * value_dim if self.is_gradient else head_dim + value_dim
         pairs = self.whole.rule.pairs(keys, keys) - self.whole.rule.pairs(before, before)
@@ -145,7 +145,7 @@ class SliceAttention(_OfSlice):
         values = frozenset(range(1 + count, 1 + 2 * count))
         inputs = (QUERY, *self._keys, *self._values)
         return Dims(
-            inputs, (self._found, STATISTICS), unsplittable=self._whole_dims, zero_preserving=((0, values),)
+            inputs, (self._output, STATISTICS), unsplittable=self._whole_dims, zero_preserving=((0, values),)
         )
 
     def input_gradients(
@@ -175,7 +175,7 @@ class SliceAttentionGrad(_OfSlice):
     def dims(self) -> Dims:
         """Linear in do; keys shared by a split group get partial gradients."""
         operands = (QUERY, *self._keys, *self._values)
-        inputs = (*operands, self._found, STATISTICS, self._found)
+        inputs = (*operands, self._output, STATISTICS, self._output)
         return Dims(inputs, operands, unsplittable=self._whole_dims, linear=(frozenset({len(inputs) - 1}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:

@@ -53,7 +53,7 @@ def slot_dims(*, in_slices: bool) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _SeatedChoices:
     """The choices whose seats a rank holds: where they are in [batch, seq, choices], and which seats."""
 
     batch: Array
@@ -95,14 +95,14 @@ class _Seating(MemoryBound):
         *samples, token, choices = self._choices
         return Ragged("experts", tuple(samples), "capacity", (token, choices), token, most)
 
-    def _found(self, seats: Array, experts: int, places: int, region: Region) -> _Found:
+    def _seated(self, seats: Array, experts: int, places: int, region: Region) -> _SeatedChoices:
         """The choices seated among the local ``experts`` and ``places``; slices count as samples."""
         seats = seats.reshape(-1, *seats.shape[-2:])
         expert = seats // self.capacity - region.start("experts")
         place = seats % self.capacity - region.start("capacity")
-        mine = (seats >= 0) & (expert >= 0) & (expert < experts) & (place >= 0) & (place < places)
-        batch, seq, choice = np.nonzero(mine)
-        return _Found(batch, seq, choice, expert[mine], place[mine])
+        here = (seats >= 0) & (expert >= 0) & (expert < experts) & (place >= 0) & (place < places)
+        batch, seq, choice = np.nonzero(here)
+        return _SeatedChoices(batch, seq, choice, expert[here], place[here])
 
     def _empty(self, lead: Sequence[int], like: Array, region: Region, *rest: int) -> Array:
         """The local seats of these samples, with nothing in them."""
@@ -150,7 +150,7 @@ class Dispatch(_Seating):
         """The rows where they sit."""
         x, seats = inputs
         made = self._empty(x.shape[:-2], x, region, x.shape[-1])
-        at = self._found(seats, made.shape[0], made.shape[-2], region)
+        at = self._seated(seats, made.shape[0], made.shape[-2], region)
         rows = x.reshape(-1, *x.shape[-2:])
         self._flat(made, x.ndim - 2)[at.expert, at.batch, at.place] = rows[at.batch, at.seq]
         return (made,)
@@ -185,7 +185,7 @@ class Combine(_Seating):
         """The sums."""
         seated, seats = inputs
         rows = np.zeros((*seats.shape[:-1], seated.shape[-1]), dtype=seated.dtype)
-        at = self._found(seats, seated.shape[0], seated.shape[-2], region)
+        at = self._seated(seats, seated.shape[0], seated.shape[-2], region)
         flat = self._flat(seated, seats.ndim - 2)[at.expert, at.batch, at.place]
         np.add.at(rows.reshape(-1, *rows.shape[-2:]), (at.batch, at.seq), flat)
         return (rows,)
@@ -216,7 +216,7 @@ class SlotWeights(_Seating):
         """The weights where their choices sit."""
         weights, seats = inputs
         made = self._empty(weights.shape[:-2], weights, region)
-        at = self._found(seats, made.shape[0], made.shape[-1], region)
+        at = self._seated(seats, made.shape[0], made.shape[-1], region)
         chosen = weights.reshape(-1, *weights.shape[-2:])[at.batch, at.seq, at.choice]
         self._flat(made, weights.ndim - 2)[at.expert, at.batch, at.place] = chosen
         return (made,)
@@ -238,11 +238,11 @@ class SlotWeightsGrad(_Seating):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """What a rank's seats say; zero for choices that sit elsewhere, or nowhere."""
         grad, seats = inputs
-        found = np.zeros(seats.shape, dtype=grad.dtype)
-        at = self._found(seats, grad.shape[0], grad.shape[-1], region)
-        flat = found.reshape(-1, *found.shape[-2:])
+        weights = np.zeros(seats.shape, dtype=grad.dtype)
+        at = self._seated(seats, grad.shape[0], grad.shape[-1], region)
+        flat = weights.reshape(-1, *weights.shape[-2:])
         flat[at.batch, at.seq, at.choice] = self._flat(grad, seats.ndim - 2)[at.expert, at.batch, at.place]
-        return (found,)
+        return (weights,)
 
 
 def _moved(tape: Tape, back: Operator, inputs: Sequence[str], grad: Gradient) -> tuple[str | None, ...]:

@@ -56,8 +56,8 @@ class WrittenGraphSpec(Section):
     def build(self) -> WrittenGraph:
         """The model; Refused if an operator is not written as one."""
         return WrittenGraph(
-            tuple((name, each.shape, each.below) for name, each in self.feeds.items()),
-            tuple((name, each.shape) for name, each in self.parameters.items()),
+            tuple((name, feed.shape, feed.below) for name, feed in self.feeds.items()),
+            tuple((name, parameter.shape) for name, parameter in self.parameters.items()),
             entries(self.operators, "operators", unique=True),
             self.loss,
         )
@@ -70,21 +70,21 @@ def numbered(written: Any) -> Any:
             int(key) if isinstance(key, str) and key.isdecimal() else key: numbered(value)
             for key, value in written.items()
         }
-    return [numbered(each) for each in written] if isinstance(written, list) else written
+    return [numbered(item) for item in written] if isinstance(written, list) else written
 
 
 def entries(written: tuple[dict[str, Any], ...], path: str, *, unique: bool) -> tuple[Entry, ...]:
     """Operators as a document has them; Refused if one lacks ``op`` or ``name``, or, where names are
     ``unique``, two are called alike.
     """
-    found: list[Entry] = []
+    made: list[Entry] = []
     taken: dict[str, int] = {}
-    for place, each in enumerate(written):
+    for place, entry in enumerate(written):
         here = f"{path}.{place}"
         for key in ("op", "name"):
-            if not isinstance(each.get(key), str) or not each[key]:
+            if not isinstance(entry.get(key), str) or not entry[key]:
                 raise Refused(f"an operator needs '{key}'", path=here, hint=f"write {key}: and a word")
-        name, inputs = each["name"], each.get("inputs", [])
+        name, inputs = entry["name"], entry.get("inputs", [])
         if unique and name in taken:
             first = f"operator {taken[name]} is called '{name}' already"
             raise Refused(first, path=f"{here}.name", hint="write another name")
@@ -93,6 +93,6 @@ def entries(written: tuple[dict[str, Any], ...], path: str, *, unique: bool) -> 
             inputs = [inputs]
         if not isinstance(inputs, (list, tuple)) or not all(isinstance(value, str) for value in inputs):
             raise Refused("inputs are a list of names", path=f"{here}.inputs")
-        attributes = {key: numbered(value) for key, value in each.items() if key not in OWN_KEYS}
-        found.append(Entry(here, name, each["op"], tuple(inputs), attributes))
-    return tuple(found)
+        attributes = {key: numbered(value) for key, value in entry.items() if key not in OWN_KEYS}
+        made.append(Entry(here, name, entry["op"], tuple(inputs), attributes))
+    return tuple(made)
