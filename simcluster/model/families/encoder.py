@@ -42,24 +42,34 @@ _EPS = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Encoder(Model):
-    """Dimensions of a BERT; ``masked`` is the share of a sequence's positions that is predicted.
-
-    ``flash`` and ``logits`` are how a framework computes (``Model.computed``).
-    """
+    """A BERT of these dimensions."""
 
     layers: int
+    """Layers that pipeline stages share."""
     hidden: int
+    """Size of the hidden state."""
     heads: int
+    """Query heads."""
     head_dim: int
+    """Elements of a head."""
     ffn: int
+    """Inner size of the MLP."""
     vocab: int
+    """Rows of the token table."""
     max_positions: int
+    """Rows of the position table: the longest sequence."""
     token_types: int = 2
+    """Rows of the table of segments."""
     masked: float = 0.15
+    """The share of a sequence's positions that is predicted."""
     dropout: float = 0.0
+    """Rate of dropout behind embedding, attention and MLP."""
     attention_dropout: float = 0.0
+    """Rate of dropout of attention weights."""
     flash: bool = True
+    """Whether attention is one kernel that keeps no scores (``FrameworkDependent.computed``)."""
     logits: DType | None = None
+    """The dtype in which the loss reads logits; None: that of all activations."""
 
     tensor_recipe: ClassVar[str] = "megatron"
     vocabulary_operators: ClassVar[tuple[str, ...]] = ("embedding.tokens", "head.logits")

@@ -25,29 +25,40 @@ _MEMORY = ("batch", "keys", "hidden")
 
 @dataclass(frozen=True, slots=True)
 class EncoderDecoder(Model):
-    """Dimensions of a T5.
-
-    ``decoder_seq_len`` is the length of target sequences, 0 for that of the inputs; ``buckets`` and
-    ``max_distance`` are those of relative positions. ``flash`` and ``logits`` are how a framework computes
-    (``Model.computed``).
-    """
+    """A T5 of these dimensions."""
 
     encoder_layers: int
+    """Layers of the encoder, which the first pipeline stages have."""
     decoder_layers: int
+    """Layers of the decoder."""
     hidden: int
+    """Size of the hidden state."""
     heads: int
+    """Heads of queries, keys and values."""
     head_dim: int
+    """Elements of a head."""
     ffn: int
+    """Inner size of the MLP."""
     vocab: int
+    """Rows of the token table."""
     activation: str = "relu"
+    """Activation of the MLP, as of ``Layers``."""
     tied: bool = True
+    """Whether the head shares the embedding's weights."""
     buckets: int = 32
+    """Buckets of relative positions."""
     max_distance: int = 128
+    """Distances from here on share the last bucket."""
     decoder_seq_len: int = 0
+    """Tokens of a target sequence; 0: as many as of the inputs."""
     dropout: float = 0.0
+    """Rate of dropout behind attention and MLP."""
     attention_dropout: float = 0.0
+    """Rate of dropout of attention weights."""
     flash: bool = True
+    """Whether attention is one kernel that keeps no scores (``FrameworkDependent.computed``)."""
     logits: DType | None = None
+    """The dtype in which the loss reads logits; None: that of all activations."""
 
     tensor_recipe: ClassVar[str] = "megatron"
     vocabulary_operators: ClassVar[tuple[str, ...]] = (

@@ -39,20 +39,24 @@ _WIDER = {"basic": 1, "bottleneck": 4}
 
 @dataclass(frozen=True, slots=True)
 class ResidualNetwork(Model):
-    """Dimensions of a residual network for square pictures of ``image`` pixels a side.
-
-    ``blocks`` are those of every stage, ``width`` the channels inside a block of the first. ``statistics``
-    are those of a data-parallel rank's own samples (``local``) or of all ranks' (``synchronised``).
-    """
+    """A residual network of these dimensions, for square pictures."""
 
     blocks: tuple[int, ...]
+    """Blocks of every stage."""
     image: int
+    """Edge of the pictures in pixels."""
     classes: int
+    """What the head tells apart."""
     block: str = "bottleneck"
+    """``basic``: two convolutions of 3 x 3; ``bottleneck``: one between two of 1 x 1."""
     version: str = "v1.5"
+    """Which convolution of a bottleneck halves the picture: the first (``v1``) or the second (``v1.5``)."""
     statistics: str = "local"
+    """Batch norm over a data-parallel rank's own samples (``local``) or all ranks' (``synchronised``)."""
     width: int = 64
+    """Channels inside a block of the first stage."""
     channels: int = 3
+    """Numbers per pixel."""
 
     @property
     def num_layers(self) -> int:

@@ -25,23 +25,32 @@ _CLASSES = ("batch", "classes")
 
 @dataclass(frozen=True, slots=True)
 class VisionTransformer(Model):
-    """Dimensions of a vision transformer; ``image`` and ``patch`` are edges in pixels of ``channels``.
-
-    ``flash`` is how a framework computes (``Model.computed``).
-    """
+    """A vision transformer of these dimensions, for square images."""
 
     layers: int
+    """Layers that pipeline stages share."""
     hidden: int
+    """Size of the hidden state."""
     heads: int
+    """Query heads."""
     head_dim: int
+    """Elements of a head."""
     ffn: int
+    """Inner size of the MLP."""
     image: int
+    """Edge of the images in pixels."""
     patch: int
+    """Edge of a patch in pixels."""
     classes: int
+    """What the head tells apart."""
     channels: int = 3
+    """Numbers per pixel."""
     dropout: float = 0.0
+    """Rate of dropout behind attention and MLP."""
     attention_dropout: float = 0.0
+    """Rate of dropout of attention weights."""
     flash: bool = True
+    """Whether attention is one kernel that keeps no scores (``FrameworkDependent.computed``)."""
 
     tensor_recipe: ClassVar[str] = "megatron"
 

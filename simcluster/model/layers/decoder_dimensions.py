@@ -12,45 +12,66 @@ from simcluster.work import DType
 
 @dataclass(frozen=True, slots=True)
 class Dimensions:
-    """Sizes and choices, named as in the scenario's model section.
-
-    ``heads`` are query heads, ``kv_heads`` key-value heads (``heads`` is a multiple of it). ``max_positions``
-    is the longest sequence of a learned position table, which has ``position_offset`` rows more.
-    ``query_layer`` makes the last layer a query layer as PanGu-alpha's. ``window`` is 0 where every earlier
-    token is seen. ``experts`` make the MLP a mixture of experts, ``latent`` makes attention latent, with
-    ``heads`` heads of its own sizes. ``flash`` and ``logits`` are how a framework computes: attention as one
-    kernel or as several, and the type of the logits the loss reads (None: that of all activations).
-    """
+    """Sizes and choices of a decoder-only transformer, named as in the scenario's model section."""
 
     layers: int
+    """Layers that pipeline stages share."""
     hidden: int
+    """Size of the hidden state."""
     heads: int
+    """Query heads."""
     kv_heads: int
+    """Key-value heads, of which ``heads`` is a multiple."""
     head_dim: int
+    """Elements of a head."""
     ffn: int
+    """Inner size of the MLP."""
     vocab: int
+    """Rows of the token table."""
     norm: str = "rms"
+    """``rms`` or ``layer``."""
     norm_bias: bool = True
+    """Whether layer norms have biases."""
     embedding_norm: bool = False
+    """A norm behind the embedding (BLOOM)."""
     qk_norm: bool = False
+    """A norm of every query and key head (Qwen3)."""
     activation: str = "swiglu"
+    """Activation of the MLP: gelu, relu, squared_relu, or the gates swiglu and geglu."""
     positions: str = "rotary"
+    """``rotary``, ``learned``, ``alibi`` or ``none``."""
     max_positions: int = 0
+    """The longest sequence of a learned position table."""
     position_offset: int = 0
+    """Rows of that table before the one of the first token (OPT: 2)."""
     rope_theta: float = 10000.0
+    """Base of the rotary angles."""
     rotary_fraction: float = 1.0
+    """The share of a head's dims that is rotated."""
     bias: bool = False
+    """Whether projections have biases."""
     qkv_bias: bool = False
+    """Whether those to queries, keys and values have them, whatever ``bias`` says."""
     tied: bool = False
+    """Whether the head shares the embedding's weights."""
     window: int = 0
+    """Tokens that a token sees, itself included (sliding window); 0: all before it."""
     query_layer: bool = False
+    """The last layer takes its queries from a table of positions (PanGu-alpha)."""
     dropout: float = 0.0
+    """Rate of dropout behind attention and MLP."""
     embedding_dropout: float = 0.0
+    """Rate of dropout behind the embedding."""
     attention_dropout: float = 0.0
+    """Rate of dropout of attention weights."""
     experts: Experts | None = None
+    """A mixture of experts in place of the MLP."""
     latent: LatentAttention | None = None
+    """Latent attention, whose ``heads`` have sizes of its own."""
     flash: bool = True
+    """Whether attention is one kernel that keeps no scores (``FrameworkDependent.computed``)."""
     logits: DType | None = None
+    """The dtype in which the loss reads logits; None: that of all activations."""
 
     @property
     def group(self) -> int:

@@ -34,31 +34,39 @@ from simcluster.model.shard_counts import ShardCounts
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """Sizes and choices of a mixture of experts, named as in the scenario's model section.
-
-    Of ``count`` experts of inner size ``ffn`` every token uses ``top_k``, and ``shared`` further ones that
-    all tokens use. The first ``dense_layers`` layers have a plain MLP. The router's choices are those of
-    ``Route``. An expert has places for ``capacity_factor`` times its mean share of the tokens of a sequence,
-    which are held and computed as they are if ``padded``, else only where a token sits; None: for as many as
-    come, which is its mean share if all get equally many. With several ``slices`` every slice of a sequence
-    is seated by itself, as ranks do that have a part of it each.
-    """
+    """Sizes and choices of a mixture of experts, named as in the scenario's model section."""
 
     count: int
+    """Experts of a layer, of which the router chooses."""
     top_k: int
+    """Experts that every token uses."""
     ffn: int
+    """Inner size of an expert."""
     shared: int = 0
+    """Further experts of that size that all tokens use."""
     dense_layers: int = 0
+    """The first so many layers have a plain MLP."""
     score: str = "softmax"
+    """How scores become weights: ``softmax`` over all experts, or ``sigmoid`` of each."""
     normalised: bool = True
+    """Whether the weights of a token's experts are divided by their sum."""
     scale: float = 1.0
+    """What these weights are multiplied by."""
     groups: int = 1
+    """Groups of experts, of which the router first chooses some (DeepSeek)."""
     kept_groups: int = 1
+    """Groups that a token's experts are chosen from."""
     group_best: int = 1
+    """A group counts as the sum of so many of its best experts."""
     steered: bool = False
+    """Whether a bias per expert is added where experts are compared (DeepSeek-V3)."""
     capacity_factor: float | None = None
+    """An expert takes so many times its mean share of the tokens of a sequence and drops the others. None: as
+    many as come, which is the mean share if all get equally many."""
     padded: bool = True
+    """Whether slots that no token takes are sent and computed as well."""
     slices: int = 1
+    """Slices of a sequence that have slots of their own, as where ranks have a part of the sequence each."""
 
     @property
     def route(self) -> Route:

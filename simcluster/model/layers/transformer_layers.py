@@ -119,25 +119,34 @@ class AttentionForm:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Writes the parts of layers of one size into blocks; every head has keys and values of its own.
-
-    ``scaled`` attention divides scores by the root of the head's size. ``inner_dropout`` drops inside the MLP
-    too, behind its activation.
-    """
+    """Writes the parts of layers of one size into blocks; every head has keys and values of its own."""
 
     hidden: int
+    """Size of the hidden state."""
     heads: int
+    """Heads of queries, keys and values."""
     head_dim: int
+    """Elements of a head."""
     ffn: int
+    """Inner size of the MLP."""
     bias: bool = True
+    """Whether projections have biases."""
     layer_norm: bool = True
+    """Layer norm with scale and shift; else RMS norm with a scale."""
     eps: float = 1e-5
+    """Added to the variance in norms."""
     activation: str = "gelu"
+    """Activation of the MLP, a key of ``PLAIN`` or ``GATED``."""
     scaled: bool = True
+    """Whether scores are divided by the root of the head's size."""
     dropout: float = 0.0
+    """Rate of dropout behind each part of a layer."""
     attention_dropout: float = 0.0
+    """Rate of dropout of attention weights."""
     inner_dropout: bool = False
+    """Whether the MLP drops behind its activation, too."""
     flash: bool = True
+    """Whether attention is one kernel that keeps no scores."""
 
     @property
     def sizes(self) -> dict[str, int]:
