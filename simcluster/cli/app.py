@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -76,6 +77,9 @@ def _options(
     pass
 
 
+_command = cache(lambda: get_command(app))
+
+
 def _failed(error: OSError) -> ExitCode:
     """Says which file could not be read or written."""
     named = error.filename2 or error.filename
@@ -90,7 +94,7 @@ def command_line(arguments: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # bars on a terminal that has no such characters
     try:
-        get_command(app).main(args=list(arguments), prog_name="simcluster")
+        _command().main(args=list(arguments), prog_name="simcluster")
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0

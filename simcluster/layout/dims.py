@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from simcluster.layout.halo import Halo
 from simcluster.layout.layout import Layout
@@ -30,6 +31,9 @@ class Window:
     before: int = 0
     after: int = 0
     fill: float = 0.0
+
+
+_no_window = cache(Window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +147,10 @@ class Dims:
 
     def window(self, operand: int, dim: str) -> Window:
         """How an operand, counted over inputs and then outputs, lies along a dim."""
-        windows = (window for window in self.windows if (window.operand, window.dim) == (operand, dim))
-        return next(windows, Window(operand, dim))
+        for window in self.windows:
+            if window.operand == operand and window.dim == dim:
+                return window
+        return _no_window(operand, dim)
 
     def terms_of(self, output: int) -> tuple[frozenset[int], ...]:
         """The terms that add up to an output, each as the set of its inputs."""

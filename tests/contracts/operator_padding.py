@@ -11,7 +11,7 @@ from simcluster.layout import Mesh, Strategy, needed_padding, padding_refusal, z
 from simcluster.model import Region
 from tests.contracts.operator_case import WHOLE, type_of
 from tests.contracts.operator_checks import gradient_values, inherited, upstream_of
-from tests.contracts.operator_mesh import Ranks, allowed, extents
+from tests.contracts.operator_mesh import Ranks, allowed, are_close, extents
 from tests.contracts.operator_tape import differentiated
 
 FEW = Ranks(Mesh.of({"a": 3}))
@@ -128,7 +128,7 @@ def one(operator, inputs, strategy: Strategy, ranks: Ranks, resized) -> Findings
                     continue
                 true = have[tuple(slice(len(part.true)) for part in parts)]
                 want = whole[index][np.ix_(*(part.true for part in parts))]
-                if not np.allclose(true, want, rtol=1e-9, atol=1e-11):
+                if not are_close(true, want):
                     wrong.append(label)
                 for dim, place in own.items():
                     beyond = have.take(range(len(parts[place].true), parts[place].length), axis=place)
