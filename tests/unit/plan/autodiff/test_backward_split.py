@@ -6,7 +6,9 @@ import pytest
 
 from simcluster.model import Phase, Role
 from simcluster.model.operators.matmul import Matmul, MatmulSum
+from simcluster.plan.autodiff.backward_split import split_backward
 from simcluster.plan.recompute.selective_recompute import SUFFIX
+from tests.support import pass_graphs
 from tests.support.planned import GPT, LLAMA, plan
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
@@ -90,3 +92,16 @@ def test_what_is_made_of_no_input_has_a_second_half_only():
     (embedding,) = (block for _, block in blocks(GPT, {}) if block.name.startswith("embedding"))
     assert not list(embedding.phase(Phase.BACKWARD))
     assert any(embedding.phase(Phase.WEIGHTS))
+
+
+def test_the_pass_moves_weight_gradients_behind_and_changes_nothing_else():
+    before = pass_graphs.sharded()
+    graph = split_backward(before)
+    old, block = (one.blocks["layer"] for one in (before, graph))
+    weights = [node.name for node in block.phase(Phase.WEIGHTS)]
+    assert weights == ["mlp.down.wgrad", "mlp.up.wgrad", "attention.out.wgrad", "attention.qkv.wgrad"]
+    assert [node.name for node in block.nodes[-4:]] == weights
+    kept = [node for node in block.nodes if node.phase is not Phase.WEIGHTS]
+    assert kept == [node for node in old.nodes if node.name not in weights]
+    # Nothing leads out of an embedding but the gradients of its weights.
+    assert not any(graph.blocks["embedding"].phase(Phase.BACKWARD))

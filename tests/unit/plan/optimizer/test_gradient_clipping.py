@@ -9,7 +9,9 @@ from simcluster.layout import Movement, MovementKind
 from simcluster.model import Phase, Role
 from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares, clip_factor
 from simcluster.model.operators.optimizer import Update
-from simcluster.plan.optimizer.gradient_clipping import CLIP, FACTOR, SQUARES
+from simcluster.plan.optimizer.gradient_clipping import CLIP, FACTOR, SQUARES, clip
+from tests.support import pass_graphs
+from tests.support.plan_graphs import router, told
 from tests.support.planned import GPT, plan
 
 SGD = {"optimizer": {"kind": "sgd", "clip": 0.05}, "precision": "fp32"}
@@ -85,3 +87,20 @@ def test_shared_values_take_no_activation_memory():
 @pytest.mark.parametrize(("squares", "limit", "factor"), [(4.0, 1.0, 0.5), (4.0, 3.0, 1.0), (0.0, 1.0, 1.0)])
 def test_the_factor(squares, limit, factor):
     assert clip_factor(np.asarray(squares), limit) == pytest.approx(factor, rel=1e-6)
+
+
+def test_the_pass_counts_and_scales_between_reduction_and_update():
+    before = pass_graphs.optimized()
+    graph = clip(before, 0.5, pass_graphs.MESH, router(pass_graphs.MESH), "pipeline")
+    assert [each.name for each in graph.instances] == [f"{CLIP}.0", *(i.name for i in before.instances)]
+    assert told(graph.blocks[CLIP]) == ["all_reduce tensor"]
+    assert [node.operator.limit for node in of(graph.blocks[CLIP], ClipFactor)] == [0.5]
+    old, block = (one.blocks["layer"] for one in (before, graph))
+    kinds = [type(node.operator) for node in block.phase(Phase.END)]
+    count = len(block.parameters)
+    own = [Movement, SumOfSquares, ScaleGradient, type(pass_graphs.ADAM)]
+    assert kinds == [kind for kind in own for _ in range(count)]
+    for update, plain in zip(of(block, Update), of(old, Update), strict=True):
+        assert update.inputs[1] == f"{plain.inputs[1]}.clipped"
+    both = (Phase.FORWARD, Phase.BACKWARD)
+    assert list(block.phase(*both)) == list(old.phase(*both))

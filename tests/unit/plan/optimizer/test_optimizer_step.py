@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+import pytest
+
 from simcluster.layout import FLAT, Layout, Movement, MovementKind
 from simcluster.model import Phase, Role
 from simcluster.model.operators.optimizer import AdamW, Update
+from simcluster.plan.optimizer.optimizer_plan import OptimizerPlan
+from simcluster.plan.optimizer.optimizer_step import optimize
+from simcluster.plan.spec.optimizer_sharding import ShardingChoice
 from simcluster.work import DType
+from tests.support import pass_graphs
+from tests.support.pass_graphs import ADAM, MESH
+from tests.support.plan_graphs import router, told
 from tests.support.planned import GPT, plan
 
 
@@ -122,3 +130,25 @@ def test_one_rank_reduces_and_gathers_nothing():
     for block in graph.blocks.values():
         assert once(block, Phase.END) == once(block, Phase.BEGIN) == []
         assert set(updates(block)) == set(block.parameters)
+
+
+@pytest.mark.parametrize(
+    ("sharding", "begin", "end"),
+    [
+        (ShardingChoice(), [], ["all_reduce data"]),
+        (ShardingChoice(states=True, axes=("data",)), ["all_gather data"], ["reduce_scatter data"]),
+    ],
+    ids=["whole", "sharded states"],
+)
+def test_the_pass_reduces_updates_and_gathers_and_leaves_the_micro_batch_alone(sharding, begin, end):
+    before = pass_graphs.sharded()
+    plan = OptimizerPlan(ADAM, None, dict.fromkeys(ADAM.states, DType.FP32), sharding)
+    graph = optimize(before, plan, MESH, router(MESH), "pipeline")
+    old, block = (one.blocks["layer"] for one in (before, graph))
+    count = len(block.parameters)
+    assert told(block, Phase.BEGIN) == begin * count
+    assert told(block, Phase.END) == end * count
+    updates = [node for node in block.phase(Phase.END) if node.operator == ADAM]
+    assert [node.origin for node in updates] == list(old.parameters)
+    both = (Phase.FORWARD, Phase.BACKWARD)
+    assert list(block.phase(*both)) == list(old.phase(*both))

@@ -6,6 +6,9 @@ from simcluster.layout import Movement, MovementKind
 from simcluster.model import Operator, Phase, Role
 from simcluster.model.operators.clip import SumOfSquares
 from simcluster.model.operators.optimizer_lamb import Lamb, LambDirection, LambStep
+from simcluster.plan.optimizer.update_decomposition import decompose_updates
+from tests.support import pass_graphs
+from tests.support.plan_graphs import router
 from tests.support.planned import plan
 
 LAMB = {"optimizer": {"kind": "lamb", "weight_decay": 0.05}, "precision": "fp32"}
@@ -62,3 +65,24 @@ def test_a_direction_lies_where_the_gradient_was():
             direction = layer.values[node.outputs[0]]
             gradient = layer.values[node.inputs[1]]
             assert (direction.role, direction.layout) == (Role.VIEW, gradient.layout)
+
+
+def test_the_pass_changes_updates_of_split_states_alone():
+    before = pass_graphs.optimized(update=Lamb())
+    graph = decompose_updates(before, router(pass_graphs.MESH))
+    old, block = (one.blocks["layer"] for one in (before, graph))
+    whole = [node.origin for node in end(block) if isinstance(node.operator, Lamb)]
+    assert whole == ["attention.norm.weight", "mlp.norm.weight"]
+    split = [name for name in block.parameters if name not in whole]
+    steps = [node for node in end(block) if isinstance(node.operator, LambStep)]
+    assert [node.origin for node in steps] == split
+    for node in steps:
+        (update,) = [other for other in end(old) if other.origin == node.origin]
+        assert node.outputs[0] == update.outputs[0]
+    both = (Phase.FORWARD, Phase.BACKWARD)
+    assert list(block.phase(*both)) == list(old.phase(*both))
+
+
+def test_the_pass_has_nothing_to_do_for_adam():
+    graph = pass_graphs.optimized()
+    assert decompose_updates(graph, router(pass_graphs.MESH)).blocks == graph.blocks

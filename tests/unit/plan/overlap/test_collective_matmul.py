@@ -15,9 +15,11 @@ from simcluster.model import Phase, Region
 from simcluster.model.operators.chunks import JoinChunks, SplitChunks
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan import make_plan
-from simcluster.plan.overlap.collective_matmul import count_chunked_collectives
+from simcluster.plan.overlap.collective_matmul import chunk_collectives, count_chunked_collectives
+from simcluster.plan.spec.overlap_spec import OverlapSpec
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, ParallelSpec, TrainingSpec
 from tests.contracts.operator_cases import cases
+from tests.support import pass_graphs
 from tests.support.planned import LLAMA, plan
 
 SP = {"recipe": "megatron_sp"}
@@ -165,3 +167,24 @@ def test_casts_of_weights_stand_before_the_chunks_that_read_them():
     for layer, norm in (("attention.qkv.q", "attention.norm"), ("mlp.up.gate", "mlp.norm")):
         assert names.index(f"{layer}.weight.cast") < names.index(f"{norm}.all_gather.chunk0")
         assert names.index(f"{norm}.all_gather.chunk0") < names.index(f"{norm}.out.cast.chunk0")
+
+
+def test_the_pass_cuts_collectives_and_their_matmuls_and_nothing_else():
+    before = pass_graphs.sharded("megatron_sp")
+    graph = chunk_collectives(before, {"tensor": OverlapSpec(chunks=2, gathers="forward")}, pass_graphs.MESH)
+    old, block = (one.blocks["layer"] for one in (before, graph))
+    cut = ["attention.norm.all_gather", "attention.out.reduce_scatter"]
+    cut += ["mlp.norm.all_gather", "mlp.down.reduce_scatter"]
+    assert list(dict.fromkeys(node.chunked for node in block.nodes if node.chunked)) == cut
+    matmuls = ["attention.qkv", "attention.out", "mlp.up", "mlp.down"]
+    names = [node.name for node in block.nodes]
+    assert {name for name in names if ".chunk" in name and name[-1].isdigit()} == {
+        f"{name}.chunk{number}" for name in (*cut, *matmuls) for number in range(2)
+    }
+    kept = [node for node in block.nodes if not node.chunked]
+    assert kept == [node for node in old.nodes if node.name not in (*cut, *matmuls)]
+
+
+def test_without_axes_the_pass_changes_nothing():
+    graph = pass_graphs.sharded("megatron_sp")
+    assert chunk_collectives(graph, {}, pass_graphs.MESH) is graph

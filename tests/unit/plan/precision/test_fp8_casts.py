@@ -8,8 +8,10 @@ from simcluster.layout import Movement
 from simcluster.model import Phase, Role
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.fp8 import Fp8Cast
-from simcluster.plan.precision.fp8_casts import cast_once_per_step, repeat_casts
+from simcluster.plan.precision.fp8_casts import cast_once_per_step, cast_per_use, repeat_casts
+from simcluster.plan.precision.fp8_matmuls import Fp8Plan, quantise
 from simcluster.work import DType
+from tests.support import pass_graphs
 from tests.support.fp8_plans import FP8, casts, plan
 
 GATHERED = ["mlp.norm.out", "attention.norm.out"]
@@ -102,3 +104,39 @@ def test_without_copies_nothing_changes():
     assert repeat_casts(graph).blocks == dict(graph.blocks)
     assert cast_once_per_step(graph).blocks == dict(graph.blocks)
     assert not any(isinstance(node.operator, Fp8Cast) for _, node in graph.nodes())
+
+
+def test_the_pass_casts_a_weight_again_for_the_backward():
+    plan = Fp8Plan(("layers.*.mlp.up",), communicate=False, keep=True, transposed=False)
+    before = quantise(pass_graphs.differentiated(DType.BF16), plan)
+    block = cast_per_use(before).blocks["layer"]
+    again = [node for node in of(block, Phase.BACKWARD) if node.name.endswith(".again")]
+    assert [node.inputs for node in again] == [("mlp.up.gate.weight",), ("mlp.up.up.weight",)]
+    copies = {node.outputs[0] for node in again}
+    assert copies <= set(block.node("mlp.up.dgrad").inputs)
+    names = {node.name for node in again}
+    kept = [node for node in block.nodes if node.name not in names and node.name != "mlp.up.dgrad"]
+    assert kept == [node for node in before.blocks["layer"].nodes if node.name != "mlp.up.dgrad"]
+
+
+def test_the_pass_repeats_the_gather_and_the_cast_of_what_was_gathered():
+    before = pass_graphs.in_fp8("megatron_sp")
+    block, old = (one.blocks["layer"] for one in (repeat_casts(before), before))
+    (again,) = [node for node in of(block, Phase.BACKWARD) if node.name.endswith(".again")]
+    assert source(block, again.inputs[0]) == "mlp.norm.out"
+    backward = list(block.phase(Phase.BACKWARD))
+    at = backward.index(again)
+    assert isinstance(backward[at - 1].operator, Movement)
+    assert backward[at + 1].name == "mlp.up.wgrad"
+    assert again.outputs[0] in backward[at + 1].inputs
+    assert list(block.phase(Phase.FORWARD)) == list(old.phase(Phase.FORWARD))
+
+
+def test_the_pass_casts_weights_that_nothing_moves_once_per_step():
+    before = pass_graphs.in_fp8("data")
+    block, old = (one.blocks["layer"] for one in (cast_once_per_step(before), before))
+    weights = [node for node in casts(old) if node.inputs[0] in old.parameters]
+    assert [node.name for node in of(block, Phase.BEGIN)] == [node.name for node in weights]
+    assert {block.values[node.outputs[0]].role for node in of(block, Phase.BEGIN)} == {Role.COPY}
+    both = (Phase.FORWARD, Phase.BACKWARD)
+    assert list(block.phase(*both)) == [node for node in old.phase(*both) if node not in weights]

@@ -12,7 +12,9 @@ from simcluster.model import Operator, Phase, Role
 from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
 from simcluster.model.operators.matmul import Matmul, MatmulSum
 from simcluster.plan import make_plan
+from simcluster.plan.precision.fp8_matmuls import Fp8Plan, quantise
 from simcluster.work import DType
+from tests.support import pass_graphs
 from tests.support.fp8_plans import FP8, casts, plan
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 
@@ -209,3 +211,22 @@ def test_short_forms(written, compute, matmul):
     found = plan(precision=written)
     assert (found.numerics.compute, found.numerics.matmul) == (compute, matmul)
     assert all(isinstance(node.operator, Operator) for node in found.logical.blocks["layer"].nodes)
+
+
+def test_the_pass_casts_the_operands_of_the_chosen_products_once_each():
+    before = pass_graphs.differentiated(DType.BF16)
+    plan = Fp8Plan(("layers.*.mlp.up",), communicate=False, keep=True, transposed=False)
+    graph = quantise(before, plan)
+    old, block = (one.blocks["layer"] for one in (before, graph))
+    weights = ["mlp.up.gate.weight", "mlp.up.up.weight"]
+    gradients = ["mlp.activation.grad.out", "mlp.activation.grad.out1"]
+    assert [node.inputs[0] for node in casts(block)] == ["mlp.norm.out", *weights, *gradients]
+    assert block.node("mlp.up").inputs == ("mlp.norm.out.fp8", *(f"{name}.fp8" for name in weights))
+    read = {name: set(block.node(f"mlp.up.{name}").inputs) for name in ("dgrad", "wgrad")}
+    assert read["dgrad"] == {f"{name}.fp8" for name in (*gradients, *weights)}
+    assert read["wgrad"] == {f"{name}.fp8" for name in ("mlp.norm.out", *gradients)}
+    others = [node for node in block.nodes if node not in casts(block) and "mlp.up" not in node.name]
+    assert others == [node for node in old.nodes if "mlp.up" not in node.name]
+    assert {name: graph.blocks[name] for name in ("embedding", "head")} == {
+        name: before.blocks[name] for name in ("embedding", "head")
+    }

@@ -7,7 +7,9 @@ import pytest
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import Phase
+from simcluster.plan.recompute.selective_recompute import recompute_operators
 from simcluster.plan.spec.parallel_spec import RecomputeSpec
+from tests.support import pass_graphs
 from tests.support.plan_graphs import told
 from tests.support.planned import plan
 
@@ -89,3 +91,18 @@ def test_a_pattern_that_matches_nothing_is_refused():
 def test_operators_of_layers_that_are_recomputed_whole_are_refused():
     with pytest.raises(ScenarioError, match="recomputed whole already"):
         validate_data({"layers": "all", "operators": ["layers.*.mlp.norm"]}, RecomputeSpec)
+
+
+def test_the_pass_changes_the_layers_that_a_pattern_names_alone():
+    before = pass_graphs.sharded()
+    graph = recompute_operators(before, ["layers.1.mlp.activation"])
+    assert [each.block for each in graph.instances] == ["embedding", "layer", "layer.selective", "head"]
+    old, block = before.blocks["layer"], graph.blocks["layer.selective"]
+    assert graph.blocks["layer"] == old
+    (again,) = [node for node in block.nodes if node.name.endswith(".recompute")]
+    assert (again.name, again.inputs) == ("mlp.activation.recompute", old.node("mlp.activation").inputs)
+    reader = block.node("mlp.down.wgrad")
+    assert block.nodes.index(again) == block.nodes.index(reader) - 1
+    assert reader.inputs == (again.outputs[0], "out.grad")
+    others = [node for node in block.nodes if node not in (again, reader)]
+    assert others == [node for node in old.nodes if node.name != "mlp.down.wgrad"]

@@ -10,10 +10,9 @@ from simcluster.layout import Layout, Mesh, Movement, MovementKind, Strategy
 from simcluster.model import Phase
 from simcluster.model.operators.activation import Gelu, Swiglu
 from simcluster.model.operators.pointwise import Add, Bias
-from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule
-from simcluster.plan.spec.parallel_spec import RecipeSpec
-from simcluster.plan.strategies.assignment import Strategies, assign_strategies
+from simcluster.plan.strategies.assignment import Strategies
 from simcluster.work import DType
+from tests.support.pass_graphs import recipe_strategies
 from tests.support.plan_graphs import (
     GPT,
     LLAMA,
@@ -36,14 +35,7 @@ MODELS = pytest.mark.parametrize("model", [LLAMA, GPT, SHARED_KEYS], ids=["llama
 
 def by_recipe(model, recipe, mesh=MESH, seq=4):
     graph = model.graph(4, seq, DType.FP32, 4 * seq)
-    rules = [
-        StrategyRule(each.match, each.alternatives(), f"recipe {recipe}")
-        for each in RecipeSpec.load(recipe).strategies
-    ]
-    chosen = assign_strategies(
-        graph, rules[::-1], mesh, AxisRoles({"batch": ("data",), "pipeline": ("pipeline",)})
-    )
-    return sharded(graph, chosen, mesh)
+    return sharded(graph, recipe_strategies(graph, recipe, mesh), mesh)
 
 
 @MODELS
