@@ -19,7 +19,7 @@ def test_every_block_has_an_instance_for_each_slice():
         for which in ("", " (slice 1)")
     ]
     for first, second in zip(graph.instances[::2], graph.instances[1::2], strict=True):
-        assert (first.first, second.first) == ("", first.name)
+        assert (first.first_slice, second.first_slice) == ("", first.name)
 
 
 def test_a_slice_reads_the_keys_and_values_of_those_before_it():
