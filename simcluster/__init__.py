@@ -24,16 +24,16 @@ else:
 
     def __getattr__(name: str) -> object:
         """A public name, imported from where it lives."""
-        if name not in _HOMES:
+        if name not in _MODULES:
             raise AttributeError(f"module 'simcluster' has no attribute '{name}'")
         from importlib import import_module
 
-        found = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = found
-        return found
+        value = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = value
+        return value
 
 
-_HOMES = {
+_MODULES = {
     "MindSporeLayout": "simcluster.layout",
     "PlanError": "simcluster.errors",
     "Result": "simcluster.api",

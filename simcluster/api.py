@@ -369,12 +369,12 @@ class Result:
         worst = fullest_entry(self.summary)
         memory = f"{units.size(worst['total'])} of {units.size(worst['capacity'])}"
         rate = f"{units.count(self.tokens_per_s)} tokens/s"
-        told = f"step {units.seconds(self.step_time_s)}, {rate}, MFU {units.percent(self.mfu)}"
+        text = f"step {units.seconds(self.step_time_s)}, {rate}, MFU {units.percent(self.mfu)}"
         if "inference" in self.plan:
-            told = f"TTFT {units.seconds(self.ttft_s)}, TPOT {units.seconds(self.tpot_s)}, {rate}"
+            text = f"TTFT {units.seconds(self.ttft_s)}, TPOT {units.seconds(self.tpot_s)}, {rate}"
         return (
             f"Result: {printable_text(self.name)}\n"
-            f"  {told}\n"
+            f"  {text}\n"
             f"  {self.num_ranks:,} ranks in {self.num_classes:,} classes, memory {memory}: "
             f"{emphasised_verdict(self.summary)}"
         )

@@ -36,8 +36,8 @@ def parallel_map(
         left, died = deque(range(len(items))), Counter[int]()
         futures: dict[int, Future[Result] | None] = {}
         running: dict[Future[Result], tuple[int, _Worker[Item, Result]]] = {}
-        told = 0
-        while told < len(items):
+        num_given = 0
+        while num_given < len(items):
             while left and free:
                 index, worker = left.popleft(), free.pop()
                 running[worker.submit(items[index])] = (index, worker)
@@ -53,10 +53,10 @@ def parallel_map(
                     left.append(index)
                 else:
                     futures[index] = None
-            while told in futures:
-                done = futures.pop(told)
+            while num_given in futures:
+                done = futures.pop(num_given)
                 yield None if done is None else done.result()
-                told += 1
+                num_given += 1
 
 
 class _Worker(Generic[Item, Result]):

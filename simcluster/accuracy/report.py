@@ -32,18 +32,21 @@ _ADDED = ("cluster", "algorithm", "measured_us", "predicted_us", "error", "size_
 def accuracy_text(predictions: Sequence[Prediction], num_worst: int = 0, *, colour: bool = False) -> str:
     """The tables to read: by hardware and operation, by operation, overall; then what was not predicted."""
     done = [prediction for prediction in predictions if not prediction.reason]
-    told: list[RenderableType] = [Text(_head(predictions, len(done)), "bold")]
+    parts: list[RenderableType] = [Text(_head(predictions, len(done)), "bold")]
     if done:
-        told += ["", _table(("hardware", "operation"), errors_by_key(done, by_hardware))]
-        told += ["", _table(("operation",), errors_by_key(done, by_operation) | errors_by_key(done, overall))]
+        parts += ["", _table(("hardware", "operation"), errors_by_key(done, by_hardware))]
+        parts += [
+            "",
+            _table(("operation",), errors_by_key(done, by_operation) | errors_by_key(done, overall)),
+        ]
     if num_worst:
-        told += farthest_off("rows", _worst(worst(done, num_worst)))
-    told += not_predicted(predictions)
+        parts += farthest_off("rows", _worst(worst(done, num_worst)))
+    parts += not_predicted(predictions)
     if any(not prediction.cluster and prediction.row.operation in PRICED for prediction in predictions):
         known = "; ".join(dict.fromkeys(entry.words for entry in known_hardware()))
-        told += ["", Text(f"Hardware that is known: {known}; any other with --cluster NAME", "dim")]
+        parts += ["", Text(f"Hardware that is known: {known}; any other with --cluster NAME", "dim")]
     what = "error = predicted / measured time - 1; bias: its median, + means predicted slower"
-    return render_text(*told, "", Text(what, "dim"), colour=colour)
+    return render_text(*parts, "", Text(what, "dim"), colour=colour)
 
 
 def farthest_off(noun: str, table: Table) -> list[RenderableType]:

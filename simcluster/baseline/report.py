@@ -81,8 +81,8 @@ class CheckReport:
         """
         parts = []
         for outcome in self.outcomes:
-            told = _told(outcome, wide=screen_width(width) >= WIDE, written=self.written)
-            parts.append(render_text(*told, width=width, colour=colour))
+            lines = _outcome_text(outcome, wide=screen_width(width) >= WIDE, written=self.written)
+            parts.append(render_text(*lines, width=width, colour=colour))
             if outcome.error is not None and errors:
                 parts.append(textwrap.indent(str(outcome.error), "  "))
         return "\n".join([*parts, "", *map(printable_text, (self._sum(), *self._hints()))])
@@ -116,7 +116,7 @@ def update_command(baseline: Path, paths: Sequence[Path]) -> str:
     return shlex.join(["simcluster", "check", *map(str, paths), "--baseline", str(baseline), "--update"])
 
 
-def _told(outcome: CheckOutcome, *, wide: bool, written: bool) -> Iterator[RenderableType]:
+def _outcome_text(outcome: CheckOutcome, *, wide: bool, written: bool) -> Iterator[RenderableType]:
     yield _headline(outcome)
     if outcome.drifts:
         yield _drift_table(outcome.drifts, wide=wide)
@@ -143,13 +143,13 @@ def _drift_table(drifts: tuple[Drift, ...], *, wide: bool) -> RenderableType:
     ]
     moved = {drift.figure for drift in drifts}
     # The largest of any class says little more where the mean moved too.
-    told = [
+    shown = [
         drift
         for drift in drifts
         if drift.judged or drift.figure.removesuffix("_max") not in moved - {drift.figure}
     ]
-    told.sort(key=lambda drift: not drift.judged)
-    return text_table(columns, [_row(drift, wide=wide) for drift in told], indent=2)
+    shown.sort(key=lambda drift: not drift.judged)
+    return text_table(columns, [_row(drift, wide=wide) for drift in shown], indent=2)
 
 
 def _row(drift: Drift, *, wide: bool) -> list[Cell]:

@@ -1,6 +1,6 @@
 """The command line: ``simcluster run scenarios/quickstart.yaml``.
 
-Commands are thin and import their rooms when they are called, so that ``simcluster --help`` is quick.
+Commands are thin and import what they need when they are called, so that ``simcluster --help`` is quick.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class OtherNames:
             place = schema
             for parent in parents:
                 place = _properties(schema, place).setdefault(parent, _mapping(f"{tool}'s."))
-            _properties(schema, place)[last] = _told(schema, tool, meant)
+            _properties(schema, place)[last] = _schema_of_name(schema, tool, meant)
         return schema
 
     # -- reading ----------------------------------------------------------------------------------------
@@ -90,8 +90,8 @@ class OtherNames:
                 if meant.default:
                     continue
                 if not node.is_set:
-                    told = f"{tool} calls '{meant.path}' so, which is written too"
-                    problems.append(Problem(told, name, "leave one of them out"))
+                    message = f"{tool} calls '{meant.path}' so, which is written too"
+                    problems.append(Problem(message, name, "leave one of them out"))
                     continue
             root = _put(root, target, _meaning(node, meant), meant.first)
         problems += self._left(root)
@@ -111,14 +111,14 @@ class OtherNames:
             known = [name.rpartition(".")[2] for name in self.names if name.startswith(f"{parent}.")]
             if depth == len(keys):
                 for key in node.children:
-                    told = f"'{key}' is not known of {tool}'s {keys[-1]}"
-                    problems.append(Problem(told, f"{parent}.{key}", nearest(str(key), known)))
+                    message = f"'{key}' is not known of {tool}'s {keys[-1]}"
+                    problems.append(Problem(message, f"{parent}.{key}", nearest(str(key), known)))
         return problems
 
 
-def _told(schema: dict[str, Any], tool: str, meant: OtherNameSpec) -> dict[str, Any]:
+def _schema_of_name(schema: dict[str, Any], tool: str, meant: OtherNameSpec) -> dict[str, Any]:
     """The schema of a name: that of what it stands for, with the other tool's words."""
-    told = {"description": f"{tool}'s name of {meant.path}."}
+    description = {"description": f"{tool}'s name of {meant.path}."}
     if meant.unit:
         return {"type": "number", "description": f"{tool}'s name of {meant.path}, in {meant.unit}."}
     place: dict[str, Any] = schema
@@ -126,8 +126,8 @@ def _told(schema: dict[str, Any], tool: str, meant: OtherNameSpec) -> dict[str, 
         mapping = _resolved(schema, place)
         place = mapping.get("properties", {}).get(key) or mapping["additionalProperties"]
     if meant.values:
-        return {"enum": list(dict.fromkeys([*meant.values, *place.get("enum", ())])), **told}
-    return {key: part for key, part in place.items() if key not in ("default", "description")} | told
+        return {"enum": list(dict.fromkeys([*meant.values, *place.get("enum", ())])), **description}
+    return {key: part for key, part in place.items() if key not in ("default", "description")} | description
 
 
 def _meaning(node: DocumentNode, meant: OtherNameSpec) -> DocumentNode:
@@ -153,9 +153,9 @@ def _planted(data: Any, mark: Mark = _NOWHERE, key: Mark | None = None) -> Docum
 
 def _without(node: DocumentNode, keys: Sequence[Key]) -> DocumentNode:
     """A copy without a key; a mapping that holds nothing else goes with it."""
-    first, *rest = keys
+    first, *deeper = keys
     children = dict(node.children)
-    left = _without(children[first], rest) if rest else None
+    left = _without(children[first], deeper) if deeper else None
     if left is None or not left.children:
         del children[first]
     else:

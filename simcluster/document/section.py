@@ -145,12 +145,12 @@ class Section(BaseModel):
         """The JSON schema with every accepted name of a field, and defaults as they would be written."""
         written = handler(schema)
         target = handler.resolve_ref_schema(written)
-        told = field_descriptions(cls)
+        descriptions = field_descriptions(cls)
         for name, field in cls.model_fields.items():
             alias = field.validation_alias
             shown = target.get("properties", {}).get(alias if isinstance(alias, str) else name, {})
-            if name in told:
-                shown["description"] = told[name]
+            if name in descriptions:
+                shown["description"] = descriptions[name]
             if "default" in shown:
                 adapter = TypeAdapter[Any](field.rebuild_annotation())
                 shown["default"] = adapter.dump_python(field.default, mode="json", warnings=False)

@@ -155,8 +155,8 @@ class Shape:
         if schema["type"] == "dict":
             part = schema.get("values_schema")
         elif schema["type"] == "tuple":
-            parts, rest = schema["items_schema"], schema.get("variadic_item_index")
-            index = key if rest is None or key < rest else rest
+            parts, variadic = schema["items_schema"], schema.get("variadic_item_index")
+            index = key if variadic is None or key < variadic else variadic
             part = parts[index] if isinstance(index, int) and index < len(parts) else None
         elif schema["type"] in _LISTS:
             part = schema.get("items_schema")

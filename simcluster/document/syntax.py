@@ -36,14 +36,14 @@ def syntax_error(source: SourceText, error: YAMLError) -> ScenarioError:
     if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
         return error_at(source, 0, "this is not valid YAML")
     place = error.problem_mark.index
-    begun = error.context_mark.index if error.context_mark is not None else place
+    opened = error.context_mark.index if error.context_mark is not None else place
     problem = " ".join(str(error.problem).split())
     if source.text[place : place + 1] == "\t" or _indented_with_tab(source, place):
         return error_at(source, place, "a tab where YAML wants spaces; indent and align with spaces only")
     for pattern, words in _WORDS:
         match = re.search(pattern, problem)
         if match:
-            return error_at(source, *words(source, place, begun, match))
+            return error_at(source, *words(source, place, opened, match))
     return error_at(source, place, f"this is not valid YAML: {problem}")
 
 
@@ -61,12 +61,12 @@ def _indented_with_tab(source: SourceText, place: int) -> bool:
 _Words = Callable[[SourceText, int, int, "re.Match[str]"], tuple[int, str]]
 
 
-def _unexpected_start(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
+def _unexpected_start(source: SourceText, place: int, opened: int, match: re.Match[str]) -> tuple[int, str]:
     character = source.text[place : place + 1]
     return place, f"text cannot start with '{character}'; put it in quotes"
 
 
-def _second_colon(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
+def _second_colon(source: SourceText, place: int, opened: int, match: re.Match[str]) -> tuple[int, str]:
     line_start = source.text.rfind("\n", 0, place) + 1
     if ": " in source.text[line_start:place]:
         return place, "a second ': ' on this line; put text that holds ': ' in quotes"
@@ -74,44 +74,44 @@ def _second_colon(source: SourceText, place: int, begun: int, match: re.Match[st
     return key, "this key does not fit below the line above; align it with the keys it belongs to"
 
 
-def _no_colon(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
-    text = source.text[begun:].split("\n", 1)[0].strip()
-    return begun, f"'{_short(text)}' has no value; expected 'key: value'"
+def _no_colon(source: SourceText, place: int, opened: int, match: re.Match[str]) -> tuple[int, str]:
+    text = source.text[opened:].split("\n", 1)[0].strip()
+    return opened, f"'{_short(text)}' has no value; expected 'key: value'"
 
 
-def _not_closed(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
+def _not_closed(source: SourceText, place: int, opened: int, match: re.Match[str]) -> tuple[int, str]:
     closing = match[1]
     kind, opening = ("list", "[") if closing == "]" else ("mapping", "{")
-    line = source.mark(begun).line
-    opened = f"the {kind} opened with '{opening}'" + (f" on line {line}" if line else "")
+    line = source.mark(opened).line
+    unclosed = f"the {kind} opened with '{opening}'" + (f" on line {line}" if line else "")
     if place >= len(source.text.rstrip()):
-        return begun, f"{opened} is never closed; expected ',' or '{closing}'"
-    return place, f"expected ',' or '{closing}' here: {opened} is not closed yet"
+        return opened, f"{unclosed} is never closed; expected ',' or '{closing}'"
+    return place, f"expected ',' or '{closing}' here: {unclosed} is not closed yet"
 
 
-def _block_ends(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
+def _block_ends(source: SourceText, place: int, opened: int, match: re.Match[str]) -> tuple[int, str]:
     met = match[1]
     if met in ("<block mapping start>", "<block sequence start>"):
         return place, "the indentation fits none of the lines above; align this line with its neighbours"
     if met == "-":
         return place, "a list item among keys; expected 'key: value'"
-    if met == "?" and source.text[begun : begun + 1] == "-":
+    if met == "?" and source.text[opened : opened + 1] == "-":
         return place, "a key among list items; expected '- '"
     return place, f"expected the end of the line, but found {_MET.get(met, repr(met))}"
 
 
-def _no_content(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
+def _no_content(source: SourceText, place: int, opened: int, match: re.Match[str]) -> tuple[int, str]:
     met = match[1]
-    if met in ("]", "}") and source.text[begun:place].count("{["["}]".index(met)]) == 0:
+    if met in ("]", "}") and source.text[opened:place].count("{["["}]".index(met)]) == 0:
         return place, f"a closing '{met}' without its opening '{'[' if met == ']' else '{'}'"
     return place, f"expected a value, but found {_MET.get(met, repr(met))}"
 
 
-def _saying(message: str, *, where_begun: bool = False) -> _Words:
+def _saying(message: str, *, where_opened: bool = False) -> _Words:
     """Fixed words; groups of the pattern may be named in them."""
 
-    def words(source: SourceText, place: int, begun: int, match: re.Match[str]) -> tuple[int, str]:
-        return begun if where_begun else place, message.format(*match.groups())
+    def words(source: SourceText, place: int, opened: int, match: re.Match[str]) -> tuple[int, str]:
+        return opened if where_opened else place, message.format(*match.groups())
 
     return words
 
@@ -130,7 +130,7 @@ _WORDS: tuple[tuple[str, _Words], ...] = (
     ("mapping keys are not allowed here", _saying("text cannot start with '? '; put it in quotes")),
     (
         "found unexpected (?:end of stream|document separator)",
-        _saying("the quote opened here is never closed", where_begun=True),
+        _saying("the quote opened here is never closed", where_opened=True),
     ),
     (
         r"found unknown escape character '(.+)'",
@@ -142,13 +142,13 @@ _WORDS: tuple[tuple[str, _Words], ...] = (
     ),
     (
         "indentation indicator|a comment or a line break|more indented follow up line",
-        _saying("a text block starts on the line after '|' or '>', evenly indented", where_begun=True),
+        _saying("a text block starts on the line after '|' or '>', evenly indented", where_opened=True),
     ),
     ("incompatible YAML document", _saying("this is another version of YAML; simcluster reads YAML 1.2")),
     (
         "expected alphabetic or numeric character",
         _saying(
-            "'*' and '&' at the start name an alias or an anchor; put the text in quotes", where_begun=True
+            "'*' and '&' at the start name an alias or an anchor; put the text in quotes", where_opened=True
         ),
     ),
     (

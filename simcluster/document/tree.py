@@ -69,15 +69,15 @@ class DocumentNode:
         """
         if not path:
             return value
-        key, *rest = path
+        key, *deeper = path
         parent = self if self.data is not None else DocumentNode({}, value.mark, value.mark)
         if isinstance(parent.data, list) and not (isinstance(key, int) and key in parent.children):
-            held = count_phrase(len(parent.data), "item")
-            raise ValueError(f"the list has no item '{key}'; it holds {held}, counted from 0")
+            count = count_phrase(len(parent.data), "item")
+            raise ValueError(f"the list has no item '{key}'; it holds {count}, counted from 0")
         if not isinstance(parent.data, (dict, list)):
             raise ValueError(f"{spelled_value(parent.data)} is a single value; it holds no key '{key}'")
         child = parent.children.get(key, DocumentNode(None, value.mark, value.mark))
-        return parent.with_children({**parent.children, key: child.with_value(tuple(rest), value)})
+        return parent.with_children({**parent.children, key: child.with_value(tuple(deeper), value)})
 
 
 def keys_of(data: Any, path: str) -> Path:
@@ -99,9 +99,9 @@ def _keys_of(data: Any, segments: list[str]) -> tuple[Path, int]:
         if name not in named:
             continue
         key = named[name]
-        rest, deeper = _keys_of(data[key], segments[used:])
+        following, deeper = _keys_of(data[key], segments[used:])
         if used + deeper > best[1]:
-            best = (key, *rest), used + deeper
+            best = (key, *following), used + deeper
     return best
 
 

@@ -36,11 +36,11 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
 
 
 def _entry(explanation: Explanation, trial: Trial) -> dict[str, Any]:
-    told: dict[str, Any] = {"kinds": list(trial.kinds), "set": list(trial.settings)}
+    entry: dict[str, Any] = {"kinds": list(trial.kinds), "set": list(trial.settings)}
     if trial.refused:
-        return told | {"fits": False, "refused": trial.refused}
+        return entry | {"fits": False, "refused": trial.refused}
     slower = trial.step / explanation.present.step - 1
-    return told | _use(trial) | {"step_time_s": trial.step, "slower": slower}
+    return entry | _use(trial) | {"step_time_s": trial.step, "slower": slower}
 
 
 def _use(trial: Trial) -> dict[str, Any]:

@@ -104,38 +104,38 @@ class Scenario:
 
     def _tenant(self, tenant: TenantSpec, key: str) -> Scenario:
         hosts = parse_index_list(tenant.hosts)
-        guest, document, folder, under = tenant.scenario, self.document, self.folder, f"{key}.scenario"
+        workload, document, folder, under = tenant.scenario, self.document, self.folder, f"{key}.scenario"
         name, cluster, remark = tenant.name, self.spec.cluster, ""
-        if isinstance(guest, str):
-            path = self.folder / guest
+        if isinstance(workload, str):
+            path = self.folder / workload
             try:
                 document = other_tool_names().read(Document.read(path))
             except ScenarioError as error:
                 raise ScenarioError(
                     *(Problem(problem.message, under) for problem in error.problems)
                 ) from None
-            guest, folder, under = validate(document, TenantFileSpec), path.parent, ""
-            name = name or guest.name
-            if guest.cluster is not None and guest.cluster.num_devices != (
+            workload, folder, under = validate(document, TenantFileSpec), path.parent, ""
+            name = name or workload.name
+            if workload.cluster is not None and workload.cluster.num_devices != (
                 wanted := len(hosts) * self._devices
             ):
                 raise ScenarioError(
                     f"{len(hosts)} hosts x {self._devices} devices = {wanted}, "
-                    f"but '{tenant.scenario}' is for {guest.cluster.num_devices} devices",
+                    f"but '{tenant.scenario}' is for {workload.cluster.num_devices} devices",
                     path=f"{key}.hosts",
                 )
-            if guest.cluster is not None and guest.cluster.hardware != cluster.hardware:
-                ours, theirs = (_title(hardware) for hardware in (cluster, guest.cluster))
+            if workload.cluster is not None and workload.cluster.hardware != cluster.hardware:
+                ours, theirs = (_title(hardware) for hardware in (cluster, workload.cluster))
                 remark = f"tenant '{name}' runs on {ours}, not on {theirs} as in its file"
-        assert isinstance(guest, TenantWorkloadSpec)
+        assert isinstance(workload, TenantWorkloadSpec)
         own = cluster.model_copy(update={"hosts": len(hosts), "own_hosts": None, "changes": ()})
         try:
-            parallel = guest.parallel.filled(len(hosts) * self._devices)
+            parallel = workload.parallel.filled(len(hosts) * self._devices)
         except Refused as error:
             raise ScenarioError(
                 *(Problem(problem.message, f"{key}.hosts") for problem in error.problems)
             ) from None
-        parts = {part: getattr(guest, part) for part in _PARTS} | {"parallel": parallel}
+        parts = {part: getattr(workload, part) for part in _PARTS} | {"parallel": parallel}
         spec = ScenarioSpec(simcluster=1, name=name or key, cluster=own, **parts)
         return Scenario(spec, document, folder, self._whole.on(hosts), under, remark)
 

@@ -1,4 +1,4 @@
-"""The scenario document as a whole, composed of the sections of the rooms below."""
+"""The scenario document as a whole, composed of the sections that other packages define."""
 
 from __future__ import annotations
 

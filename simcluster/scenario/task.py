@@ -56,8 +56,8 @@ def check_inference(parallel: ParallelSpec, others: Mapping[str, object], steps:
         and getattr(parallel.schedule, name) != type(parallel.schedule).model_fields[name].default
     ]
     if parallel.schedule.p2p == "blocking":
-        told = "tokens come back while activations go on: two stages would wait for each other"
-        problems.append(Problem(told, "parallel.schedule.p2p", "write p2p: overlapped, or leave it out"))
+        message = "tokens come back while activations go on: two stages would wait for each other"
+        problems.append(Problem(message, "parallel.schedule.p2p", "write p2p: overlapped, or leave it out"))
     if parallel.context != "gather":
         problems.append(Problem("a decode step has no sequence to split", "parallel.context"))
     if parallel.shard:

@@ -170,12 +170,12 @@ class Recording:
         starts = np.empty(entry.shape, dtype=np.int64)
         ends, arrivals = np.empty_like(starts), np.empty_like(starts)
         kernels = streams == self.codes.index("stream", COMPUTE)
-        begun = self.segments["start"][entry[:, kernels]] + self.prices["offset"][price][kernels]
-        over = begun + self.prices["duration"][price][kernels]
+        started = self.segments["start"][entry[:, kernels]] + self.prices["offset"][price][kernels]
+        over = started + self.prices["duration"][price][kernels]
         stretch_kernels(
-            self.stretched, entry[:, kernels], self.codes["entry"][instructions][kernels], begun, over
+            self.stretched, entry[:, kernels], self.codes["entry"][instructions][kernels], started, over
         )
-        starts[:, kernels] = arrivals[:, kernels] = begun
+        starts[:, kernels] = arrivals[:, kernels] = started
         ends[:, kernels] = over
         moves = entry[:, ~kernels]
         starts[:, ~kernels] = self.transfers["start"][moves]

@@ -110,15 +110,15 @@ def concatenate_tables(tables: Sequence[Table], names: Mapping[str, Sequence[str
 
 def join_tables(tables: Sequence[Table]) -> Table:
     """Tables with the same columns one after the other, whatever their numbers of names stand for."""
-    told: dict[str, list[str]] = {}
+    all_names: dict[str, list[str]] = {}
     parts = []
     for table in tables:
         columns = dict(table.columns)
         for key, names in table.names.items():
-            known = told.setdefault(key, list(names))
+            known = all_names.setdefault(key, list(names))
             if known != list(names):
                 known += [name for name in names if name not in known]
                 places = np.array([known.index(name) for name in names], dtype=table[key].dtype)
                 columns[key] = places[table[key]]
         parts.append(Table(columns))
-    return concatenate_tables(parts, told)
+    return concatenate_tables(parts, all_names)

@@ -35,17 +35,17 @@ def runs_text(predictions: Sequence[RunPrediction], num_worst: int = 0, *, colou
     """The tables to read: by group of rows, the rows farthest off, then what was not predicted."""
     done = [prediction for prediction in predictions if not prediction.reason]
     head = f"{len(done):,} of {len(predictions):,} figures of {_rows(predictions):,} runs predicted"
-    told: list[RenderableType] = [Text(head, "bold")]
+    parts: list[RenderableType] = [Text(head, "bold")]
     if done:
         lines = [
             [name, str(figure), *errors.cells] for (name, figure), errors in run_errors_by_group(done).items()
         ]
-        told += ["", text_table(["runs", "figure", *quantities(*FIGURES)], lines)]
+        parts += ["", text_table(["runs", "figure", *quantities(*FIGURES)], lines)]
     if num_worst and done:
-        told += farthest_off("figures", _worst(worst(done, num_worst)))
-    told += not_predicted(predictions)
+        parts += farthest_off("figures", _worst(worst(done, num_worst)))
+    parts += not_predicted(predictions)
     what = "error = predicted / measured - 1; bias: its median, + means predicted slower, or more"
-    return render_text(*told, "", Text(what, "dim"), colour=colour)
+    return render_text(*parts, "", Text(what, "dim"), colour=colour)
 
 
 def runs_csv(predictions: Sequence[RunPrediction]) -> str:

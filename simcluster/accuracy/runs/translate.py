@@ -66,8 +66,8 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> dict[str
 
 def framework_of(run: MeasuredRun) -> FrameworkWords:
     """What is known of a run's framework; PlanError if nothing is."""
-    told = (run.words.get(name, "") for name in ("framework", "model", "source", "notes"))
-    framework = known_words().framework(*told)
+    stated = (run.words.get(name, "") for name in ("framework", "model", "source", "notes"))
+    framework = known_words().framework(*stated)
     if framework is None:
         raise PlanError(f"no profile is known for the framework '{run.words['framework']}'")
     return framework

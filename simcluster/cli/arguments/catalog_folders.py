@@ -1,4 +1,4 @@
-"""The families of the catalog, known without importing the rooms that they belong to."""
+"""The families of the catalog, known without importing the packages that they belong to."""
 
 from __future__ import annotations
 

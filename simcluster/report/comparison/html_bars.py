@@ -49,7 +49,7 @@ def _verdict(side: Side) -> Markup:
 def _sections(comparison: Comparison) -> Iterator[Markup]:
     rows = [[Markup(f"<b>{side.letter}</b>"), side.name, _verdict(side)] for side in comparison.sides]
     yield html_table(["", "", ""], rows)
-    yield Markup("".join(_told(comparison, trade) for trade in comparison.trades))
+    yield Markup("".join(_trade_html(comparison, trade) for trade in comparison.trades))
     for caveat in comparison.caveats:
         yield Markup(f'<div style="opacity:.7">Note: {escape(caveat)}</div>')
     steps = [side.summary["step_time_s"] for side in comparison.sides]
@@ -65,12 +65,12 @@ def _sections(comparison: Comparison) -> Iterator[Markup]:
         ),
         _table(comparison, comparison.step),
     )
-    held = [side.fullest for side in comparison.sides]
-    notes = [f"{units.size(peak['total'])}, {100 * peak['total'] / peak['capacity']:.0f} %" for peak in held]
+    peaks = [side.fullest for side in comparison.sides]
+    notes = [f"{units.size(peak['total'])}, {100 * peak['total'] / peak['capacity']:.0f} %" for peak in peaks]
     yield section(
         "Memory of the fullest device",
         "at its peak, against its capacity",
-        *_bars(comparison, comparison.memory, units.size, notes, [float(peak["capacity"]) for peak in held]),
+        *_bars(comparison, comparison.memory, units.size, notes, [float(peak["capacity"]) for peak in peaks]),
         _table(comparison, comparison.memory),
     )
     yield section("Figures", "", _table(comparison, comparison.figures))
@@ -78,7 +78,7 @@ def _sections(comparison: Comparison) -> Iterator[Markup]:
         yield section("What differs", "", html_table(["", "", ""], list(_differences(comparison))))
 
 
-def _told(comparison: Comparison, trade: Trade) -> str:
+def _trade_html(comparison: Comparison, trade: Trade) -> str:
     """The trade in large figures, then what is less and what is more."""
     first, side = comparison.sides[0], trade.side
     what, seconds = side.spent

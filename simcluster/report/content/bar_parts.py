@@ -36,8 +36,8 @@ def step_parts(summary: Mapping[str, Any], axes: Sequence[str] = ()) -> list[tup
     """
     exposed, most = summary["exposed_communication_s"], summary["exposed_communication_s_max"]
     parts = [(BarPart("compute", summary["compute_s"], BLUE), summary["compute_s_max"])]
-    rest = (axis for axis in exposed if axis not in axes)
-    order = [*axes, *sorted(rest, key=lambda axis: -exposed[axis])]
+    others = (axis for axis in exposed if axis not in axes)
+    order = [*axes, *sorted(others, key=lambda axis: -exposed[axis])]
     for index, axis in enumerate(order):
         if axis not in exposed:
             continue

@@ -39,10 +39,10 @@ def inference_remarks(documents: RunDocument) -> list[str]:
     bandwidth = f"{units.percent(summary['decode_mbu'])} of the memory bandwidth (MBU)"
     lines.append(f"decode at {bandwidth}{_spent(summary['decode_parts_s'])}")
     first, final = (units.seconds(summary[name]) for name in ("tpot_first_s", "tpot_last_s"))
-    rest = "" if len(steps) == last else ", others on lines between these"
+    interpolated = "" if len(steps) == last else ", others on lines between these"
     lines.append(
         f"{first} for the second token, {final} for the last; {len(steps):,} of {last:,} decode steps "
-        f"simulated{rest}"
+        f"simulated{interpolated}"
     )
     return lines
 
@@ -81,5 +81,5 @@ def prompts_text(plan: RunDocument) -> str:
 def formats_text(plan: RunDocument) -> str:
     """What weights, activations and caches are kept in."""
     compute, matmul = plan["precision"]["compute"], plan["precision"]["matmul"]
-    told = compute if matmul == compute else f"{compute} with {matmul} matmuls"
-    return f"{told}, {plan['inference']['cache']} KV cache"
+    formats = compute if matmul == compute else f"{compute} with {matmul} matmuls"
+    return f"{formats}, {plan['inference']['cache']} KV cache"

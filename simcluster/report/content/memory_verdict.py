@@ -30,8 +30,8 @@ def memory_figure(summary: RunDocument) -> tuple[str, str]:
     """The peak of the fullest device, and what it is: of how much, on which device, and the verdict."""
     entry = fullest_entry(summary)
     device = f", {entry['device']}" if is_mixed(summary) else ""
-    told = f"peak memory of {units.size(entry['capacity'])}{device}: {emphasised_verdict(summary)}"
-    return units.size(entry["total"]), told
+    label = f"peak memory of {units.size(entry['capacity'])}{device}: {emphasised_verdict(summary)}"
+    return units.size(entry["total"]), label
 
 
 def is_mixed(summary: RunDocument) -> bool:

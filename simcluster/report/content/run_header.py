@@ -63,11 +63,11 @@ def _changed(changed: RunDocument) -> str:
     """``1 device changed: compute x 0.9``, or the range of the factors where they differ."""
     count = changed["devices"]
     ranges = [(name, *changed[name]) for name in ("compute", "memory_bandwidth") if name in changed]
-    told = [
+    factors = [
         f"{name.replace('_', ' ')} x {low:.4g}" + (f" to {high:.4g}" if high != low else "")
         for name, low, high in ranges
     ]
-    return f"{count:,} device{'s' if count > 1 else ''} changed: {', '.join(told)}"
+    return f"{count:,} device{'s' if count > 1 else ''} changed: {', '.join(factors)}"
 
 
 def _plan(plan: RunDocument) -> str:
@@ -100,23 +100,23 @@ def _offloaded(rules: RunDocument) -> Iterator[str]:
 def _recomputed(again: RunDocument) -> Iterator[str]:
     """``recompute all layers``, and so on; nothing if everything is kept."""
     layers = again["layers"]
-    told = ""
+    text = ""
     if isinstance(layers, int):
-        told = f"recompute {layers} layers of each stage"
+        text = f"recompute {layers} layers of each stage"
     elif isinstance(layers, str) and layers != "none":
-        told = f"recompute {layers} layers"
+        text = f"recompute {layers} layers"
     elif isinstance(layers, list):
         counted = all(isinstance(entry, int) for entry in layers)
         named = ", ".join(map(str, layers))
-        told = f"recompute {_summed(layers)} layers of the stages" if counted else f"recompute {named}"
+        text = f"recompute {_summed(layers)} layers of the stages" if counted else f"recompute {named}"
     # Files of earlier versions know neither of these.
     how = "" if again.get("collectives", True) else ", not their collectives"
-    if told:
+    if text:
         sliced = ", keeping slices of their inputs" if again.get("slice") else ""
         gathered = ", gathering their weights again" if again.get("gathers") else ""
-        yield f"{told}{how}{gathered}{sliced}"
+        yield f"{text}{how}{gathered}{sliced}"
     if again["operators"]:
-        yield f"recompute {', '.join(map(_operators, again['operators']))}{'' if told else how}"
+        yield f"recompute {', '.join(map(_operators, again['operators']))}{'' if text else how}"
 
 
 def _operators(pattern: str) -> str:
@@ -161,15 +161,15 @@ def _inputs(inputs: RunDocument) -> str:
             f"{units.seconds(inputs['decode_s'])} of a core to decode one, {inputs['workers']} workers"
         )
     parts.append(f"{inputs['prefetch']} micro-batches ahead")
-    told = ", ".join(parts)
+    text = ", ".join(parts)
     if isinstance(inputs["strategy"], str):
-        told += f"; {inputs['strategy']}"
+        text += f"; {inputs['strategy']}"
     if "epoch" not in inputs:
-        return told
+        return text
     epoch = inputs["epoch"]
     again = f", {epoch['repeated']:,} rows read twice" if epoch["repeated"] else ""
     return (
-        f"{told}; {epoch['rows']:,} rows in {epoch['num_shards']:,} shards: {epoch['steps']:,} steps{again}"
+        f"{text}; {epoch['rows']:,} rows in {epoch['num_shards']:,} shards: {epoch['steps']:,} steps{again}"
     )
 
 

@@ -70,11 +70,11 @@ def reserved_text(documents: RunDocument) -> str:
     kept = f"{units.size(entry['reserved'])} reserved by {entry['allocator']}"
     spent = f"{units.percent(fragmentation_text(entry))} of it fragments"
     outside = f"{units.size(entry['outside'])} runtime and communicators besides"
-    told = f"stage {entry['stage']}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
+    text = f"stage {entry['stage']}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
     room = entry["capacity"] - entry["outside"]
     if entry["allocated"] <= room < entry["reserved"]:
-        told += f"; {units.size(entry['reserved'] - room)} of it must be given back on the way to fit"
-    return told
+        text += f"; {units.size(entry['reserved'] - room)} of it must be given back on the way to fit"
+    return text
 
 
 def rate_unit(plan: RunDocument) -> str:
@@ -114,14 +114,14 @@ def communication_rows(summary: RunDocument) -> list[list[str]]:
     rows = []
     for axis in sorted(totals, key=lambda axis: -totals[axis]):
         operations = sorted(sent.get(axis, {}).items(), key=lambda item: -item[1])
-        told = [(name, size) for name, size in operations if size >= NEGLIGIBLE * totals[axis]]
+        named = [(name, size) for name, size in operations if size >= NEGLIGIBLE * totals[axis]]
         rows.append(
             [
                 axis,
                 units.volume(totals[axis]),
                 units.seconds(exposed.get(axis, 0.0)),
                 units.percent(exposed.get(axis, 0.0) / summary["step_time_s"]),
-                ", ".join(f"{name} {units.volume(size)}" for name, size in told),
+                ", ".join(f"{name} {units.volume(size)}" for name, size in named),
             ]
         )
     return rows

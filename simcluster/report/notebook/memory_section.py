@@ -79,16 +79,16 @@ def _bars(summary: RunDocument, width: int) -> Markup:
 
 def _verdict(summary: RunDocument) -> Iterator[str]:
     """What is left, and the rule, unless they stand above it all."""
-    if told := headroom_text(summary):
-        yield told
+    if headroom := headroom_text(summary):
+        yield headroom
     if verdict_text(summary) != "tight" and "verdict_rule" in summary:
         yield f"the rule: {summary['verdict_rule']}"
 
 
 def _reserved(stages: Sequence[RunDocument], summary: RunDocument) -> Iterator[Markup]:
     """What an allocator makes of it, by stage, and what is left of each device."""
-    told = [stage for stage in stages if stage["allocator"] is not None]
-    if not told:
+    replayed = [stage for stage in stages if stage["allocator"] is not None]
+    if not replayed:
         return
     titles = ("tensors", "reserved", "fragments", "outside", "of capacity", "left")
     mixed = is_mixed(summary)
@@ -102,9 +102,9 @@ def _reserved(stages: Sequence[RunDocument], summary: RunDocument) -> Iterator[M
             units.percent((stage["reserved"] + stage["outside"]) / stage["capacity"]),
             units.size(stage["capacity"] - stage["reserved"] - stage["outside"]),
         ]
-        for stage in told[:MOST_STAGES]
+        for stage in replayed[:MOST_STAGES]
     ]
-    note = f"by replay through the allocator {told[0]['allocator']}; outside: runtime and communicators"
+    note = f"by replay through the allocator {replayed[0]['allocator']}; outside: runtime and communicators"
     body = html_table(["", *quantities(*titles)], rows)
     yield section("Memory reserved", note, body)
 
@@ -153,10 +153,10 @@ def _over_time(run: Run, width: int) -> Iterator[Markup]:
 
 def _line(entry: RunDocument) -> tuple[Any, Any] | None:
     """What is reserved over time, with what is outside."""
-    told = entry.get("reserved_over_time")
-    if not told:
+    reserved = entry.get("reserved_over_time")
+    if not reserved:
         return None
-    times, levels = np.array(told, dtype=np.float64).T
+    times, levels = np.array(reserved, dtype=np.float64).T
     return times, levels + entry["outside"]
 
 

@@ -82,7 +82,7 @@ def _sections(run: Run) -> Iterator[Markup]:
     ]
     yield html_table(["", ""], rows)
     yield _figures(documents)
-    yield _cut(summary, step_title(documents))
+    yield _step_breakdown(summary, step_title(documents))
     yield from memory_section_html(run, WIDTH)
     yield from host_section_html(documents, WIDTH)
     yield from _listed(
@@ -130,12 +130,12 @@ def _figures(documents: RunDocument) -> Markup:
         for value, label in (quoted_figures(documents) if is_inference(documents) else _trained(documents))
     )
     summary = documents["summary"]
-    told = (
+    remarks = (
         inference_remarks(documents)
         if is_inference(documents)
         else [useful_work_text(documents), flop_convention_text(summary)]
     )
-    notes = "; ".join(line for line in told if line)
+    notes = "; ".join(line for line in remarks if line)
     note = f'<div style="font-size:12px;opacity:.7">{escape(notes)}</div>'
     return Markup(f'<div style="display:flex;flex-wrap:wrap;margin:10px 0 4px">{tiles}</div>{note}')
 
@@ -153,7 +153,7 @@ def _trained(documents: RunDocument) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _cut(summary: RunDocument, title: str) -> Markup:
+def _step_breakdown(summary: RunDocument, title: str) -> Markup:
     parts, step = step_parts(summary), summary["step_time_s"]
     rows = [
         [

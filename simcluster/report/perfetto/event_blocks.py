@@ -156,18 +156,18 @@ class _Class:
 
     def metadata(self, track: TraceTrack, order: int) -> bytes:
         """What a process and its threads are called, and in which order they stand."""
-        told: list[tuple[str, int, Mapping[str, object]]] = [
+        metadata: list[tuple[str, int, Mapping[str, object]]] = [
             ("process_name", 0, {"name": track.name}),
             ("process_sort_index", 0, {"sort_index": order}),
             ("process_labels", 0, {"labels": track.device}),
         ]
         for at, (thread, number) in enumerate(self.threads.items()):
             tid = int(number.replace(_PID, str(track.pid)))
-            told.append(("thread_name", tid, {"name": thread}))
-            told.append(("thread_sort_index", tid, {"sort_index": at}))
+            metadata.append(("thread_name", tid, {"name": thread}))
+            metadata.append(("thread_sort_index", tid, {"sort_index": at}))
         events = (
             {"ph": "M", "pid": track.pid, "tid": tid, "ts": 0, "name": name, "args": args}
-            for name, tid, args in told
+            for name, tid, args in metadata
         )
         return "".join(f",\n{json_text(event)}" for event in events).encode()
 
@@ -237,8 +237,8 @@ class _Class:
             if graphs[graph]:
                 args["graph"] = f"{self.names[self.owner[operator]]}.{graphs[graph]}"
             name = self._short(operators[operator], int(self.owner[operator]))
-            told = json_text({"name": name, "cat": kinds[kind], "args": args})
-            texts.append(f",{told[1:-2]},")
+            body = json_text({"name": name, "cat": kinds[kind], "args": args})
+            texts.append(f",{body[1:-2]},")
         return texts_at(texts, inverse.reshape(-1))
 
     def _short(self, operator: str, owner: int) -> str:

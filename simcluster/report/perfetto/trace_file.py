@@ -68,12 +68,12 @@ def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes in pieces worth handing to another thread."""
-    held: list[bytes] = []
+    gathered: list[bytes] = []
     size = 0
     for piece in pieces:
-        held.append(piece)
+        gathered.append(piece)
         size += len(piece)
         if size >= _PACKED:
-            yield b"".join(held)
-            held, size = [], 0
-    yield b"".join(held)
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    yield b"".join(gathered)

@@ -79,7 +79,7 @@ def summary_renderable(run: Run, width: int, *, colour: bool = False) -> Rendera
         *_misfit(summary, width),
         _head(documents),
         _figures(documents),
-        _cut(summary, step_title(documents), width, colour),
+        _step_breakdown(summary, step_title(documents), width, colour),
         _memory(documents, width, colour),
         *_hosts(summary, width),
         *_groups(summary),
@@ -101,11 +101,11 @@ def _misfit(summary: RunDocument, width: int) -> Iterator[RenderableType]:
             where = _indented(Text("\n".join(close[1:]), "yellow"))
             yield Group(Text(close[0], "bold yellow"), where)
         return
-    told: list[RenderableType] = [Text(over.sentence, "bold red")]
+    lines: list[RenderableType] = [Text(over.sentence, "bold red")]
     if over.details:
-        told.append(_indented(Text("\n".join(over.details), "red")))
-        told.append(Padding(Text(style="red").append_text(wrap_items(over.alive, width - 4)), (0, 0, 0, 4)))
-    yield Group(*told)
+        lines.append(_indented(Text("\n".join(over.details), "red")))
+        lines.append(Padding(Text(style="red").append_text(wrap_items(over.alive, width - 4)), (0, 0, 0, 4)))
+    yield Group(*lines)
 
 
 def _indented(what: RenderableType) -> RenderableType:
@@ -121,13 +121,13 @@ def _figures(documents: RunDocument) -> RenderableType:
     """The figures that people quote."""
     summary = documents["summary"]
     if is_inference(documents):
-        told = [
+        parts = [
             part
             for value, what in quoted_figures(documents)
             for part in ((value, "bold cyan"), f" {what}   ")
         ]
         return Group(
-            Text.assemble(*told[:-2]), _indented(Text("\n".join(inference_remarks(documents)), "dim"))
+            Text.assemble(*parts[:-2]), _indented(Text("\n".join(inference_remarks(documents)), "dim"))
         )
     rate, per_device, unit = throughput_text(documents)
     text = Text.assemble(
@@ -139,7 +139,7 @@ def _figures(documents: RunDocument) -> RenderableType:
     return Group(text, _indented(Text("\n".join(notes), "dim")))
 
 
-def _cut(summary: RunDocument, title: str, width: int, colour: bool) -> RenderableType:
+def _step_breakdown(summary: RunDocument, title: str, width: int, colour: bool) -> RenderableType:
     """The parts of the step: the table, and below it the bar."""
     parts, step = step_parts(summary), summary["step_time_s"]
     rows: list[list[Cell]] = [

@@ -48,5 +48,5 @@ def _numbers(numbers: Sequence[int]) -> str:
 
 def _listed(numbers: Sequence[int | Sequence[int]]) -> str:
     """Numbers as MindSpore prints them: ``(8, 1)``; several places of one dim in brackets of their own."""
-    told = [str(number) if isinstance(number, int) else _listed(number) for number in numbers]
-    return f"({', '.join(told)}{',' * (len(told) == 1)})"
+    texts = [str(number) if isinstance(number, int) else _listed(number) for number in numbers]
+    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"

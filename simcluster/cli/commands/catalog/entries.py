@@ -139,21 +139,21 @@ def _line(data: Mapping[str, Any], family: str) -> tuple[str, str]:
     """Title and the most telling figures of an entry."""
     match family:
         case "devices":
-            told = f"{_value(data['memory'])}, {_value(data['memory_bandwidth'])}"
+            summary = f"{_value(data['memory'])}, {_value(data['memory_bandwidth'])}"
             dtype = next(dtype for dtype in ("bf16", "fp16", "fp32") if dtype in data["peak"])
-            told += f", {_value(data['peak'][dtype])} {dtype}"
+            summary += f", {_value(data['peak'][dtype])} {dtype}"
         case "hosts":
             device = data["device"]
-            told = f"{_value(data['devices'])} x {device if isinstance(device, str) else device['use']}"
+            summary = f"{_value(data['devices'])} x {device if isinstance(device, str) else device['use']}"
             network = data["network"]
-            told += f", {_value(network['nics'])} x {_value(network['bandwidth'])}"
+            summary += f", {_value(network['nics'])} x {_value(network['bandwidth'])}"
         case "models":
             count = units.count(data["parameters"]["value"])
             layers = data.get("layers") or f"{data['encoder_layers']} + {data['decoder_layers']}"
-            told = f"{count} parameters, {layers} layers of {data['hidden']}"
+            summary = f"{count} parameters, {layers} layers of {data['hidden']}"
         case _:
-            told = str(data["source"])
-    return str(data["title"]), told
+            summary = str(data["source"])
+    return str(data["title"]), summary
 
 
 def _value(figure: Any) -> str:

@@ -1,4 +1,4 @@
-"""The catalog at a glance: the title of every entry, read without the rooms that the entries belong to."""
+"""The catalog at a glance: the title of every entry, read without importing the packages of the entries."""
 
 from __future__ import annotations
 

@@ -70,9 +70,9 @@ def _plot(bench: CollectiveBenchmark, tones: dict[tuple[str, str], Tone]) -> str
     for number, (row, size) in enumerate(zip(bench.rows, sizes, strict=True)):
         left = LEFT + (size - min(sizes)) * width
         way = (row.choice.algorithm, row.choice.protocol)
-        told = f"{units.size(row.num_bytes)}: {row.busbw * 1e-9:,.2f} GB/s, {' '.join(way)}"
+        title = f"{units.size(row.num_bytes)}: {row.busbw * 1e-9:,.2f} GB/s, {' '.join(way)}"
         tall = height(row.busbw * 1e-9)
-        canvas.rect(left + 1, HEIGHT - BOTTOM - tall, width - 2, tall, tones[way].colour, told)
+        canvas.rect(left + 1, HEIGHT - BOTTOM - tall, width - 2, tall, tones[way].colour, title)
         if number % every == 0:
             canvas.text(left + width / 2, HEIGHT - BOTTOM + 16, units.size(row.num_bytes), anchor="middle")
     canvas.line(LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM, strong=True)

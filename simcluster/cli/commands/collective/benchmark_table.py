@@ -70,7 +70,7 @@ class CollectiveBenchmark:
         Raises ScenarioError with every wrong word, PlanError for a group that cannot do the operation.
         """
         problems: list[Problem] = []
-        told: RequestedParts | None = None
+        requested: RequestedParts | None = None
         if parts is not None and operation != Operation.ALL_TO_ALL_V:
             problems.append(Problem(f"only {Operation.ALL_TO_ALL_V} has unequal parts", where="--parts"))
         if parts is None and seed is not None:
@@ -103,14 +103,14 @@ class CollectiveBenchmark:
                 problems.append(Problem(str(error), where=f"--ranks {ranks}" if ranks else "--hosts"))
             else:
                 try:
-                    told = read_parts(parts, seed, group.size) if parts is not None else None
+                    requested = read_parts(parts, seed, group.size) if parts is not None else None
                 except ValueError as error:
                     problems.append(Problem(str(error), where=f"--parts {parts}", hint=_LAWS))
                 except ScenarioError as error:
                     problems += error.problems
         if sizes == _OF_PARTS:
-            if told and told.mean:
-                wanted = [told.mean]
+            if requested and requested.mean:
+                wanted = [requested.mean]
             elif not problems:
                 hint = "write sizes such as 1KiB..8GiB, or a file of bytes under --parts"
                 problems.append(Problem("there is no file of parts", where="--sizes parts", hint=hint))
@@ -126,9 +126,9 @@ class CollectiveBenchmark:
             wanted,
             built,
             CollectiveRequest(algorithm, protocol),
-            told.parts if told else None,
+            requested.parts if requested else None,
         )
-        return cls(asked, cluster, built, group, rows, told)
+        return cls(asked, cluster, built, group, rows, requested)
 
 
 def bench_rows(bench: CollectiveBenchmark) -> tuple[list[Column], list[list[str]]]:
@@ -161,15 +161,15 @@ def bench_rows(bench: CollectiveBenchmark) -> tuple[list[Column], list[list[str]
 def bench_text(bench: CollectiveBenchmark, *, colour: bool = False) -> str:
     """The table to read, below a line about the group and above the assumed figures."""
     columns, rows = bench_rows(bench)
-    told: list[RenderableType] = [Text(describe_group(bench), "bold"), "", text_table(columns, rows)]
+    lines: list[RenderableType] = [Text(describe_group(bench), "bold"), "", text_table(columns, rows)]
     if bench.parts:
-        told.insert(1, Text(str(bench.parts)))
+        lines.insert(1, Text(str(bench.parts)))
     if assumed := _assumed(bench.cluster):
         more = (
             f"Leans on assumed figures: {', '.join(assumed)}. Their reasons: simcluster catalog {bench.name}"
         )
-        told += ["", Text(more, "dim")]
-    return render_text(*told, colour=colour)
+        lines += ["", Text(more, "dim")]
+    return render_text(*lines, colour=colour)
 
 
 def bench_csv(bench: CollectiveBenchmark) -> str:

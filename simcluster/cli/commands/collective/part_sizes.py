@@ -22,8 +22,8 @@ class RequestedParts:
     def __str__(self) -> str:
         counts = self.parts.counts
         out, into = (counts.sum(axis=axis) * self.parts.share for axis in (1, 0))
-        told = f"a rank has {_range(out)} the mean to send and gets {_range(into)}"
-        return f"parts: {self.words}; {told}, what it keeps included"
+        text = f"a rank has {_range(out)} the mean to send and gets {_range(into)}"
+        return f"parts: {self.words}; {text}, what it keeps included"
 
 
 def read_parts(words: str, seed: int | None, num_ranks: int) -> RequestedParts:

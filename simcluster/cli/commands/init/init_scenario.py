@@ -62,7 +62,7 @@ def write_init_scenario(start: SearchRequest, target: Target) -> ExitCode:
     with progress_line(f"{start.model} on {start.hosts} x {start.cluster}", doing="planning"):
         result = find_first_fit(start)
     for attempt in result.attempts:
-        print_note(f"tried {_told(attempt)}")
+        print_note(f"tried {_attempt_text(attempt)}")
     if result.chosen is None:
         print_note(_miss(result))
         return ExitCode.FAILED
@@ -79,7 +79,7 @@ def init_scenario_text(start: SearchRequest, result: FirstFit, chosen: Attempt) 
         "Tensor parallelism grows up to the devices of a host, then the pipeline grows, then all layers are "
         "recomputed. A plan to begin with, not the fastest: change it and run it.",
     ]
-    tail = ["Tried:", *(f"- {_told(attempt)}" for attempt in result.attempts)]
+    tail = ["Tried:", *(f"- {_attempt_text(attempt)}" for attempt in result.attempts)]
     return commented_yaml(chosen.data, dict(_remarks(chosen.data, start)), head=head, tail=tail)
 
 
@@ -111,7 +111,7 @@ def _paths(data: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
             yield from _paths(value, name)
 
 
-def _told(attempt: Attempt) -> str:
+def _attempt_text(attempt: Attempt) -> str:
     """One candidate and what became of it."""
     if attempt.refused:
         return f"{attempt.plan}: impossible: {attempt.refused}"

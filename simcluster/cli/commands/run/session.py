@@ -77,8 +77,8 @@ class Session:
         """The summary where it is wanted, else only what is wrong."""
         name = run.documents["plan"]["name"]
         if self.quiet or self.outputs.json_to_screen:
-            if told := shortage(run):
-                terminal.print_note(f"{name}: {told}")
+            if lacking := shortage(run):
+                terminal.print_note(f"{name}: {lacking}")
         else:
             if index:
                 terminal.print_result("")

@@ -202,9 +202,9 @@ def _check_size(counts: Mapping[str, int | None]) -> None:
     factors = {name: count for name, count in counts.items() if count}
     total = math.prod(factors.values())
     if total > MOST_DRAWN:
-        told = " x ".join(f"{count:,} {name}" for name, count in factors.items())
+        product = " x ".join(f"{count:,} {name}" for name, count in factors.items())
         largest = max(factors, key=lambda name: factors[name])
-        message = f"{told} = {total:,} forwards; at most {MOST_DRAWN:,} are drawn"
+        message = f"{product} = {total:,} forwards; at most {MOST_DRAWN:,} are drawn"
         raise ScenarioError(Problem(message, hint=f"use fewer {largest}"))
 
 

@@ -45,8 +45,8 @@ class TopologyView:
             spec = validate_data({"use": name, "hosts": hosts or 1}, ClusterSpec)
             cluster = spec.build()
         if cluster.num_devices > MOST_RANKS:
-            told = " + ".join(f"{group.num_hosts:,} x {group.host.num_devices}" for group in cluster.groups)
-            devices = f"{told} = {cluster.num_devices:,} devices"
+            groups = " + ".join(f"{group.num_hosts:,} x {group.host.num_devices}" for group in cluster.groups)
+            devices = f"{groups} = {cluster.num_devices:,} devices"
             message = f"{devices}; the links of at most {MOST_RANKS:,} are shown"
             raise ScenarioError(Problem(message, where=name if hosts is None else f"--hosts {hosts}"))
         return cls(name, spec, cluster, None if path is None else _pair(path, cluster.num_devices))
@@ -74,8 +74,8 @@ def topology_text(drawn: TopologyView, *, colour: bool = False) -> str:
 def bisection_line(topology: Topology) -> str:
     """The bisection bandwidth in words; nothing for one device."""
     rate = bisection_rate(topology)
-    told = "one way, from the first half of the devices to the second (maximum flow)"
-    return f"bisection bandwidth: {units.bandwidth(rate)} {told}" if rate else ""
+    meaning = "one way, from the first half of the devices to the second (maximum flow)"
+    return f"bisection bandwidth: {units.bandwidth(rate)} {meaning}" if rate else ""
 
 
 def _nodes(topology: Topology) -> Any:
