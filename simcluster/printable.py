@@ -1,4 +1,4 @@
-"""Text that says nothing to a terminal: names come from files, and a terminal obeys what it is sent."""
+"""Text without control characters: names come from files, and a terminal would execute escape sequences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COMMAND_OR_STYLE = re.compile(rf"\x1b\[[\d;]*m|[{_COMMANDS}]")
 
 
 def printable_text(text: str, *, styled: bool = False) -> str:
-    r"""The text with characters that a terminal would obey spelled out: ``\x1b``, ``\u202e``.
+    r"""The text with control characters spelled out: ``\x1b``, ``\u202e``.
 
     ``styled`` text keeps the codes of colours and weights, which drawing put there.
     """

@@ -1,4 +1,4 @@
-"""What the simulator says to a published measurement, or why it says nothing."""
+"""Predicted times of published collectives; for rows that cannot be predicted, the reason."""
 
 from __future__ import annotations
 

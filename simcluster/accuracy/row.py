@@ -63,7 +63,7 @@ class MeasuredRow:
 
     @property
     def size(self) -> int:
-        """The bytes to predict for."""
+        """The message size that is predicted, in bytes, as nccl-tests counts it."""
         return SUSTAINED_BYTES if self.num_bytes is None else self.num_bytes
 
 

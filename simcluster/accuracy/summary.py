@@ -16,14 +16,14 @@ LARGE_BYTES = 16 << 20
 
 
 class SizeClass(enum.StrEnum):
-    """Messages that latency rules, and messages that bandwidth rules."""
+    """Small messages, whose time is mostly latency, and large ones, whose time is mostly bandwidth."""
 
     BELOW = "below 16 MiB"
     FROM = "from 16 MiB"
 
     @classmethod
     def of(cls, prediction: Prediction) -> SizeClass:
-        """The class of a row."""
+        """The size class of a prediction's message."""
         return cls.FROM if prediction.row.size >= LARGE_BYTES else cls.BELOW
 
 
@@ -58,7 +58,7 @@ class Errors:
 
     @property
     def cells(self) -> list[str]:
-        """What stands under ``FIGURES`` in tables."""
+        """The texts of a table row, one for each title of ``FIGURES``."""
         figures = (f"{self.median:.1%}", f"{self.p90:.1%}", f"{self.worst:.0%}", f"{self.bias:+.1%}")
         return [f"{self.rows:,}", *figures]
 
@@ -84,22 +84,22 @@ def errors_by_key(
 
 
 def by_hardware(prediction: Prediction) -> Key:
-    """The publisher's words and the operation."""
+    """Key: the publisher's words for the hardware, and the operation."""
     return prediction.row.hardware, prediction.row.operation
 
 
 def by_cluster(prediction: Prediction) -> Key:
-    """The host of the catalog."""
+    """Key: the host of the catalog."""
     return (prediction.cluster,)
 
 
 def by_operation(prediction: Prediction) -> Key:
-    """The operation."""
+    """Key: the operation."""
     return (prediction.row.operation,)
 
 
 def overall(prediction: Prediction) -> Key:
-    """All rows together."""
+    """One key for all rows."""
     return ("all",)
 
 

@@ -36,7 +36,7 @@ def read_table(
     required: Sequence[str],
     make: Callable[[int, Mapping[str, str]], Row],
 ) -> list[Row]:
-    """What ``make`` makes of every row that is not empty, given its line and its cells by title, in order.
+    """``make(line, cells by title)`` of every row that is not empty, in order.
 
     Raises ScenarioError, with every problem and its ``file:line``: columns that are missing, rows of another
     length, no rows at all, and the ValueErrors of ``make``.

@@ -1,4 +1,4 @@
-"""One scenario against its record: which figures moved, which way, and whether that is a regression."""
+"""One scenario compared with its record: which figures moved, which way, and whether that is a regression."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Drift:
 
     @property
     def verdict(self) -> DriftVerdict:
-        """Better or worse; a judged figure without a good direction is worse wherever it goes."""
+        """Better or worse; a judged figure that has no good direction is worse whichever way it moves."""
         direction = good_direction(self.figure)
         if direction is GoodDirection.NOWHERE:
             return DriftVerdict.WORSE if self.judged else DriftVerdict.MOVED
@@ -60,8 +60,9 @@ class Drift:
 def drifts(old: Record, new: Record, tolerances: Tolerances) -> tuple[Drift, ...]:
     """The figures of both records that moved beyond their tolerances.
 
-    Throughput that moved exactly as the step time implies is left to the step time, unless it has a tolerance
-    of its own. Figures that are neither throughput nor memory are judged only with a tolerance of their own.
+    Throughput that moved by exactly the inverse of the step time is not listed beside it, unless it has a
+    tolerance of its own. Figures that are neither throughput nor memory are judged only with a tolerance of
+    their own.
     """
     return tuple(_drifts(old, new, tolerances))
 
@@ -87,7 +88,7 @@ def _is_implied(figure: str, old: Record, new: Record) -> bool:
 
 
 class CheckStatus(StrEnum):
-    """What became of one scenario."""
+    """The result of one scenario of a check."""
 
     SAME = "unchanged"
     DRIFTED = "drifted"

@@ -1,4 +1,4 @@
-"""The figures that can be bounded and compared: their names, their good direction, how they are read."""
+"""The figures that can be bounded and compared: names, which direction is better, units."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _RATES = {
 
 
 class GoodDirection(Enum):
-    """Where a figure should go."""
+    """Which direction of a figure is better."""
 
     DOWN = -1
     UP = 1

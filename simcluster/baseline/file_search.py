@@ -1,4 +1,4 @@
-"""The scenario files among paths: files as they are named, folders searched."""
+"""Scenario files: those named by the user, and those found in folders."""
 
 from __future__ import annotations
 

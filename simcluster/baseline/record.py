@@ -1,4 +1,4 @@
-"""What a baseline remembers: one record per scenario, in a JSON file that is made to be committed."""
+"""The baseline file: one record per scenario, as JSON that is meant to be committed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT = 1
 
 
 class Record(Section):
-    """One scenario's figures as they were."""
+    """The figures of one scenario when the baseline was written."""
 
     name: Name
     """What the scenario was called."""

@@ -1,4 +1,4 @@
-"""check: every scenario run and held against its record in a baseline, and against its own bounds."""
+"""The regression check: runs scenarios and compares them with a baseline and with their own bounds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check(
 ) -> CheckReport:
     """Runs scenarios and compares their figures with a baseline; ``update`` writes the baseline anew.
 
-    A scenario that the baseline does not have fails the check, unless ``allow_new``: nothing holds it.
+    A scenario that the baseline does not have fails the check, unless ``allow_new``.
 
     ``paths`` are files and folders, by default what the baseline holds. ``tolerances`` are written
     ``step_time=1%,peak_memory=0.5%``. A scenario that cannot be run is part of the report; with one of them

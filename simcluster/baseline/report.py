@@ -1,4 +1,4 @@
-"""What a check found, as a value and as text."""
+"""The report of a check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scenario's own bounds on its figures: its ``expect:`` section, read and held against a run."""
+"""A scenario's own bounds on its figures: its ``expect:`` section, compared with a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a figure may move before a check speaks of it."""
+"""How far a figure may move before a check reports it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORM = "write for example step_time=1%, peak_memory=512MiB, mfu=0.01, or 1% for 
 
 @dataclass(frozen=True, slots=True)
 class FigureTolerance:
-    """An amount that a figure may move: a share of what it was, or in SI units."""
+    """How far a figure may move: as a share of its old value, or an amount in SI units."""
 
     amount: float
     relative: bool = True
@@ -35,7 +35,7 @@ DEFAULT = FigureTolerance(0.001)
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """Tolerances by figure, and the one of all other figures."""
+    """Tolerances by figure, and one for all other figures."""
 
     named: Mapping[str, FigureTolerance] = field(default_factory=dict)
     others: FigureTolerance = DEFAULT

@@ -1,4 +1,4 @@
-"""The typer application: its commands in order, and what becomes of every error."""
+"""The typer application: its commands in order, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Exit codes: 0 done; 1 does not fit, or a check failed;
 
 
 class Commands(TyperGroup):
-    """The group of all commands: a command returns its exit code, errors of the user become words."""
+    """The group of all commands: commands return exit codes, and errors of simcluster show no traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command and leaves with its exit code."""

@@ -1,4 +1,4 @@
-"""Sections that may name an entry of a catalog, and what the entry becomes with some of its keys changed."""
+"""Sections that may name an entry of a catalog, whole or with some of its keys changed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CatalogSection(Section):
 
     @classmethod
     def hint(cls, name: str) -> str:
-        """What to say to a name that no entry has: the nearest one, or known ones."""
+        """The hint for a name that no entry has: the nearest one, or known ones."""
         return nearest(name, cls.entries())
 
     @classmethod

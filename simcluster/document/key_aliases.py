@@ -1,4 +1,4 @@
-"""Names that other tools have for keys of a document: read as those keys, and told in its schema.
+"""Names that other tools have for keys of a document: read as those keys, and listed in its schema.
 
 Renaming comes before validation. Nodes keep their marks, so an error points at what was written.
 """
@@ -41,7 +41,7 @@ class OtherNameSpec(Section):
 class OtherNames:
     """Key path as a tool writes it -> the tool, and what it stands for.
 
-    ``besides`` reads other names that are no fixed key paths, behind these.
+    ``besides`` reads other names that are no fixed key paths, after these.
     """
 
     names: Mapping[str, tuple[str, OtherNameSpec]]

@@ -1,4 +1,4 @@
-"""Where something is written: a source of text and a place in it."""
+"""Positions in a text: file, line, column and excerpt, for error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a place of a document may hold, read from pydantic's schema of its model.
+"""What may be written at a key path of a document, read from pydantic's schema of its model.
 
 pydantic reports *that* a value does not fit; to say what would fit, and which of several accepted forms the
 user meant, the schema itself is walked along the path of the error.
@@ -45,7 +45,7 @@ _SHOWN_KEYS = 8
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One place of a document: the part of the schema that describes it, and the schemas it refers to."""
+    """The part of pydantic's schema that describes one key path, and the schemas it refers to."""
 
     schema: dict[str, Any]
     definitions: dict[str, dict[str, Any]]
@@ -57,7 +57,7 @@ class Shape:
         return cls(schema, {}).inner()
 
     def inner(self) -> Shape:
-        """The same place without what only wraps it: defaults, null, validators, references."""
+        """The same without what only wraps it: defaults, null, validators, references."""
         schema, definitions = self.schema, self.definitions
         while True:
             kind = schema["type"]
@@ -75,7 +75,7 @@ class Shape:
 
     @property
     def type(self) -> str:
-        """The name pydantic gives to what stands here, wrappers aside."""
+        """Pydantic's name of the type here, wrappers aside."""
         return str(self.inner().schema["type"])
 
     @property
@@ -148,7 +148,7 @@ class Shape:
         return Shape(part, inner.definitions) if part else None
 
     def child(self, key: Any) -> Shape | None:
-        """What may stand behind a key or an index, if this is a section, a mapping or a list."""
+        """The shape of the value under a key or an index, if this is a section, a mapping or a list."""
         inner = self.inner()
         schema = inner.schema
         part: Any = None

@@ -29,7 +29,7 @@ _MET = {
 
 
 def syntax_error(source: SourceText, error: YAMLError) -> ScenarioError:
-    """The parser's complaint as an error with its place and our words."""
+    """The parser's error with its place, in words for users of YAML."""
     if isinstance(error, ReaderError):
         code = error.character if isinstance(error.character, int) else ord(error.character)
         return error_at(source, error.position, f"the character U+{code:04X} is not allowed in YAML")

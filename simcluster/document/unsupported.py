@@ -1,4 +1,4 @@
-"""Keys that belong to later work: known by name, refused with a clear word."""
+"""Keys that are reserved for later work: refused with ``not supported yet``."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _problem(complaint: Complaint, document: Document) -> Problem:
 
 
 def complaints_of(error: ValidationError, model: type[BaseModel], data: Any) -> list[Complaint]:
-    """What is wrong, in document order and in our own words; of a union only what the user meant."""
+    """What is wrong, in document order; of a union only the branch that the user most likely meant."""
     shape = Shape.of(model)
     findings = [_trace(details, shape, data) for details in error.errors(include_url=False)]
     complaints = dict.fromkeys(_settled(findings, data, 0))

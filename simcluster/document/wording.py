@@ -1,4 +1,4 @@
-"""The words errors are made of: kinds of values, values as written, bounds, choices."""
+"""Phrases for error messages: kinds of values, values as written, bounds, choices."""
 
 from __future__ import annotations
 

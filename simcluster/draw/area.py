@@ -25,7 +25,7 @@ def thin_levels(times: Floats, levels: Floats, end: float, count: int) -> NDArra
     """For each of ``count`` equal spans of time up to ``end``, the index of its highest moment.
 
     ``levels`` [series, moments] holds from ``times`` [moments] (sorted, the first at 0) to the next moment;
-    highest is meant of the sum over series.
+    the highest moment is that with the largest sum over series.
     """
     height = levels.sum(axis=0)
     edges = np.linspace(0.0, end, count + 1)

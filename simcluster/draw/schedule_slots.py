@@ -71,7 +71,7 @@ def schedule_layout(
     lengths: Mapping[str, int] = LENGTHS,
     places: Sequence[tuple[int, int]] = (),
 ) -> list[list[ScheduleSlot]]:
-    """Per stage its actions as early as their order and the stages before and after allow.
+    """Per stage its actions, each as early as the order within the stage and the neighbouring stages allow.
 
     ``places`` are the pieces of the model as (stage, chunk), in the order of the forward pass; if they are
     not given, each chunk begins on the first stage. Of an overlapped pair both halves have their time. Words

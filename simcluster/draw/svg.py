@@ -34,7 +34,7 @@ class Canvas:
     shapes: list[str] = field(default_factory=list)
 
     def rect(self, x: float, y: float, width: float, height: float, colour: str, title: str = "") -> None:
-        """A filled rectangle; ``title`` appears when the pointer rests on it."""
+        """A filled rectangle; ``title`` is its tooltip."""
         inner = f"<title>{escape(title)}</title>" if title else ""
         box = (
             f'x="{coordinate(x)}" y="{coordinate(y)}" width="{coordinate(max(width, 0.1))}" '

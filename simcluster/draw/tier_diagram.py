@@ -14,9 +14,9 @@ _BOX, _GAP, _ROOM, _NAME, _SIZE = 24.0, 6.0, 44.0, 96.0, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One box: what lines call it, what stands in it, its colour.
+    """One box: the key that connections name it by, its label, its colour.
 
-    ``short`` stands in a box that is too narrow for ``label``; ``title`` appears under the pointer.
+    ``short`` stands in a box that is too narrow for ``label``; ``title`` is its tooltip.
     """
 
     key: Hashable

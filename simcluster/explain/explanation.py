@@ -17,8 +17,8 @@ from simcluster.tuning import Trial, Trials, nearest_change, open_knobs, trial_f
 class Explanation:
     """The run of a plan, what it needs, and, if it does not fit, what was tried.
 
-    ``trials`` are the nearest turns of each knob that fit, or its last turn if none does; then, if no knob
-    alone is enough, several together.
+    ``trials`` hold for each knob the smallest change that fits, or its largest change if none does; then, if
+    no knob alone is enough, several together.
     """
 
     run: Run
@@ -27,7 +27,7 @@ class Explanation:
 
     @property
     def fitting(self) -> list[Trial]:
-        """What would fit, what leaves most first."""
+        """The trials that fit, the one that leaves most memory first."""
         return sorted((trial for trial in self.trials if trial.fits), key=lambda trial: -trial.use.left)
 
     @property
@@ -37,12 +37,12 @@ class Explanation:
 
     @property
     def failing(self) -> list[Trial]:
-        """What would not: what is tight, what lacks memory, the least first; then what is impossible."""
+        """Trials that do not fit: tight ones, those that lack memory (the least first), impossible ones."""
         return sorted((trial for trial in self.trials if not trial.fits), key=lambda trial: trial.nearness)
 
 
 def explain_scenario(scenario: Scenario, watch: Callable[[Trial], None] | None = None) -> Explanation:
-    """Simulates a scenario and, where it does not fit, changes of it; ``watch`` is told of each.
+    """Simulates a scenario and, where it does not fit, changes of it; ``watch`` is called with each.
 
     Raises PlanError for an impossible plan.
     """

@@ -1,4 +1,4 @@
-"""A run's tables as users read them: times in seconds, names as text, and whose rows they are."""
+"""The tables of ``Result``: times in seconds, names as text, and the rank and class of every row."""
 
 from __future__ import annotations
 

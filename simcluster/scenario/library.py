@@ -1,4 +1,4 @@
-"""Whether a host's communication library speaks of algorithms and operations that there are."""
+"""Checks that a host's ``collectives:`` names algorithms and operations that exist."""
 
 from __future__ import annotations
 

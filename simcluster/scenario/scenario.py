@@ -65,12 +65,12 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The name that reports show."""
         return self.spec.name
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The hardware that it runs on itself: its hosts, if others have some too."""
+        """The cluster it runs on; with tenants, only its own hosts of it."""
         return self.place or (
             self._whole if self.spec.own_hosts is None else self._whole.on(self.spec.own_hosts)
         )
@@ -81,7 +81,7 @@ class Scenario:
 
     @cached_property
     def tenants(self) -> tuple[Scenario, ...]:
-        """Those who run at the same time, as scenarios of their own, each on its hosts of the same cluster.
+        """The tenants as scenarios of their own, each on its hosts of the same cluster.
 
         Raises ScenarioError with the problems of all their files, and if two have one name.
         """
@@ -145,7 +145,7 @@ class Scenario:
 
     @cached_property
     def model(self) -> Model:
-        """What is trained."""
+        """The model that is trained or answers."""
         return self.spec.model.build(self.folder)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Whether a scenario trains or infers, and whether its plan asks for what only the other one has."""
+"""Whether a scenario trains or infers, and whether its plan has settings of the other task."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_SCHEDULES = ("kind", "chunks", "text", "placement")
 
 
 def task_kind(training: TrainingSpec | None, inference: InferenceSpec | None) -> Task:
-    """The one that is written; Refused if there is none, or both are."""
+    """The section ``training`` or ``inference``, whichever is written; Refused for none or both."""
     if training is not None and inference is not None:
         raise Refused("a scenario trains or infers, not both", path="inference", hint="leave one of them out")
     task = training or inference
@@ -35,7 +35,7 @@ def task_kind(training: TrainingSpec | None, inference: InferenceSpec | None) ->
 
 
 def check_inference(parallel: ParallelSpec, others: Mapping[str, object], steps: int) -> None:
-    """Refused, all at once, if an inference speaks of what only training has.
+    """Refused, with every problem, if an inference has settings that only training has.
 
     ``others`` are sections by name that belong to training; ``steps`` how many are run.
     """

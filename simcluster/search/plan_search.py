@@ -9,7 +9,7 @@ from simcluster.tuning import Attempt, FirstFit, SearchRequest, search_first_fit
 
 
 def find_first_fit(start: SearchRequest, watch: Callable[[Attempt], None] | None = None) -> FirstFit:
-    """Tries candidates until one fits; ``watch`` is told of each.
+    """Tries candidates until one fits; ``watch`` is called with each.
 
     Raises ScenarioError for names or sizes that are wrong.
     """

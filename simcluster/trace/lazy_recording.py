@@ -1,4 +1,4 @@
-"""The recording of very many classes: each is recorded when somebody asks for it, and not kept."""
+"""The recording of very many classes: each is recorded on request, and not kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When everything ran, compactly: spans are expanded from it, class by class, when somebody asks.
+"""When everything ran, in compact form: spans are expanded from it class by class, on request.
 
 A class repeats few codes many times, and classes of one stage run the same script. So kept once are what the
 codes do, what they cost at each price, and the scripts; and for each class only when its entries began.

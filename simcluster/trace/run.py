@@ -1,4 +1,4 @@
-"""A Run: what a simulation recorded, as tables and documents, in one file if asked.
+"""A Run: what a simulation recorded, as tables and documents, saved in one file on request.
 
 Reports are made from a Run and nothing else, so any of them can be made again later.
 """

@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 def stretch_kernels(
     stretched: Table, entries: Ints, of_kernel: NDArray[Any], starts: Ints, ends: Ints
 ) -> None:
-    """Puts right the starts and ends [executions, kernels] of a code's kernels.
+    """Corrects the starts and ends [executions, kernels] of a code's kernels that were slowed.
 
     ``stretched`` has entry, start and end of every kernel of the entries that were slowed, by entry, in
     order. ``entries`` [executions, kernels] are those of the kernels; ``of_kernel`` [kernels] is the same

@@ -1,4 +1,4 @@
-"""Columns of equal length, some of them names: the form of everything a run records."""
+"""Tables of equally long NumPy columns; columns of names are indices into a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row states of the network of a host: the words of its ``inter_link``, as bits per second."""
+"""The network bandwidth of a host in bit/s, read from the words in a row's ``inter_link``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OF_A_HOST = re.compile(r"(\d+)\s*Gb/s", re.IGNORECASE)
 
 
 def host_rate(words: str, num_devices: int) -> float | None:
-    """What all cards of a host of so many devices carry one way, in bit/s; None if the words do not say."""
+    """The bandwidth of all cards of a host of ``num_devices``, one way, in bit/s; None if not stated."""
     if match := _CARDS.search(words):
         return int(match[1]) * int(match[2]) * 1e9
     if match := _PER_DEVICE.search(words):

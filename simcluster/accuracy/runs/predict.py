@@ -1,4 +1,4 @@
-"""What the simulator says to a measured run: its step and its memory, or why it says nothing."""
+"""Predicted step times and peak memory of published training runs; for others, the reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simcluster.workers import parallel_map
 
 
 class RunFigure(enum.StrEnum):
-    """What is compared."""
+    """The figures of a run that are compared."""
 
     STEP = "step time"
     MEMORY = "peak memory"

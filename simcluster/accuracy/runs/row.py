@@ -84,21 +84,21 @@ class MeasuredRun:
 
     @property
     def operation(self) -> str:
-        """All of them are training."""
+        """``training``, for every row."""
         return "training"
 
     @property
     def group(self) -> str:
-        """What rows of one publisher begin with."""
+        """The publisher: the first two words of the id, which its rows share."""
         return "-".join(self.name.split("-")[:2])
 
     def count(self, column: str, otherwise: int = 1) -> int:
-        """A count, or what it is where nothing is stated."""
+        """The count in a column; ``otherwise`` where the row does not state it."""
         return self.counts.get(column, otherwise)
 
     @property
     def step_seconds(self) -> float | None:
-        """The step that was measured, or that follows from the throughput; None for other figures."""
+        """Seconds per step, as measured or as the throughput implies; None where neither is stated."""
         if self.words["metric"] == "step_time":
             return self.value
         if {"global_batch", "seq_len"} <= set(self.counts):
@@ -118,7 +118,7 @@ class MeasuredRun:
 
     @property
     def activation_memory(self) -> float | None:
-        """Bytes of activations on the fullest device, where that is what was measured in a known unit."""
+        """Bytes of activations on the device that has most, where the row states them in a known unit."""
         size = _UNITS.get(self.words.get("unit", ""))
         return self.value * size if self.words["metric"] == "activation_mem" and size else None
 

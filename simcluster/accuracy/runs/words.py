@@ -55,7 +55,7 @@ class FrameworkWords(Section):
 
 
 class UnlikeWords(Section):
-    """What no scenario says, by the notes of rows and what they call their models."""
+    """Rows that no scenario can express, known by their notes and the names of their models."""
 
     notes: Name = "*"
     """A pattern over the notes."""
@@ -68,7 +68,7 @@ class UnlikeWords(Section):
 
 
 class OverlapWords(Section):
-    """What some rows say of tensor-parallel collectives beside matmuls."""
+    """How some rows overlap tensor-parallel collectives with matmuls."""
 
     notes: Name
     """A pattern over the notes."""
@@ -81,7 +81,7 @@ class OverlapWords(Section):
 
 
 class ContextWords(Section):
-    """How some rows work on parts of sequences."""
+    """How ranks of some rows share sequences: the context-parallel algorithm."""
 
     frameworks: Name = "*"
     """A pattern over the frameworks of these rows."""
@@ -120,7 +120,7 @@ class RecomputeWords(Section):
 
 
 class Words(Section):
-    """The whole table."""
+    """The table ``words.yaml``: one list of entries for each kind of words."""
 
     models: tuple[ModelWords, ...]
     """Models by what they are called."""
@@ -144,7 +144,7 @@ class Words(Section):
     """What is computed again."""
 
     def model(self, words: str, notes: str) -> tuple[dict[str, Any], bool] | None:
-        """What a scenario says of a model, and whether the row's sizes count; None if it is not known."""
+        """The ``model:`` section of a model, and whether the row's sizes replace its own; None if unknown."""
         entries = [
             entry for entry in self.models if _fits(entry.words, words) and matches(entry.notes, notes or "-")
         ]
@@ -156,7 +156,7 @@ class Words(Section):
         return merged, all(entry.sizes for entry in entries)
 
     def unsaid(self, notes: str, model: str) -> str:
-        """What of a row no scenario says, or nothing."""
+        """Why no scenario can express a row; empty if one can."""
         return next(
             (
                 entry.why
@@ -167,7 +167,7 @@ class Words(Section):
         )
 
     def framework(self, words: str, model: str, source: str, notes: str) -> FrameworkWords | None:
-        """The framework profile and whose memory is stated, or None if it is not known."""
+        """The framework profile, and which ranks' memory the row states; None if it is unknown."""
         for entry in self.frameworks:
             said = (
                 (entry.words, words),
@@ -180,13 +180,13 @@ class Words(Section):
         return None
 
     def overlap(self, notes: str, ranks: int) -> dict[str, Any] | None:
-        """What ``parallel.overlap`` says of so many tensor ranks, or None if nothing goes in chunks."""
+        """``parallel.overlap`` for a number of tensor ranks; None if collectives are not cut into chunks."""
         overlaps = (entry.overlap for entry in self.overlaps if _fits(entry.notes, notes or "-"))
         said = next(overlaps, None)
         return None if said is None or ranks == 1 else {"chunks": ranks, **said}
 
     def context(self, framework: str, notes: str) -> str | None:
-        """How ranks with parts of sequences work together, or None if that is not known."""
+        """The context-parallel algorithm (``parallel.context``), or None if it is not known."""
         return next(
             (
                 entry.algorithm
@@ -208,7 +208,7 @@ class Words(Section):
         )
 
     def computed_again(self, words: str) -> Mapping[str, Any] | None:
-        """What is computed again, or None if that is not known."""
+        """``parallel.recompute`` for these words, or None if they are not known."""
         return next((entry.recompute for entry in self.recompute if _fits(entry.words, words)), None)
 
 

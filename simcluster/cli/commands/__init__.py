@@ -39,7 +39,7 @@ _IN_ORDER: tuple[ModuleType, ...] = (
 
 
 def add_to(app: typer.Typer) -> None:
-    """Gives the application its commands."""
+    """Adds all commands to the application, in the order of the help text."""
     for name, module in zip(names(), _IN_ORDER, strict=True):
         examples = "\n".join(f"  {line}" for line in module.EXAMPLES)
         app.command(name, epilog=f"\b\nExamples:\n{examples}")(getattr(module, _function(module)))

@@ -1,4 +1,4 @@
-"""A line on the terminal that says how far a long simulation is."""
+"""A progress line on the terminal for long simulations."""
 
 from __future__ import annotations
 

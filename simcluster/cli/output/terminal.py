@@ -1,4 +1,4 @@
-"""What commands say: results on standard output, everything else on standard error.
+"""Printing: results on standard output, everything else on standard error.
 
 Names, paths and messages come from files, so nothing is printed that a terminal would obey, but for colours
 of our own.

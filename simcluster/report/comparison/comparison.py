@@ -1,4 +1,4 @@
-"""Results side by side: what plans differ in, what each bought, and what it cost."""
+"""Results side by side: how plans differ, in time, memory and settings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Side:
 
     @property
     def summary(self) -> RunDocument:
-        """Its figures."""
+        """The summary document of its run."""
         summary: RunDocument = self.documents["summary"]
         return summary
 
@@ -65,7 +65,7 @@ class Side:
 
     @property
     def spent(self) -> tuple[str, float]:
-        """What is timed, a step or an answer, and its seconds."""
+        """(``step`` or ``answer``, its seconds): what throughput is measured by."""
         if is_inference(self.documents):
             return "answer", float(self.summary["latency_s"])
         return "step", float(self.summary["step_time_s"])
@@ -73,7 +73,7 @@ class Side:
 
 @dataclass(frozen=True)
 class FigureRow:
-    """A figure of all sides, and how it reads."""
+    """One figure of all sides; ``reading`` formats a value."""
 
     name: str
     values: tuple[float, ...]
@@ -122,14 +122,14 @@ class Comparison:
 
     @classmethod
     def of(cls, runs: Sequence[tuple[str, Run]]) -> Comparison:
-        """Those of runs with their names; TraceError unless there are two, and letters for all."""
+        """The comparison of (name, run) pairs; TraceError unless there are 2 to 26."""
         if not 2 <= len(runs) <= MOST:
             raise TraceError(f"{len(runs)} results cannot be compared: give 2 to {MOST}")
         sides = zip(ascii_uppercase, runs, strict=False)
         return cls(tuple(Side(letter, name, run.documents) for letter, (name, run) in sides))
 
     def columns(self, title: str = "") -> list[Column]:
-        """Of a table of figures: what every side has, and of all but the first how much more."""
+        """The columns of a table of figures: the value of every side and, but for the first, the change."""
         first, *others = (side.letter for side in self.sides)
         pairs = [letter for other in others for letter in (other, f"{other} - {first}")]
         return [Column(title), *(Column(letter, quantity=True) for letter in (first, *pairs))]
@@ -149,7 +149,7 @@ class Comparison:
 
     @property
     def figures(self) -> list[FigureRow]:
-        """What people quote."""
+        """The headline figures: step time, throughput, MFU, communication, memory."""
         rate = f"{rate_unit(self.sides[0].documents['plan'])}/s"
         answers = all(is_inference(side.documents) for side in self.sides)
         wanted: list[tuple[str, Callable[[Side], float], Callable[[float], str]]] = [
@@ -193,7 +193,7 @@ class Comparison:
 
     @property
     def trades(self) -> list[Trade]:
-        """What each side but the first bought, and what it cost."""
+        """What each side but the first changes against the first."""
         first = self.sides[0]
         return [
             Trade(
@@ -208,7 +208,7 @@ class Comparison:
 
     @property
     def caveats(self) -> list[str]:
-        """Why a step of one is not a step of another, where it is not."""
+        """Why steps of the sides are not comparable, where they are not."""
         works = [side.work for side in self.sides]
         caveats = []
         if len({is_inference(side.documents) for side in self.sides}) > 1:

@@ -1,4 +1,4 @@
-"""A comparison as text: one screen that says what each plan bought, and what it cost."""
+"""A comparison as text: one screen with what each plan gains in time and memory, and what it loses."""
 
 from __future__ import annotations
 

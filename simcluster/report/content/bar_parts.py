@@ -1,4 +1,4 @@
-"""What a step and a memory are made of, as parts of bars: the same names and tones in every report."""
+"""The parts of a step and of a device's memory: the same names and tones in every report."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def step_parts(summary: Mapping[str, Any], axes: Sequence[str] = ()) -> list[tup
 
 
 def memory(breakdown: Mapping[str, int]) -> list[BarPart]:
-    """The categories of a memory in bytes, in one order everywhere: what stays all along first."""
+    """The categories of a device's memory in bytes, in one order everywhere: what lives longest first."""
     order = [name for name in _CATEGORIES if name in breakdown]
     order += [name for name in breakdown if name not in _CATEGORIES]
     return [BarPart(memory_category(name)[0], breakdown[name], memory_category(name)[1]) for name in order]
 
 
 def memory_category(name: str) -> tuple[str, Tone]:
-    """How a category of memory is called and drawn."""
+    """The name and the tone of a category of memory."""
     return _CATEGORIES.get(name, (name, PINK))

@@ -1,4 +1,4 @@
-"""What hosts hold for their devices, in memory and on disks, in the words of every report."""
+"""Host memory and disks that offloaded tensors take: the same rows and sentences in every report."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def host_rows(summary: RunDocument) -> list[list[str]]:
 
 
 def host_place_text(entry: RunDocument) -> str:
-    """Which place on which hosts."""
+    """``memory of 4 x dgx-h100``: which memory or disks of which hosts."""
     return f"{_PLACES[entry['place']]} of {entry['hosts']:,} x {entry['host']}"
 
 
 def overfull_hosts(summary: RunDocument) -> str:
-    """Which hosts are to hold more than they can, by how much and since when; empty if none."""
+    """Which hosts lack memory or disk space, how much, and since when; empty if none."""
     over = [entry for entry in summary.get("host_memory_bytes", ()) if not entry["fits"]]
     if not over:
         return ""

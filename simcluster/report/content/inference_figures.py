@@ -1,4 +1,4 @@
-"""What reports say of an inference: when tokens come, and how much of that was simulated."""
+"""Figures of an inference: time to first token, time per token, and which decode steps were simulated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_inference(documents: RunDocument) -> bool:
 
 
 def quoted_figures(documents: RunDocument) -> tuple[tuple[str, str], ...]:
-    """The figures that people quote, each with what it is."""
+    """(value, label) of the headline figures: TTFT, TPOT, latency, throughput, peak memory."""
     summary = documents["summary"]
     rate, per_device, _ = throughput_text(documents)
     return (
@@ -60,7 +60,7 @@ def _spent(parts: RunDocument) -> str:
 
 
 def step_title(documents: RunDocument) -> str:
-    """The title of the parts of a step, or of what was simulated of an answer."""
+    """The title over the parts of a step, or of the prefill and decode steps that were simulated."""
     if not is_inference(documents):
         return "Where the step goes"
     count = len(documents["plan"]["inference"]["decode_steps"])
@@ -70,7 +70,7 @@ def step_title(documents: RunDocument) -> str:
 
 
 def prompts_text(plan: RunDocument) -> str:
-    """How many prompts of which length are answered at what length."""
+    """``32 prompts of 1,024 tokens, 128 generated behind each``."""
     asked = plan["inference"]
     return (
         f"{plan['global_batch']:,} prompts of {asked['prompt']:,} tokens, {asked['tokens']:,} generated "
@@ -79,7 +79,7 @@ def prompts_text(plan: RunDocument) -> str:
 
 
 def formats_text(plan: RunDocument) -> str:
-    """What weights, activations and caches are kept in."""
+    """Number formats of weights and activations, and of the KV cache."""
     compute, matmul = plan["precision"]["compute"], plan["precision"]["matmul"]
     formats = compute if matmul == compute else f"{compute} with {matmul} matmuls"
     return f"{formats}, {plan['inference']['cache']} KV cache"

@@ -11,18 +11,21 @@ NEAR = "#c77700"
 
 
 def verdict_text(figures: RunDocument) -> str:
-    """That of a summary, or of a device or host in it; files of earlier versions know no tight ones."""
+    """``fits``, ``tight`` or ``does not fit``, of a summary or of a device or host in it.
+
+    Files of earlier versions do not tell tight plans apart.
+    """
     return str(figures.get("verdict", "fits" if figures["fits"] else "does not fit"))
 
 
 def emphasised_verdict(figures: RunDocument) -> str:
-    """The same where it must not be overlooked: ``fits``, ``TIGHT``, ``DOES NOT FIT``."""
+    """The verdict in capitals where it must not be overlooked: ``fits``, ``TIGHT``, ``DOES NOT FIT``."""
     said = verdict_text(figures)
     return said if said == "fits" else said.upper()
 
 
 def fullest_entry(summary: RunDocument) -> RunDocument:
-    """The entry of the fullest device: the highest share of its own memory is taken and reserved."""
+    """The entry of ``peak_memory_bytes`` with the highest share of its memory allocated or reserved."""
     return max(summary["peak_memory_bytes"], key=_fullness)
 
 

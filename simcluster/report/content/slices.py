@@ -1,4 +1,4 @@
-"""What a class was doing: its kernels, joined into layers and these into actions of the schedule.
+"""Kernels of a class joined into slices: per layer, and per action of the schedule.
 
 Kernels run in program order, so neighbours that belong together are one slice, and slices nest.
 """

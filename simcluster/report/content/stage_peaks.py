@@ -81,19 +81,19 @@ def _mixed(peaks: Sequence[RunDocument]) -> set[int]:
 
 
 def bar_scale(rows: Sequence[StageMemory]) -> float:
-    """How many times the memory of its device a whole bar stands for: 1, or more where more is needed."""
+    """The length of a full bar in capacities of its device: 1, or more where some stage needs more."""
     return max(1.0, *(_fullness(row.worst) for row in rows))
 
 
 def row_labels(rows: Sequence[StageMemory]) -> list[str]:
-    """What the rows are called; where there is one stage only, nobody asks for its number."""
+    """The labels of rows; ``all ranks`` where there is only one stage."""
     if len(rows) == 1 and rows[0].first == rows[0].last:
         return ["all ranks"]
     return [row.label for row in rows]
 
 
 def capacity_marks(rows: Sequence[StageMemory]) -> str:
-    """What the bars are to be measured by."""
+    """``against 80 GiB per device``: what full bars stand for."""
     capacities = {row.worst["device"]: row.worst["capacity"] for row in rows}
     together = any(row.first != row.last for row in rows)
     more = "; of stages taken together the fullest" if together else ""

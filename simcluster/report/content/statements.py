@@ -50,7 +50,7 @@ def memory_shortage(summary: RunDocument) -> MemoryShortage | None:
 
 
 def fullest_device(documents: RunDocument) -> RunDocument | None:
-    """Of what is told of memory by stage, that of the fullest device; None in files of earlier versions."""
+    """The entry of ``memory`` with the highest share in use; None in files of earlier versions."""
     stages = documents.get("memory", ())
     return max(
         stages, key=lambda stage: (stage["reserved"] + stage["outside"]) / stage["capacity"], default=None
@@ -58,12 +58,12 @@ def fullest_device(documents: RunDocument) -> RunDocument | None:
 
 
 def fragmentation_text(entry: RunDocument) -> float:
-    """The share of what is reserved that is not allocated where most is."""
+    """Fragmentation: the share of reserved memory that is not allocated at the peak, 0 to 1."""
     return float((entry["reserved"] - entry["allocated"]) / entry["reserved"])
 
 
 def reserved_text(documents: RunDocument) -> str:
-    """What the allocator makes of the fullest device's memory, if the profile names one."""
+    """Reserved memory and fragmentation of the fullest device, if the profile names an allocator."""
     entry = fullest_device(documents)
     if entry is None or entry["allocator"] is None:
         return ""
@@ -91,7 +91,7 @@ def throughput_text(documents: RunDocument) -> tuple[str, str, str]:
 
 
 def useful_work_text(documents: RunDocument) -> str:
-    """What the MFU is the ratio of."""
+    """Model FLOP/s per device, and the peak that MFU is measured against."""
     matmul = documents["plan"]["precision"]["matmul"]
     peak = documents["topology"]["device_peak_flops_per_s"][matmul]
     rate = units.compute(documents["summary"]["model_flops_per_s_per_device"])
@@ -199,7 +199,7 @@ def _longer(tenant: RunDocument) -> list[tuple[str, float]]:
 
 
 def assumptions_text(documents: RunDocument) -> list[str]:
-    """How much was simulated, what it leans on, and what the planner had to decide."""
+    """How much was simulated, which assumptions it rests on, and notes of the planner."""
     summary = documents["summary"]
     ranks, classes = summary["num_ranks"], summary["num_classes"]
     folded = "each" if classes == ranks else f"as {classes:,} class{'es' * (classes > 1)} of equal ranks"

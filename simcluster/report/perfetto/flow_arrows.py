@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 def ends(spans: Table) -> Table:
-    """The sends and receives between stages among the spans of a class, by start."""
+    """The spans of a class that are sends and receives between stages, by start."""
     kinds = [spans.index("kind", kind) for kind in (SEND, RECEIVE)]
     return spans.where(np.isin(spans["kind"], kinds))
 

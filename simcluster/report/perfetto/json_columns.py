@@ -1,4 +1,4 @@
-"""JSON text from columns: pieces of every row laid side by side and joined once, no text per row."""
+"""JSON text built from columns: rows are concatenated column by column, without an object per row."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def layouts_text(
     width: int | None = None,
     colour: bool = False,
 ) -> str:
-    """The layouts document of a run as text: blocks, in them phases, in these operators and movements.
+    """The layouts document of a run as text: blocks, their phases, operators and redistributions.
 
     ``pattern`` keeps operators by their full name (``layers.*.mlp.{up,down}``): ``*`` is any run of
     characters, ``?`` one, ``{a,b}`` either. A remark is all that is left if none fits.

@@ -43,7 +43,7 @@ _LAWS = "a law, such as --parts zipf:1.2, or a file with a line of whole numbers
 
 @dataclass(frozen=True, slots=True)
 class CollectiveBenchmark:
-    """What was asked and what was found: a row per size; ``parts`` if they are not equal."""
+    """A collective and a row of times for every size; ``parts`` where ranks send unequal ones."""
 
     operation: Operation
     name: str

@@ -13,7 +13,7 @@ from simcluster.document import names_file, text_of
 
 @dataclass(frozen=True, slots=True)
 class RequestedParts:
-    """Parts of an all-to-all-v as they were asked for; ``mean`` is S where they are bytes, of a file."""
+    """Parts of an all-to-all-v as asked for; ``mean`` is their mean size where a file gives them in bytes."""
 
     words: str
     parts: UnequalParts

@@ -21,7 +21,7 @@ from simcluster.trace import Run
 
 @dataclass(frozen=True)
 class Session:
-    """Scenarios that are right, and where their results go."""
+    """Scenarios that were read without an error, and where their results go."""
 
     scenarios: Sequence[Scenario]
     outputs: Outputs
