@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from simcluster.layout import Layout
+from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph, Rules
 from simcluster.plan.autodiff import ALL, accumulate, differentiate, split_backward
 from simcluster.plan.execution import fuse
@@ -84,6 +84,20 @@ def sparse_gradients(rules: Rules, num_terms: int) -> Pass:
     return Pass("sparse_gradients", partial(use_sparse_gradients, rules=rules, num_terms=num_terms))
 
 
+def sharding_pass(
+    strategies: Strategies,
+    mesh: Mesh,
+    sharder: RedistributionPlanner,
+    feeds: Mapping[str, Layout],
+    decomposed: Collection[str],
+) -> Pass:
+    """The pass that gives every value a layout; families ``decomposed`` run as their passes."""
+    settings = partial(
+        shard, strategies=strategies, mesh=mesh, router=sharder, feeds=feeds, passes=decomposed
+    )
+    return Pass("shard", settings)
+
+
 @dataclass(frozen=True, slots=True)
 class Passes:
     """The passes behind differentiation, made from the values of a plan."""
@@ -94,8 +108,6 @@ class Passes:
     """The timetables say whether backwards are split, and recomputed ahead."""
     numerics: Numerics
     """The number formats."""
-    strategies: Strategies
-    """How operators are split."""
     sharder: RedistributionPlanner
     """Redistributes activations and their gradients."""
     router: RedistributionPlanner
@@ -106,25 +118,8 @@ class Passes:
     """How parameters are updated; None: nothing is trained."""
     parallel: ParallelSpec
     """What the scenario recomputes, overlaps, and places on hosts."""
-    feeds: Mapping[str, Layout]
-    """The layouts of inputs that come in one of their own."""
     offload: OffloadPlan = OffloadPlan()
     """What is kept off the devices."""
-
-    def sharding(self) -> Pass:
-        """The pass that gives every value a layout."""
-        passes = self.framework.passes
-        return Pass(
-            "shard",
-            partial(
-                shard,
-                strategies=self.strategies,
-                mesh=self.placement.mesh,
-                router=self.sharder,
-                feeds=self.feeds,
-                passes=passes,
-            ),
-        )
 
     def after_sharding(self) -> Iterable[Pass]:
         """The passes behind sharding: they recompute, optimise and fuse a graph in which all have layouts."""

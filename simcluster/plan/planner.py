@@ -45,6 +45,7 @@ from simcluster.plan.passes import (
     place_layers,
     sequence_passes,
     sequence_slicing,
+    sharding_pass,
     sparse_gradients,
     subgraph_assignment,
 )
@@ -135,16 +136,16 @@ class StrategyPlanner(Planner):
             placement=placement,
             pipeline=pipeline,
             numerics=numerics,
-            strategies=strategies,
             sharder=sharder,
             router=router,
             framework=self.framework,
             optimizer=optimizer,
             parallel=self.parallel,
-            feeds=self._feeds(logical, placement),
             offload=offload,
         )
-        done = sliced.then(passes.sharding(), *passes.after_sharding())
+        feeds = self._feeds(logical, placement)
+        layouts = sharding_pass(strategies, mesh, sharder, feeds, self.framework.passes)
+        done = sliced.then(layouts, *passes.after_sharding())
         check_hosts(done.graph, self.cluster)
         check_unequal_batches(done.graph, pipeline.batches, gathered_once=sharding.gather_once)
         plan = Plan(

@@ -114,13 +114,11 @@ class ManualPlanner(Planner):
             placement=placement,
             pipeline=pipeline,
             numerics=formats,
-            strategies=Strategies({}, {}),
             sharder=router,
             router=router,
             framework=self.framework,
             optimizer=optimizer,
             parallel=self.parallel,
-            feeds={},
         )
         done = PassList.of(programs.graph).then(*passes.after_sharding())
         graph = done.graph
