@@ -22,6 +22,15 @@ from simcluster.model.graph.operator import (
     memory_bound,
     unit_dims,
 )
+from simcluster.model.graph.rewrite import (
+    GroupBatch,
+    Narrow,
+    Reorder,
+    Rewrite,
+    RingTurns,
+    SequenceSlice,
+    SparseRows,
+)
 from simcluster.model.graph.zigzag_order import Zigzag, token_positions
 
 __all__ = [
@@ -35,18 +44,25 @@ __all__ = [
     "Decomposition",
     "Gradient",
     "Graph",
+    "GroupBatch",
     "Instance",
     "Labels",
     "MemoryBound",
     "MemoryPass",
     "MemoryPlace",
+    "Narrow",
     "Node",
     "Operator",
     "Phase",
     "Ragged",
     "Region",
     "Relocation",
+    "Reorder",
+    "Rewrite",
+    "RingTurns",
     "Role",
+    "SequenceSlice",
+    "SparseRows",
     "Tape",
     "TensorSlice",
     "TensorType",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simcluster.layout import Dims, Movement
 from simcluster.model.graph.counter_random import uniform
-from simcluster.model.graph.zigzag_order import Zigzag
+from simcluster.model.graph.rewrite import Rewrite
 from simcluster.work import DType, Kernel, Work
 
 Array = NDArray[Any]
@@ -203,44 +203,8 @@ class Operator(ABC):
         """Of an operator that is linear in its inputs: what makes their gradients of that of its output."""
         raise NotImplementedError(f"{self.kind} has no gradient")
 
-    def narrowed(self, result: DType) -> Operator | None:
-        """The same on operands cast to a narrower format, its results in ``result``; None if it has no such
-        kernel.
-        """
-        return None
-
-    def sparse_gradient(self) -> Operator | None:
-        """What makes the same gradient of a table as ids and their rows, from its first inputs; None if it
-        is no sum of rows.
-        """
-        return None
-
-    def grouped(self, ways: int) -> Operator | None:
-        """The same with statistics of each of ``ways`` equal parts of its batch; None if it has none."""
-        return None
-
-    def ordered(self, order: Zigzag) -> Operator | None:
-        """The same on sequences whose tokens lie in this order; None if it does not matter where they stand.
-
-        ValueError if that matters and the operator knows no order.
-        """
-        return None
-
-    def as_ring(self, turns: int, length: int) -> Operator | None:
-        """The same in so many turns over slices of a sequence that need one another; None if they do not.
-
-        ``length`` is that of the whole sequence.
-        ValueError if it does and knows no turns.
-        """
-        return None
-
-    def sliced(self, index: int) -> Operator | None:
-        """The same on slice ``index`` of sequences that are worked on slice by slice; None if each is so by
-        itself.
-
-        Its inputs behind the first are those of all slices so far, each in its order (SliceAttention).
-        ValueError if it needs the slices behind this one, or something else that no slice has.
-        """
+    def rewrite(self, request: Rewrite) -> Operator | None:
+        """The same as a pass asks for it; None, or ValueError, as the request says."""
         return None
 
     def ragged(self) -> Ragged | None:

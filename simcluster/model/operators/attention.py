@@ -15,7 +15,20 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.attributes import LABELS, QUERY, STATISTICS, Scores
-from simcluster.model.graph import Array, Decomposition, Gradient, Operator, Region, Tape, TensorType, Zigzag
+from simcluster.model.graph import (
+    Array,
+    Decomposition,
+    Gradient,
+    Operator,
+    Region,
+    Reorder,
+    Rewrite,
+    RingTurns,
+    SequenceSlice,
+    Tape,
+    TensorType,
+    Zigzag,
+)
 from simcluster.model.operators.contraction import contract
 from simcluster.model.operators.dropout import dropout_mask
 from simcluster.model.operators.ring_attention import ring_backward, ring_forward
@@ -110,11 +123,13 @@ class _Attention(Operator):
         mask = dropout_mask(region, self.label, LABELS, scores.shape, self.dropout)
         return np.asarray(mask * scores.dtype.type(1 / (1 - self.dropout)))
 
-    def as_ring(self, turns: int, length: int) -> Operator:
+    def rewrite(self, request: Rewrite) -> Operator | None:
         """In turns; ValueError where scores depend on more than queries, keys and their order."""
+        if not isinstance(request, RingTurns):
+            return None
         if self.window or self.biased or self.own_values:
             raise ValueError("attention in a window, with a bias or with values of their own goes in no ring")
-        return replace(self, turns=turns, slice_length=length // turns)
+        return replace(self, turns=request.turns, slice_length=request.length // request.turns)
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Over ``seq`` in turns."""
@@ -187,17 +202,17 @@ class Attention(_Attention):
         """Its gradient."""
         return AttentionGrad(**{field.name: getattr(self, field.name) for field in fields(self)})
 
-    def ordered(self, order: Zigzag) -> Operator:
-        """A query sees the keys that stand before it."""
-        return replace(self, order=order)
-
-    def sliced(self, index: int) -> Operator:
-        """Queries of one slice, keys and values of those so far."""
+    def rewrite(self, request: Rewrite) -> Operator | None:
+        """In an order a query sees keys that stand before it, on a slice those of slices so far."""
+        if isinstance(request, Reorder):
+            return replace(self, order=request.order)
+        if not isinstance(request, SequenceSlice):
+            return super().rewrite(request)
         if not self.causal:
             raise ValueError("queries see keys of slices that come later")
         if self.biased or self.order is not None or self.turns:
             raise ValueError("attention with a bias, or over ranks that share a sequence, goes in no slices")
-        return SliceAttention(self, index)
+        return SliceAttention(self, request.index)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The output and its log-sum-exp."""

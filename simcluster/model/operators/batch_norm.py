@@ -14,7 +14,17 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.attributes import CHANNELS, PICTURE
-from simcluster.model.graph import Array, Decomposition, Gradient, Region, Tape, TensorType
+from simcluster.model.graph import (
+    Array,
+    Decomposition,
+    Gradient,
+    GroupBatch,
+    Operator,
+    Region,
+    Rewrite,
+    Tape,
+    TensorType,
+)
 from simcluster.model.operators.batch_norm_passes import (
     BatchNormalise,
     BatchNormGradSums,
@@ -69,9 +79,11 @@ class BatchNorm(BatchNormOperator):
         y = centred * statistics.spread(reciprocal) * statistics.spread(weight) + statistics.spread(bias)
         return (y.reshape(x.shape), statistics.back(mean), statistics.back(reciprocal))
 
-    def grouped(self, ways: int) -> BatchNorm | None:
+    def rewrite(self, request: Rewrite) -> Operator | None:
         """With smaller groups, unless statistics are synchronised."""
-        return BatchNorm(self.statistics.parted(ways)) if self.statistics.group else None
+        if not isinstance(request, GroupBatch) or not self.statistics.group:
+            return None
+        return BatchNorm(self.statistics.parted(request.ways))
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Two sums over what a rank has of a group, and the pass that reads them once they are complete."""

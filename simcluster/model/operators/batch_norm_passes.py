@@ -13,7 +13,16 @@ import numpy as np
 
 from simcluster.layout import Dims
 from simcluster.model.attributes import CHANNELS, PICTURE, StatisticsGroups
-from simcluster.model.graph import Array, MemoryBound, MemoryPass, Region, TensorType
+from simcluster.model.graph import (
+    Array,
+    GroupBatch,
+    MemoryBound,
+    MemoryPass,
+    Operator,
+    Region,
+    Rewrite,
+    TensorType,
+)
 from simcluster.work import DType, Kernel
 
 _PAIR = (("sums", "the two sums are read together"),)
@@ -125,10 +134,11 @@ class RunningStatistics(BatchNormOperator):
             windows=statistics.windows(0, 1, 2, 3),
         )
 
-    def grouped(self, ways: int) -> RunningStatistics | None:
+    def rewrite(self, request: Rewrite) -> Operator | None:
         """Of smaller groups, unless statistics are synchronised."""
-        statistics = self.statistics
-        return replace(self, statistics=statistics.parted(ways)) if statistics.group else None
+        if not isinstance(request, GroupBatch) or not self.statistics.group:
+            return None
+        return replace(self, statistics=self.statistics.parted(request.ways))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The new running statistics."""

@@ -16,6 +16,9 @@ from simcluster.model.graph import (
     Labels,
     Operator,
     Region,
+    Reorder,
+    Rewrite,
+    SparseRows,
     Tape,
     TensorType,
     Zigzag,
@@ -126,9 +129,9 @@ class EmbeddingGrad(Operator):
         np.add.at(total, rows[held], grad.reshape(-1, grad.shape[-1])[held])
         return (total,)
 
-    def sparse_gradient(self) -> Operator:
+    def rewrite(self, request: Rewrite) -> Operator | None:
         """Ids and rows as they are."""
-        return SparseGradient(len(self.ids), self.table[1])
+        return SparseGradient(len(self.ids), self.table[1]) if isinstance(request, SparseRows) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +177,9 @@ class Positions(Operator):
         where = self.offset + token_positions(self.order, region.start("seq"), x.shape[1])
         return (x + _rows(table, where),)
 
-    def ordered(self, order: Zigzag) -> Operator:
+    def rewrite(self, request: Rewrite) -> Operator | None:
         """A token gets the row of where it stands."""
-        return replace(self, order=order)
+        return replace(self, order=request.order) if isinstance(request, Reorder) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +227,9 @@ class PositionRows(Operator):
         rows = _rows(table, self.position + token_positions(self.order, region.start("seq"), ids.shape[1]))
         return (np.broadcast_to(rows, (len(ids), *rows.shape)).copy(),)
 
-    def ordered(self, order: Zigzag) -> Operator:
+    def rewrite(self, request: Rewrite) -> Operator | None:
         """A token gets the row of where it stands."""
-        return replace(self, order=order)
+        return replace(self, order=request.order) if isinstance(request, Reorder) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,17 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Gradient, Labels, Operator, Region, Tape, TensorType
+from simcluster.model.graph import (
+    Array,
+    Gradient,
+    Labels,
+    Narrow,
+    Operator,
+    Region,
+    Rewrite,
+    Tape,
+    TensorType,
+)
 from simcluster.model.operators.contraction import contract
 from simcluster.work import DType, Kernel, Work
 
@@ -136,9 +146,9 @@ class Matmul(Operator):
                 gradients[1 + i] = name
         return tuple(gradients)
 
-    def narrowed(self, result: DType) -> Matmul:
+    def rewrite(self, request: Rewrite) -> Operator | None:
         """Matrix units multiply narrow operands and add in fp32; what they write may be of any format."""
-        return replace(self, result_dtype=result)
+        return replace(self, result_dtype=request.result) if isinstance(request, Narrow) else None
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Each product."""
@@ -196,9 +206,9 @@ class MatmulSum(Operator):
         sizes = _Sizes(first.b, first.m, first.n, sum(part.k for part in parts))
         return (_gemm(sizes, inputs, outputs, accumulate),)
 
-    def narrowed(self, result: DType) -> MatmulSum:
+    def rewrite(self, request: Rewrite) -> Operator | None:
         """As the products it is a sum of."""
-        return replace(self, result_dtype=result)
+        return replace(self, result_dtype=request.result) if isinstance(request, Narrow) else None
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sum of the products."""

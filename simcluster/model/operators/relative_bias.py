@@ -17,9 +17,10 @@ from simcluster.model.graph import (
     MemoryPass,
     Operator,
     Region,
+    Reorder,
+    Rewrite,
     Tape,
     TensorType,
-    Zigzag,
     memory_bound,
 )
 from simcluster.work import Kernel, Work
@@ -59,9 +60,11 @@ class _Relative(MemoryBound):
 
     family: ClassVar[str] = "gather"
 
-    def ordered(self, order: Zigzag) -> Operator:
+    def rewrite(self, request: Rewrite) -> Operator | None:
         """Distances are those of rows and columns as they lie."""
-        raise ValueError("relative positions are counted as tokens lie, so these stay in their order")
+        if isinstance(request, Reorder):
+            raise ValueError("relative positions are counted as tokens lie, so these stay in their order")
+        return None
 
     def _buckets(self, region: Region, queries: int, keys: int) -> NDArray[Any]:
         rows = region.start("seq") + np.arange(queries)

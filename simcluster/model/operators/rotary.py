@@ -17,6 +17,8 @@ from simcluster.model.graph import (
     MemoryPass,
     Operator,
     Region,
+    Reorder,
+    Rewrite,
     Tape,
     TensorType,
     Zigzag,
@@ -72,9 +74,9 @@ class Rotary(MemoryBound):
             gradients[index] = name
         return tuple(gradients)
 
-    def ordered(self, order: Zigzag) -> Operator:
+    def rewrite(self, request: Rewrite) -> Operator | None:
         """The angle is that of where a token stands."""
-        return replace(self, order=order)
+        return replace(self, order=request.order) if isinstance(request, Reorder) else None
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The rotated tensors."""

@@ -19,9 +19,10 @@ from simcluster.model.graph import (
     MemoryPass,
     Operator,
     Region,
+    Reorder,
+    Rewrite,
     Tape,
     TensorType,
-    Zigzag,
 )
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.min_max import Extreme
@@ -65,9 +66,11 @@ class Softmax(_Softmax):
         """Reads the output."""
         return tape.emit("grad", SoftmaxGrad(self.scale), [outputs[0], grad])
 
-    def ordered(self, order: Zigzag) -> Operator:
+    def rewrite(self, request: Rewrite) -> Operator | None:
         """A query sees the keys that stand before it."""
-        return replace(self, rule=replace(self.rule, order=order))
+        if not isinstance(request, Reorder):
+            return None
+        return replace(self, rule=replace(self.rule, order=request.order))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Weights that add up to one for every query."""

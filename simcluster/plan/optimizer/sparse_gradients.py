@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from simcluster.errors import PlanError
-from simcluster.model import Block, Graph, Node, Operator, Role, Rules, Value
+from simcluster.model import Block, Graph, Node, Operator, Role, Rules, SparseRows, Value
 
 
 def use_sparse_gradients(graph: Graph, rules: Rules, num_terms: int) -> Graph:
@@ -62,7 +62,7 @@ def report_dense_updates(graph: Graph, rules: Rules) -> Iterator[str]:
             made = [node.operator for node in block.nodes if gradient in node.outputs]
             rule = rules.of(graph.canonical(full))
             if rule.sparse and any(
-                isinstance(operator, Operator) and operator.sparse_gradient() for operator in made
+                isinstance(operator, Operator) and operator.rewrite(SparseRows()) for operator in made
             ):
                 yield f"{rule.kind} changes all rows of {full}: its gradient is not that of one lookup"
 
@@ -74,7 +74,7 @@ def _maker(graph: Graph, block: Block, parameter: str) -> Node | None:
     makers = [node for node in block.nodes if gradient in node.outputs]
     if len(makers) != 1 or tied or not isinstance(makers[0].operator, Operator):
         return None
-    return makers[0] if makers[0].operator.sparse_gradient() is not None else None
+    return makers[0] if makers[0].operator.rewrite(SparseRows()) is not None else None
 
 
 def _with_rows(graph: Graph, block: Block, chosen: tuple[str, ...]) -> Block:
@@ -86,7 +86,7 @@ def _with_rows(graph: Graph, block: Block, chosen: tuple[str, ...]) -> Block:
     for parameter in chosen:
         maker = _maker(graph, block, parameter)
         assert maker is not None and isinstance(maker.operator, Operator)
-        operator = maker.operator.sparse_gradient()
+        operator = maker.operator.rewrite(SparseRows())
         assert operator is not None
         rows = gradients.pop(parameter)
         ids = f"{rows}.ids"

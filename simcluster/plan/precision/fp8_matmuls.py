@@ -17,7 +17,20 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.document import matches
 from simcluster.errors import PlanError
-from simcluster.model import E4M3, E5M2, Block, Fp8Cast, Graph, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model import (
+    E4M3,
+    E5M2,
+    Block,
+    Fp8Cast,
+    Graph,
+    Narrow,
+    Node,
+    Operator,
+    Phase,
+    Role,
+    TensorType,
+    Value,
+)
 from simcluster.work import DType
 
 _GRADIENTS = (Role.GRADIENT, Role.SUM)
@@ -74,7 +87,7 @@ def _chosen(block: Block, instance: str, patterns: Sequence[str], idle: set[str]
 def _narrowed(node: Node, block: Block) -> Operator | None:
     """The node's operator on fp8 operands, if there is such a kernel."""
     assert isinstance(node.operator, Operator)
-    return node.operator.narrowed(block.values[node.outputs[0]].type.dtype)
+    return node.operator.rewrite(Narrow(block.values[node.outputs[0]].type.dtype))
 
 
 @dataclass(frozen=True, slots=True)

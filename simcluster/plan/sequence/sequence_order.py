@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simcluster.errors import PlanError
-from simcluster.model import Block, Graph, Node, Operator, Zigzag
+from simcluster.model import Block, Graph, Node, Operator, Reorder, RingTurns, Zigzag
 from simcluster.plan.rules import SEQ
 
 
@@ -48,7 +48,7 @@ def _turning(node: Node, block: Block, slices: int, path: str) -> Node:
     if length is None or slices == 1:
         return node
     try:
-        operator = node.operator.as_ring(slices, length)
+        operator = node.operator.rewrite(RingTurns(slices, length))
     except ValueError as error:
         raise PlanError(f"{node.name}: {error}", path=path) from None
     if operator is None:
@@ -74,7 +74,7 @@ def _gains(node: Node, block: Block) -> bool:
         return False
     length = _length(node, block)
     assert length is not None
-    other = node.operator.ordered(Zigzag(1, 2 * length))
+    other = node.operator.rewrite(Reorder(Zigzag(1, 2 * length)))
     return other is not None and SEQ not in dict(other.dims().unsplittable)
 
 
@@ -84,7 +84,7 @@ def _ordered(node: Node, block: Block, slices: int, path: str) -> Node:
         return node
     assert isinstance(node.operator, Operator)
     try:
-        if node.operator.ordered(Zigzag(1, 2 * length)) is None:
+        if node.operator.rewrite(Reorder(Zigzag(1, 2 * length))) is None:
             # It does not matter where tokens stand, nor whether what it has of them are whole slices.
             return node
     except ValueError as error:
@@ -96,6 +96,6 @@ def _ordered(node: Node, block: Block, slices: int, path: str) -> Node:
             path=path,
             hint="the sequence length must be a multiple of twice the context ranks",
         )
-    operator = node.operator.ordered(Zigzag(slices, length))
+    operator = node.operator.rewrite(Reorder(Zigzag(slices, length)))
     assert operator is not None
     return replace(node, operator=operator)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from simcluster.errors import PlanError, Problem
-from simcluster.model import Block, Graph, Instance, Node, Operator, Role, TensorSlice, Value
+from simcluster.model import Block, Graph, Instance, Node, Operator, Role, SequenceSlice, TensorSlice, Value
 from simcluster.plan.rules import SEQ
 from simcluster.plan.spec import ShardingChoice
 
@@ -119,7 +119,7 @@ def _instances(
 
 def _sliced(node: Node, index: int) -> Operator | None:
     assert isinstance(node.operator, Operator)
-    return node.operator.sliced(index)
+    return node.operator.rewrite(SequenceSlice(index))
 
 
 def _cached(block: Block) -> list[str]:

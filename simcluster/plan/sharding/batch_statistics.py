@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simcluster.model import Block, Graph, Node, Operator
+from simcluster.model import Block, Graph, GroupBatch, Node, Operator
 
 
 def group_batch_statistics(graph: Graph, ways: int) -> Graph:
@@ -24,7 +24,7 @@ def _grouped(block: Block, ways: int) -> Block:
     nodes: list[Node] = []
     for node in block.nodes:
         assert isinstance(node.operator, Operator)
-        operator = node.operator.grouped(ways)
+        operator = node.operator.rewrite(GroupBatch(ways))
         if operator is not None:
             node = replace(node, operator=operator)
             kinds = operator.infer([values[value].type for value in node.inputs])

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.layout import Dims, Layout, Mesh, Movement, MovementKind, Strategy
-from simcluster.model import Block, Node, Operator, Phase, Role, Value
+from simcluster.model import Block, Node, Operator, Phase, RingTurns, Role, Value
 from simcluster.plan.autodiff import GRADIENT_SUM
 from simcluster.plan.redistribution import RedistributionPlanner, local_bytes
 from simcluster.plan.sharding.padding import Padding
@@ -182,7 +182,7 @@ class BlockSharder:
         (dim,) = split
         ways = self.mesh.product(splits[dim])
         shapes = [self.sharded.type(value).shape for value in (*node.inputs, *node.outputs)]
-        return operator.as_ring(ways, operator.dims().extents(shapes)[dim]) or operator
+        return operator.rewrite(RingTurns(ways, operator.dims().extents(shapes)[dim])) or operator
 
     def _strategy(self, node: Node) -> Strategy:
         """The strategy of a node's forward operator, as far as it concerns dims that the node has."""

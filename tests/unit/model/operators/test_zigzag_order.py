@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from simcluster.model import Region
 from simcluster.model.attributes.attention_scores import Scores
+from simcluster.model.graph.rewrite import Reorder
 from simcluster.model.graph.zigzag_order import Zigzag, token_positions
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.embedding import PositionRows, Positions, PositionsGrad
@@ -52,7 +53,7 @@ QKV = ((2, 8, 2, 2, 4), (2, 8, 2, 4), (2, 8, 2, 4))
 
 @pytest.mark.parametrize("options", [{}, {"window": 3}, {"alibi": (2, 2)}, {"causal": False}])
 def test_attention_gives_what_it_gives_in_the_order_of_tokens(options):
-    plain, ordered = Attention(**options), Attention(**options).ordered(ORDER)
+    plain, ordered = Attention(**options), Attention(**options).rewrite(Reorder(ORDER))
     q, k, v = draw(*QKV)
     output, statistics = plain.evaluate((q, k, v), WHOLE)
     found = ordered.evaluate((moved(q, 1), moved(k, 1), moved(v, 1)), WHOLE)
@@ -75,13 +76,15 @@ def test_what_tells_positions_apart_does_so_in_the_order_too():
         (Rotary((("batch", "seq", "head_dim"),)), (x,)),
     ):
         (wanted,) = operator.evaluate(inputs, WHOLE)
-        (found,) = operator.ordered(ORDER).evaluate((moved(inputs[0], 1), *inputs[1:]), WHOLE)
+        (found,) = operator.rewrite(Reorder(ORDER)).evaluate((moved(inputs[0], 1), *inputs[1:]), WHOLE)
         np.testing.assert_allclose(found, moved(wanted, 1))
     (rows,) = PositionsGrad(1).evaluate((x, table), WHOLE)
     np.testing.assert_allclose(PositionsGrad(1, ORDER).evaluate((moved(x, 1), table), WHOLE)[0], rows)
     (scores,) = draw((2, 2, 2, 8, 8))
     (wanted,) = Softmax(rule=Scores(window=3)).evaluate((scores,), WHOLE)
-    found = Softmax(rule=Scores(window=3)).ordered(ORDER).evaluate((moved(moved(scores, 3), 4),), WHOLE)
+    found = (
+        Softmax(rule=Scores(window=3)).rewrite(Reorder(ORDER)).evaluate((moved(moved(scores, 3), 4),), WHOLE)
+    )
     np.testing.assert_allclose(found[0], moved(moved(wanted, 3), 4))
 
 
