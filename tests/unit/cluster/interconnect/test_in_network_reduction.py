@@ -13,7 +13,7 @@ from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.work import DType
 from tests.support.networks import EXAMPLES, REDUCES, SQUARE, TREES, cluster
-from tests.unit.cluster.routed import connected, names
+from tests.support.routes import connected, names
 
 BUILT = {kind: cluster(EXAMPLES[kind], 8).topology for kind in TREES}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simcluster.cluster.spec.network_choice import network_kinds
 from simcluster.errors import ScenarioError
 from tests.support.networks import EXAMPLES, SQUARE, cluster
-from tests.unit.cluster.routed import connected, names
+from tests.support.routes import connected, names
 
 
 def test_every_kind_has_an_example_here():

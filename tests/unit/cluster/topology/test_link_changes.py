@@ -10,7 +10,7 @@ from simcluster.cluster.topology.link_changes import LinkChangeSpec
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from tests.support.networks import SQUARE, cluster
-from tests.unit.cluster.routed import connected
+from tests.support.routes import connected
 
 
 def changed(*changes: dict, network: dict | None = None) -> Cluster:

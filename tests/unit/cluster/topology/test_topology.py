@@ -9,7 +9,7 @@ from simcluster.cluster import ClusterSpec, Reach, host_names, load_cluster
 from simcluster.document import validate_data
 from simcluster.document.pattern import matches
 from simcluster.errors import ScenarioError
-from tests.unit.cluster.routed import connected, names
+from tests.support.routes import connected, names
 
 
 def test_links_of_a_host_behind_a_switch_are_ports():

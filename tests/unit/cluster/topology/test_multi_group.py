@@ -15,7 +15,7 @@ from simcluster.cluster.topology.multi_group import JoinedTopology
 from simcluster.collectives import Operation, collective_time
 from simcluster.document import Document, validate, validate_data
 from simcluster.errors import ScenarioError
-from tests.unit.cluster.routed import connected, names
+from tests.support.routes import connected, names
 
 HOSTS = ["dgx-h100", "atlas-800t-a2", "cpu-server", "dgx-1v", "gb200-nvl72", "atlas-800"]
 
