@@ -16,13 +16,6 @@ WHOLE = {"build_scenario", "compare_values", "simulate", "verify"}
 """What takes a whole scenario through the simulator."""
 BUILT_SCENARIOS = {
     "accuracy/test_runs.py",
-    "foreign/deepspeed/test_host_offload.py",
-    "foreign/formats/test_megatron_scripts.py",
-    "foreign/mindformers/test_model_section.py",
-    "foreign/translation/test_mixture_of_experts.py",
-    "foreign/megatron/test_nemo_families.py",
-    "foreign/megatron/test_host_offload.py",
-    "foreign/formats/test_samples.py",
     "program/test_checker.py",
     "program/lowering/test_formats.py",
     "program/assembly/test_build_program.py",

@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
-from simcluster.model import MemoryPlace
-from simcluster.model.operators.optimizer import OptimizerOperator
-from simcluster.scenario import Scenario
-from simcluster.simulation import build_scenario
-
-CPU, NVME = {"device": "cpu"}, {"device": "nvme"}
-ON_HOST = {"host": ["*.update"]}
-
-
-def read(stage, zero=None, *, cluster="dgx-a100", **more):
-    config = {
-        "train_micro_batch_size_per_gpu": 1,
-        "gradient_accumulation_steps": 2,
-        "zero_optimization": {"stage": stage, **(zero or {})},
-        "bf16": {"enabled": True},
-        **more,
-    }
-    given = UserAdditions(cluster, 1, "gpt3-1.3b", (("training.seq_len", "512"),))
-    return translate_file(importer("deepspeed"), json.dumps(config, indent=1), "ds.json", given)
+from simcluster.foreign import TranslationStatus
+from tests.support.deepspeed_files import CASES, CPU, NVME, ON_HOST, read
 
 
 def placed(found):
@@ -38,30 +18,6 @@ def fates(found, name):
     return [(each.status, each.reason) for each in found.untranslated if each.flag.name.endswith(name)]
 
 
-CASES = {
-    "states, zero 1": (1, {"offload_optimizer": CPU}, ON_HOST),
-    "states and gradients, zero 2": (
-        2,
-        {"offload_optimizer": CPU},
-        ON_HOST | {"offload": {"gradients": "host"}},
-    ),
-    "legacy": (2, {"cpu_offload": True}, ON_HOST | {"offload": {"gradients": "host"}}),
-    "weights": (3, {"offload_param": CPU}, {"offload": {"parameters": "host"}}),
-    "legacy weights": (3, {"cpu_offload_params": True}, {"offload": {"parameters": "host"}}),
-    "everything on drives": (
-        3,
-        {"offload_optimizer": NVME, "offload_param": NVME},
-        ON_HOST | {"offload": {"optimizer_states": "disk", "gradients": "host", "parameters": "disk"}},
-    ),
-    "not pinned": (
-        3,
-        {"offload_optimizer": CPU | {"pin_memory": False}},
-        ON_HOST | {"offload": {"gradients": "host", "pinned": False}},
-    ),
-    "off": (3, {"offload_optimizer": {"device": "none"}, "offload_param": {}, "cpu_offload": False}, {}),
-}
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_offloaded(case):
     stage, zero, expected = CASES[case]
@@ -70,19 +26,6 @@ def test_what_is_offloaded(case):
     assert not {TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN} & {
         each.status for each in found.untranslated
     }
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_it_can_be_planned_and_updates_run_where_it_says(case):
-    stage, zero, expected = CASES[case]
-    plan = build_scenario(Scenario.of(read(stage, zero).data)).plan
-    updates = {node.place for _, node in plan.graph.nodes() if isinstance(node.operator, OptimizerOperator)}
-    assert updates == {MemoryPlace.HOST if "host" in expected else MemoryPlace.DEVICE}
-    named = expected.get("offload", {})
-    assert {name: str(rule.place) for name, rule in plan.offload.rules.items()} == {
-        name: place for name, place in named.items() if name != "pinned"
-    }
-    assert all(rule.rates.pinned is named.get("pinned", True) for rule in plan.offload.rules.values())
 
 
 def test_requests_to_drives_are_those_of_aio():
@@ -94,8 +37,6 @@ def test_requests_to_drives_are_those_of_aio():
         "block": "262144 B",
         "queue": 32,
     }
-    (rule,) = {rule.rates for rule in build_scenario(Scenario.of(found.data)).plan.offload.rules.values()}
-    assert rule.disk == pytest.approx(32 * 262144 / 100e-6)
     found = read(3, {"offload_optimizer": CPU}, aio=aio)
     assert placed(found)["offload"] == {"gradients": "host"}
     assert fates(found, "aio.queue_depth") == [(TranslationStatus.EFFECTLESS, "nothing is on drives")]
@@ -159,7 +100,7 @@ def test_what_differs_from_the_file_is_listed_aloud(stage, zero, name, reason, e
 
 
 def test_hosts_without_figures_for_updates_leave_them_to_the_device():
-    """The states lie on the host all the same, also where nothing is known of drives; it can be planned."""
+    """The states lie on the host all the same, also where nothing is known of drives."""
     for device, more in ((CPU, []), (NVME, ["in the memory of the host: nothing is known of its drives"])):
         found = read(3, {"offload_optimizer": device}, cluster="dgx-spark")
         assert placed(found) == {"offload": {"optimizer_states": "host", "gradients": "host"}}
@@ -167,10 +108,6 @@ def test_hosts_without_figures_for_updates_leave_them_to_the_device():
         assert {fate for fate, _ in told} == {TranslationStatus.UNSUPPORTED}
         why = "updates run on the device: no figures are known for the host's processors"
         assert [reason for _, reason in told] == [*more, why]
-        assert set(build_scenario(Scenario.of(found.data)).plan.offload.rules) == {
-            "optimizer_states",
-            "gradients",
-        }
 
 
 def test_devices_whose_memory_is_the_hosts_have_nowhere_to_offload_to():

@@ -7,25 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import ScenarioError
-from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
+from simcluster.foreign import TranslationStatus
 from simcluster.scenario import Scenario
-from simcluster.simulation import build_scenario, verify
-
-SIZES = (
-    "--num-layers 16 --hidden-size 2048 --num-attention-heads 16 --seq-length 4096 --micro-batch-size 1"
-    " --global-batch-size 64 --vocab-size 102400 --position-embedding-type rope --swiglu --bf16"
-    " --disable-bias-linear "
-)
-LINE = f"torchrun --nproc_per_node 8 pretrain_gpt.py {SIZES}"
-
-
-def read(text, *, hosts=1, cluster="dgx-h100", variables=(), options=()):
-    return translate_file(
-        importer("megatron"),
-        text,
-        "run.sh",
-        UserAdditions(cluster, hosts, None, tuple(options), dict(variables)),
-    )
+from tests.support.megatron_launches import BERT, LINE, SIZES, T5, VISION, read
 
 
 def refused(text, **options):
@@ -42,12 +26,7 @@ def fates(found, name):
 
 
 def test_bert_is_a_bert():
-    line = (
-        "torchrun --nproc_per_node 8 pretrain_bert.py --num-layers 24 --hidden-size 1024"
-        " --num-attention-heads 16 --seq-length 512 --micro-batch-size 4 --global-batch-size 32"
-        " --vocab-size 30592 --max-position-embeddings 512 --fp16"
-    )
-    found = read(line)
+    found = read(BERT)
     assert found.data["model"] == {
         "family": "bert",
         "layers": 24,
@@ -60,39 +39,25 @@ def test_bert_is_a_bert():
         "attention_dropout": 0.1,
         "masked": 1.0,
     }
-    build_scenario(Scenario.of(found.data))
-    told = read(line + " --swiglu --ffn-hidden-size 4096")
+    told = read(BERT + " --swiglu --ffn-hidden-size 4096")
     assert fates(told, "--swiglu") == [TranslationStatus.UNSUPPORTED]
 
 
 def test_t5_has_an_encoder_and_a_decoder():
-    line = (
-        "torchrun --nproc_per_node 8 /opt/megatron/pretrain_t5.py --encoder-num-layers 12"
-        " --decoder-num-layers 6 --hidden-size 768 --num-attention-heads 12 --kv-channels 64"
-        " --ffn-hidden-size 3072 --encoder-seq-length 512 --decoder-seq-length 128 --micro-batch-size 4"
-        " --global-batch-size 64 --max-position-embeddings 512 --tokenizer-type BertWordPieceCase"
-        " --vocab-extra-ids 100 --bf16"
-    )
-    found = read(line)
+    found = read(T5)
     model = found.data["model"]
     assert (model["family"], model["encoder_layers"], model["decoder_layers"]) == ("t5", 12, 6)
     assert (model["decoder_seq_len"], found.data["training"]["seq_len"]) == (128, 512)
     assert model["vocab"] == 28996 + 100
     assert any("positions: relative instead of learned" in each.reason for each in found.untranslated)
-    build_scenario(Scenario.of(found.data))
-    alike = read(line.replace("--encoder-num-layers 12 --decoder-num-layers 6", "--num-layers 8"))
+    alike = read(T5.replace("--encoder-num-layers 12 --decoder-num-layers 6", "--num-layers 8"))
     assert (alike.data["model"]["encoder_layers"], alike.data["model"]["decoder_layers"]) == (8, 8)
 
 
 def test_a_vision_transformer_has_pictures():
-    found = read(
-        "torchrun --nproc_per_node 8 pretrain_vision_classify.py --num-layers 12 --hidden-size 768"
-        " --num-attention-heads 12 --img-h 224 --img-w 224 --patch-dim 16 --num-classes 1000"
-        " --seq-length 196 --micro-batch-size 4 --global-batch-size 64 --max-position-embeddings 196 --fp16"
-    )
+    found = read(VISION)
     assert found.data["model"]["family"] == "vit"
     assert found.data["training"]["seq_len"] == 197
-    build_scenario(Scenario.of(found.data))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +82,6 @@ def test_an_inference_asks_for_its_prompts():
     found = read(line + "--tensor-model-parallel-size 8 --recompute-activations", options=sizes)
     assert found.data["inference"] == {"batch": 32, "prompt": 1024, "tokens": 64, "precision": "bf16"}
     assert "training" not in found.data
-    build_scenario(Scenario.of(found.data))
 
 
 def test_an_unheard_of_program_is_told():
@@ -273,18 +237,6 @@ def test_experts_lie_over_context_ranks_before_those_of_the_batch(arguments, mes
     found = read(line + arguments, hosts=4)
     assert found.data["parallel"]["mesh"] == mesh
     assert found.data["parallel"]["roles"] == {"experts": experts}
-    build_scenario(Scenario.of(found.data))
-
-
-def test_experts_over_context_give_the_values_of_one_device():
-    small = (
-        "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 2 --hidden-size 32 --num-attention-heads 4"
-        " --ffn-hidden-size 64 --seq-length 16 --micro-batch-size 1 --global-batch-size 4 --vocab-size 64"
-        " --position-embedding-type rope --swiglu --bf16 --disable-bias-linear --hidden-dropout 0"
-        " --attention-dropout 0 --num-experts 8 --moe-router-topk 2 --expert-model-parallel-size 8"
-        " --context-parallel-size 4"
-    )
-    assert verify(Scenario.of(read(small).data)).agrees
 
 
 def test_ranks_of_experts_that_do_not_divide_are_shown():

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.document import Document
 from simcluster.foreign import TranslationStatus, importer, translate_file, translated_text
 from simcluster.foreign.assembly.accepted_keys import schema_accepts, schema_has
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
-from simcluster.simulation import build_scenario
 from tests.support.foreign_samples import SAMPLES, text_of
 
 LLAMA3_8B = {
@@ -265,19 +263,6 @@ def test_the_scenario_is_what_the_file_says(name):
     assert {key: data[key] for key in expected} == expected
     assert set(data) == {"simcluster", "name", *expected}
     assert data["name"] == name.partition(".")[0]
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_it_loads_and_plans(name, tmp_path):
-    found = translated(name)
-    text = translated_text(found, importer(SAMPLES[name][0]), name)
-    (tmp_path / "s.yaml").write_text(text)
-    scenario = Scenario.load(tmp_path / "s.yaml")
-    built = build_scenario(scenario)
-    assert built.plan.mesh.num_ranks == scenario.cluster.num_devices
-    assert Document.parse(text).data == found.data
-    assert text.startswith("# yaml-language-server: $schema=./scenario.schema.json\n# Imported from " + name)
-    assert "\nsimcluster: 1" in text
 
 
 @pytest.mark.parametrize("name", SAMPLES)

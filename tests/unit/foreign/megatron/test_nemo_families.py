@@ -5,62 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.foreign import TranslationStatus
-from simcluster.scenario import Scenario
-from simcluster.simulation import build_scenario
-from tests.support.nemo_files import read
-
-BERT = """\
-name: megatron_bert
-trainer: {devices: 8, num_nodes: 16, precision: bf16, gradient_clip_val: 1.0}
-model:
-  micro_batch_size: 4
-  global_batch_size: 512
-  encoder_seq_length: 512
-  max_position_embeddings: ${.encoder_seq_length}
-  num_layers: 24
-  hidden_size: 1024
-  ffn_hidden_size: ${multiply:4, ${.hidden_size}}
-  num_attention_heads: 16
-  hidden_dropout: 0.1
-  attention_dropout: 0.1
-  bert_binary_head: True
-  tokenizer: {library: megatron, type: BertWordPieceLowerCase}
-  data: {seq_length: '${model.encoder_seq_length}', masked_lm_prob: 0.15}
-  optim: {name: distributed_fused_adam}
-"""
-
-T5 = """\
-name: megatron_t5
-trainer: {devices: 8, num_nodes: 16, precision: bf16}
-model:
-  micro_batch_size: 4
-  global_batch_size: 512
-  seq_length: 512
-  share_decoder_tokens_head_embeddings: True
-  tokens_head_bias: True
-  tokenizer: {library: megatron, type: BertWordPieceCase}
-  encoder:
-    arch: transformer
-    num_layers: 12
-    hidden_size: 768
-    ffn_hidden_size: 2048
-    num_attention_heads: 12
-    kv_channels: 64
-    hidden_dropout: 0.1
-    normalization: rmsnorm
-    bias: False
-    activation: geglu
-    position_embedding_type: relative
-    relative_attention_num_buckets: 32
-  decoder:
-    arch: transformer
-    num_layers: 10
-    hidden_size: 768
-    ffn_hidden_size: 2048
-    hidden_dropout: 0.0
-  data: {seq_length: '${model.seq_length}', seq_length_dec: 128}
-  optim: {name: mcore_distributed_optim}
-"""
+from tests.support.nemo_files import BERT, T5, read
 
 
 def fates(found):
@@ -80,7 +25,6 @@ def test_bert_is_bert_by_its_name_or_by_its_head(lines):
         for each in found.untranslated
         if each.status in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
     ]
-    build_scenario(Scenario.of(found.data))
 
 
 def test_a_bert_with_one_head_is_said_first():
@@ -97,7 +41,6 @@ def test_t5_has_two_sides():
     assert fates(found)["model.decoder.hidden_size"] is TranslationStatus.EFFECTLESS
     first = [name for name, fate in fates(found).items() if fate is TranslationStatus.UNSUPPORTED]
     assert sorted(first) == ["model.decoder.hidden_dropout", "model.tokens_head_bias"]
-    build_scenario(Scenario.of(found.data))
 
 
 def test_bart_is_no_t5_and_that_is_said_first():
