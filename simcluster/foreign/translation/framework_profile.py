@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation.facts import Alternatives, Facts
@@ -35,14 +36,14 @@ def decided_by_profile(facts: Facts, flag: Flag) -> None:
 
 
 def profile_says(facts: Facts, path: str) -> object:
-    """A switch of the framework profile that the facts name; None if there is no such profile or switch."""
+    """What the framework profile of the facts writes for a switch; None if it has none, or is unknown."""
     name = facts.get("framework")
     if name not in FrameworkSpec.entries():
         return None
     switch: object = FrameworkSpec.load(name)
     for key in path.split("."):
         switch = getattr(switch, key, None)
-    return switch
+    return switch.value if isinstance(switch, Enum) else switch
 
 
 def state_profile(facts: Facts, profile: str, because: str) -> None:
