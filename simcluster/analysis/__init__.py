@@ -28,11 +28,10 @@ from simcluster.analysis.metrics import (
     Flops,
     assumptions,
     dispatch_counts,
-    forward_flops,
     inference_figures,
     prefill_flops,
+    step_flops,
     summarise_run,
-    training_flops,
     wait_times,
 )
 from simcluster.analysis.placed_program import PlacedProgram
@@ -57,7 +56,6 @@ __all__ = [
     "dispatch_counts",
     "find_class_splits",
     "find_idle_gaps",
-    "forward_flops",
     "headroom",
     "inference_figures",
     "instruction_times",
@@ -67,9 +65,9 @@ __all__ = [
     "prefill_flops",
     "program_of",
     "record_run",
+    "step_flops",
     "summarise_host_memory",
     "summarise_run",
-    "training_flops",
     "wait_times",
     "with_verdicts",
 ]

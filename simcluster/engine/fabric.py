@@ -132,8 +132,7 @@ class Links:
         if loading.size:
             shares = self.capacity[vectors.links] / vectors.loads
             rates[loading] = np.minimum.reduceat(shares, vectors.offsets[loading])
-        alone: list[float] = rates.tolist()
-        return alone
+        return list(rates.tolist())
 
     def times(self, transfer: Transfer) -> list[int]:
         """Nanoseconds until each phase of a transfer begins, and to its end, if it meets no other.

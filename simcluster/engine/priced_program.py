@@ -31,8 +31,7 @@ class PricedProgram:
     @cached_property
     def durations(self) -> list[int]:
         """Nanoseconds of the entries of the compute stream."""
-        durations: list[int] = self.linked.streams[self.compute].duration.tolist()
-        return durations
+        return list(self.linked.streams[self.compute].duration.tolist())
 
     @cached_property
     def segments(self) -> list[Segment | None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 
@@ -131,8 +131,7 @@ def _lines(
 
 
 def _ascending(travellers: Group) -> list[int]:
-    latest: list[int] = np.maximum.accumulate([item.ready for item in travellers]).tolist()
-    return latest
+    return list(accumulate((item.ready for item in travellers), max))
 
 
 def _cost(travellers: Group, price: Price) -> BucketCost:

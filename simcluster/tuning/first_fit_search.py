@@ -128,7 +128,9 @@ class _Search:
         # Without heads there is nothing that tensor parallelism is known to split.
         heads = self.model.dimensions.get("heads", 1)
         widest = [
-            size for size in range(1, self.cluster.host.num_devices + 1) if _splits(size, devices, heads)
+            size
+            for size in range(1, self.cluster.host.num_devices + 1)
+            if devices % size == 0 and heads % size == 0
         ]
         deepest = [size for size in range(2, self.model.num_layers + 1) if devices // widest[-1] % size == 0]
         sizes = [(tensor, 1) for tensor in widest] + [(widest[-1], stages) for stages in deepest]
@@ -222,11 +224,6 @@ class _Search:
         """Over how many data-parallel ranks the experts lie."""
         routed = isinstance(self.model, Routed) and self.model.num_experts
         return math.gcd(ways, routed) if routed else 1
-
-
-def _splits(size: int, devices: int, heads: int) -> bool:
-    """Whether so many tensor ranks divide the devices and the attention heads."""
-    return devices % size == 0 and heads % size == 0
 
 
 def _checked(option: str, data: dict[str, Any], section: Any) -> Any:

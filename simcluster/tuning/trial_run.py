@@ -148,8 +148,7 @@ class StageTrialRun:
             for instruction in self.run.program.codes[code].instructions
         ]
         durations = [np.asarray(member.codes[code].duration) for member in self.members]
-        spent: Ints = np.where(kernels, np.max(durations, axis=0), 0)
-        return spent
+        return np.asarray(np.where(kernels, np.max(durations, axis=0), 0))
 
     def updates(self) -> tuple[int, dict[str, int]]:
         """When the kernels are over that wait for no reduction, and how long those of each instance's update

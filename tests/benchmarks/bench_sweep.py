@@ -14,7 +14,7 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
-from simcluster.simulation.compose.engine_run import run_alone
+from simcluster.simulation.compose.build import run_alone
 
 
 def scenario(host: str, hosts: int) -> Scenario:

@@ -89,8 +89,7 @@ class AllocationLog:
     def times(self, times: Mapping[int, InstructionTimes]) -> Ints:
         """When a class comes to each row."""
         when = self.numbers.values(times)[self.moments]
-        decided: Ints = np.where(self.latest, when.max(axis=1), when.min(axis=1))
-        return decided
+        return np.asarray(np.where(self.latest, when.max(axis=1), when.min(axis=1)))
 
 
 def log_allocations(

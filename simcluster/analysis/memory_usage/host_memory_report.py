@@ -15,7 +15,6 @@ from simcluster.analysis.memory_usage.allocation_table import build_allocation_t
 from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import instruction_times
-from simcluster.cluster import Host
 from simcluster.draw import thin_levels
 from simcluster.engine import ClassTiming, Timing
 from simcluster.model import MemoryPlace
@@ -118,7 +117,7 @@ def _of_place(
         time, category, size, taken = map(np.concatenate, zip(*held, strict=True))
         order = np.lexsort((taken > 0, time))
         devices = sum(number for _, number in classes)
-        capacity = _capacity(host, place)
+        capacity = host.memory if place is MemoryPlace.HOST else host.disk_capacity
         if limit is not None:
             capacity = min(capacity, limit * devices)
         entry = {
@@ -147,7 +146,3 @@ def _table(placed: PlacedProgram, index: int, timing: ClassTiming, place: Memory
     return build_allocation_table(
         placed.program, [part], [device], [timing], [instruction_times(timing)], place
     )
-
-
-def _capacity(host: Host, place: MemoryPlace) -> int:
-    return host.memory if place is MemoryPlace.HOST else host.disk_capacity

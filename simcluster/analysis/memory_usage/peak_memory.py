@@ -265,8 +265,7 @@ class _Peaks:
         return arrived
 
     def _flat(self, times: Ints) -> Ints:
-        flat: Ints = np.broadcast_to(times, self.lanes[0].stage.shape).ravel()
-        return flat
+        return np.asarray(np.broadcast_to(times, self.lanes[0].stage.shape).ravel())
 
 
 def _until(ticks: Ints, sizes: Ints, at: Ints) -> Ints:

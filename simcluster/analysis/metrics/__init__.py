@@ -9,7 +9,7 @@ from simcluster.analysis.metrics.model_flops import (
     forward_flops,
     matrix_flops,
     prefill_flops,
-    training_flops,
+    step_flops,
 )
 from simcluster.analysis.metrics.summary import (
     ATTENTION_METRICS,
@@ -32,7 +32,7 @@ __all__ = [
     "inference_figures",
     "matrix_flops",
     "prefill_flops",
+    "step_flops",
     "summarise_run",
-    "training_flops",
     "wait_times",
 ]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.model import Graph, Model, Operator, Phase, Routed
-from simcluster.work import DType, Kernel, Work
+from simcluster.plan import Plan, TrainingSpec
+from simcluster.work import Kernel, Work
 
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
@@ -75,10 +76,18 @@ def forward_flops(graph: Graph) -> Flops:
     return sum((per_block[instance.block] for instance in graph.instances), Flops())
 
 
-def training_flops(model: Model, sequences: int, seq_len: int, dtype: DType) -> Flops:
-    """The matrix FLOPs of a training step that the model needs, whatever a plan computes besides."""
+def step_flops(plan: Plan, model: Model, training: TrainingSpec | None) -> Flops:
+    """The matrix FLOPs of a step that the model needs, whatever a plan computes besides.
+
+    Of a training three times the forward pass of its sequences; of an inference, without a ``training``
+    section, the passes that are simulated.
+    """
+    if training is None:
+        return forward_flops(plan.logical) * plan.num_micro_batches
     counted = model.for_flops if isinstance(model, Routed) else model
-    return forward_flops(counted.graph(1, seq_len, dtype, 1)) * (3 * sequences)
+    return forward_flops(counted.graph(1, training.seq_len, plan.numerics.compute, 1)) * (
+        3 * training.global_batch
+    )
 
 
 def prefill_flops(graph: Graph) -> Flops:

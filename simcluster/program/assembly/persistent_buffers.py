@@ -68,10 +68,9 @@ def _matrices(block: Block, node: Node, dims: Dims, mesh: Mesh) -> Iterator[Tens
         if kind.role not in (Role.PARAMETER, Role.COPY) and not kind.copy_of:
             continue
         local = local_type(kind, mesh)
-        kept = [size for size, label in zip(local.shape, labels, strict=True) if not _stacked(label, dims)]
+        kept = [
+            size
+            for size, label in zip(local.shape, labels, strict=True)
+            if not all(label in operand for operand in (*dims.inputs, *dims.outputs))
+        ]
         yield TensorType(tuple(kept), local.dtype)
-
-
-def _stacked(label: str, dims: Dims) -> bool:
-    """Whether a dim is one of all operands and results."""
-    return all(label in labels for labels in (*dims.inputs, *dims.outputs))

@@ -5,7 +5,7 @@ is due, tied parameters.
 from simcluster.program.buckets.communication_buckets import CommunicationBuckets
 from simcluster.program.buckets.fsdp_buckets import BucketMember, unit_bucket_members
 from simcluster.program.buckets.fsdp_executions import add_unit_executions
-from simcluster.program.buckets.tied_gradients import crossing_ties
+from simcluster.program.buckets.gradient_buckets import crossing_ties
 
 __all__ = [
     "BucketMember",

@@ -10,9 +10,8 @@ from simcluster.layout import Mesh
 from simcluster.model import Phase, Role
 from simcluster.program.buckets.fsdp_buckets import unit_buckets
 from simcluster.program.buckets.fsdp_executions import Codes, Gathers, Scatters, gather_units_separately
-from simcluster.program.buckets.gradient_buckets import GradientBucket, fill_gradient_buckets
+from simcluster.program.buckets.gradient_buckets import GradientBucket, crossing_ties, fill_gradient_buckets
 from simcluster.program.buckets.reduction_triggers import ReductionTrigger
-from simcluster.program.buckets.tied_gradients import crossing_ties
 from simcluster.program.isa import BlockExecution, Category, PersistentBuffer
 from simcluster.program.lowering import BEGIN, GATHER, REDUCE, reduction_nodes
 from simcluster.program.stages import ONCE, StageContext

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field, replace
 from simcluster.layout import Mesh, Movement, MovementKind
 from simcluster.model import Block, Graph, Instance, Node, Phase, TensorType, Value
 from simcluster.plan import ALONE, SINGLE_BUCKET, Buckets, ExecutionPolicy
-from simcluster.program.buckets.tied_gradients import Ties
 from simcluster.program.isa import Scope
 from simcluster.program.lowering import local_type, reduction_nodes
 
 Naming = Callable[[str, str], str]
 """(instance, value) -> the name of its buffer in the stage."""
+
+
+Ties = Mapping[tuple[str, str], int]
+"""(instance, gradient) -> the place of its tie among all ties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +218,22 @@ def _together(nodes: Sequence[Node], step: int, prefix: str) -> Iterator[Node]:
         kernel = prefix + (f"step{step}.{number}.{key.kind}" if step or number else str(key.kind))
         yield replace(group[0], name=kernel, kernel=kernel)
         yield from (replace(node, kernel=kernel) for node in group[1:])
+
+
+def crossing_ties(graph: Graph) -> Ties:
+    """The gradients of parameters whose copies lie on more than one stage."""
+    ties: dict[tuple[str, str], int] = {}
+    if not graph.ties:
+        return ties
+    copies = {
+        f"{instance.name}.{name}": (instance, block.gradients[name])
+        for instance in graph.instances
+        for block in (graph.block_of(instance),)
+        for name in block.parameters
+        if name in block.gradients
+    }
+    for place, group in enumerate(graph.ties):
+        held = [copies[name] for name in group if name in copies]
+        if len({instance.stage for instance, _ in held}) > 1:
+            ties |= {(instance.name, gradient): place for instance, gradient in held}
+    return ties

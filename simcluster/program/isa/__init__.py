@@ -31,8 +31,8 @@ from simcluster.program.isa.instruction import (
     is_host_stream,
     is_send_stream,
     peer_is_next_stage,
+    record_producer,
 )
-from simcluster.program.isa.producers import record_producer
 from simcluster.program.isa.program import PersistentBuffer, Program, StageProgram
 
 __all__ = [

@@ -12,12 +12,11 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Self, TypeVar
 
 from simcluster.collectives import UnequalPartsByGroup
 from simcluster.layout import Layout, Movement, Strategy, whole_axes, without_root
 from simcluster.model import MemoryPlace, Operator, Phase, Relocation, TensorSlice, TensorType
-from simcluster.program.isa.producers import record_producer
 from simcluster.work import Work
 
 COMPUTE = "compute"
@@ -259,6 +258,20 @@ class Instruction:
     def flops(self) -> int:
         """FLOPs of all its kernels."""
         return sum(work.flops for work in self.works)
+
+
+S = TypeVar("S")
+
+
+def record_producer(makers: dict[S, int], stream: S, at: int, *, adds: bool) -> None:
+    """Notes one more of those who made what is in a buffer, stream -> place: of every stream the last one.
+
+    Unless it ``adds`` to what is there, that is gone. What is added up on several streams, such as the
+    squares of gradients on hosts and on the device, is there when all of ``makers`` are done.
+    """
+    if not adds:
+        makers.clear()
+    makers[stream] = at
 
 
 @dataclass(frozen=True)

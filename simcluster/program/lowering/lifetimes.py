@@ -62,11 +62,9 @@ class ValueUses:
 
     def border(self, value: str) -> bool:
         """Whether the value enters or leaves the block."""
-        block = self.block
-        if value in block.inputs or value in block.outputs or value in block.feeds:
-            return True
-        crossing = (*block.inputs, *block.outputs)
-        return any(block.gradients.get(name) == value for name in crossing)
+        crossing = (*self.block.inputs, *self.block.outputs)
+        gradients = (self.block.gradients.get(name) for name in crossing)
+        return value in (*crossing, *self.block.feeds, *gradients)
 
     def leaves(self, value: str) -> bool:
         """Whether someone outside the block reads the value, and so drops it."""

@@ -25,7 +25,6 @@ from simcluster.program.isa import (
     InstructionKind,
     Program,
     Slot,
-    StageProgram,
 )
 from simcluster.program.lowering import fused_work
 from simcluster.program.routing.dynamic_shapes import (
@@ -122,7 +121,8 @@ class _Router:
             ranks = np.flatnonzero(stages == stage)
             for variant in range(count):
                 rank = int(ranks[np.flatnonzero(variants[ranks] == variant)[0]])
-                parts.append(self._part(part, rank, variant))
+                executions = tuple(self._execution(run, rank, variant) for run in part.executions)
+                parts.append(replace(part, executions=executions))
         assigned = tuple((stages * count + variants).tolist())
         return Program(
             mesh,
@@ -199,10 +199,6 @@ class _Router:
         return self.known[code]
 
     # -- codes ------------------------------------------------------------------------------------------
-
-    def _part(self, part: StageProgram, rank: int, variant: int) -> StageProgram:
-        """A part as a rank runs it."""
-        return replace(part, executions=tuple(self._execution(run, rank, variant) for run in part.executions))
 
     def _execution(self, run: BlockExecution, rank: int, variant: int) -> BlockExecution:
         code = self.program.codes[run.code]

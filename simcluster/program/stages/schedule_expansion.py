@@ -54,13 +54,13 @@ class ScheduleExpansion:
         for index, turn in enumerate(turns):
             ahead = index + 2 if self.overlapped else index + 1
             for coming in (action for turn in turns[posted:ahead] for action in turn):
-                yield from self._receives(coming)
+                yield from self._transfers(coming, sent=False)
             posted = max(posted, ahead)
             for action in turn:
                 runs = [list(self._compute(half, str(action), at_end=half in ends)) for half in action.parts]
                 yield from joined.from_iterable(runs[0] if len(runs) == 1 else _woven(runs))
             for action in turn:
-                yield from self._sends(action)
+                yield from self._transfers(action, sent=True)
 
     def _turns(self) -> list[tuple[Action, ...]]:
         """The actions between which nothing is sent or received.
@@ -88,43 +88,25 @@ class ScheduleExpansion:
     # -- what crosses stages ----------------------------------------------------------------------------
 
     @cached_property
-    def _arrivals(self) -> Mapping[int, Sequence[BoundaryTensor]]:
-        """What comes for the forward of each chunk."""
+    def _crossing(self) -> Mapping[bool, Mapping[int, Sequence[BoundaryTensor]]]:
+        """By chunk: what its forward sends (True), and what comes for it (False)."""
         crossings, stage = self.part.crossings, self.part.stage
-        return {
-            chunk: list(crossings.arrivals(crossings.chain.virtual[stage, chunk]))
-            for chunk in self.part.chunks
-        }
+        places = {chunk: crossings.chain.virtual[stage, chunk] for chunk in self.part.chunks}
+        ends = {False: crossings.arrivals, True: crossings.departures}
+        return {out: {chunk: list(ends[out](at)) for chunk, at in places.items()} for out in ends}
 
-    @cached_property
-    def _departures(self) -> Mapping[int, Sequence[BoundaryTensor]]:
-        """What the forward of each chunk sends."""
-        crossings, stage = self.part.crossings, self.part.stage
-        return {
-            chunk: list(crossings.departures(crossings.chain.virtual[stage, chunk]))
-            for chunk in self.part.chunks
-        }
+    def _transfers(self, action: Action, *, sent: bool) -> Iterator[BlockExecution]:
+        """What is sent after an action and what overlaps it, or else what is received for them."""
+        for part in action.parts:
+            yield from self._moves(part, action, (part.kind == F_ACTION) == sent)
 
-    def _receives(self, action: Action) -> Iterator[BlockExecution]:
-        """What comes for an action and for what overlaps it."""
-        for half in action.parts:
-            values = half.kind == F_ACTION
-            yield from self._moves(half, action, self._arrivals if values else self._departures)
-
-    def _sends(self, action: Action) -> Iterator[BlockExecution]:
-        for half in action.parts:
-            values = half.kind == F_ACTION
-            yield from self._moves(half, action, self._departures if values else self._arrivals)
-
-    def _moves(
-        self, half: Action, action: Action, crossing: Mapping[int, Sequence[BoundaryTensor]]
-    ) -> Iterator[BlockExecution]:
-        """Values at one end of a chunk, or gradients at the other."""
+    def _moves(self, half: Action, action: Action, out: bool) -> Iterator[BlockExecution]:
+        """Values or gradients at the end of a chunk at which its values go ``out``, or at the other."""
         if half.kind in (W_ACTION, R_ACTION):
             return
-        key = (half.chunk, half.slice, half.kind == F_ACTION, crossing is self._arrivals)
+        key = (half.chunk, half.slice, half.kind == F_ACTION, out)
         if key not in self._moving:
-            crossings = [tensor for tensor in crossing[half.chunk] if tensor.slice == half.slice]
+            crossings = [tensor for tensor in self._crossing[out][half.chunk] if tensor.slice == half.slice]
             self._moving[key] = [self._transfer(tensor, half) for tensor in crossings]
         for code, buffer in self._moving[key]:
             yield BlockExecution(code, buffer, half.micro_batch, str(action))

@@ -1,7 +1,6 @@
 """From a scenario to a timed Program: plan, Program, classes and links, and the engine's run."""
 
-from simcluster.simulation.compose.build import BuiltScenario, build_scenario, plan_scenario
-from simcluster.simulation.compose.engine_run import run_alone
+from simcluster.simulation.compose.build import BuiltScenario, build_scenario, plan_scenario, run_alone
 from simcluster.simulation.compose.tenants import simulate_tenants, summarise_tenants
 
 __all__ = [

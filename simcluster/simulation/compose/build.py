@@ -1,16 +1,25 @@
-"""From a Scenario to what is run: plan, Program and classes."""
+"""From a Scenario to what is run, plan, Program and classes, and to when it ran."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 from simcluster.analysis import MemoryRule, PlacedProgram
 from simcluster.cluster import Cluster
-from simcluster.engine import Fabric, classes_on_links, no_collection
+from simcluster.engine import (
+    Fabric,
+    Progress,
+    Timing,
+    Workload,
+    classes_on_links,
+    no_collection,
+    run_together,
+)
 from simcluster.errors import SimclusterError
 from simcluster.plan import OffloadSpec, Plan, RecomputeSpec, check_passes, make_plan
-from simcluster.program import Program, RankClasses, build, check_program
+from simcluster.program import HostCalls, Program, RankClasses, build, check_program
 from simcluster.scenario import Scenario
 from simcluster.tuning import search_buckets, search_offload, search_recompute
 
@@ -97,3 +106,26 @@ def build_scenario(scenario: Scenario, *, unfold: bool = False, search: bool = T
         return BuiltScenario(scenario, cluster, plan, program, classes, links, tenants)
     except SimclusterError as error:
         raise scenario.located(error) from None
+
+
+def run_alone(built: BuiltScenario, progress: Progress | None = None) -> Timing:
+    """The engine's run of what was built, alone on the cluster."""
+    return run_tenants([built], progress)[0]
+
+
+def run_tenants(every: Sequence[BuiltScenario], progress: Progress | None = None) -> list[Timing]:
+    """The engine's run of all at once; their links must be common."""
+    return run_together([_workload(built) for built in every], progress)
+
+
+def _workload(built: BuiltScenario) -> Workload:
+    return Workload(
+        built.program,
+        built.cluster,
+        built.classes,
+        steps=built.scenario.spec.run.steps,
+        dispatch=built.plan.execution.dispatch,
+        algorithms=built.plan.execution.algorithms,
+        fabric=built.fabric,
+        host=HostCalls.of(built.plan),
+    )

@@ -21,8 +21,7 @@ from simcluster.cluster import format_index_list
 from simcluster.engine import Progress, Timing, classes_together
 from simcluster.errors import PlanError
 from simcluster.program import ClassFlows
-from simcluster.simulation.compose.build import BuiltScenario
-from simcluster.simulation.compose.engine_run import run_alone, run_tenants
+from simcluster.simulation.compose.build import BuiltScenario, run_alone, run_tenants
 
 MOST_ENTRIES = 10**8
 """Entries of streams run for one scenario while others last: some minutes."""

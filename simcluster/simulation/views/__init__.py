@@ -3,8 +3,8 @@ and predict layout, the graph that Python shards.
 """
 
 from simcluster.simulation.views.effective_strategies import effective_strategies_of
+from simcluster.simulation.views.mindspore_tensor_maps import predict_layouts
 from simcluster.simulation.views.operator_layouts import layouts_after, layouts_document
-from simcluster.simulation.views.predict_layout import predict_layouts
 from simcluster.simulation.views.run_documents import documents_of, planned_documents
 from simcluster.simulation.views.sharded_graph import Entry, GraphPiece, Operand, ShardedGraph
 

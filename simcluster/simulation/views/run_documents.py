@@ -10,19 +10,17 @@ import numpy as np
 
 from simcluster._version import __version__
 from simcluster.analysis import (
-    Flops,
     MemoryRule,
     assumptions,
     class_peaks,
     dispatch_counts,
     find_class_splits,
-    forward_flops,
     memory_by_stage,
     memory_maxima,
     program_of,
+    step_flops,
     summarise_host_memory,
     summarise_run,
-    training_flops,
     with_verdicts,
 )
 from simcluster.cluster import HostGroup
@@ -51,7 +49,7 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
         gaps,
         task=spec.task,
         steps=spec.run.steps,
-        needed=_model_flops(built),
+        needed=step_flops(plan, built.scenario.model, spec.training),
         matmul=plan.numerics.matmul,
         host=HostCalls.of(plan),
         hosts=hosts,
@@ -72,16 +70,6 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
     }
 
 
-def _model_flops(built: BuiltScenario) -> Flops:
-    """The matrix FLOPs of a step that the model needs."""
-    plan, training = built.plan, built.scenario.spec.training
-    if training is None:
-        return forward_flops(plan.logical) * plan.num_micro_batches
-    return training_flops(
-        built.scenario.model, training.global_batch, training.seq_len, plan.numerics.compute
-    )
-
-
 def planned_documents(built: BuiltScenario) -> dict[str, Any]:
     """The documents that are known before anything runs."""
     return {"plan": plan_document(built), "classes": _classes(built), "topology": _topology(built)}
@@ -91,6 +79,8 @@ def plan_document(built: BuiltScenario) -> dict[str, Any]:
     """What was decided: every choice named, shorthands written out."""
     plan, scenario = built.plan, built.scenario
     task = scenario.spec.task
+    left_out = scenario.spec.model.remarks(scenario.folder)
+    remarks = (tenant.scenario.remark for tenant in built.tenants if tenant.scenario.remark)
     return {
         "name": scenario.name,
         "model": scenario.spec.model.called,
@@ -139,7 +129,7 @@ def plan_document(built: BuiltScenario) -> dict[str, Any]:
         **_shares(plan),
         **_inputs(built),
         **summarise_parameter_broadcast(built),
-        "notes": [*_left_out(built), *plan.notes, *_routed(built), *_reuse(built), *_remarks(built)],
+        "notes": [*left_out, *plan.notes, *_routed(built), *_reuse(built), *remarks],
     }
 
 
@@ -163,16 +153,6 @@ def _active(model: Model) -> dict[str, int]:
     if not isinstance(model, Routed) or model.num_active_parameters == model.num_parameters:
         return {}
     return {"active_parameters": model.num_active_parameters}
-
-
-def _left_out(built: BuiltScenario) -> tuple[str, ...]:
-    """What the file of the model says and the model leaves out."""
-    return built.scenario.spec.model.remarks(built.scenario.folder)
-
-
-def _remarks(built: BuiltScenario) -> list[str]:
-    """What of the files of tenants does not hold on this cluster."""
-    return [tenant.scenario.remark for tenant in built.tenants if tenant.scenario.remark]
 
 
 def _routed(built: BuiltScenario) -> list[str]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.program.buckets.tied_gradients import crossing_ties
+from simcluster.program.buckets.gradient_buckets import crossing_ties
 from simcluster.simulation import build_scenario, verify
 from tests.support.scenarios import TINY_GPT, scenario, under
 

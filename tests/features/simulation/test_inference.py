@@ -14,7 +14,7 @@ from simcluster.program import build
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.verification.single_device_comparison import compare_values
-from simcluster.simulation.views.predict_layout import predict_layouts
+from simcluster.simulation.views.mindspore_tensor_maps import predict_layouts
 from simcluster.work import DType
 from tests.support.covering import quick
 from tests.support.scenarios import shrunk

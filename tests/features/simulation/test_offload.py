@@ -17,8 +17,7 @@ from simcluster.model import MemoryPlace
 from simcluster.plan import make_plan
 from simcluster.program import InstructionKind, build
 from simcluster.simulation import simulate
-from simcluster.simulation.compose.build import build_scenario
-from simcluster.simulation.compose.engine_run import run_alone
+from simcluster.simulation.compose.build import build_scenario, run_alone
 from simcluster.simulation.verification.single_device_comparison import compare_values, verify
 from tests.support.covering import quick
 from tests.support.folding import assert_folded_is_unfolded

@@ -12,7 +12,7 @@ from simcluster.errors import PlanError
 from simcluster.program import InstructionKind
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
-from simcluster.simulation.compose.engine_run import run_tenants
+from simcluster.simulation.compose.build import run_tenants
 from simcluster.simulation.compose.tenants import simulate_tenants
 
 MODEL = {"layers": 2, "hidden": 256, "heads": 8, "ffn": 512, "vocab": 1000}

@@ -6,7 +6,7 @@ import pytest
 from simcluster.analysis import instruction_times, record_run
 from simcluster.errors import TraceError
 from simcluster.simulation import build_scenario, simulate
-from simcluster.simulation.compose.engine_run import run_alone
+from simcluster.simulation.compose.build import run_alone
 from simcluster.trace import Recording, recording
 from tests.support.scenarios import scenario
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.simulation import build_scenario, simulate, verify
-from simcluster.simulation.compose.engine_run import run_alone
+from simcluster.simulation.compose.build import run_alone
 from simcluster.simulation.views.run_documents import plan_document
 from simcluster.tuning import bucket_search
 from tests.support.scenarios import TINY, TINY_GPT, scenario

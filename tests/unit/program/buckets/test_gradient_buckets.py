@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from simcluster.layout import Movement, MovementKind
 from simcluster.model import Block, Graph, Instance, Node
-from simcluster.program.buckets.gradient_buckets import GradientBucket, bucket_steps
+from simcluster.program.buckets.gradient_buckets import GradientBucket, bucket_steps, crossing_ties
 from simcluster.program.buckets.reduction_triggers import ReductionTrigger
-from simcluster.program.buckets.tied_gradients import crossing_ties
 
 SUM = Movement(MovementKind.ALL_REDUCE, ("data",))
 OTHER = Movement(MovementKind.ALL_REDUCE, ("expert",))

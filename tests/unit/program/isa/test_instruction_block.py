@@ -7,8 +7,7 @@ import pickle
 import pytest
 
 from simcluster.program import Scope
-from simcluster.program.isa.instruction import StreamId, charged_to
-from simcluster.program.isa.producers import record_producer
+from simcluster.program.isa.instruction import StreamId, charged_to, record_producer
 from tests.support.instruction_blocks import block, instruction, run, slot
 
 
