@@ -96,8 +96,8 @@ def test_what_cannot_be_is_refused_in_words(refusal):
     rng = random.Random(0)
     drawn = ({name: rng.choice(values) for name, values in FACTORS.items()} for _ in range(100_000))
     alone = (row for row in drawn if [each for each in REFUSALS if each.applies(row)] == [refusal])
-    rows = list(itertools.islice((row for row in alone if refusal.surely(row)), 6))
-    assert len(rows) == 6
+    rows = list(itertools.islice((row for row in alone if refusal.surely(row)), 3))
+    assert len(rows) == 3
     for row in rows:
         with pytest.raises(SimclusterError, match=refusal.message):
             build_scenario(scenario(row))

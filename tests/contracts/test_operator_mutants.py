@@ -13,7 +13,7 @@ from tests.contracts.operator_checks import (
     wrong_sums,
     wrong_values,
 )
-from tests.contracts.operator_mesh import LARGE, SMALL
+from tests.contracts.operator_mesh import LARGE, PAIR, SMALL
 
 MESHES = (*SMALL, *LARGE)
 
@@ -82,7 +82,7 @@ def test_a_gradient_that_is_wrong_on_shards_is_wrong():
     def recorded(self, tape, *rest):
         return gradient(self, Tape(tape), *rest)
 
-    found = wrong(mutant(embedding, gradient=recorded), SMALL[0])
+    found = wrong(mutant(embedding, gradient=recorded), PAIR)
     assert found
     assert all("embedding_grad" in each for each in found)
 
@@ -95,14 +95,14 @@ def test_a_linearity_is_missing_or_too_much():
     matmul, gelu = named("matmul"), named("gelu")
     assert linear_sets(matmul) == {frozenset({0}), frozenset({1})}
     assert linear_sets(gelu) == set()
-    assert wrong_sums(with_dims(gelu, linear=(frozenset({0}),)), SMALL[0])
-    assert not wrong_sums(matmul, SMALL[0])
+    assert wrong_sums(with_dims(gelu, linear=(frozenset({0}),)), PAIR)
+    assert not wrong_sums(matmul, PAIR)
 
 
 def test_a_bias_added_by_every_rank_is_wrong():
     """Jointly linear, but the bias would be counted once per rank if it joined without being masked."""
     bias = with_dims(named("bias"), linear=(frozenset({0}), frozenset({1})))
-    assert wrong_sums(bias, SMALL[0])
+    assert wrong_sums(bias, PAIR)
 
 
 def test_primitives_that_are_something_else_are_wrong():
@@ -117,7 +117,7 @@ def test_primitives_that_are_something_else_are_wrong():
         suffix, operator, inputs, outputs = part
         return (suffix, replace(operator, scale=1.0) if suffix == "join" else operator, inputs, outputs)
 
-    ranks = SMALL[0]
+    ranks = PAIR
     strategies = ranks.legal(loss.operator, ("batch", "vocab"), loss.inputs)
     assert not wrong_parts(loss, ranks, strategies)
     assert wrong_parts(mutant(loss, decompose=other), ranks, strategies)
@@ -126,23 +126,21 @@ def test_primitives_that_are_something_else_are_wrong():
 def test_work_that_is_lost_or_done_twice_is_uneven():
     case = named("matmul")
     work = type(case.operator).work
-    strategies = SMALL[0].legal(case.operator, case.operator.dims().splittable, case.inputs)
+    strategies = PAIR.legal(case.operator, case.operator.dims().splittable, case.inputs)
 
     def halved(self, inputs, outputs, *, accumulate=False):
         local = work(self, inputs, outputs, accumulate=accumulate)
         is_whole = tuple(inputs) == case.types
         return local if is_whole else tuple(replace(each, flops=each.flops // 2) for each in local)
 
-    assert not uneven_work(case, SMALL[0], strategies)
-    assert uneven_work(mutant(case, work=halved), SMALL[0], strategies)
+    assert not uneven_work(case, PAIR, strategies)
+    assert uneven_work(mutant(case, work=halved), PAIR, strategies)
     norm = named("rms_norm_grad")
-    assert not uneven_work(norm, SMALL[0], SMALL[0].legal(norm.operator, ("batch", "seq"), norm.inputs))
+    assert not uneven_work(norm, PAIR, PAIR.legal(norm.operator, ("batch", "seq"), norm.inputs))
     gelu = named("gelu")
     original = type(gelu.operator).work
 
     def repeated(self, inputs, outputs, *, accumulate=False):
         return original(self, gelu.types, self.infer(gelu.types), accumulate=accumulate)
 
-    assert uneven_work(
-        mutant(gelu, work=repeated), SMALL[0], SMALL[0].legal(gelu.operator, ("seq",), gelu.inputs)
-    )
+    assert uneven_work(mutant(gelu, work=repeated), PAIR, PAIR.legal(gelu.operator, ("seq",), gelu.inputs))

@@ -17,10 +17,11 @@ def legal(case, ranks):
     return ranks.different(found)
 
 
+@pytest.mark.parametrize("meshes", [SMALL, pytest.param(LARGE, marks=pytest.mark.thorough)], ids=["4", "8"])
 @every_case
-def test_the_work_of_all_ranks_adds_up(case):
+def test_the_work_of_all_ranks_adds_up(case, meshes):
     wrong = []
-    for ranks in (*SMALL, *LARGE):
+    for ranks in meshes:
         wrong += uneven_work(case, ranks, legal(case, ranks))
     assert not wrong
 

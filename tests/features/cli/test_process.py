@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 import signal
 import subprocess
@@ -62,9 +63,9 @@ def children(process):
     return list(map(int, text.split()))
 
 
-@pytest.mark.combinations
-@pytest.mark.parametrize("command", ["accuracy", "lint"])
-@pytest.mark.parametrize("moment", [0.05, 0.5])
+@pytest.mark.parametrize(
+    ("command", "moment"), quick([*itertools.product(["accuracy", "lint"], [0.05, 0.5])], ("lint", 0.05))
+)
 def test_an_interrupt_among_processes_that_begin_is_one_line(small, here, command, moment):
     """As from a keyboard: it goes to all processes of the terminal."""
     rows = [dict.fromkeys(COLUMNS, "") | ROW | {"id": str(number)} for number in range(2000)]

@@ -154,6 +154,7 @@ def test_what_is_tight_is_no_remedy():
         assert (each in found.fitting) == (held["verdict"] == "fits")
 
 
+@pytest.mark.thorough
 def test_a_remedy_is_no_longer_one_where_it_leaves_less_than_the_headroom():
     found = explain_scenario(torch(SMALL))
     (batch,) = (each for each in found.fitting if each.kinds == ("micro-batch",))
