@@ -11,7 +11,7 @@ from simcluster.registry import kinds
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """The ``usual`` rule, and by pattern of parameters' full names other ones, of which later win."""
+    """Update rules by parameter: the ``usual`` one, and others by pattern of names, of which later win."""
 
     usual: Update
     groups: tuple[tuple[str, Update], ...]

@@ -21,7 +21,7 @@ class WithVocabulary(Protocol):
 
     @property
     def vocabulary_operators(self) -> tuple[str, ...]:
-        """The operators, by full names, for whose ranks it is padded if they are split by vocabulary."""
+        """Full names of the operators that use it: it is padded for the ranks that split it there."""
         ...
 
     def padded(self, multiple: int) -> Model:
@@ -63,11 +63,11 @@ class Routed(Protocol):
 
     @property
     def for_flops(self) -> Model:
-        """The model whose matrix products are its FLOPs: without what a plan computes to no use."""
+        """The model whose matrix products are the model FLOPs: without what only a plan computes."""
         ...
 
     def in_slices(self, count: int) -> Model:
-        """The same on sequences in so many slices, each with places of experts for its own tokens alone."""
+        """The same on sequences in ``count`` slices, each with expert slots for its own tokens alone."""
         ...
 
 
@@ -82,7 +82,7 @@ class Generative(Protocol):
 
     @property
     def without_dropout(self) -> Model:
-        """The model as it answers: nothing is dropped out."""
+        """The model as inference runs it."""
         ...
 
     def generating(self, batch: int, dtype: DType, generation: Generation, known: int) -> Graph:

@@ -21,11 +21,12 @@ STATISTICS = ("batch", "heads", "group", "seq")
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What is done to scores [batch, heads, group, seq, keys] before the softmax.
+    """The mask and the biases of attention scores [batch, heads, group, seq, keys] before the softmax.
 
-    ``causal``: a query sees no later keys. ``window``: and of the earlier ones only the last so many, itself
-    included; 0 for all. ``alibi``: minus a slope per head times the distance is added (arXiv 2108.12409);
-    (heads, group) of the whole model, or None. ``order``: how queries and keys lie, if not as they stand.
+    ``causal``: a query sees no later keys. ``window``: of the earlier ones it sees only the last so many,
+    itself included; 0 for all. ``alibi``: minus a slope per head times the distance is added (arXiv
+    2108.12409); (heads, group) of the whole model, or None. ``order``: the order of queries and keys along
+    the sequence, if it is not that of their positions.
     """
 
     causal: bool = True
@@ -34,9 +35,9 @@ class Scores:
     order: Zigzag | None = None
 
     def pairs(self, queries: int, keys: int) -> int:
-        """Twice the number of (query, key) pairs that count, half of the square for a causal triangle.
+        """Twice the number of (query, key) pairs that are computed: half of the square for a causal triangle.
 
-        Of fewer queries than keys it is their share: in an order every slice has an equal one.
+        Fewer queries than keys, a slice in zigzag order, have an equal share of it.
         """
         if not self.causal:
             return 2 * queries * keys

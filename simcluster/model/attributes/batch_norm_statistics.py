@@ -23,7 +23,7 @@ class StatisticsGroups:
     eps: float = 1e-5
 
     def parted(self, ways: int) -> StatisticsGroups:
-        """Those of groups that are so many times smaller; ValueError if samples do not divide."""
+        """The statistics of groups ``ways`` times smaller; ValueError if samples do not divide."""
         if self.group % ways:
             raise ValueError(
                 f"{self.group} samples in {ways} groups: {self.group} / {ways} = {self.group / ways:g}"
@@ -37,7 +37,7 @@ class StatisticsGroups:
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """The dims of two sums."""
+        """The dims of a pair of sums: of x and its square, or of dy and dy times the normal x."""
         return (*self.labels[:-1], "sums", "channels")
 
     @property
@@ -53,22 +53,24 @@ class StatisticsGroups:
         return tuple(Window(operand, "batch", self.group) for operand in operands if self.group > 1)
 
     def shape(self, x: tuple[int, ...], *between: int) -> tuple[int, ...]:
-        """Of a statistic of a picture of this shape; ``between`` groups and channels."""
+        """The shape of a statistic of pictures of shape ``x``; ``between`` are dims between groups and
+        channels.
+        """
         return (*((x[0] // self.group,) if self.group else ()), *between, x[1])
 
     def grouped(self, x: Array) -> Array:
-        """[groups, samples, channels, height, width]."""
+        """Pictures as [groups, samples, channels, height, width]."""
         return x.reshape(-1, self.group or x.shape[0], *x.shape[1:])
 
     def spread(self, statistic: Array) -> Array:
-        """A statistic beside ``grouped``."""
+        """A statistic in a shape that broadcasts over ``grouped``."""
         return statistic.reshape(-1, 1, statistic.shape[-1], 1, 1)
 
     def back(self, total: Array, *between: int) -> Array:
-        """Sums [groups, ..., channels] as a statistic."""
+        """Sums [groups, ..., channels] in the shape of a statistic."""
         shape = (total.shape[0], *between, total.shape[-1])
         return total.reshape(shape if self.group else shape[1:])
 
     def inner(self, split: frozenset[str]) -> bool:
-        """Whether these are dims of a group, so that sums over them have to travel."""
+        """Whether all these dims are inside a group, so that its sums are reduced over ranks."""
         return bool(split) and split <= {name for name, _ in self.whole}

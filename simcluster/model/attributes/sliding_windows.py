@@ -101,7 +101,9 @@ class Windows:
         return height, width
 
     def gathered(self, x: Array, region: Region, fill: float = 0.0) -> Array:
-        """Every window of a picture, or of a part with its halos: [..., height, width, kernel, kernel]."""
+        """Every window of a picture, or of a part with its halos, as im2col does: [..., height, width,
+        kernel, kernel].
+        """
         margins = [(0, 0)] * (x.ndim - 2) + [self._margin(region, edge) for edge in (0, 1)]
         x = np.pad(x, margins, constant_values=fill)
         views = np.lib.stride_tricks.sliding_window_view(x, self.kernel, axis=(-2, -1))
@@ -110,8 +112,8 @@ class Windows:
         return np.asarray(views[..., : counts[0], : counts[1], :, :])
 
     def scattered(self, terms: Array, region: Region) -> Array:
-        """Adds up windows [..., height, width, kernel, kernel] where they lie in a picture, or in a part with
-        its halos.
+        """Adds up windows [..., height, width, kernel, kernel] where they overlap in a picture, or in a part
+        with its halos, as col2im does.
         """
         spans = [
             (count - 1) * self.stride[edge] + self.kernel[edge]

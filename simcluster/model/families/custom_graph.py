@@ -29,7 +29,7 @@ _TRIED = (2, 6)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An operator as it was written, and where."""
+    """An operator as a document writes it, with its key path."""
 
     path: str
     name: str
@@ -38,7 +38,7 @@ class Entry:
     attributes: Mapping[str, Any]
 
     def refused(self, message: str, key: str = "", hint: str = "") -> Refused:
-        """What to raise about it, or about one of its keys."""
+        """The error to raise about it, or about one of its keys."""
         return Refused(
             f"'{self.name}' ({self.op}): {message}", path=f"{self.path}.{key}".rstrip("."), hint=hint
         )
@@ -51,9 +51,9 @@ def operator_kinds() -> Mapping[str, type[Operator]]:
 
 
 def written_operator(entry: Entry, mean: float | None = None) -> Operator:
-    """The operator of an entry; Refused, with what is nearest, for what no kind and no attribute is.
+    """The operator that an entry describes; Refused, with the nearest name, for unknown kinds and attributes.
 
-    ``mean`` is what the word stands for where a number is wanted; None: it stands for nothing.
+    ``mean`` is what the word ``mean`` stands for where a number is wanted; None: nothing.
     """
     known = operator_kinds()
     if entry.op not in known:
@@ -132,7 +132,7 @@ class GraphWriter:
         return outputs
 
     def called(self, name: str, outputs: Sequence[str]) -> None:
-        """From now on the first of some values may be read under the name of what makes them."""
+        """Lets later inputs call the first of some values by the name of the operator that makes them."""
         self.known |= {value: value for value in outputs}
         if outputs:
             self.known[name] = outputs[0]

@@ -1,9 +1,4 @@
-"""T5 (arXiv 1910.10683) by dimensions: an encoder, and a decoder that reads what it found in every layer.
-
-Pre-norm with a scale only, no biases, relative positions: one table of buckets per side, from which the bias
-of all its layers is made once. As in the original, attention does not divide scores by the root of the head's
-size. The one constant left out is that of the tied head, which multiplies hidden states by ``hidden^-0.5``.
-"""
+"""T5 (arXiv 1910.10683) by dimensions: an encoder, and a decoder with cross attention to its output."""
 
 from __future__ import annotations
 

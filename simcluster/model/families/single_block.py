@@ -1,4 +1,4 @@
-"""Models that are one piece: written operator by operator, as somebody has them."""
+"""Base of models of one block: graphs that a scenario writes, ONNX files."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from simcluster.model.shard_counts import ShardCounts
 
 
 class SingleBlockModel(Model):
-    """A model of one block that pipeline stages do not share, with sizes that nothing changes."""
+    """Base of models of one block, which pipeline stages cannot share, with sizes that nothing changes."""
 
     __slots__ = ()
 
     @property
     def num_layers(self) -> int:
-        """One: it is one piece."""
+        """One: the block."""
         return 1
 
     def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> Self:
-        """The same: what its sizes depend on is unknown, so that only the batch can shrink."""
+        """Itself: how sizes depend on each other is unknown, so its small form has only a smaller batch."""
         return self

@@ -64,7 +64,7 @@ class Transformer(Dimensions, Model):
 
     @property
     def max_seq_len(self) -> int | None:
-        """The longest sequence a position table has rows for."""
+        """Rows of a learned position table; None without one."""
         tables = self.positions == "learned" or self.query_layer
         return self.max_positions if tables else None
 
@@ -77,7 +77,7 @@ class Transformer(Dimensions, Model):
         return replace(self, flash=flash, logits=logits)
 
     def in_slices(self, count: int) -> Transformer:
-        """Experts with places for each slice."""
+        """With expert slots for each of ``count`` slices of a sequence."""
         if self.experts is None:
             return self
         return replace(self, experts=replace(self.experts, slices=count))
@@ -105,12 +105,12 @@ class Transformer(Dimensions, Model):
 
     @property
     def num_experts(self) -> int:
-        """Experts that a router chooses of."""
+        """Experts of a layer that the router chooses of; 0 without a router."""
         return self.experts.count if self.experts else 0
 
     @property
     def num_expert_parameters(self) -> int:
-        """Those of all experts that a router chooses of."""
+        """Parameters of all experts that a router chooses of."""
         if self.experts is None:
             return 0
         matrices = 3 if self.activation in GATED else 2
@@ -118,7 +118,7 @@ class Transformer(Dimensions, Model):
 
     @property
     def num_active_parameters(self) -> int:
-        """Those that a token meets: of the experts only as many as it uses, and no bias of the router."""
+        """Parameters that one token uses: of the experts only its own, and no bias of the router."""
         if self.experts is None:
             return self.num_parameters
         idle = self.num_expert_parameters * (self.experts.count - self.experts.top_k) // self.experts.count
@@ -132,7 +132,7 @@ class Transformer(Dimensions, Model):
 
     @property
     def for_flops(self) -> Transformer:
-        """Experts with no more places than tokens choose."""
+        """The model whose products are the model FLOPs: experts with as many slots as tokens choose."""
         if self.experts is None:
             return self
         return replace(self, experts=replace(self.experts, capacity_factor=None, padded=True))
@@ -189,7 +189,7 @@ class Transformer(Dimensions, Model):
 
     @property
     def generation_error(self) -> str:
-        """What of it has no form that reads a cache."""
+        """Why it cannot generate tokens: what of it has no form that reads a KV cache; empty if it can."""
         lacking = {"latent attention": self.latent, "experts": self.experts}
         unsupported = [name for name, has in lacking.items() if has]
         return (
@@ -199,7 +199,7 @@ class Transformer(Dimensions, Model):
         )
 
     def generating(self, batch: int, dtype: DType, generation: Generation, known: int) -> Graph:
-        """A prefill and decode steps, one behind the other."""
+        """The graph of a prefill and of decode steps, in order, over the same weights and caches."""
         if self.generation_error:
             raise NotImplementedError(self.generation_error)
         names = ("embedding", *(f"layers.{index}" for index in range(self.layers)), "head")

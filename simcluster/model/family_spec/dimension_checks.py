@@ -1,4 +1,4 @@
-"""What dimensions of a model go together, and what is said of those that do not."""
+"""Which dimensions of a model go together, and the errors for those that do not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_WITH = {
 
 
 def refuse_clashes(known: Mapping[str, Any]) -> None:
-    """Refused if a choice is given that another one leaves without meaning."""
+    """Refused if a dimension is given that another choice leaves without effect."""
     if "max_positions" not in known:
         if known["positions"] == "learned":
             raise Refused("'max_positions' is missing: the rows of the learned position table")
@@ -41,7 +41,7 @@ def refuse_clashes(known: Mapping[str, Any]) -> None:
 
 
 def refuse_missing(names: Sequence[str], hint: str = "or name a model: {use: llama3-70b}") -> None:
-    """Refused if any of these dimensions is missing, which are listed; ``hint`` tells what to do."""
+    """Refused, with all of them listed, if any of these dimensions is missing; ``hint`` says what to do."""
     if names:
         listed = ", ".join(f"'{name}'" for name in names)
         verb = "is" if len(names) == 1 else "are"
@@ -49,7 +49,7 @@ def refuse_missing(names: Sequence[str], hint: str = "or name a model: {use: lla
 
 
 def usual_head_dim(known: Mapping[str, Any]) -> int:
-    """Hidden size by heads, where no size of a head is given."""
+    """Elements of a head: as given, or hidden size by heads; Refused if that is no whole number."""
     hidden, heads = known["hidden"], known["heads"]
     if "latent" in known:
         return int(known["latent"].head_dim)

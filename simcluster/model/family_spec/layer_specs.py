@@ -85,7 +85,8 @@ class LatentSpec(Section):
 
 
 def experts_of(given: Mapping[str, Any] | None, written: ExpertsSpec | None) -> Experts | None:
-    """The mixture that a file gives as plain data with what the section says instead; None without both.
+    """The mixture of experts that a config file gives, with what the section writes instead; None without
+    both.
 
     Raises Refused, with paths of the model section, if it is impossible.
     """
@@ -98,7 +99,7 @@ def experts_of(given: Mapping[str, Any] | None, written: ExpertsSpec | None) -> 
 
 
 def latent_of(given: Mapping[str, Any] | None, written: LatentSpec | None) -> LatentAttention | None:
-    """The latent attention that a file gives, with what the section says instead; None without both.
+    """The latent attention that a config file gives, with what the section writes instead; None without both.
 
     Raises Refused, with paths of the model section, if it is impossible.
     """

@@ -22,9 +22,9 @@ class BlockBuilder:
     inputs: list[str] = field(default_factory=list)
     parameters: list[str] = field(default_factory=list)
 
-    def feed(self, name: str, kind: TensorType, below: int = 0) -> str:
-        """A value that comes with the batch: numbers, or ids from 0 up to ``below``."""
-        self.values[name] = Value(kind, Role.FEED, num_ids=below)
+    def feed(self, name: str, kind: TensorType, num_ids: int = 0) -> str:
+        """A tensor that comes with the batch: numbers, or ids from 0 up to ``num_ids``."""
+        self.values[name] = Value(kind, Role.FEED, num_ids=num_ids)
         self.feeds.append(name)
         return name
 
@@ -41,12 +41,12 @@ class BlockBuilder:
         return name
 
     def state(self, name: str, shape: Sequence[int]) -> str:
-        """What every micro-batch updates and training does not read, in fp32 and zero at first."""
+        """A tensor that every micro-batch updates and no gradient reads, in fp32 and zero at first."""
         self.values[name] = Value(TensorType(tuple(shape), DType.FP32), Role.STATE)
         return name
 
     def cache(self, name: str, shape: Sequence[int], dtype: DType) -> str:
-        """What passes keep for each other, zero at first."""
+        """A KV cache, which the passes of a generation share, zero at first."""
         self.values[name] = Value(TensorType(tuple(shape), dtype), Role.CACHE)
         return name
 

@@ -45,7 +45,7 @@ class Relocation:
 def relocations_between(
     source: MemoryPlace, target: MemoryPlace, disk: float = math.inf, bus: float = math.inf, ahead: int = 1
 ) -> list[Relocation]:
-    """The relocations from one place to another, in order; none if they are one.
+    """The copies that bring a value from one memory to another, in order; none if they are the same.
 
     ``disk`` and ``bus`` are the bytes/s asked for at most of the disks and of what leads to the device.
     """

@@ -131,7 +131,7 @@ class Tape(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """A dim ``places`` of which data decide how much is there, for each of ``groups`` and of ``samples``.
+    """A dim ``places`` whose size depends on data, for each of ``groups`` (experts) and of ``samples``.
 
     Names are iteration dims of the operator. Every sample has as many rows to place as the dims ``drawn``
     have elements together, and places at most as many in one group as the dim ``once`` has. A group takes no
@@ -196,11 +196,13 @@ class Operator(ABC):
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
-        """As ``gradient``, of an operator only whose first output has a gradient: ``grad``."""
+        """As ``gradient``, for operators of which only the first output has a gradient: ``grad``."""
         return tape.emit("grad", self.adjoint(), [grad])
 
     def adjoint(self) -> Operator:
-        """Of an operator that is linear in its inputs: what makes their gradients of that of its output."""
+        """For operators that are linear in their inputs: the operator that gives the inputs' gradients from
+        the output's.
+        """
         raise NotImplementedError(f"{self.kind} has no gradient")
 
     def rewrite(self, request: Rewrite) -> Operator | None:
@@ -208,11 +210,11 @@ class Operator(ABC):
         return None
 
     def ragged(self) -> Ragged | None:
-        """The dim of which data decide how much is there; None if there is none."""
+        """The dim whose size depends on data, such as the tokens of an expert; None if there is none."""
         return None
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
-        """Primitive operators under which the dims in ``split`` may be split, if there are any."""
+        """Primitive operators that compute the same with the dims in ``split`` split, if there are any."""
         return None
 
 
@@ -250,9 +252,9 @@ def memory_bound(
 
 @dataclass(frozen=True, slots=True)
 class MemoryPass:
-    """A kernel that reads its inputs once and writes its outputs once, priced by traffic.
+    """What a kernel is priced as that reads its inputs once and writes its outputs once.
 
-    Without ``accumulates`` it is priced alike where it adds to what its outputs hold.
+    Without ``accumulates`` adding to its outputs costs no more than writing them.
     """
 
     kernel: Kernel

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Zigzag:
-    """Sequences of ``length`` tokens in ``slices`` equal shares."""
+    """The zigzag order of sequences of ``length`` tokens that ``slices`` ranks share equally."""
 
     slices: int
     length: int
@@ -40,5 +40,5 @@ def _positions(order: Zigzag) -> NDArray[np.int64]:
 
 
 def token_positions(order: Zigzag | None, start: int, count: int) -> NDArray[np.int64]:
-    """The same; tokens lie as they stand without an order."""
+    """Positions of ``count`` local tokens from ``start`` on: in an order, or as they follow one another."""
     return start + np.arange(count) if order is None else order.positions(start, count)

@@ -17,7 +17,7 @@ from simcluster.work import DType
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """``tokens`` tokens behind prompts of ``prompt``, for ``flights`` batches that take turns.
+    """A generation of ``tokens`` tokens after prompts of ``prompt``, for ``flights`` batches in a pipeline.
 
     The passes of a graph are the prefill, which makes token 0, and those ``steps`` that make the tokens of
     these numbers (1 and above, rising). Caches hold ``dtype`` and have room for all tokens.
@@ -40,15 +40,15 @@ class Generation:
         return 1 + len(self.steps)
 
     def position(self, token: int) -> int:
-        """Where the first token stands that is read to make a token."""
+        """Position of the first token that is read to make ``token``."""
         return self.prompt + token - 1 if token else 0
 
     def prefix(self, token: int) -> str:
-        """What the names of instances begin with in the pass that makes a token."""
+        """How the names of instances begin in the pass that makes ``token``."""
         return f"decode.{token}." if token else ""
 
     def length(self, token: int) -> int:
-        """How many tokens are read to make a token."""
+        """How many tokens the pass reads that makes ``token``."""
         return 1 if token else self.prompt
 
 
@@ -61,14 +61,14 @@ class LayerCaches:
 
     @property
     def position(self) -> int:
-        """Where the tokens begin that are read."""
+        """Position of the first token that is read."""
         return self.generation.position(self.token)
 
     def attend(
         self, build: BlockBuilder, name: str, batch: int, q: str, k: str, v: str, rule: Scores, scale: float
     ) -> str | None:
-        """Keeps keys and values, and what queries find in all that are kept; None in a prefill, which has
-        them at hand.
+        """Writes keys and values into the caches and attends to all that are cached; None in a prefill, which
+        attends to its own.
         """
         caches = []
         for part, made in (("keys", k), ("values", v)):

@@ -84,14 +84,14 @@ class Experts:
         )
 
     def capacity(self, seq_len: int) -> int:
-        """Places of an expert for the tokens of one sequence, rounded up."""
+        """Slots of an expert for the tokens of one sequence, rounded up."""
         factor = Fraction(str(1.0 if self.capacity_factor is None else self.capacity_factor))
         return math.ceil(factor * self.top_k * seq_len / self.count)
 
     def shrunk(self, layers: int, ways: ShardCounts) -> Experts:
         """Few small experts that divide as these do, in some of ``layers`` layers.
 
-        Where none drops a token, each has a place for every token: in values the router says how many come.
+        Where none drops a token, each has a slot for every token: in values the router says how many come.
         """
         groups = min(self.groups, 4)
         kept = min(self.kept_groups, max(groups // 2, 1))
@@ -129,16 +129,16 @@ class Experts:
         scores = build.add("mlp.router", scored, rows, router)
         steering = [build.parameter("mlp.route.bias", (self.count,))] if self.steered else []
         weights, ids = build.adds("mlp.route", self.route, scores, *steering)
-        seating = build.add("mlp.seats", ExpertSlots(self.count, capacity, in_slices), ids)
+        slots = build.add("mlp.seats", ExpertSlots(self.count, capacity, in_slices), ids)
         drops = self.capacity_factor is not None
         filled = SlotFill.ALL if drops and self.padded else SlotFill.SOME if drops else SlotFill.MORE
-        seated = build.add("mlp.dispatch", Dispatch(self.count, capacity, filled, in_slices), rows, seating)
+        slotted = build.add("mlp.dispatch", Dispatch(self.count, capacity, filled, in_slices), rows, slots)
         weighing = SlotWeights(self.count, capacity, filled, in_slices)
-        weighed = build.add("mlp.weights", weighing, weights, seating)
+        weighed = build.add("mlp.weights", weighing, weights, slots)
         # Here what all tokens use is computed while the others travel.
         beside = self._shared(build, x, hidden, activation) if self.shared else None
-        computed = self._experts(build, seated, weighed, hidden, activation)
-        y = build.add("mlp.combine", Combine(self.count, capacity, filled, in_slices), computed, seating)
+        computed = self._experts(build, slotted, weighed, hidden, activation)
+        y = build.add("mlp.combine", Combine(self.count, capacity, filled, in_slices), computed, slots)
         y = build.add("mlp.joined", Reshape(names, shape, HIDDEN, whole), y) if in_slices else y
         return y if beside is None else build.add("mlp.sum", Add(HIDDEN), y, beside)
 
@@ -146,17 +146,17 @@ class Experts:
         """What every expert makes of the tokens in its places, times their weights."""
         up, down = ("experts", "hidden", "ffn"), ("experts", "ffn", "hidden")
         places = slot_dims(in_slices=self.slices > 1)
-        seated, inner = (*places, "hidden"), (*places, "ffn")
+        slotted, inner = (*places, "hidden"), (*places, "ffn")
         parts = ("gate", "up") if activation in GATED else ("up",)
         shape = (self.count, hidden, self.ffn)
         rising = [build.parameter(f"mlp.experts.{part}.weight", shape) for part in parts]
-        product = Matmul(seated, (up,) * len(parts), (inner,) * len(parts))
+        product = Matmul(slotted, (up,) * len(parts), (inner,) * len(parts))
         made = build.adds("mlp.experts.up", product, x, *rising)
         function = (GATED if activation in GATED else PLAIN)[activation](inner)
         assert isinstance(function, (Activation, Gate))
         y = build.add("mlp.experts.activation", RouterWeighted(function, places), *made, weights)
         falling = build.parameter("mlp.experts.down.weight", (self.count, self.ffn, hidden))
-        return build.add("mlp.experts.down", Matmul(inner, (down,), (seated,)), y, falling)
+        return build.add("mlp.experts.down", Matmul(inner, (down,), (slotted,)), y, falling)
 
     def _shared(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
         """The experts of all tokens, side by side as one MLP."""

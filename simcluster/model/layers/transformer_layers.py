@@ -78,7 +78,7 @@ def linear(
 
 @dataclass(frozen=True, slots=True)
 class AttentionForm:
-    """How queries find values: the rule for scores, dropout of weights, and one kernel or several.
+    """Attention of queries to keys and values: mask, scale, dropout of weights, one kernel or several.
 
     ``scale`` multiplies products of queries and keys before anything is added to them. ``own_values``: heads
     of values have a size of their own.
@@ -163,11 +163,11 @@ class Layers:
         return build.add(name, LayerNorm(labels, self.eps), x, weight, shift)
 
     def dropped(self, build: BlockBuilder, name: str, x: str, labels: Labels = HIDDEN) -> str:
-        """X behind dropout, if there is any."""
+        """The value after dropout, if there is any."""
         return build.add(name, Dropout(labels, self.dropout, name), x) if self.dropout else x
 
     def residual(self, build: BlockBuilder, part: str, x: str, y: str) -> str:
-        """``x + y``, y behind dropout."""
+        """``x + y``, with dropout on y."""
         y = self.dropped(build, f"{part}.dropout", y)
         return build.add(f"{part}.residual", Add(HIDDEN), x, y)
 
@@ -186,7 +186,7 @@ class Layers:
     def attended(
         self, build: BlockBuilder, part: str, q: str, k: str, v: str, *, causal: bool, bias: str | None
     ) -> str:
-        """What queries find, back in the hidden size."""
+        """The attention of q to k and v, projected back to the hidden size."""
         scale = self.head_dim**-0.5 if self.scaled else 1.0
         core = AttentionForm(Scores(causal), scale, self.attention_dropout, self.flash)
         o = core.write(build, f"{part}.core", q, k, v, bias)

@@ -1,4 +1,4 @@
-"""Writes a network's nodes into a block; what is known of every value stands in one table."""
+"""Writes the nodes of a file into a block, with a table of what is known of every value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BATCH = "batch"
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A value of the block, and at which place of its shape the samples lie, if at any."""
+    """A value of the block, and which dim of its shape is that of the samples, if any."""
 
     name: str
     type: TensorType
@@ -48,7 +48,7 @@ Translator = Callable[["Writer", FileNode], "Sequence[Known]"]
 
 @dataclass
 class Writer:
-    """A block under way: ``known`` are the values by their names in the file.
+    """Writes a block: ``known`` are the values by their names in the file.
 
     ``parameters`` are trained arrays by their shapes; what a node needs to know beforehand is no parameter,
     whatever it looks like: small ones stand in ``known`` too.
@@ -82,7 +82,7 @@ class Writer:
         return value if isinstance(value, Tensor) else self.constant(value)
 
     def array(self, node: FileNode, index: int, what: str) -> Array | None:
-        """An input that must be known beforehand, or None if it is left out."""
+        """An input as an array that is known before the network runs; None if it is left out."""
         if index >= len(node.inputs) or not node.inputs[index]:
             return None
         name = node.inputs[index]
@@ -92,7 +92,7 @@ class Writer:
         return value
 
     def held(self, name: str) -> Array | None:
-        """A value if it is an array that is known beforehand, and no parameter."""
+        """A value that is an array known beforehand and no parameter; None for others."""
         value = None if name in self.parameters else self.known.get(name)
         return None if isinstance(value, Tensor) else value
 
@@ -106,7 +106,7 @@ class Writer:
     # -- what a node makes ------------------------------------------------------------------------------
 
     def begin(self, node: FileNode, number: int) -> None:
-        """The operators that follow are those of this node, and called as it."""
+        """Begins a node: operators that are added next are named after it."""
         stem = re.sub(r"[^\w.-]+", ".", node.name).strip(".") or f"{node.op}_{number}"
         self.stem = self.unique(stem)
 
@@ -201,12 +201,12 @@ class Writer:
         return tuple(BATCH if place in places else f"dim{place}" for place in range(len(shape)))
 
     def no_samples(self, x: Tensor, axes: Sequence[int], what: str) -> None:
-        """Refused if the dim of samples is among ``axes``."""
+        """Refused if the dim of samples is among ``axes``; ``what`` says what the node does to them."""
         if x.batch in axes:
             raise Refused(f"{what} the dim of samples")
 
     def looked_up(self, ids: Tensor, rows: int) -> None:
-        """Remembers that ids of a feed are rows of a table."""
+        """Notes that the ids of a feed look up rows of a table, which bounds them."""
         self.below[ids.name] = min(rows, self.below.get(ids.name, rows))
 
 

@@ -84,8 +84,8 @@ class CacheWrite(Operator):
 
 @dataclass(frozen=True, slots=True)
 class CachedAttention(Operator):
-    """What queries [batch, seq, heads, group, head_dim] from ``position`` on find in a cache of keys and one
-    of values [flights, batch, positions, heads, head_dim], those of their own tokens among them.
+    """Attention of queries [batch, seq, heads, group, head_dim] from ``position`` on to a cache of keys and
+    one of values [flights, batch, positions, heads, head_dim], those of their own tokens among them.
 
     ``rule`` and ``scale`` are those of attention without a cache.
     """

@@ -1,13 +1,13 @@
-"""Attention in turns: every rank keeps its queries, keys and values go around (arXiv 2310.01889).
+"""Ring attention (arXiv 2310.01889): every rank keeps its queries, keys and values go around the ring.
 
-In turn ``t`` the rank with slice ``r`` of the sequence has the keys and values of slice ``r - t``. What it
-finds is merged with what it found before by the log-sum-exp of every row. In zigzag order a causal turn is
+In step ``t`` the rank with slice ``r`` of the sequence has the keys and values of slice ``r - t``. What it
+computes is merged with the steps before by the log-sum-exp of every row. In zigzag order a causal step is
 half of a square for all: of its own slice the triangle, of an earlier one the first half of the keys, of a
 later one the second half of the queries. Backward the gradients of keys and values go around with them, and
-home with one turn more.
+to their own rank with one step more.
 
 Everything here calls the dim of keys ``seq``, too: queries and keys are split alike, and which slice of the
-keys a rank has in a turn follows from its own.
+keys a rank has in a step follows from its own.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class _Turn(Operator):
 
 
 class RingAttentionStep(_Turn):
-    """What queries find among the keys of one slice: o like q, and the log-sum-exp of every row (fp32).
+    """Attention of queries to the keys of one slice: o like q, and the log-sum-exp of every row (fp32).
 
-    Rows that see none of them find nothing, with a statistic of minus infinity.
+    Rows that see none of them give zeros, with a log-sum-exp of minus infinity.
     """
 
     kind: ClassVar[str] = "attention_turn"
@@ -141,7 +141,7 @@ class RingAttentionStepGrad(_Turn):
 
 @dataclass(frozen=True, slots=True)
 class MergePartialAttention(MemoryBound):
-    """What was found in two sets of keys, as found in both: (o, statistics) from two of such pairs."""
+    """Merges attention over two sets of keys by log-sum-exp: (o, log-sum-exp) from two such pairs."""
 
     kind: ClassVar[str] = "merge_turns"
     family: ClassVar[str] = "pointwise"
@@ -181,7 +181,7 @@ def _around(names: Sequence[str], turn: int) -> list[PartialAttention]:
 
 
 def ring_forward(whole: Operator, turns: int, length: int, causal: bool) -> Decomposition:
-    """The turns of an attention from q, k and v to o and statistics; ``length`` is that of a slice."""
+    """The steps of ring attention from q, k and v to o and log-sum-exp; ``length`` is that of a slice."""
     parts: list[PartialAttention] = []
     for turn in range(turns):
         if turn + 1 < turns:
@@ -200,7 +200,7 @@ def ring_forward(whole: Operator, turns: int, length: int, causal: bool) -> Deco
 
 
 def ring_backward(whole: Operator, turns: int, length: int, causal: bool) -> Decomposition:
-    """The turns of its gradient, from q, k, v, o, statistics and do to dq, dk and dv."""
+    """The steps of its gradient, from q, k, v, o, log-sum-exp and do to dq, dk and dv."""
     parts: list[PartialAttention] = []
     for turn in range(turns):
         if turn + 1 < turns:

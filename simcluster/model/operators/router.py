@@ -1,4 +1,4 @@
-"""The router of a mixture of experts: where a token goes, with which weight, and where it sits there.
+"""The router of a mixture of experts: the experts of a token, their weights, and its slot at each.
 
 Scores become weights by softmax (GShard, Mixtral, DeepSeek-V2) or sigmoid (DeepSeek-V3); the best are taken,
 if asked for only out of the best groups of experts (arXiv 2405.04434, section 2.2.2; 2412.19437, 2.1.2).
@@ -31,7 +31,7 @@ CHOICES = ("batch", "seq", "choices")
 
 
 def token_dims(*, in_slices: bool) -> tuple[str, ...]:
-    """The dims of tokens; of sequences in slices ``seq`` counts these, and ``token`` the tokens of each."""
+    """The dims of tokens; of sequences in slices ``seq`` counts slices and ``token`` the tokens of each."""
     return ("batch", "seq", "token") if in_slices else ("batch", "seq")
 
 
@@ -177,12 +177,12 @@ class RouteGrad(_Routing):
 
 @dataclass(frozen=True, slots=True)
 class ExpertSlots(Operator):
-    """Where every choice of a token lies: ids [batch, seq, choices] to ``expert * capacity + place``.
+    """The slot of every choice of a token: ids [batch, seq, choices] to ``expert * capacity + place``.
 
-    An expert has ``capacity`` places for each sequence and gives them to its tokens in their order; the
-    choice of a token that comes too late is dropped, which is seat -1 (as in GShard, arXiv 2006.16668,
-    with every sequence a group: so the seats do not depend on how the batch is split). Of sequences in
-    slices [batch, seq, token, choices] every slice is a group of its own.
+    An expert has ``capacity`` slots for each sequence and gives them to its tokens in their order; a choice
+    that comes too late is dropped, which is slot -1 (as in GShard, arXiv 2006.16668, with every sequence a
+    group: so slots do not depend on how the batch is split). Of sequences in slices [batch, seq, token,
+    choices] every slice is a group of its own.
     """
 
     experts: int
@@ -193,11 +193,11 @@ class ExpertSlots(Operator):
     family: ClassVar[str] = "router"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """One seat per choice."""
+        """One slot per choice."""
         return (inputs[0],)
 
     def dims(self) -> Dims:
-        """Sequences are seated one by one."""
+        """Every sequence stands alone."""
         reason = "a seat depends on all tokens before"
         names = (*token_dims(in_slices=self.in_slices), "choices")
         return Dims((names,), (names,), unsplittable=tuple((name, reason) for name in names[-2:]))
@@ -209,7 +209,7 @@ class ExpertSlots(Operator):
         return (replace(memory_bound(Kernel.GATHER_SCATTER, inputs, outputs), dtype=DType.FP32),)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The seats, -1 where there is none left."""
+        """The slots, -1 where there is none left."""
         (ids,) = inputs
         groups, most = math.prod(ids.shape[:-2]), math.prod(ids.shape[-2:])
         chosen = ids.reshape(groups, most, 1) == np.arange(self.experts)

@@ -19,7 +19,7 @@ from simcluster.work import Kernel, Work
 
 
 class WholeAttention(Protocol):
-    """What is asked of the attention to whole sequences: an operator, with its rule and its gradient."""
+    """The attention to whole sequences as slice attention uses it: its rule, its gradient, its values."""
 
     @property
     def own_values(self) -> bool:

@@ -28,7 +28,7 @@ def _pairs(rank: int) -> Labels:
 
 @dataclass(frozen=True, slots=True)
 class SparseGradient(Operator):
-    """A table's gradient as ids, with ``rank`` dims, and their rows' gradients: what came is kept."""
+    """A table's gradient in sparse form: ids, with ``rank`` dims, and a row of gradients for each."""
 
     rank: int = 2
     columns: str = "hidden"

@@ -1,9 +1,9 @@
-"""Tokens to their experts and back: rows of the sequence to seats, and sums of seats to rows.
+"""Tokens to the slots of their experts and back: dispatch of rows, and sums over slots (combine).
 
-The seats of all experts are one tensor [experts, batch, capacity, hidden]. Where its experts are split over
+The slots of all experts are one tensor [experts, batch, capacity, hidden]. Where its experts are split over
 axes that split the batch before, going from one layout to the other is an all-to-all: expert parallelism.
-Sending and fetching are each other's gradients. Weights sit beside their tokens and are multiplied inside the
-experts (as Megatron-Core does), so that what comes back is only added up, and nothing of it is kept.
+Dispatch and combine are each other's gradients. Weights are stored beside their tokens and multiplied inside
+the experts (as Megatron-Core does), so that what comes back is only added up, and nothing of it is kept.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from simcluster.work import Kernel, Work
 
 SLOT_DIMS = ("experts", "batch", "capacity")
 SLOTTED = (*SLOT_DIMS, "hidden")
-_UNSEATED = ((1, -1.0),)
-"""A seat of -1 is none: nothing is moved."""
+_NO_SLOT = ((1, -1.0),)
+"""A slot of -1 is none: nothing is moved."""
 
 
 class SlotFill(enum.StrEnum):
-    """Which places are there: all, whoever sits in them; those that are taken; or as many as are wanted, in
-    which case a table of equally popular experts says how many of them a graph has.
+    """Which slots are computed: all, whether a token takes them or not; those that are taken; or as many as
+    tokens want, in which case the graph has as many as equally popular experts get.
     """
 
     ALL = "all"
@@ -48,13 +48,13 @@ class SlotFill(enum.StrEnum):
 
 
 def slot_dims(*, in_slices: bool) -> tuple[str, ...]:
-    """The dims of all seats; those of every slice are its own."""
+    """The dims of all slots; every slice of a sequence has slots of its own."""
     return ("experts", "batch", "seq", "capacity") if in_slices else SLOT_DIMS
 
 
 @dataclass(frozen=True, slots=True)
-class _SeatedChoices:
-    """The choices whose seats a rank holds: where they are in [batch, seq, choices], and which seats."""
+class _SlottedChoices:
+    """The choices whose slots a rank holds: where they are in [batch, seq, choices], and which slots."""
 
     batch: Array
     seq: Array
@@ -64,8 +64,8 @@ class _SeatedChoices:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seating(MemoryBound):
-    """What sending and fetching share: so many experts with so many places each, every seat touched once."""
+class _ExpertSlots(MemoryBound):
+    """What dispatch and combine share: so many experts with so many slots each, every slot touched once."""
 
     experts: int
     capacity: int
@@ -84,7 +84,7 @@ class _Seating(MemoryBound):
         return (*token_dims(in_slices=self.in_slices), "choices")
 
     @property
-    def _seats(self) -> tuple[str, ...]:
+    def _slots(self) -> tuple[str, ...]:
         return slot_dims(in_slices=self.in_slices)
 
     def ragged(self) -> Ragged | None:
@@ -95,72 +95,72 @@ class _Seating(MemoryBound):
         *samples, token, choices = self._choices
         return Ragged("experts", tuple(samples), "capacity", (token, choices), token, most)
 
-    def _seated(self, seats: Array, experts: int, places: int, region: Region) -> _SeatedChoices:
-        """The choices seated among the local ``experts`` and ``places``; slices count as samples."""
-        seats = seats.reshape(-1, *seats.shape[-2:])
-        expert = seats // self.capacity - region.start("experts")
-        place = seats % self.capacity - region.start("capacity")
-        here = (seats >= 0) & (expert >= 0) & (expert < experts) & (place >= 0) & (place < places)
+    def _choices_in(self, slots: Array, experts: int, places: int, region: Region) -> _SlottedChoices:
+        """The choices in slots of the local ``experts`` and ``places``; slices count as samples."""
+        slots = slots.reshape(-1, *slots.shape[-2:])
+        expert = slots // self.capacity - region.start("experts")
+        place = slots % self.capacity - region.start("capacity")
+        here = (slots >= 0) & (expert >= 0) & (expert < experts) & (place >= 0) & (place < places)
         batch, seq, choice = np.nonzero(here)
-        return _SeatedChoices(batch, seq, choice, expert[here], place[here])
+        return _SlottedChoices(batch, seq, choice, expert[here], place[here])
 
     def _empty(self, lead: Sequence[int], like: Array, region: Region, *rest: int) -> Array:
-        """The local seats of these samples, with nothing in them."""
+        """The local slots of these samples, with nothing in them."""
         experts = region.size("experts", self.experts)
         places = region.size("capacity", self.capacity)
         return np.zeros((experts, *lead, places, *rest), dtype=like.dtype)
 
     @staticmethod
-    def _flat(seated: Array, lead: int) -> Array:
-        """Seats with ``lead`` dims of samples, slices among them, as one dim: the same memory."""
-        return seated.reshape(seated.shape[0], -1, *seated.shape[1 + lead :])
+    def _flat(slotted: Array, lead: int) -> Array:
+        """Slots with ``lead`` dims of samples, slices among them, as one dim: the same memory."""
+        return slotted.reshape(slotted.shape[0], -1, *slotted.shape[1 + lead :])
 
 
-class Dispatch(_Seating):
-    """Rows x [batch, seq, hidden] in their seats [batch, seq, choices]: [experts, batch, capacity, hidden].
+class Dispatch(_ExpertSlots):
+    """Rows x [batch, seq, hidden] in their slots [batch, seq, choices]: [experts, batch, capacity, hidden].
 
-    Empty seats are zero. With the sequence or the choices split, a rank seats only its own: a partial sum.
+    Empty slots are zero. With the sequence or the choices split, a rank fills only its own: a partial sum.
     """
 
     kind: ClassVar[str] = "dispatch"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """All seats."""
+        """All slots."""
         *samples, _, hidden = inputs[0].shape
         return (TensorType((self.experts, *samples, self.capacity, hidden), inputs[0].dtype),)
 
     def dims(self) -> Dims:
         """Linear in x; seq and choices are reduced."""
-        seated = (*self._seats, "hidden")
-        return Dims((self._rows, self._choices), (seated,), linear=(frozenset({0}),), neutral=_UNSEATED)
+        slotted = (*self._slots, "hidden")
+        return Dims((self._rows, self._choices), (slotted,), linear=(frozenset({0}),), neutral=_NO_SLOT)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """Reads a row for every seat."""
+        """Reads a row for every slot."""
         return (memory_bound(Kernel.GATHER_SCATTER, (outputs[0], inputs[1]), outputs),)
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
-        """A row's gradient is the sum of those of its seats."""
+        """A row's gradient is the sum of those of its slots."""
         return _moved(tape, Combine(self.experts, self.capacity, self.filled, self.in_slices), inputs, grad)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The rows where they sit."""
-        x, seats = inputs
+        """The rows in their slots."""
+        x, slots = inputs
         made = self._empty(x.shape[:-2], x, region, x.shape[-1])
-        at = self._seated(seats, made.shape[0], made.shape[-2], region)
+        at = self._choices_in(slots, made.shape[0], made.shape[-2], region)
         rows = x.reshape(-1, *x.shape[-2:])
         self._flat(made, x.ndim - 2)[at.expert, at.batch, at.place] = rows[at.batch, at.seq]
         return (made,)
 
 
-class Combine(_Seating):
-    """For every token the sum of what sits in its seats: [experts, batch, capacity, hidden] and the seats
-    [batch, seq, choices] to [batch, seq, hidden].
+class Combine(_ExpertSlots):
+    """For every token the sum over its slots: [experts, batch, capacity, hidden] and the slots [batch, seq,
+    choices] to [batch, seq, hidden].
 
-    With experts or capacity split, a rank adds up the seats that it holds: a partial sum.
+    With experts or capacity split, a rank adds up the slots that it holds: a partial sum.
     """
 
     kind: ClassVar[str] = "combine"
@@ -170,39 +170,39 @@ class Combine(_Seating):
         return (TensorType((*inputs[1].shape[:-1], inputs[0].shape[-1]), inputs[0].dtype),)
 
     def dims(self) -> Dims:
-        """Linear in what sits there; experts, capacity and choices are reduced."""
-        neutral = ((0, 0.0), *_UNSEATED)
-        operands = ((*self._seats, "hidden"), self._choices)
+        """Linear in the rows; experts, capacity and choices are reduced."""
+        neutral = ((0, 0.0), *_NO_SLOT)
+        operands = ((*self._slots, "hidden"), self._choices)
         return Dims(operands, (self._rows,), linear=(frozenset({0}),), neutral=neutral)
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
     ) -> tuple[Gradient | None, ...]:
-        """The gradient of a row, in each of its seats."""
+        """The gradient of a row, in each of its slots."""
         return _moved(tape, Dispatch(self.experts, self.capacity, self.filled, self.in_slices), inputs, grad)
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The sums."""
-        seated, seats = inputs
-        rows = np.zeros((*seats.shape[:-1], seated.shape[-1]), dtype=seated.dtype)
-        at = self._seated(seats, seated.shape[0], seated.shape[-2], region)
-        flat = self._flat(seated, seats.ndim - 2)[at.expert, at.batch, at.place]
+        slotted, slots = inputs
+        rows = np.zeros((*slots.shape[:-1], slotted.shape[-1]), dtype=slotted.dtype)
+        at = self._choices_in(slots, slotted.shape[0], slotted.shape[-2], region)
+        flat = self._flat(slotted, slots.ndim - 2)[at.expert, at.batch, at.place]
         np.add.at(rows.reshape(-1, *rows.shape[-2:]), (at.batch, at.seq), flat)
         return (rows,)
 
 
-class SlotWeights(_Seating):
-    """The weights of choices [batch, seq, choices] where these sit: [experts, batch, capacity]."""
+class SlotWeights(_ExpertSlots):
+    """The weights of choices [batch, seq, choices] in their slots: [experts, batch, capacity]."""
 
     kind: ClassVar[str] = "seat_weights"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """One weight per seat."""
+        """One weight per slot."""
         return (TensorType((self.experts, *inputs[0].shape[:-2], self.capacity), inputs[0].dtype),)
 
     def dims(self) -> Dims:
         """Linear in the weights; seq and choices are reduced."""
-        return Dims((self._choices,) * 2, (self._seats,), linear=(frozenset({0}),), neutral=_UNSEATED)
+        return Dims((self._choices,) * 2, (self._slots,), linear=(frozenset({0}),), neutral=_NO_SLOT)
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
@@ -213,17 +213,17 @@ class SlotWeights(_Seating):
         )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The weights where their choices sit."""
-        weights, seats = inputs
+        """The weights in the slots of their choices."""
+        weights, slots = inputs
         made = self._empty(weights.shape[:-2], weights, region)
-        at = self._seated(seats, made.shape[0], made.shape[-1], region)
+        at = self._choices_in(slots, made.shape[0], made.shape[-1], region)
         chosen = weights.reshape(-1, *weights.shape[-2:])[at.batch, at.seq, at.choice]
         self._flat(made, weights.ndim - 2)[at.expert, at.batch, at.place] = chosen
         return (made,)
 
 
-class SlotWeightsGrad(_Seating):
-    """The gradient of the weights of choices [batch, seq, choices] from that of the seats' weights."""
+class SlotWeightsGrad(_ExpertSlots):
+    """The gradient of the weights of choices [batch, seq, choices] from that of the slots' weights."""
 
     kind: ClassVar[str] = "seat_weights_grad"
 
@@ -233,20 +233,20 @@ class SlotWeightsGrad(_Seating):
 
     def dims(self) -> Dims:
         """Linear; experts and capacity are reduced."""
-        return Dims((self._seats, self._choices), (self._choices,), linear=(frozenset({0}),))
+        return Dims((self._slots, self._choices), (self._choices,), linear=(frozenset({0}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """What a rank's seats say; zero for choices that sit elsewhere, or nowhere."""
-        grad, seats = inputs
-        weights = np.zeros(seats.shape, dtype=grad.dtype)
-        at = self._seated(seats, grad.shape[0], grad.shape[-1], region)
+        """What a rank's slots have; zero for choices in other ranks' slots, or in none."""
+        grad, slots = inputs
+        weights = np.zeros(slots.shape, dtype=grad.dtype)
+        at = self._choices_in(slots, grad.shape[0], grad.shape[-1], region)
         flat = weights.reshape(-1, *weights.shape[-2:])
-        flat[at.batch, at.seq, at.choice] = self._flat(grad, seats.ndim - 2)[at.expert, at.batch, at.place]
+        flat[at.batch, at.seq, at.choice] = self._flat(grad, slots.ndim - 2)[at.expert, at.batch, at.place]
         return (weights,)
 
 
 def _moved(tape: Tape, back: Operator, inputs: Sequence[str], grad: Gradient) -> tuple[str | None, ...]:
-    """The gradient of what is moved, by moving it back; seats have none."""
+    """The gradient of what is moved, by moving it back; slots have none."""
     return (
         (*tape.emit("grad", back, [grad, inputs[1]]), None)
         if tape.needs_gradient(inputs[0])
