@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 from simcluster.document import validate_data
@@ -319,6 +320,13 @@ def layers_of(schedule: Schedule, stages: int, how: str) -> list[list[int]]:
     return [list(each) for each in chain.by_chunk(counts)]
 
 
+@cache
+def overlaps(kind: str, stages: int) -> bool:
+    """Whether a schedule on so many stages moves activations while it computes."""
+    return built(scheduled(kind, 2, 1)[0]).overlaps(stages)
+
+
+@cache
 def scheduled(kind: str, stages: int, micro_batches: int) -> tuple[dict[str, Any], int]:
     """The section of a schedule, and the number of micro-batches or the next one that it accepts."""
     if kind == "text":

@@ -227,9 +227,9 @@ def test_what_joins_two_groups_can_be_slow():
 
 
 def test_mfu_is_the_share_of_all_peaks_together():
-    summary = simulate(mixed([(H100, 1), (ASCEND, 1)], {"data": 16})).documents["summary"]
-    cluster = build_scenario(mixed([(H100, 1), (ASCEND, 1)], {"data": 16})).cluster
-    peaks = [group.host.device.peak[DType.BF16] for group in cluster.groups]
+    which = mixed([(H100, 1), (ASCEND, 1)], {"data": 16})
+    summary = simulate(which).documents["summary"]
+    peaks = [group.host.device.peak[DType.BF16] for group in which.cluster.groups]
     useful = summary["model_flops_per_s_per_device"] * 16
     assert summary["mfu"] == pytest.approx(useful / (8 * peaks[0] + 8 * peaks[1]), rel=1e-12)
 
