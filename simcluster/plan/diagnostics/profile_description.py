@@ -18,20 +18,20 @@ def describe_profile(changes: Mapping[str, Any]) -> list[str]:
     return [FrameworkSpec.describe(key, value) for key, value in said.items()]
 
 
-def describe_fusion(conduct: ExecutionPolicy) -> list[str]:
+def describe_fusion(policy: ExecutionPolicy) -> list[str]:
     """The scenario's ``fusion`` in words; None if the profile decides."""
-    if conduct.no_fusion:
+    if policy.no_fusion:
         return ["no collectives fused"]
-    if conduct.fusion is None:
+    if policy.fusion is None:
         return []
     said = [
-        f"{what} {_buckets(conduct, name)}"
+        f"{what} {_buckets(policy, name)}"
         for name, what in _TRAVELLING.items()
-        if name in conduct.fusion.searched or conduct.fusion.of_operation(name) is not None
+        if name in policy.fusion.searched or policy.fusion.of_operation(name) is not None
     ]
-    if said and conduct.fusion.ids:
-        numbers = sorted(set(conduct.fusion.ids.values()))
-        said.append(f"{len(conduct.fusion.ids)} parameters with fusion id {', '.join(map(str, numbers))}")
+    if said and policy.fusion.ids:
+        numbers = sorted(set(policy.fusion.ids.values()))
+        said.append(f"{len(policy.fusion.ids)} parameters with fusion id {', '.join(map(str, numbers))}")
     return said
 
 
@@ -42,11 +42,11 @@ _TRAVELLING = {
 }
 
 
-def _buckets(conduct: ExecutionPolicy, name: str) -> str:
+def _buckets(policy: ExecutionPolicy, name: str) -> str:
     """What closes the buckets of an operation."""
-    assert conduct.fusion is not None
-    buckets = conduct.fusion.of_operation(name)
-    if name in conduct.fusion.searched:
+    assert policy.fusion is not None
+    buckets = policy.fusion.of_operation(name)
+    if name in policy.fusion.searched:
         return f"as a search found best, {_closed(buckets)}"
     return _closed(buckets)
 

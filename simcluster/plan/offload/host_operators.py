@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.cluster import Cluster
 from simcluster.document import matches
-from simcluster.errors import PlanError, Problem, nearest
+from simcluster.errors import PlanError, Problem
 from simcluster.model import (
     ANY_TIME,
     Block,
@@ -29,7 +29,9 @@ from simcluster.model import (
     Value,
 )
 from simcluster.plan.offload.host_copy_elision import elide_host_copies
+from simcluster.plan.offload.memory_copies import free_name
 from simcluster.plan.offload.shared_host_placement import LASTING, shared_device_values
+from simcluster.plan.rules import check_patterns
 
 PATH = "parallel.host"
 
@@ -89,13 +91,7 @@ def _check_names(graph: Graph, patterns: Sequence[str]) -> None:
         for instance, node in graph.nodes()
         if node.phase in (Phase.FORWARD, Phase.END) and _able(graph.block_of(instance), node)
     ]
-    problems = [
-        Problem(f"'{pattern}' matches no operator", f"{PATH}.{index}", nearest(pattern, names))
-        for index, pattern in enumerate(patterns)
-        if not any(matches(pattern, name) for name in names)
-    ]
-    if problems:
-        raise PlanError(*problems)
+    check_patterns(patterns, names, "operator", f"{PATH}.{{}}")
 
 
 def check_hosts(graph: Graph, cluster: Cluster) -> None:
@@ -179,7 +175,7 @@ class _Placed:
         made: dict[str, str] = {}
         for value in node.outputs:
             if self.values[value].place not in (here, MemoryPlace.DISK):
-                made[value] = self._free(f"{value}.made on {here}")
+                made[value] = free_name(f"{value}.made on {here}", self.values, " ")
                 kind = self.values[value]
                 self.values[made[value]] = replace(kind, role=Role.ACTIVATION, place=here, copy_of="")
         outputs = tuple(made.get(value, value) for value in node.outputs)
@@ -199,7 +195,7 @@ class _Placed:
         key = (node.phase, value, here)
         if key not in self.copies:
             kind = self.values[value]
-            name = self.copies[key] = self._free(f"{value} on {here}")
+            name = self.copies[key] = free_name(f"{value} on {here}", self.values, " ")
             self.values[name] = replace(kind, role=Role.ACTIVATION, place=here, copy_of="", num_ids=0)
             self._copy(value, name, node)
         return self.copies[key]
@@ -215,10 +211,3 @@ class _Placed:
     def _named(self, name: str) -> str:
         taken = {node.name for node in self.nodes}
         return name if name not in taken else f"{name} {sum(other.startswith(name) for other in taken) + 1}"
-
-    def _free(self, name: str) -> str:
-        """A name that nothing has yet."""
-        number, free = 2, name
-        while free in self.values:
-            free, number = f"{name} {number}", number + 1
-        return free

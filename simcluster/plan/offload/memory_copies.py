@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from simcluster.model import MemoryPlace, Node, Phase, Role, Value, relocations_between
@@ -32,3 +33,11 @@ def relocation_nodes(
         nodes.append(Node(f"{name} copy", leg, (source,), (name,), phase, origin=kind.copy_of, why=why))
         source = name
     return nodes
+
+
+def free_name(name: str, taken: Collection[str], separator: str = "") -> str:
+    """The name, with the first number from 2 on that makes it one that is not taken."""
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name}{separator}{number}", number + 1
+    return free

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from simcluster.model import Block, Node, Phase, Relocation, Role, Value
 from simcluster.plan.execution import kernel_nodes
-from simcluster.plan.offload.memory_copies import relocation_nodes
+from simcluster.plan.offload.memory_copies import free_name, relocation_nodes
 from simcluster.plan.rules import OffloadRule
 
 
@@ -127,12 +127,12 @@ def _around(
     made: dict[str, str] = {}
     here = kernel[0].place
     for state in _first_read(kernel, chosen):
-        read[state] = _free(f"{state}.brought", values)
+        read[state] = free_name(f"{state}.brought", values)
         coming += relocation_nodes(
             values, state, read[state], here, rule, Phase.END, f"{state} lies on the {rule.place}"
         )
     for state in dict.fromkeys(value for node in kernel for value in node.outputs if value in chosen):
-        made[state] = _free(f"{state}.updated", values)
+        made[state] = free_name(f"{state}.updated", values)
         values[made[state]] = replace(values[state], role=Role.ACTIVATION, place=here, copy_of="")
         going += relocation_nodes(
             values, made[state], state, rule.place, rule, Phase.END, f"{state} lies on the {rule.place}"
@@ -153,12 +153,3 @@ class _Names:
         outputs = tuple(self.made.get(value, value) for value in node.outputs)
         self.now |= {value: self.made[value] for value in node.outputs if value in self.made}
         return replace(node, inputs=inputs, outputs=outputs)
-
-
-def _free(name: str, values: Mapping[str, Value]) -> str:
-    """A name that nothing has yet."""
-    number = 2
-    free = name
-    while free in values:
-        free, number = f"{name}{number}", number + 1
-    return free

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from simcluster.document import matches
-from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Movement
 from simcluster.model import Block, Graph, Rules, Update, Updates
+from simcluster.plan.rules import check_patterns
 from simcluster.plan.spec import ShardingChoice
 from simcluster.work import DType
 
@@ -79,21 +79,16 @@ class OptimizerPlan:
         return replace(self.sharding, regather=True) if again else self.sharding
 
 
-def check_parameter_groups(graph: Graph, plan: OptimizerPlan) -> None:
-    """PlanError if the pattern of a group matches no parameter."""
-    names = [
+def parameter_names(graph: Graph) -> list[str]:
+    """The full names of all parameters, those of tied copies too."""
+    return [
         f"{instance.name}.{name}"
         for instance in graph.instances
         for name in graph.block_of(instance).parameters
     ]
-    problems = [
-        Problem(
-            f"'{group.match}' matches no parameter",
-            f"training.optimizer.groups.{index}.match",
-            nearest(group.match, names),
-        )
-        for index, group in enumerate(plan.groups)
-        if not any(matches(group.match, name) for name in names)
-    ]
-    if problems:
-        raise PlanError(*problems)
+
+
+def check_parameter_groups(graph: Graph, plan: OptimizerPlan) -> None:
+    """PlanError if the pattern of a group matches no parameter."""
+    patterns = [group.match for group in plan.groups]
+    check_patterns(patterns, parameter_names(graph), "parameter", "training.optimizer.groups.{}.match")

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from simcluster.document import matches
-from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Layout, Mesh, Movement, Strategy, restricted_axis
 from simcluster.model import (
     Block,
@@ -31,13 +29,14 @@ from simcluster.model import (
 from simcluster.plan.optimizer.fsdp_units import TiedCopy, add_unit_gathers
 from simcluster.plan.optimizer.optimizer_plan import OptimizerPlan as OptimizerPlan
 from simcluster.plan.optimizer.optimizer_plan import WrittenReduction as WrittenReduction
-from simcluster.plan.optimizer.optimizer_plan import check_parameter_groups
+from simcluster.plan.optimizer.optimizer_plan import check_parameter_groups, parameter_names
 from simcluster.plan.redistribution import (
     Redistribution,
     RedistributionPlanner,
     RedistributionStep,
     coalesce_redistributions,
 )
+from simcluster.plan.rules import check_patterns
 from simcluster.plan.spec import ShardingChoice
 from simcluster.work import DType
 
@@ -91,24 +90,8 @@ def _spared(graph: Graph, sharding: ShardingChoice) -> set[str]:
     if not sharding.whole:
         return set()
     groups = {name: group for group in graph.ties for name in group}
-    names = [
-        f"{instance.name}.{name}"
-        for instance in graph.instances
-        for name in graph.block_of(instance).parameters
-    ]
-    unused = [pattern for pattern in sharding.whole if not any(matches(pattern, name) for name in names)]
-    if unused:
-        path = "parallel.optimizer_sharding.whole"
-        raise PlanError(
-            *(
-                Problem(
-                    f"'{pattern}' matches no parameter",
-                    f"{path}.{sharding.whole.index(pattern)}",
-                    nearest(pattern, names),
-                )
-                for pattern in unused
-            )
-        )
+    names = parameter_names(graph)
+    check_patterns(sharding.whole, names, "parameter", "parallel.optimizer_sharding.whole.{}")
     return {name for name in names if sharding.spares(groups.get(name, (name,)))}
 
 

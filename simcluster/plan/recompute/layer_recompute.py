@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from simcluster.document import matches
-from simcluster.errors import PlanError, Problem, nearest
+from simcluster.errors import PlanError
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role
 from simcluster.plan.recompute.selective_recompute import SUFFIX, recompute_in_block
+from simcluster.plan.rules import check_patterns
 from simcluster.plan.spec import PATH, Layers
 
 
@@ -80,15 +81,8 @@ def _counted(counts: tuple[int, ...], stages: list[list[str]]) -> Iterator[str]:
 
 def _named(patterns: tuple[str, ...], names: list[str]) -> Iterator[str]:
     """The layers with matching names."""
-    problems = []
-    for index, pattern in enumerate(patterns):
-        matching = [name for name in names if matches(pattern, name)]
-        if not matching:
-            hint = nearest(pattern, names)
-            problems.append(Problem(f"'{pattern}' matches no layer", f"{PATH}.layers.{index}", hint))
-        yield from matching
-    if problems:
-        raise PlanError(*problems)
+    check_patterns(patterns, names, "layer", f"{PATH}.layers.{{}}")
+    return (name for name in names if any(matches(pattern, name) for pattern in patterns))
 
 
 def recompute(

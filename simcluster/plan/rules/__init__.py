@@ -3,6 +3,7 @@ planner.
 """
 
 from simcluster.plan.rules.expert_routing import BALANCED_ROUTING, ROUTING_PATH, ExpertRouting, expert_counts
+from simcluster.plan.rules.name_patterns import check_patterns
 from simcluster.plan.rules.offload_rule import CATEGORIES, OFFLOAD_PATH, CopyRates, OffloadPlan, OffloadRule
 from simcluster.plan.rules.strategy_rule import (
     BATCH,
@@ -41,6 +42,7 @@ __all__ = [
     "Split",
     "StrategyRule",
     "Token",
+    "check_patterns",
     "expert_counts",
     "first_rule",
     "sequence_slices",

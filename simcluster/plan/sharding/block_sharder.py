@@ -82,7 +82,7 @@ class BlockSharder:
         for value, layout in zip(block.inputs, incoming, strict=True):
             sharded.put(value, layout)
         for name in (*block.parameters, *block.feeds, *block.states):
-            sharded.put(name, fixed.get(name) or self._wish(name, forward))
+            sharded.put(name, fixed.get(name) or self._first_wanted(name, forward))
         for name in (*block.parameters, *block.feeds):
             # They come padded with zeros, and gradients keep those of parameters.
             sharded.zero[name] = frozenset(range(len(sharded.type(name).shape)))
@@ -199,7 +199,7 @@ class BlockSharder:
             dims = self.sharded.layout(sums[node.name]).dims
         return Strategy.of(dict(zip(operator_of(node).dims().inputs[0], dims, strict=True)))
 
-    def _wish(self, value: str, nodes: Sequence[Node]) -> Layout:
+    def _first_wanted(self, value: str, nodes: Sequence[Node]) -> Layout:
         """The layout in which the first reader of a value wants it."""
         for node in nodes:
             if value in node.inputs:

@@ -83,7 +83,7 @@ def _forward_readers(block: Block, value: str) -> Sequence[tuple[Node, int]]:
     ]
 
 
-def _first_wish(block: Block, value: str, chosen: Mapping[str, Strategy]) -> Layout | None:
+def _first_wanted(block: Block, value: str, chosen: Mapping[str, Strategy]) -> Layout | None:
     """The layout in which the first operator that reads a value wants it."""
     for node, index in _forward_readers(block, value):
         assert isinstance(node.operator, Operator)
@@ -98,9 +98,9 @@ def _wanted(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
     for instance in graph.instances:
         block = graph.block_of(instance)
         for inner, outer in zip(block.inputs, instance.inputs, strict=True):
-            wish = _first_wish(block, inner, strategies.of(instance.weight_owner))
-            if wish is not None:
-                layouts.setdefault(outer, wish)
+            layout = _first_wanted(block, inner, strategies.of(instance.weight_owner))
+            if layout is not None:
+                layouts.setdefault(outer, layout)
     return layouts
 
 
@@ -150,7 +150,7 @@ def _tied_layouts(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
     }
     for group in graph.ties:
         first, name = owners[group[0]]
-        layout = _first_wish(graph.block_of(first), name, strategies.of(first.name))
+        layout = _first_wanted(graph.block_of(first), name, strategies.of(first.name))
         assert layout is not None, f"tied parameter {group[0]} is read by nobody"
         layouts.update(dict.fromkeys(group, layout))
     return layouts

@@ -55,15 +55,15 @@ def propagate(
     roles: AxisRoles,
     router: RedistributionPlanner,
     price: Price,
-    pins: BoundaryConstraints | None = None,
+    constraints: BoundaryConstraints | None = None,
 ) -> Strategies:
     """The strategies, with those of unconfigured operators derived from configured neighbours.
 
-    With ``pins`` only operators in subgraphs, from what these constraints fix. Instances of one block with
+    With ``constraints`` only operators in subgraphs, from what these fix. Instances of one block with
     equal strategies count as one. PlanError if nothing is configured.
     """
-    search = _Propagation.of(graph, found, mesh, roles, router, price, pins)
-    if pins is None and not search.seeds:
+    search = _Propagation.of(graph, found, mesh, roles, router, price, constraints)
+    if constraints is None and not search.seeds:
         raise PlanError(
             "no operator is configured that the others could follow",
             path="parallel.propagate",
@@ -108,7 +108,7 @@ class _Propagation:
     edges: Mapping[Vertex, Sequence[Edge]]
     counts: Mapping[Vertex, int]
     trained: Mapping[Vertex, frozenset[int]]
-    pins: Mapping[Vertex, BoundaryConstraint]
+    constraints: Mapping[Vertex, BoundaryConstraint]
     seeds: list[Vertex]
     chosen: dict[Vertex, Strategy]
     decided: set[Vertex]
@@ -123,7 +123,7 @@ class _Propagation:
         roles: AxisRoles,
         router: RedistributionPlanner,
         price: Price,
-        pins: BoundaryConstraints | None,
+        constraints: BoundaryConstraints | None,
     ) -> _Propagation:
         """The search with nothing decided but what is configured, and what is outside of all pieces."""
         numbers: dict[tuple[str, int], int] = {}
@@ -141,7 +141,7 @@ class _Propagation:
         trained: dict[Vertex, frozenset[int]] = {}
         for instance in graph.instances:
             block, kind = graph.block_of(instance), kinds[instance.name]
-            inside = None if pins is None else pins.get(block.name, {})
+            inside = None if constraints is None else constraints.get(block.name, {})
             for node in block.phase(Phase.FORWARD):
                 vertex = kind, node.name
                 counts[vertex] = counts.get(vertex, 0) + 1
@@ -189,11 +189,11 @@ class _Propagation:
         return search
 
     def _fix(self) -> None:
-        """Decides what pins fix, from where the search goes out too."""
-        for vertex, pin in self.pins.items():
+        """Decides what constraints fix, from where the search goes out too."""
+        for vertex, constraint in self.constraints.items():
             if vertex in self.decided:
                 self.chosen[vertex] = self._behind(vertex, self.chosen[vertex])
-            elif pin.fixes:
+            elif constraint.fixes:
                 self.chosen[vertex] = self._possible(vertex, {})
                 self.seeds.append(vertex)
                 self.reached.add(vertex)
@@ -203,8 +203,8 @@ class _Propagation:
         """Where the strategy of an operator comes from, where it came from ``before``."""
         if vertex not in self.reached:
             return before
-        pin = self.pins.get(vertex)
-        return pin.source if pin is not None and pin.fixes else PROPAGATED
+        constraint = self.constraints.get(vertex)
+        return constraint.source if constraint is not None and constraint.fixes else PROPAGATED
 
     # -- the search -------------------------------------------------------------------------------------
 
@@ -224,8 +224,8 @@ class _Propagation:
 
     def _piece(self, vertex: Vertex) -> tuple[int, str] | None:
         """The piece within which the search goes on from an operator; None: it may go anywhere."""
-        pin = self.pins.get(vertex)
-        return (vertex[0], pin.piece) if pin is not None else None
+        constraint = self.constraints.get(vertex)
+        return (vertex[0], constraint.piece) if constraint is not None else None
 
     def improve(self) -> None:
         """Lets every operator that was decided choose again, until none can do better."""
@@ -244,8 +244,8 @@ class _Propagation:
     def _candidates(self, vertex: Vertex) -> list[Strategy]:
         """The strategies that follow from neighbours: from each alone, and from all together."""
         splits: list[dict[str, tuple[str, ...]]] = []
-        pin = self.pins.get(vertex)
-        for index, layout in pin.outputs if pin else ():
+        constraint = self.constraints.get(vertex)
+        for index, layout in constraint.outputs if constraint else ():
             names = operator_of(self.nodes[vertex]).dims().outputs[index]
             splits.append(dict(zip(names, layout.dims, strict=True)))
         for edge in self.edges[vertex]:
@@ -270,8 +270,8 @@ class _Propagation:
         shapes = [kind.shape for kind in inputs + outputs]
         extent = dims.extents(shapes)
         wanted = {dim: axes for dim, axes in split.items() if dim in extent}
-        if vertex in self.pins:
-            fixed = dict(self.pins[vertex].splits)
+        if vertex in self.constraints:
+            fixed = dict(self.constraints[vertex].splits)
             taken = {axis for axes in fixed.values() for axis in axes}
             wanted = {dim: axes for dim, axes in wanted.items() if taken.isdisjoint(axes)} | fixed
         if BATCH in extent:
@@ -292,12 +292,13 @@ class _Propagation:
 
     def _behind(self, vertex: Vertex, strategy: Strategy) -> Strategy:
         """The strategy with its results as they are to lie behind it, where that is fixed."""
-        pin = self.pins.get(vertex)
-        if pin is None or not pin.outputs or strategy.outputs:
+        constraint = self.constraints.get(vertex)
+        if constraint is None or not constraint.outputs or strategy.outputs:
             return strategy
         follows = operator_of(self.nodes[vertex]).dims().output_layouts(strategy)
         return replace(
-            strategy, outputs=tuple(output for output in pin.outputs if output[1] != follows[output[0]])
+            strategy,
+            outputs=tuple(output for output in constraint.outputs if output[1] != follows[output[0]]),
         )
 
     def _padded(self, dims: Dims, dim: str, shapes: Sequence[Sequence[int]]) -> bool:
@@ -314,8 +315,8 @@ class _Propagation:
             if {edge.source.vertex, edge.reader.vertex} <= self.decided | {vertex}
         )
         count, level = self.counts[vertex], LEAST_TIME
-        if vertex in self.pins:
-            level = self.pins[vertex].level
+        if vertex in self.constraints:
+            level = self.constraints[vertex].level
             moving += count * self._settling(vertex, strategy)
         computing = count * self._computing(vertex, strategy)
         if level == LEAST_MOVED:

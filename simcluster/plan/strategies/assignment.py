@@ -141,9 +141,9 @@ def _strategy(
     by_dim = rule is None or rule.inputs is None
     failure: Problem | None = None
     try:
-        for wish in split_candidates(rule, dims, stage_devices(mesh, roles)):
-            wanted = {dim: roles.resolve(tokens, mesh) for dim, tokens in wish.dims.items()}
-            if by_dim and BATCH in extent and BATCH not in wish.dims:
+        for candidate in split_candidates(rule, dims, stage_devices(mesh, roles)):
+            wanted = {dim: roles.resolve(tokens, mesh) for dim, tokens in candidate.dims.items()}
+            if by_dim and BATCH in extent and BATCH not in candidate.dims:
                 used = _used(wanted)
                 wanted[BATCH] = tuple(axis for axis in roles.resolve((BATCH,), mesh) if axis not in used)
             if by_dim and SEQ in extent:
@@ -154,7 +154,7 @@ def _strategy(
                 made = Strategy.of({dim: axes_with_several_ranks(axes, mesh) for dim, axes in wanted.items()})
                 if rule is None:
                     return made
-                return _behind(made, dims, wish, rule, extent, mesh, roles, pads=pads)
+                return _behind(made, dims, candidate, rule, extent, mesh, roles, pads=pads)
             failure = failure or problem
     except StrategyMismatch as unfit:
         assert rule is not None
@@ -180,7 +180,7 @@ def _in_sequence(
 def _behind(
     made: Strategy,
     dims: Dims,
-    wish: SplitCandidate,
+    candidate: SplitCandidate,
     rule: StrategyRule,
     extent: Mapping[str, int],
     mesh: Mesh,
@@ -201,7 +201,7 @@ def _behind(
             index: Layout(
                 tuple(axes_with_several_ranks(roles.resolve(tokens, mesh), mesh) for tokens in wanted)
             )
-            for index, wanted in wish.outputs.items()
+            for index, wanted in candidate.outputs.items()
         }
     for index, layout in layouts.items():
         if len(set(layout.axes)) < len(layout.axes):

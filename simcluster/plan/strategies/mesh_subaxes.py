@@ -61,8 +61,11 @@ def _digits(graph: Graph, rules: Sequence[StrategyRule], devices: int) -> Iterat
             seen.add((instance.block, node.name, index))
             assert isinstance(node.operator, Operator)
             try:
-                for wish in split_candidates(rules[index], node.operator.dims(), devices):
-                    everything = (*wish.dims.values(), *(t for out in wish.outputs.values() for t in out))
+                for candidate in split_candidates(rules[index], node.operator.dims(), devices):
+                    everything = (
+                        *candidate.dims.values(),
+                        *(t for out in candidate.outputs.values() for t in out),
+                    )
                     for token in (token for tokens in everything for token in tokens):
                         if isinstance(token, SubAxis):
                             yield name, rules[index].path, token

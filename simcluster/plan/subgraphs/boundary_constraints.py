@@ -130,7 +130,7 @@ def find_boundary_constraints(
         made[block.name] = inside
         for piece in pieces.get(block.name, ()):
             writer = _Border(block, piece, mesh, roles, generalised_name(instance.name), pads, problems)
-            inside |= writer.pins(found.of(instance.name), found.sources[instance.name])
+            inside |= writer.constraints(found.of(instance.name), found.sources[instance.name])
     if problems:
         raise PlanError(*problems)
     return made
@@ -211,7 +211,7 @@ class _Border:
     splits: dict[str, dict[str, tuple[tuple[str, ...], str]]] = field(default_factory=dict)
     outputs: dict[str, dict[int, Layout]] = field(default_factory=dict)
 
-    def pins(
+    def constraints(
         self, chosen: Mapping[str, Strategy], sources: Mapping[str, str]
     ) -> dict[str, BoundaryConstraint]:
         """What is fixed of every operator of the piece."""
@@ -230,7 +230,7 @@ class _Border:
                 else:
                     self._fix(tensor, tokens)
         free = BoundaryConstraint(self.piece.name, shard.level, shard.source)
-        pins: dict[str, BoundaryConstraint] = {}
+        constraints: dict[str, BoundaryConstraint] = {}
         for node in self.nodes:
             fixed = self.splits.get(node.name, {})
             splits = {dim: axes for dim, (axes, _) in fixed.items()}
@@ -242,16 +242,18 @@ class _Border:
                 self.problems[named] = None
             if sources[node.name] != DEFAULT:
                 self._agrees(node, chosen[node.name], sources[node.name])
-            pins[node.name] = replace(free, splits=tuple(splits.items()), outputs=outputs)
+            constraints[node.name] = replace(free, splits=tuple(splits.items()), outputs=outputs)
         unsaid = shard.inputs is None and shard.outputs is None and not shard.parameters
         unsaid = unsaid or len(self.problems) == before
-        if unsaid and not any(pin.fixes or sources[name] != DEFAULT for name, pin in pins.items()):
+        if unsaid and not any(
+            constraint.fixes or sources[name] != DEFAULT for name, constraint in constraints.items()
+        ):
             self._problem(
                 "nothing says how it is sharded, so its operators have nothing to follow",
                 shard.path,
                 "give in, out or parameter_plan, or strategies for some of its operators",
             )
-        return pins
+        return constraints
 
     def _counts(self, key: str, noun: str, names: Sequence[str], written: Operands | None) -> bool:
         """Whether as much is written as the piece has of it."""
@@ -285,14 +287,14 @@ class _Border:
             for value, names in zip(node.inputs, _operator(node).dims().inputs, strict=True):
                 if value == tensor.name:
                     for dim, axes in zip(names, split, strict=True):
-                        self._pin(node, dim, axes, tensor)
+                        self._constrain(node, dim, axes, tensor)
 
     def _unknown(self, tokens: Sequence[Tokens]) -> Iterator[str]:
         known = self.roles.known(self.mesh)
         names = (token for of_dim in tokens for token in of_dim if isinstance(token, str))
         yield from (name for name in names if name not in known)
 
-    def _pin(self, node: Node, dim: str, axes: tuple[str, ...], tensor: _Tensor) -> None:
+    def _constrain(self, node: Node, dim: str, axes: tuple[str, ...], tensor: _Tensor) -> None:
         fixed = self.splits.setdefault(node.name, {})
         before, whose = fixed.setdefault(dim, (axes, tensor.name))
         if before != axes:
