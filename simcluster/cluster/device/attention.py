@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
-from simcluster.cluster.device.rate import Rate, larger
+from simcluster.cluster.device.rates import EfficiencyCurve, Rate, larger
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.cluster.device.attention import AttentionModel
 from simcluster.cluster.device.communication_kernels import CommunicationKernels
-from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
 from simcluster.cluster.device.gemm import GemmModel
 from simcluster.cluster.device.kernel_time import body_seconds, waits_for_memory
-from simcluster.cluster.device.price import Price, nanoseconds
-from simcluster.cluster.device.speed import DeviceSpeed
+from simcluster.cluster.device.rates import DeviceSpeed, EfficiencyCurve, Price, nanoseconds
 from simcluster.work import DType, Kernel, Work
 
 
@@ -97,3 +95,19 @@ class Device:
         if seconds is None:
             seconds = self._bodies[work] = float(body_seconds(work, self, self))
         return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchTime:
+    """Host time per operator: ``times`` the device's own figure, or as many ``seconds`` if they are given."""
+
+    times: float = 1.0
+    seconds: float | None = None
+
+    def of(self, device: Device) -> float:
+        """Seconds of host time for one operator on a device."""
+        return self.times * (device.dispatch if self.seconds is None else self.seconds)
+
+
+DEVICES_OWN = DispatchTime()
+"""As the files of devices have it."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from simcluster.cluster.device.device import Device
 from simcluster.cluster.device.kernel_time import body_seconds, waits_for_memory
-from simcluster.cluster.device.rate import Rate
+from simcluster.cluster.device.rates import Rate
 from simcluster.work import DType, Work
 
 Ints = NDArray[np.int64]

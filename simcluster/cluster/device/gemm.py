@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from simcluster.cluster.device.rate import Rate, larger, smaller
+from simcluster.cluster.device.rates import Rate, larger, smaller
 from simcluster.work import DType
 
 SPLITS = (1, 2, 4, 8, 16, 32)

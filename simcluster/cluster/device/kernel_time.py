@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.device.attention import AttentionModel
-from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
 from simcluster.cluster.device.gemm import GemmModel
-from simcluster.cluster.device.rate import Rate, larger
+from simcluster.cluster.device.rates import EfficiencyCurve, Rate, larger
 from simcluster.errors import PlanError
 from simcluster.work import DType, Kernel, Work
 

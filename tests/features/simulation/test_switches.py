@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from simcluster.cluster.device.price import nanoseconds
+from simcluster.cluster.device.rates import nanoseconds
 from simcluster.collectives import Operation, collective_time
 from simcluster.document.pattern import matches
 from simcluster.simulation import build_scenario, simulate, verify

@@ -8,7 +8,7 @@ import pytest
 
 from simcluster.cluster import load_device
 from simcluster.cluster.device.attention import AttentionModel
-from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
+from simcluster.cluster.device.rates import EfficiencyCurve
 from simcluster.work import DType, Kernel, Work
 
 MODEL = AttentionModel(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from simcluster.cluster import Device, Price, load_device, nanoseconds
 from simcluster.cluster.device.attention import AttentionModel
-from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
 from simcluster.cluster.device.gemm import GemmModel
+from simcluster.cluster.device.rates import EfficiencyCurve
 from simcluster.errors import PlanError
 from simcluster.work import DType, Kernel, Work
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.cluster.device.efficiency_curve import EfficiencyCurve
+from simcluster.cluster.device.rates import EfficiencyCurve
 
 
 def test_it_is_linear_in_the_logarithm_between_points_and_flat_outside():
