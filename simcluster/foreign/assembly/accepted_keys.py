@@ -13,9 +13,8 @@ from typing import Any
 
 from simcluster.cluster import HostSpec
 from simcluster.document import Shape, validate_data
-from simcluster.errors import PlanError, ScenarioError
-from simcluster.plan import make_plan
-from simcluster.scenario import Scenario, ScenarioSpec
+from simcluster.errors import ScenarioError
+from simcluster.scenario import ScenarioSpec
 
 
 def schema_accepts(path: str, value: Any) -> bool:
@@ -39,25 +38,6 @@ def schema_has(path: str) -> bool:
     for key in path.split("."):
         shapes = [child for shape in shapes for branch in _branches(shape) if (child := branch.child(key))]
     return any(not shape.is_hidden for shape in shapes)
-
-
-@cache
-def schema_accepts_axis(axis: str) -> bool:
-    """Whether a mesh may have an axis of this name, without strategies that use it."""
-    data = deepcopy(_small())
-    devices = Scenario.of(data).cluster.num_devices
-    if devices % 2:
-        data["cluster"]["hosts"] = 2
-        devices *= 2
-    data["parallel"]["mesh"] = {"data": devices // 2, axis: 2}
-    data["training"]["global_batch"] = devices // 2
-    scenario = Scenario.of(data)
-    spec = scenario.spec
-    try:
-        make_plan(scenario.model, spec.task, spec.parallel, scenario.framework, scenario.cluster)
-    except PlanError:
-        return False
-    return True
 
 
 def set_path(data: dict[str, Any], path: str, value: Any) -> None:

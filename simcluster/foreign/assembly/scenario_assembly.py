@@ -27,7 +27,6 @@ from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.assembly.accepted_keys import (
     in_schema_order,
     schema_accepts,
-    schema_accepts_axis,
     schema_has,
     set_path,
 )
@@ -191,12 +190,6 @@ class _Assembly:
     def mesh(self, devices: int) -> None:
         """The axes, outermost first; what tensor, pipeline and context leave is data."""
         facts = self.facts
-        context = facts.get("context", 1)
-        if context > 1 and not schema_accepts_axis("context"):
-            flag = facts.drop("context")
-            facts.unsupported(
-                flag, f"its {context} ranks work on different sequences instead of parts of one"
-            )
         axes = ("pipeline", "context", "tensor", "expert", "expert_tensor")
         if impossible := [axis for axis in axes if facts.get(axis, 1) < 1]:
             for axis in impossible:

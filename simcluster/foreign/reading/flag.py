@@ -48,11 +48,6 @@ class Untranslated:
     status: TranslationStatus
     reason: str = ""
 
-    @property
-    def changes_result(self) -> bool:
-        """Whether the simulation is known to differ from what the file asks for."""
-        return self.status is TranslationStatus.UNSUPPORTED
-
     def __str__(self) -> str:
         place = f"{self.flag.where}: " if self.flag.where else ""
         reason = f": {self.reason}" if self.reason else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import PurePath
 from typing import Any
 
 from simcluster.document import Document
@@ -53,8 +52,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return "null" if value is None else str(value)
-
-
-def stem(name: str) -> str:
-    """The name of a file without folder and ending."""
-    return PurePath(name).stem

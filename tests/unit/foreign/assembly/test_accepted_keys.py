@@ -7,7 +7,6 @@ import pytest
 from simcluster.foreign.assembly.accepted_keys import (
     in_schema_order,
     schema_accepts,
-    schema_accepts_axis,
     schema_has,
     set_path,
 )
@@ -47,11 +46,6 @@ def test_accepts(path, value, expected):
 )
 def test_knows(path, expected):
     assert schema_has(path) is expected
-
-
-def test_axes_without_a_role_cannot_be_planned():
-    assert schema_accepts_axis("tensor")
-    assert not schema_accepts_axis("wonder")
 
 
 def test_put_makes_the_way():
