@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import cache
 
 import pytest
 
@@ -116,6 +117,12 @@ def timetable(kind, p, m, **options):
 
 def runs(kind, options, p):
     """(micro-batches, timetable) for all numbers of them that so many stages accept."""
+    return _runs(kind, tuple(options.items()), p)
+
+
+@cache
+def _runs(kind, items, p):
+    options = dict(items)
     counts = [m for m in MICRO_BATCHES if not refusal(kind, options, p, m)]
     return [(m, timetable(kind, p, m, **options)) for m in counts]
 
