@@ -109,8 +109,8 @@ class _Ladder:
 
 def _copied(block: Block) -> list[str]:
     """The forward nodes that the backward runs again."""
-    names = [node.name for node in block.phase(Phase.BACKWARD) if node.name.endswith(SUFFIX)]
-    return [name.removesuffix(SUFFIX) for name in names]
+    copies = {f"{node.name}{SUFFIX}": node.name for node in block.phase(Phase.FORWARD)}
+    return [copies[node.name] for node in block.phase(Phase.BACKWARD) if node.name in copies]
 
 
 def _read(block: Block) -> set[str]:

@@ -44,3 +44,52 @@ def imports_re(path):
 def test_regular_expressions_read_what_users_wrote(package):
     users = {path.relative_to(ROOT).as_posix() for path in (ROOT / package).rglob("*.py") if imports_re(path)}
     assert users == {name for name in READERS if name.startswith(f"{package}/")}
+
+
+CUTTERS = {
+    "collectives/traffic/imbalance.py": "factors that users write",
+    "model/huggingface/model_types.py": "keys in files of other tools",
+    "model/operators/contraction.py": "einsum's notation",
+    "model/operators/ring_attention.py": "pairs of names, in the notation of the module",
+    "plan/overlap/collective_matmul.py": "names of chunks, which digests read",
+    "plan/pass_list.py": "docstrings",
+    "plan/pipeline/action.py": "timetables that users write",
+    "plan/pipeline/v_shape.py": "timetables, in the notation that users write",
+    "plan/spec/parameter_fusion_ids.py": NUMBERS,
+    "plan/subgraphs/subgraph.py": NUMBERS,
+    "program/lowering/segments.py": "names of codes, which the Program digest reads: forward.2",
+    "report/comparison/comparison.py": SAVED,
+    "report/content/run_header.py": SAVED,
+    "report/content/stage_peaks.py": "titles of stages, which end with their number",
+    "report/content/statements.py": SAVED,
+    "report/perfetto/event_blocks.py": SAVED,
+    "report/perfetto/flow_arrows.py": SAVED,
+    "report/perfetto/json_columns.py": "JSON that a library wrote",
+    "report/terminal/layouts.py": SAVED,
+    "simulation/views/effective_strategies.py": "patterns of names as users write them",
+    "simulation/views/run_documents.py": "key paths, as users write them",
+    "simulation/views/sharded_graph.py": NUMBERS,
+    "tuning/recompute_search.py": "patterns of names as users write them",
+    "values/replay.py": "names of updates, which the Program digest reads: w.update",
+}
+"""The modules that take texts apart at a separator, and which."""
+CUTTING = {"partition", "rpartition", "removeprefix", "removesuffix", "split", "rsplit"}
+
+
+def cuts_texts(path):
+    """Whether a module takes texts apart at a separator; arrays are split by numbers."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in CUTTING
+        and not (
+            node.func.attr.endswith("split") and node.args and not isinstance(node.args[0], ast.Constant)
+        )
+        for node in ast.walk(ast.parse(path.read_text()))
+    )
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_texts_are_cut_where_no_value_says_it(package):
+    users = {path.relative_to(ROOT).as_posix() for path in (ROOT / package).rglob("*.py") if cuts_texts(path)}
+    assert users == {name for name in CUTTERS if name.startswith(f"{package}/")}
