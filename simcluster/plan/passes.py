@@ -92,10 +92,10 @@ def sharding_pass(
     decomposed: Collection[str],
 ) -> Pass:
     """The pass that gives every value a layout; families ``decomposed`` run as their passes."""
-    settings = partial(
-        shard, strategies=strategies, mesh=mesh, router=sharder, feeds=feeds, passes=decomposed
+    return Pass(
+        "shard",
+        partial(shard, strategies=strategies, mesh=mesh, router=sharder, feeds=feeds, passes=decomposed),
     )
-    return Pass("shard", settings)
 
 
 @dataclass(frozen=True, slots=True)
