@@ -48,13 +48,13 @@ class Choices:
     def taken(self, index: int, instruction: Instruction) -> ResourceShare | None:
         """What a class's collective, transfer or copy takes of its device while it is under way."""
         device = self.cluster.device(self.classes.representatives[index])
-        held = self.held(index, instruction)
-        if held is None:
+        occupied = self.occupied(index, instruction)
+        if occupied is None:
             return None
-        units, passing = held
+        units, passing = occupied
         return ResourceShare(units, round(min(1.0, passing / device.memory_bandwidth) * SCALE))
 
-    def held(self, index: int, instruction: Instruction) -> tuple[int, float] | None:
+    def occupied(self, index: int, instruction: Instruction) -> tuple[int, float] | None:
         """The millionths of the units that it holds, and the bytes/s that pass the memory; None if it takes
         nothing. The same for all classes that do it from an equal place.
         """

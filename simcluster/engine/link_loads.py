@@ -110,7 +110,9 @@ class _Wired:
         for change in cluster.link_changes:
             touched = np.intersect1d(used, change.links)
             if change.latency and touched.size:
-                count = max(hops[int(away)] for away in cluster.topology.lead_away(touched).tolist())
+                count = max(
+                    hops[int(network)] for network in cluster.topology.are_network_links(touched).tolist()
+                )
                 yield Late(change.begin_ns, change.end_ns, nanoseconds(max(count, 1) * change.latency))
 
     def _hops(self, index: int, instruction: Instruction, choice: AlgorithmChoice) -> tuple[int, int]:

@@ -226,7 +226,7 @@ class SharedPrices:
             if instruction.action is InstructionKind.COPY
             else self._placed(instruction)
         )
-        known = [self.prices.choices.held(index, instruction) for index in examples]
+        known = [self.prices.choices.occupied(index, instruction) for index in examples]
         held = [share for share in known if share is not None]
         if not held:
             return None

@@ -88,14 +88,14 @@ class Stream:
 class Meeting:
     """A collective or transfer: it starts when the last of ``size`` classes has arrived and ends for all.
 
-    ``began`` is the time (ns) at which the last one arrived; ``held`` is what it takes of whose device.
+    ``began`` is the time (ns) at which the last one arrived; ``shares`` are what it takes of which devices.
     """
 
     size: int
     arrived: int = 0
     began: int = 0
     over: simpy.Event | None = None
-    held: list[tuple[Pace, ResourceShare]] | None = None
+    shares: list[tuple[Pace, ResourceShare]] | None = None
 
     def arrive(
         self, env: simpy.Environment, taken: tuple[Pace, ResourceShare] | None = None
@@ -103,10 +103,10 @@ class Meeting:
         """Somebody is here: where to wait for the end; None for the last, who has to ``carry`` the bytes."""
         self.arrived += 1
         if taken is not None:
-            if self.held is None:
-                self.held = [taken]
+            if self.shares is None:
+                self.shares = [taken]
             else:
-                self.held.append(taken)
+                self.shares.append(taken)
         if self.arrived == self.size:
             return None
         if self.over is None:
@@ -116,14 +116,14 @@ class Meeting:
     def carry(self, env: simpy.Environment, network: Network, moves: Moves) -> SimEvents:
         """Waits until the bytes are there, and lets all others go on."""
         self.began = int(env.now)
-        held = self.held or ()
-        for pace, share in held:
+        shares = self.shares or ()
+        for pace, share in shares:
             pace.begin(share)
         if isinstance(moves, int):
             yield env.timeout(moves)
         else:
             yield from network.carry(moves)
-        for pace, share in held:
+        for pace, share in shares:
             pace.finish(share)
         if self.over is not None:
             self.over.succeed()

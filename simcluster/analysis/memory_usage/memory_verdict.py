@@ -46,11 +46,11 @@ class MemoryVerdict(StrEnum):
 class MemoryUse:
     """What a memory has to hold, and what it can, in bytes.
 
-    ``held`` is the most that tensors, runtime and communicators take together, ``fragments`` what the
+    ``allocated`` is the most that tensors, runtime and communicators take together, ``fragments`` what the
     allocator has reserved beyond its tensors, ``headroom`` what is to be left free of ``capacity``.
     """
 
-    held: int
+    allocated: int
     fragments: int
     capacity: int
     headroom: int = 0
@@ -62,8 +62,8 @@ class MemoryUse:
 
     @property
     def needed(self) -> int:
-        """What is held and reserved."""
-        return self.held + self.fragments
+        """What is allocated and reserved."""
+        return self.allocated + self.fragments
 
     @property
     def left(self) -> int:
@@ -84,7 +84,7 @@ class MemoryUse:
     @property
     def verdict(self) -> MemoryVerdict:
         """The rule."""
-        if self.held > self.capacity:
+        if self.allocated > self.capacity:
             return MemoryVerdict.DOES_NOT_FIT
         return MemoryVerdict.TIGHT if self.lacking > 0 else MemoryVerdict.FITS
 
@@ -143,10 +143,10 @@ class MemoryRule:
 
     def use(self, rows: Table, capacity: int) -> MemoryUse:
         """That of a class with this account of one step."""
-        held = int(np.cumsum(rows["bytes"]).max(initial=0))
+        allocated = int(np.cumsum(rows["bytes"]).max(initial=0))
         kept = self.reserved(rows, 1)
-        fragments = 0 if kept is None else max(0, kept.reserved + outside_allocator(rows) - held)
-        return MemoryUse(held, fragments, capacity, self.headroom)
+        fragments = 0 if kept is None else max(0, kept.reserved + outside_allocator(rows) - allocated)
+        return MemoryUse(allocated, fragments, capacity, self.headroom)
 
 
 def headroom(framework: FrameworkSpec, run: RunSpec) -> int:

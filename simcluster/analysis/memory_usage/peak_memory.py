@@ -44,7 +44,7 @@ class StagePeaks:
     total: Ints
     time: Ints
     exceeded: Ints
-    held: Sequence[PeakContents]
+    contents: Sequence[PeakContents]
 
 
 def find_stage_peaks(account: AllocationLog, lanes: Sequence[Lane], capacity: int) -> StagePeaks:
@@ -75,7 +75,7 @@ class _Peaks:
         chosen = self._in_order(self.allocations[most >= least.max()])
         self._note(chosen)
         total, time, which = self._highest(chosen)
-        held = list(self._held(which))
+        contents = list(self._contents(which))
         exceeded = np.full(len(total), -1, dtype=np.int64)
         if total.max() > self.capacity:
             certain = least > self.capacity
@@ -84,7 +84,7 @@ class _Peaks:
             over = self._in_order(self.allocations[over])
             self._note(over)
             exceeded = self._exceeded(over)
-        return StagePeaks(total, time, exceeded, held)
+        return StagePeaks(total, time, exceeded, contents)
 
     def _in_order(self, allocations: Ints) -> Ints:
         """Allocations by the kernels around them: neighbours ask for the times of the same rows."""
@@ -134,7 +134,7 @@ class _Peaks:
             which[better] = row
         return total, time, which
 
-    def _held(self, which: Ints) -> Sequence[PeakContents]:
+    def _contents(self, which: Ints) -> Sequence[PeakContents]:
         contents = []
         for row in np.unique(which).tolist():
             columns = np.flatnonzero(which == row)

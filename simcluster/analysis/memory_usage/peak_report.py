@@ -55,17 +55,17 @@ def _swept_peaks(placed: PlacedProgram, swept: Swept, assigned: bool) -> list[di
         rows = stage_account(placed.program, stage.number, device, stage.linked, buffers)
         most = find_stage_peaks(rows, lanes, device.memory)
         names = list(buffers.names)
-        for held in most.held:
-            sizes = rows.sizes[held.rows]
-            breakdown = _by_category(rows.kinds[held.rows], sizes)
+        for peak in most.contents:
+            sizes = rows.sizes[peak.rows]
+            breakdown = _by_category(rows.kinds[peak.rows], sizes)
             living = None
-            for column in held.columns.tolist():
+            for column in peak.columns.tolist():
                 index = int(stage.columns[column])
                 entry = _peak(placed, index, int(most.total[column]), int(most.time[column]), assigned)
                 entry["breakdown"] = dict(breakdown)
                 if entry["total"] > entry["capacity"]:
-                    batches = rows.micro_batches[held.rows]
-                    living = living or largest_live_buffers(rows.buffers[held.rows], sizes, batches, names)
+                    batches = rows.micro_batches[peak.rows]
+                    living = living or largest_live_buffers(rows.buffers[peak.rows], sizes, batches, names)
                     entry |= _excess(entry, int(most.exceeded[column]), living)
                 by_class[index] = entry
     return [by_class[index] for index in range(len(by_class))]

@@ -112,7 +112,7 @@ class Topology:
         """The index in ``families`` of each link's own, in their shape."""
         return np.asarray(self._links.block_of(links), dtype=np.int64)
 
-    def lead_away(self, links: Numbers) -> NDArray[np.bool_]:
+    def are_network_links(self, links: Numbers) -> NDArray[np.bool_]:
         """Whether links are those of network cards or of the network, in their shape."""
         tails, heads = self.ends(links)
         return np.asarray(np.maximum(tails, heads) >= self._first_of_network)

@@ -25,13 +25,13 @@ Pair = tuple[int, int]
 class Windows:
     """Windows of ``kernel`` = (height, width) in steps of ``stride`` over a picture with ``padding`` around.
 
-    ``rest`` are the pixels behind the last window.
+    ``remainder`` are the pixels behind the last window.
     """
 
     kernel: Pair
     stride: Pair = (1, 1)
     padding: Pair = (0, 0)
-    rest: Pair = (0, 0)
+    remainder: Pair = (0, 0)
 
     @classmethod
     def over(cls, size: Pair, kernel: int, stride: int = 1, padding: int = 0) -> Windows:
@@ -46,7 +46,7 @@ class Windows:
     def aligned(self, edge: int) -> bool:
         """Whether equal parts along an edge (0: height) have equal windows."""
         kernel, stride, padding = self._along(edge)
-        return kernel - 2 * padding + self.rest[edge] == stride
+        return kernel - 2 * padding + self.remainder[edge] == stride
 
     @property
     def results(self) -> tuple[str, str]:
@@ -61,10 +61,10 @@ class Windows:
         for edge, name in enumerate(EDGES):
             if not self.aligned(edge):
                 kernel, stride, padding = self._along(edge)
-                needed = kernel - 2 * padding + self.rest[edge]
+                needed = kernel - 2 * padding + self.remainder[edge]
                 reason = (
                     f"parts would have unequal windows: windows of {kernel}, less padding 2 x {padding}, "
-                    f"and {self.rest[edge]} left behind the last are {needed}, not the step {stride}"
+                    f"and {self.remainder[edge]} left behind the last are {needed}, not the step {stride}"
                 )
                 reasons += [(name, reason), (f"out_{name}", reason)]
         return tuple(reasons)
@@ -95,7 +95,10 @@ class Windows:
     def size(self, counts: tuple[int, ...]) -> Pair:
         """Height and width of the picture that has so many windows."""
         height, width = (
-            (count - 1) * self.stride[edge] + self.kernel[edge] - 2 * self.padding[edge] + self.rest[edge]
+            (count - 1) * self.stride[edge]
+            + self.kernel[edge]
+            - 2 * self.padding[edge]
+            + self.remainder[edge]
             for edge, count in enumerate(counts[-2:])
         )
         return height, width

@@ -247,9 +247,9 @@ def _shared(
 
 
 _CHOICES = tuple(
-    each.name
-    for each in fields(Dimensions)
-    if each.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits")
+    field.name
+    for field in fields(Dimensions)
+    if field.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits")
 )
 
 

@@ -99,7 +99,7 @@ class Region:
         here = (local >= 0) & (local < size)
         return np.where(here, local, 0), here
 
-    def held(self, dim: str, size: int) -> int:
+    def unpadded(self, dim: str, size: int) -> int:
         """How many of the ``size`` local elements of a dim are no padding: the first ones."""
         return self.kept.get(dim, size)
 

@@ -91,7 +91,7 @@ class Writer:
             raise Refused(f"its {what} depend on the samples", hint="export the network with static shapes")
         return value
 
-    def held(self, name: str) -> Array | None:
+    def known_array(self, name: str) -> Array | None:
         """A value that is an array known beforehand and no parameter; None for others."""
         value = None if name in self.parameters else self.known.get(name)
         return None if isinstance(value, Tensor) else value

@@ -149,7 +149,7 @@ def _write(writer: Writer, node: FileNode, number: int) -> None:
 def _made(writer: Writer, node: FileNode) -> Sequence[Known]:
     """What a node makes; Refused if it cannot be, or if its operands or attributes do not fit together."""
     try:
-        inputs = [writer.held(name) for name in node.inputs]
+        inputs = [writer.known_array(name) for name in node.inputs]
         if node.op in FOLDS and not any(
             name and array is None for name, array in zip(node.inputs, inputs, strict=True)
         ):

@@ -35,7 +35,7 @@ class Mask(Pointwise):
         """The elements that are of the tensor, and the fill."""
         (x,) = inputs
         kept = tuple(
-            slice(region.held(name, size) if name in self.padded else size)
+            slice(region.unpadded(name, size) if name in self.padded else size)
             for name, size in zip(self.labels, x.shape, strict=True)
         )
         masked = np.full_like(x, self.fill)

@@ -110,14 +110,14 @@ def _spread(code: InstructionBlock, call: Call, ragged: dict[str, RaggedDims]) -
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Which places of a whole tensor ranks hold: ``first`` and ``held`` [ranks, dims].
+    """Which places of a whole tensor ranks hold: ``first`` and ``sizes`` [ranks, dims].
 
     A part that is padding alone, as that of the third of four ranks among two experts, holds nothing; it
     begins where the tensor ends.
     """
 
     first: Ints
-    held: Ints
+    sizes: Ints
 
     @classmethod
     def of(cls, whole: TensorType, layout: Layout, mesh: Mesh) -> Extent:
@@ -135,10 +135,10 @@ class Extent:
         Where places are split, each part has its share of the rows: divide by all places of the tensor.
         """
         passed = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-        first, held = self.first[:, at.groups], self.held[:, at.groups]
-        taken = passed[first + held] - passed[first]
-        samples = self.held[:, at.samples].prod(axis=1)
-        return np.asarray(taken * samples * self.held[:, at.places])
+        first, sizes = self.first[:, at.groups], self.sizes[:, at.groups]
+        taken = passed[first + sizes] - passed[first]
+        samples = self.sizes[:, at.samples].prod(axis=1)
+        return np.asarray(taken * samples * self.sizes[:, at.places])
 
 
 def exchanged_elements(before: Extent, after: Extent, groups: Ints, at: RaggedDims, counts: Ints) -> Ints:
@@ -151,8 +151,8 @@ def exchanged_elements(before: Extent, after: Extent, groups: Ints, at: RaggedDi
     for dim in range(before.first.shape[1]):
         starts = np.maximum(before.first[groups, dim][:, :, None], after.first[groups, dim][:, None, :])
         ends = np.minimum(
-            (before.first + before.held)[groups, dim][:, :, None],
-            (after.first + after.held)[groups, dim][:, None, :],
+            (before.first + before.sizes)[groups, dim][:, :, None],
+            (after.first + after.sizes)[groups, dim][:, None, :],
         )
         ends = np.maximum(ends, starts)
         elements *= passed[ends] - passed[starts] if dim == at.groups else ends - starts
