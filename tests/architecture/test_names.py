@@ -23,6 +23,10 @@ PRIVATE_WORDS = re.compile(
     "told|away|beside|rest|mine|begun|held|lodger|conduct|wish|due|travel|acted|house|room|door|guest"
 )
 """Words that say nothing to someone who knows the field, but not this code."""
+SAYS_NOTHING = {"found", "each", "mine"}
+"""Names of variables that say nothing of what these hold."""
+DOCUMENT_KEYS = re.compile("Spec$|^Result$")
+"""Sections of a scenario, and the result: their fields are keys of documents, which users write and read."""
 MANY_FIELDS = 8
 
 
@@ -50,6 +54,26 @@ NAMES = [
 def words(name):
     """``LATE_WEIGHT`` and ``LateWeight`` as their words."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def members(tree):
+    """(class, name) of attributes and methods of public classes, but for keys of documents."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            for member in node.body:
+                if isinstance(member, ast.FunctionDef):
+                    yield node.name, member.name
+                elif isinstance(member, ast.AnnAssign) and not DOCUMENT_KEYS.search(node.name):
+                    yield node.name, member.target.id
+
+
+def stored(tree):
+    """(line, name) of every variable that a module, or a function in it, assigns."""
+    return {
+        (node.lineno, node.id)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def fields(node):
@@ -87,6 +111,26 @@ def test_public_names_are_words_of_the_field():
         f"{path}: {name}"
         for path, _, name in NAMES
         if any(PRIVATE_WORDS.fullmatch(word) for word in words(name))
+    ]
+
+
+def test_public_members_are_words_of_the_field():
+    assert not [
+        f"{path}: {owner}.{name}"
+        for path, tree in sorted(FILES.items())
+        if not REPLACED.fullmatch(path)
+        for owner, name in members(tree)
+        if not name.startswith("_") and any(PRIVATE_WORDS.fullmatch(word) for word in words(name))
+    ]
+
+
+def test_variables_say_what_they_hold():
+    assert not [
+        f"{path}:{line}: {name}"
+        for path, tree in sorted(FILES.items())
+        if not REPLACED.fullmatch(path)
+        for line, name in sorted(stored(tree))
+        if name in SAYS_NOTHING
     ]
 
 
