@@ -13,10 +13,9 @@ from simcluster.model import Array
 
 def local_part(whole: Array, layout: Layout, mesh: Mesh, rank: int) -> Array:
     """The part of ``whole`` that ``layout`` gives ``rank``, padded with zeros to the local shape."""
-    split = Layout(layout.dims)
-    part = whole[split.slices(whole.shape, mesh, rank)]
-    if split.padded(whole.shape, mesh):
-        kept = np.zeros(split.local_shape(whole.shape, mesh), dtype=whole.dtype)
+    part = whole[layout.slices(whole.shape, mesh, rank)] if any(layout.dims) else whole
+    if layout.padded(whole.shape, mesh):
+        kept = np.zeros(Layout(layout.dims).local_shape(whole.shape, mesh), dtype=whole.dtype)
         kept[tuple(map(slice, part.shape))] = part
         part = kept
     if not layout.flat:
@@ -26,10 +25,9 @@ def local_part(whole: Array, layout: Layout, mesh: Mesh, rank: int) -> Array:
 
 def without_padding(part: Array, layout: Layout, shape: Sequence[int], mesh: Mesh, rank: int) -> Array:
     """A rank's part of a tensor of this whole shape with zeros for what is padding."""
-    split = Layout(layout.dims)
-    if layout.flat or not split.padded(shape, mesh):
+    if layout.flat or not layout.padded(shape, mesh):
         return part
-    kept = tuple(slice(span.stop - span.start) for span in split.slices(shape, mesh, rank))
+    kept = tuple(slice(span.stop - span.start) for span in layout.slices(shape, mesh, rank))
     cleared = np.zeros_like(part)
     cleared[kept] = part[kept]
     return cleared

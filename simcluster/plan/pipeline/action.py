@@ -66,8 +66,9 @@ class Action:
     @property
     def parts(self) -> tuple[Action, ...]:
         """The single actions that run at the same time, this one first."""
-        others = self.overlapped_with.parts if self.overlapped_with else ()
-        return (replace(self, overlapped_with=None), *others)
+        if self.overlapped_with is None:
+            return (self,)
+        return (replace(self, overlapped_with=None), *self.overlapped_with.parts)
 
     def overlapping(self, others: Sequence[Action]) -> Action:
         """The action overlapped with others."""
