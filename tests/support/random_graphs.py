@@ -290,7 +290,7 @@ class Network(Model):
     block: Any
 
     num_layers = 1
-    longest = None
+    max_seq_len = None
 
     def __repr__(self):
         """What it computes, line by line."""
