@@ -15,21 +15,21 @@ MODULES = sorted(path for path in TESTS.rglob("test_*.py"))
 WHOLE = {"build_scenario", "compare_values", "simulate", "verify"}
 """What takes a whole scenario through the simulator."""
 BUILT_SCENARIOS = {
-    "accuracy/test_runs.py",
-    "program/test_checker.py",
-    "program/lowering/test_formats.py",
+    "accuracy/runs/test_runs.py",
+    "analysis/metrics/test_model_flops.py",
     "program/assembly/test_build_program.py",
+    "program/lowering/test_formats.py",
     "program/symmetry/test_rank_classes.py",
+    "program/test_checker.py",
+    "report/comparison/test_comparison.py",
     "report/conftest.py",
-    "report/test_answer.py",
-    "report/test_comparison.py",
-    "report/test_held_html.py",
-    "report/test_numbers.py",
-    "report/test_perfetto.py",
-    "report/test_summary.py",
+    "report/content/test_inference_figures.py",
+    "report/content/test_run_header.py",
+    "report/notebook/test_memory_section.py",
+    "report/perfetto/test_trace_file.py",
+    "report/terminal/test_summary_screen.py",
     "scenario/test_axis_names.py",
     "scenario/test_tenants.py",
-    "analysis/metrics/test_model_flops.py",
     "values/test_traffic.py",
 }
 """Unit tests that may: what they read comes out of a whole scenario, or a few of many prove values."""

@@ -11,7 +11,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.trace import Run
 
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
+SCENARIOS = Path(__file__).parents[4] / "scenarios"
 ANSI = re.compile(r"\x1b\[[\d;]*m")
 
 

@@ -18,7 +18,7 @@ from simcluster.report.perfetto.json_columns import json_microseconds
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.trace import Recording, Run, Table
-from tests.unit.report.trace_rules import checked, nanoseconds
+from tests.unit.report.perfetto.trace_rules import checked, nanoseconds
 
 
 @pytest.fixture
