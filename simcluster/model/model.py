@@ -30,14 +30,14 @@ class Model(ABC):
         """Layers that pipeline stages share."""
 
     @property
-    @abstractmethod
-    def max_seq_len(self) -> int | None:
-        """The longest sequence it can read, or None if any will do."""
-
-    @property
     def fixed_seq_len(self) -> int | None:
         """The one length that its sequences have, or None if they may differ."""
         return None
+
+    @property
+    def max_seq_len(self) -> int | None:
+        """The longest sequence it can read, or None if any will do."""
+        return self.fixed_seq_len
 
     @property
     def throughput_unit(self) -> str:

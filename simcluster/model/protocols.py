@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from simcluster.model.graph import Graph
@@ -15,17 +16,13 @@ class WithVocabulary(Protocol):
     """A model that looks up or predicts tokens of a vocabulary, which ranks may share if it is padded."""
 
     @property
-    def vocabulary(self) -> int:
+    def vocab(self) -> int:
         """Rows of the embedding table."""
         ...
 
     @property
     def vocabulary_operators(self) -> tuple[str, ...]:
         """Full names of the operators that use it: it is padded for the ranks that split it there."""
-        ...
-
-    def padded(self, multiple: int) -> Model:
-        """The same with its vocabulary rounded up to a multiple."""
         ...
 
 
@@ -96,12 +93,14 @@ class Generative(Protocol):
 
 def vocabulary_of(model: Model) -> int:
     """Rows of a model's embedding table; 0 if there is none."""
-    return model.vocabulary if isinstance(model, WithVocabulary) else 0
+    return model.vocab if isinstance(model, WithVocabulary) else 0
 
 
 def padded(model: Model, multiple: int) -> Model:
-    """A model with its vocabulary, if it has one, rounded up to a multiple."""
-    return model.padded(multiple) if isinstance(model, WithVocabulary) else model
+    """A model, which is a dataclass, with its vocabulary, if it has one, rounded up to a multiple."""
+    if not isinstance(model, WithVocabulary):
+        return model
+    return replace(model, vocab=-(-model.vocab // multiple) * multiple)  # type: ignore[type-var]
 
 
 def generation_refusal(model: Model) -> str:

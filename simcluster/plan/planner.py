@@ -14,6 +14,7 @@ from simcluster.model import (
     Routed,
     WithVocabulary,
     generation_refusal,
+    padded,
     vocabulary_of,
 )
 from simcluster.plan.data import check_inputs, check_shares, check_unequal_batches, micro_batches_of
@@ -478,7 +479,7 @@ class StrategyPlanner(Planner):
 
         operators = model.vocabulary_operators
         ways = vocabulary_divisor_of(operators, unpadded, rules, placement.mesh, placement.roles)
-        return model.padded(self.framework.vocabulary_multiple * ways)
+        return padded(model, self.framework.vocabulary_multiple * ways)
 
     def _sharding(self, placement: Placement) -> ShardingChoice:
         """What lies sharded: as the scenario says, or else the recipe."""

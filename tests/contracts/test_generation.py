@@ -23,7 +23,7 @@ def test_a_model_generates_with_what_it_trains(name):
                 model.generating(2, DType.BF16, ASKED, 1)
         return
     trained = model.graph(2, 4, DType.BF16, 1)
-    graph = model.generating(2, DType.BF16, ASKED, model.vocabulary)
+    graph = model.generating(2, DType.BF16, ASKED, model.vocab)
     assert dict(graph.parameters()) == dict(trained.parameters())
     names = {instance.name for instance in graph.instances}
     for instance in graph.instances:

@@ -162,11 +162,6 @@ class WrittenGraph(SingleBlockModel):
         return {"operators": len(self.entries)}
 
     @property
-    def max_seq_len(self) -> int | None:
-        """One token, unless a shape depends on the sequence."""
-        return None if self._has_sequence else 1
-
-    @property
     def fixed_seq_len(self) -> int | None:
         """One, unless a shape depends on it."""
         return None if self._has_sequence else 1

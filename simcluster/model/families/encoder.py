@@ -86,11 +86,6 @@ class Encoder(Model):
         return self.layers
 
     @property
-    def vocabulary(self) -> int:
-        """Rows of the token table."""
-        return self.vocab
-
-    @property
     def max_seq_len(self) -> int:
         """The rows of the position table."""
         return self.max_positions
@@ -105,10 +100,6 @@ class Encoder(Model):
     def predictions(self, seq_len: int) -> int:
         """Masked positions that are predicted per sequence: 76 of 512, as MLPerf's reference has them."""
         return max(1, math.floor(seq_len * self.masked + 1e-9))
-
-    def padded(self, multiple: int) -> Encoder:
-        """The vocabulary rounded up to a multiple."""
-        return replace(self, vocab=-(-self.vocab // multiple) * multiple)
 
     def computed(self, *, flash: bool, logits: DType | None) -> Encoder:
         """Attention in one kernel or several, logits in the type of activations or another."""

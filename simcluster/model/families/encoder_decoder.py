@@ -68,25 +68,11 @@ class EncoderDecoder(Model):
         return self.encoder_layers + self.decoder_layers
 
     @property
-    def vocabulary(self) -> int:
-        """Rows of the token table."""
-        return self.vocab
-
-    @property
     def dimensions(self) -> Mapping[str, int]:
         """The sizes by their names in a scenario."""
         names = ["encoder_layers", "decoder_layers", "hidden", "heads", "head_dim", "ffn", "vocab"]
         names += ["decoder_seq_len"] if self.decoder_seq_len else []
         return {name: getattr(self, name) for name in names}
-
-    @property
-    def max_seq_len(self) -> None:
-        """Relative positions have no end."""
-        return None
-
-    def padded(self, multiple: int) -> EncoderDecoder:
-        """The vocabulary rounded up to a multiple."""
-        return replace(self, vocab=-(-self.vocab // multiple) * multiple)
 
     def computed(self, *, flash: bool, logits: DType | None) -> EncoderDecoder:
         """Attention in one kernel or several, logits in the type of activations or another."""

@@ -70,11 +70,6 @@ class ResidualNetwork(Model):
         return {"blocks": self.num_layers} | {name: getattr(self, name) for name in names}
 
     @property
-    def max_seq_len(self) -> int:
-        """One: a picture is one token."""
-        return 1
-
-    @property
     def fixed_seq_len(self) -> int:
         """Always one: a picture is one token."""
         return 1

@@ -58,19 +58,10 @@ class Transformer(Dimensions, Model):
         return self.layers
 
     @property
-    def vocabulary(self) -> int:
-        """Rows of the token table."""
-        return self.vocab
-
-    @property
     def max_seq_len(self) -> int | None:
         """Rows of a learned position table; None without one."""
         tables = self.positions == "learned" or self.query_layer
         return self.max_positions if tables else None
-
-    def padded(self, multiple: int) -> Transformer:
-        """The vocabulary rounded up to a multiple."""
-        return replace(self, vocab=-(-self.vocab // multiple) * multiple)
 
     def computed(self, *, flash: bool, logits: DType | None) -> Transformer:
         """Attention in one kernel or several, logits in the type of activations or another."""

@@ -71,14 +71,9 @@ class VisionTransformer(Model):
         return self.image // self.patch
 
     @property
-    def max_seq_len(self) -> int:
-        """The class token and all patches."""
-        return self.grid**2 + 1
-
-    @property
     def fixed_seq_len(self) -> int:
         """Always the class token and all patches."""
-        return self.max_seq_len
+        return self.grid**2 + 1
 
     def seq_len_error(self, seq_len: int) -> str:
         """Why it cannot read sequences of this length, with the arithmetic, or nothing."""

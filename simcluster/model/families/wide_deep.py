@@ -60,20 +60,10 @@ class WideDeep(Model):
         return len(self.mlp)
 
     @property
-    def vocabulary(self) -> int:
-        """Rows of a table."""
-        return self.vocab
-
-    @property
     def dimensions(self) -> Mapping[str, int]:
         """The sizes by their names in a scenario, and the widths of all hidden layers together."""
         sizes = {"fields": self.fields, "vocab": self.vocab, "embedding": self.embedding}
         return sizes | {"mlp": sum(self.mlp)}
-
-    @property
-    def max_seq_len(self) -> int:
-        """One: a sample is one token."""
-        return 1
 
     @property
     def fixed_seq_len(self) -> int:
@@ -83,10 +73,6 @@ class WideDeep(Model):
     def seq_len_error(self, seq_len: int) -> str:
         """Why it cannot read sequences of this length, or nothing."""
         return "" if seq_len == 1 else f"a sample counts as one token: write seq_len: 1, not {seq_len}"
-
-    def padded(self, multiple: int) -> WideDeep:
-        """With rows that ranks can share."""
-        return replace(self, vocab=-(-self.vocab // multiple) * multiple)
 
     def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> WideDeep:
         """Few rows and narrow layers that divide as these do."""

@@ -53,11 +53,6 @@ class OnnxNetwork(SingleBlockModel):
         """How many nodes the file has."""
         return {"nodes": len(self.file.nodes)}
 
-    @property
-    def max_seq_len(self) -> int:
-        """The tokens of a sample."""
-        return self.fixed_seq_len
-
     @cached_property
     def fixed_seq_len(self) -> int:
         """What the loss adds up per sample: one, or a sequence's length where every token is classified."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from simcluster.errors import PlanError, ScenarioError
+from simcluster.model import padded
 from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite
 from simcluster.plan import make_plan
 from simcluster.program import build
@@ -237,8 +238,8 @@ def test_caches_hold_every_token_of_every_sequence(mesh, dtype, bytes_each):
 def test_weights_are_held_once_for_all_passes():
     scenario = inference({"data": 1}, tokens=17)
     (each,) = summary(scenario)["peak_memory_bytes"]
-    padded = scenario.model.padded(128)
-    assert each["breakdown"]["parameters"] == 2 * padded.num_parameters
+    model = padded(scenario.model, 128)
+    assert each["breakdown"]["parameters"] == 2 * model.num_parameters
 
 
 def test_too_long_a_cache_does_not_fit():

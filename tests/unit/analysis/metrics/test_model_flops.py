@@ -6,6 +6,7 @@ import pytest
 
 from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
+from simcluster.model import padded
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import simulate
 from simcluster.work import DType
@@ -73,7 +74,7 @@ def test_utilisation_in_both_conventions(recompute):
     recomputation adds the forward of all layers."""
     which = scenario({"data": 2}, model=TINY_GPT, micro_batches=2, recompute={"layers": recompute})
     found = simulate(which).documents["summary"]
-    graph = which.model.padded(128).graph(1, 8, DType.BF16, 1)
+    graph = padded(which.model, 128).graph(1, 8, DType.BF16, 1)
     forward = forward_flops(graph)
     head = 2 * 8 * 32 * 128
     square = 2 * 2 * 8 * 8 * 32 * 4

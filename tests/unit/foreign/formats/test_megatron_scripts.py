@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from simcluster.errors import ScenarioError
 from simcluster.foreign import TranslationStatus
+from simcluster.model import padded
 from simcluster.scenario import Scenario
 from tests.support.megatron_launches import BERT, LINE, SIZES, T5, VISION, read
 
@@ -257,7 +258,7 @@ def test_the_vocabulary_is_padded_as_the_file_says(vocabulary, rows):
     line = LINE.replace("--vocab-size 102400", vocabulary) + "--tensor-model-parallel-size 8"
     scenario = Scenario.of(read(line).data)
     multiple = scenario.framework.vocabulary_multiple * 8
-    assert scenario.model.padded(multiple).vocabulary == rows
+    assert padded(scenario.model, multiple).vocab == rows
 
 
 def test_a_here_document_of_deepspeed_is_read():
