@@ -8,7 +8,7 @@ from simcluster.tuning.knobs import Changes, Knob
 from simcluster.tuning.memory_knobs import nearest_change, open_knobs
 from simcluster.tuning.offload_search import search_offload
 from simcluster.tuning.recompute_search import search_recompute
-from simcluster.tuning.scenario_trial import Trial, Trials, trial_from_run
+from simcluster.tuning.trials import Trial, Trials, trial_from_run
 
 __all__ = [
     "Attempt",

@@ -24,8 +24,8 @@ from simcluster.analysis import MemoryRule
 from simcluster.cluster import Cluster
 from simcluster.plan import AUTO_MB, MB, SINGLE_BUCKET, Buckets, Plan
 from simcluster.tuning.bucket_ready_times import best_buckets
-from simcluster.tuning.plan_trials import PlanTrials, noted
 from simcluster.tuning.searches import climb
+from simcluster.tuning.trials import PlanTrials, noted
 
 _USUAL: Mapping[str, Buckets | None] = {
     f"{AUTO_MB} MB": Buckets(AUTO_MB * MB),

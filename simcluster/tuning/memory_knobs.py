@@ -10,8 +10,8 @@ from typing import Any
 from simcluster.registry import kinds
 from simcluster.scenario import Scenario
 from simcluster.tuning.knobs import Changes, Knob
-from simcluster.tuning.scenario_trial import Trial, Trials
 from simcluster.tuning.searches import bisect, try_in_order
+from simcluster.tuning.trials import Trial, Trials
 
 
 @dataclass(frozen=True, slots=True)

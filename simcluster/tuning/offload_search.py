@@ -19,9 +19,9 @@ from simcluster.cluster import Cluster
 from simcluster.errors import PlanError
 from simcluster.plan import CATEGORIES, CategorySpec, OffloadSpec, Plan
 from simcluster.program import Scope
-from simcluster.tuning.plan_trials import PlanTrial, PlanTrials, noted
 from simcluster.tuning.searches import bisect
 from simcluster.tuning.trial_run import TrialRun
+from simcluster.tuning.trials import PlanTrial, PlanTrials, noted
 
 Make = Callable[[OffloadSpec], Plan]
 

@@ -19,10 +19,10 @@ from simcluster.cluster import Cluster
 from simcluster.model import Block
 from simcluster.plan import Layers, Plan, RecomputeSpec
 from simcluster.program import FORWARD
-from simcluster.tuning.plan_trials import PlanTrial, PlanTrials, noted
 from simcluster.tuning.recompute_options import WHOLE, RecomputeOption, recompute_options_of
 from simcluster.tuning.searches import Bisection, climb
 from simcluster.tuning.trial_run import TrialRun
+from simcluster.tuning.trials import PlanTrial, PlanTrials, noted
 
 Make = Callable[[RecomputeSpec], Plan]
 

@@ -14,7 +14,16 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from simcluster.program.isa import BlockExecution
-from simcluster.program.lowering import BACKWARD, FORWARD, GATHER, REGATHER, SCATTER, WEIGHTS, phase_of
+from simcluster.program.lowering import (
+    BACKWARD,
+    FORWARD,
+    GATHER,
+    REGATHER,
+    SCATTER,
+    WEIGHTS,
+    SegmentName,
+    phase_of,
+)
 
 Codes = Mapping[str, Mapping[str, int]]
 """Instance -> phase -> code."""
@@ -183,7 +192,8 @@ def _gathers(
     label: dict[str, int] = {}
     kept_for: dict[tuple[str, int], int] = {}
     cut = {
-        name: {code for phase, code in own_codes.items() if "." in phase} for name, own_codes in codes.items()
+        name: {code for phase, code in own_codes.items() if isinstance(phase, SegmentName)}
+        for name, own_codes in codes.items()
     }
     labelled = []
     for index, execution in enumerate(executions):

@@ -27,7 +27,7 @@ from simcluster.program.lowering.phases import (
     nodes_gathered_once,
     reduction_nodes,
 )
-from simcluster.program.lowering.segments import phase_of
+from simcluster.program.lowering.segments import SegmentName, phase_of
 from simcluster.program.lowering.storage import local_type
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "WEIGHTS",
     "CodeTable",
     "Lowering",
+    "SegmentName",
     "buffer_scopes",
     "fused_work",
     "host_path_of",

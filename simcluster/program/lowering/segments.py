@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Self
 
 from simcluster.layout import Movement
 from simcluster.model import Node
 from simcluster.plan import kernel_nodes
 
 
+class SegmentName(str):
+    """The name of a further segment of a code, with its phase: ``forward.2`` is the third of ``forward``."""
+
+    __slots__ = ("phase",)
+    phase: str
+
+    def __new__(cls, phase: str, number: int) -> Self:
+        """``number`` counts from 1: the first segment has the name of the phase."""
+        made = super().__new__(cls, f"{phase}.{number}")
+        made.phase = phase
+        return made
+
+
 def phase_of(name: str) -> str:
-    """The phase of a code, which may be a segment of it: ``forward.2`` is the third of ``forward``."""
-    return name.partition(".")[0]
+    """The phase of a code, which may be a segment of it."""
+    return name.phase if isinstance(name, SegmentName) else name
 
 
 def split_into_segments(phases: Mapping[str, list[Node]], wanted: Collection[str]) -> dict[str, list[Node]]:
@@ -34,6 +48,6 @@ def split_into_segments(phases: Mapping[str, list[Node]], wanted: Collection[str
             elif not inside and any(value in coming for node in kernel for value in node.inputs):
                 count += 1
                 coming.clear()
-                segments[f"{name}.{count}"] = segment = []
+                segments[SegmentName(name, count)] = segment = []
             segment += kernel
     return segments

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from simcluster.plan import SINGLE_BUCKET, Buckets
 from simcluster.tuning.bucket_ready_times import BestBuckets, BucketItem
 from simcluster.tuning.bucket_search import _Search
-from simcluster.tuning.plan_trials import PlanTrial, PlanTrials
 from simcluster.tuning.searches import climb
+from simcluster.tuning.trials import PlanTrial, PlanTrials
 
 LAYERS = tuple(BucketItem(f"layers.{number}", f"g{number}", 100, number, ()) for number in range(5))
 

@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.analysis import MemoryUse
 from simcluster.tuning.memory_knobs import OpenKnob, nearest_change
-from simcluster.tuning.scenario_trial import Trial
+from simcluster.tuning.trials import Trial
 
 
 def test_a_turn_that_is_impossible_gives_way_to_a_smaller_one():

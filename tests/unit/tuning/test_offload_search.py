@@ -10,7 +10,7 @@ from simcluster.errors import PlanError
 from simcluster.plan import OffloadSpec
 from simcluster.tuning import offload_search
 from simcluster.tuning.offload_search import PARTS, _Search
-from simcluster.tuning.plan_trials import PlanTrial, PlanTrials
+from simcluster.tuning.trials import PlanTrial, PlanTrials
 
 ORDER = ["optimizer_states", "activations", "parameters"]
 

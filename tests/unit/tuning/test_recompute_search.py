@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.plan import RecomputeSpec
-from simcluster.tuning.plan_trials import PlanTrial
 from simcluster.tuning.recompute_options import RecomputeOption
 from simcluster.tuning.recompute_search import _Search
+from simcluster.tuning.trials import PlanTrial
 
 
 class Imagined(_Search):
