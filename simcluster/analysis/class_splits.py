@@ -1,4 +1,4 @@
-"""Which classes a changed device or link reaches: why ranks that run the same are several classes."""
+"""Why ranks that run the same are several classes: which changed device or link can delay them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simcluster.program import GroupLoads, RankClasses
 
 
 def find_class_splits(classes: RankClasses, cluster: Cluster) -> Mapping[int, str]:
-    """Class -> its own device's or link's change, or the class nearer to one that it meets, and where.
+    """Class -> the change of its own device or link, or the class through which it meets a changed one.
 
     A class's links are those that its groups and its transfers load, whoever of them sends there. Classes
     that no change can delay are absent: without changes, all of them.

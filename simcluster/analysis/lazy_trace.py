@@ -1,4 +1,4 @@
-"""What is recorded of a run: of few classes all of it, of very many what somebody looks at."""
+"""The recording of a run; of very many classes only of those that are looked at."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_EXPANDED = 2**23
 
 @dataclass
 class LazyTrace:
-    """The recording and the tables of a run; of a sweep, whose classes are many, made when looked at.
+    """The recording and the tables of a run; those of a sweep, with its many classes, are made on demand.
 
     ``num_stages`` are those of the plan: a Program written by hand has programs for stages.
     """

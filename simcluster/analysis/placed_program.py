@@ -1,4 +1,4 @@
-"""A Program on a cluster: what is timed, and what every figure of its times is asked of."""
+"""A Program on a cluster with the classes of its ranks: what is timed, and what metrics are made from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simcluster.program import InstructionBlock, Program, RankClasses
 
 @dataclass(frozen=True)
 class PlacedProgram:
-    """A Program, the classes of ranks that run alike, and the cluster whose devices they are."""
+    """A Program, the classes of ranks that behave alike, and the cluster."""
 
     program: Program
     classes: RankClasses

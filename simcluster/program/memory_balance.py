@@ -1,4 +1,4 @@
-"""What a Program books and releases in program order: the account of memory before there are times."""
+"""Checks that every release of memory has an allocation before it, in program order."""
 
 from __future__ import annotations
 

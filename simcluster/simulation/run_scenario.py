@@ -37,7 +37,7 @@ def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | N
 
 
 def run_built(built: BuiltScenario, *, unfold: bool = False, progress: Progress | None = None) -> Run:
-    """The run of what was built, its classes being as they are; with ``unfold`` tenants share links so."""
+    """The run of a built scenario; with ``unfold`` every rank of tenants is a class of its own."""
     try:
         tenants = simulate_tenants(built, unfold=unfold, progress=progress) if built.tenants else []
         timing = tenants[0].timing if tenants else run_alone(built, progress)

@@ -1,4 +1,4 @@
-"""The best buckets for the times of a run: what travels on each stage, as ``plan.execution`` solves it.
+"""The best communication buckets for the ready times of a run, stage by stage.
 
 Gradients travel when they are ready, and updates wait for them; of sharded gradients, which travel in every
 micro-batch, the last one's count, since the others are beside more computation. Weights travel when they may

@@ -1,4 +1,4 @@
-"""The first plan that fits into memory, by a rule that can be said in one breath.
+"""The first plan that fits into memory, by a short rule.
 
 Tensor parallelism grows up to the devices of a host, then the pipeline grows; if nothing fits, the same
 again with every layer recomputed. What is left is data parallelism with ZeRO-1 and micro-batches of one
@@ -97,7 +97,7 @@ class FirstFit:
 def search_first_fit(
     start: SearchRequest, simulate: Callable[[Scenario], Run], watch: Callable[[Attempt], None] | None = None
 ) -> FirstFit:
-    """Tries candidates until one fits, simulated as it is told; ``watch`` is told of each.
+    """Tries candidates with ``simulate`` until one fits; ``watch`` is called with each attempt.
 
     Raises ScenarioError for names or sizes that are wrong.
     """

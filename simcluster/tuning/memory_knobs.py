@@ -1,4 +1,4 @@
-"""What of a scenario can be changed to save memory, and how far it must be."""
+"""The knobs of a scenario that save memory, and how far one must be turned for the plan to fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simcluster.tuning.trials import Trial, Trials
 
 @dataclass(frozen=True, slots=True)
 class OpenKnob:
-    """A knob that a plan leaves something to turn at; ``uneven``: it may save less when turned further."""
+    """A knob with the turns that a plan leaves; ``uneven``: it may save less when turned further."""
 
     kind: str
     turns: tuple[Changes, ...]

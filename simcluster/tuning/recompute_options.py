@@ -1,4 +1,4 @@
-"""How to save memory in a layer, cheapest first: sets of operators to recompute, each with those before.
+"""Ways to save memory in a layer, cheapest first: growing sets of operators to recompute.
 
 For every operator it is known what its kernels take and, from the graph itself, how much less the layer keeps
 if it is made again with whatever its inputs need besides. The best ratio goes first, and so on until nothing

@@ -1,4 +1,4 @@
-"""What a run with every gradient and every weight by itself tells of when each could travel."""
+"""A timed step of a plan: memory excess of its stages, and when gradients and weights are ready."""
 
 from __future__ import annotations
 
@@ -85,26 +85,26 @@ class TrialRun:
         return [by_stage[stage] for stage in sorted(by_stage)]
 
     def stages(self) -> Iterator[StageTrialRun]:
-        """What each stage did, first to last."""
+        """The stages of the run, first to last."""
         for stage in range(self.plan.num_stages):
             yield StageTrialRun(self, stage)
 
 
 @dataclass(frozen=True)
 class StageTrialRun:
-    """What the ranks of one stage did, of those that train most micro-batches."""
+    """The run of one stage, of those of its ranks that train the most micro-batches."""
 
     run: TrialRun
     stage: int
 
     @cached_property
     def part(self) -> StageProgram:
-        """What they run."""
+        """The part of the Program that these ranks run."""
         return self.run.program.parts[self.run.program.fullest(self.stage)]
 
     @cached_property
     def members(self) -> list[ClassTiming]:
-        """Their classes."""
+        """The timings of their classes."""
         program, ranks = self.run.program, self.run.classes.representatives
         wanted = program.fullest(self.stage)
         timings = zip(self.run.timing.classes, ranks, strict=True)

@@ -20,8 +20,8 @@ Choice = TypeVar("Choice", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class PlanTrial(Generic[Choice]):
-    """What became of a plan: the time of its step (ns), by how many bytes each stage exceeds what its devices
-    may hold (below zero where some are left), and how many entries of streams were timed.
+    """The result of timing a plan: its step (ns), by stage the bytes beyond what devices may hold (below zero
+    where memory is left), and the number of stream entries that were timed.
     """
 
     choice: Choice = field(compare=False)
@@ -41,7 +41,7 @@ class PlanTrial(Generic[Choice]):
         return self.lacking, self.end
 
     def noted(self, note: str) -> Plan:
-        """The plan, which says why it was chosen."""
+        """The plan with a note on why it was chosen."""
         return noted(self.plan, note)
 
 
@@ -59,7 +59,7 @@ class PlanTrials(Generic[Choice]):
     known: dict[Choice, PlanTrial[Choice]] = field(default_factory=dict)
 
     def run(self, choice: Choice) -> tuple[PlanTrial[Choice], TrialRun]:
-        """What becomes of a choice, and all that was timed of it; PlanError if it is impossible."""
+        """Times the plan of a choice: the result, and the whole run; PlanError if it is impossible."""
         plan = self.make(choice)
         probe = TrialRun.of(plan, self.cluster)
         excess = tuple(probe.excesses(self.cluster, self.rule, self.limit))
@@ -67,7 +67,7 @@ class PlanTrials(Generic[Choice]):
         return self.known[choice], probe
 
     def tried(self, choice: Choice) -> PlanTrial[Choice]:
-        """The same, if it is not known yet."""
+        """The result of a choice, timed if it is not known yet."""
         return self.known[choice] if choice in self.known else self.run(choice)[0]
 
     def best(self, choices: Iterable[Choice]) -> Choice:
@@ -82,7 +82,7 @@ def noted(plan: Plan, note: str) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Some changes and what became of the plan with them.
+    """Changes of a scenario and the result of simulating it with them.
 
     ``kinds`` name what they are about. ``use`` is that of the device, or of the host, that decides whether
     the plan fits; ``refused`` says why the plan is impossible, if it is: then there are no figures.
@@ -115,7 +115,7 @@ Simulate = Callable[[Scenario], Run]
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Tries changes of one scenario by what simulates it; ``watch`` is told of each."""
+    """Tries changes of one scenario with ``simulate``; ``watch`` is called with each trial."""
 
     scenario: Scenario
     simulate: Simulate
@@ -134,7 +134,7 @@ class Trials:
 
 
 def trial_from_run(kinds: tuple[str, ...], changes: Changes, run: Run) -> Trial:
-    """What a run says of the changes that it was made with."""
+    """The trial of some changes from the run that was made with them."""
     summary = run.documents["summary"]
     spent = summary.get("latency_s", summary["step_time_s"])
     return Trial(kinds, changes, spent, deciding_verdict(summary))

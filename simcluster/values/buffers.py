@@ -1,4 +1,4 @@
-"""What every rank holds in a replay: arrays by place and name, read only where and while they are there."""
+"""The arrays of every rank in a replay, by memory and name; they can be read only while they exist."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simcluster.values.traffic import InputBytes
 
 @dataclass
 class Buffers:
-    """The buffers of all ranks; what is read of the batch is told to ``inputs``.
+    """The buffers of all ranks; bytes that are read of the batch are recorded in ``inputs``.
 
     A buffer is there from its first write until all who drop it have. Reading one that is not there yet, was
     released or lies somewhere else, on the host say, is a SimulationError that names the instruction.
@@ -37,7 +37,7 @@ class Buffers:
             self._held[rank] = dict(self._residents(rank))
 
     def read(self, event: Event, index: int, place: MemoryPlace = MemoryPlace.DEVICE) -> Array:
-        """What is in a slot, as an instruction reads it that has its operands at a place.
+        """The array of a slot, as read by an instruction with its operands in the memory ``place``.
 
         Of what the instruction makes itself, it reads what it has made so far.
         """
@@ -60,7 +60,7 @@ class Buffers:
     def make(
         self, event: Event, index: int, array: Array, *, adds: bool, place: MemoryPlace = MemoryPlace.DEVICE
     ) -> None:
-        """What an instruction will have put into a slot, or added to what is there, when it ends."""
+        """Notes what an instruction will store in a slot, or add to it, when it ends."""
         slot = event.code.slots[index]
         if slot.place is not place:
             raise SimulationError(
@@ -77,7 +77,7 @@ class Buffers:
         event.made[key] = BufferWrite(index, array, adds)
 
     def write(self, event: Event) -> Iterator[tuple[int, Array]]:
-        """Puts all that an instruction has made where it belongs: slots and what they hold then."""
+        """Stores the results of an instruction that ends; yields the slots and their arrays."""
         held = self._held[event.rank]
         for key, made in event.made.items():
             array = held[key] = self._with(event, key, made) if made.adds else made.array

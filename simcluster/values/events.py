@@ -1,4 +1,4 @@
-"""The order of a replay: when every instruction of every rank begins and ends, and who meets."""
+"""The order of a replay: starts and ends of all instructions, and the members of each collective."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Key = tuple[MemoryPlace, str, int, int]
 """What tells the buffers of a rank apart: place, name, and the execution or the step and micro-batch."""
 
 ALONE = (InstructionKind.COMPUTE, InstructionKind.COPY)
-"""What a rank does by itself; copies bring what is there already, as far as values go."""
+"""Instructions that no other rank takes part in."""
 
 
 # What is made for every instruction of every rank is not frozen, which costs a call for every field.
@@ -78,7 +78,7 @@ class Event:
 
 
 def replay_events(program: Program, spans: Table) -> Iterator[Event]:
-    """Those of an unfolded run, by start, rank, stream and place on the stream."""
+    """The events of an unfolded run, by start, rank, stream and place on the stream."""
     tie = ("instruction", "execution", "stream", "class", "start")
     order = np.lexsort([spans[name] for name in tie])
     names = ("class", "code", "execution", "step", "instruction", "start", "end")
@@ -128,7 +128,7 @@ def event_moments(happened: Sequence[Event]) -> Iterator[tuple[int, int]]:
 
 
 def meeting_events(program: Program, happened: Sequence[Event]) -> dict[int, list[int]]:
-    """For each communication event, the events of all who meet: the k-th of everyone in the group."""
+    """Communication event -> the events of all members of the collective: the k-th of each in the group."""
     met: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
     number = {axes: numbers_of_groups(program.mesh, axes) for axes in program.groups}

@@ -1,4 +1,4 @@
-"""What movements do to arrays, and which part of a whole tensor a rank holds."""
+"""Movements between layouts on arrays, and the part of a tensor that a rank holds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def without_padding(part: Array, layout: Layout, shape: Sequence[int], mesh: Mes
 
 
 def route_arrays(movement: Movement, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """What every member of a group gets of what each gives, in the order in which it expects them."""
+    """The arrays that every member of a group receives along the routes of a movement, in its own order."""
     received: list[dict[int, Array]] = [{} for _ in given]
     for route in movement.routes:
         received[route.receiver][route.got] = given[route.sender][route.given]
@@ -44,7 +44,7 @@ def route_arrays(movement: Movement, given: Sequence[Sequence[Array]]) -> list[l
 def exchange_arrays(
     movement: Movement, arrays: Sequence[Array], shape: tuple[int, ...], sizes: Sequence[int] = ()
 ) -> list[Array]:
-    """What every member of a group ends with; ``shape`` is the local shape of the results.
+    """The result of a collective for every member of a group; ``shape`` is that of the local results.
 
     ``sizes`` are those of the movement's axes, outer first; without them it is one axis of all members. Of a
     reduce, those that are not its root end with zeros.

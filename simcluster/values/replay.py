@@ -59,7 +59,7 @@ SEQ = "seq"
 
 @dataclass(frozen=True, slots=True)
 class RankTensor:
-    """What one rank held of a tensor: its part, as the layout says, of a tensor of type ``whole``."""
+    """A rank's part of a tensor of type ``whole``, as the layout cuts it."""
 
     rank: int
     part: Array

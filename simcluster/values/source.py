@@ -1,4 +1,4 @@
-"""Where numbers come from: initial weights and batches, the same for any layout, order or number of ranks.
+"""Seeded initial weights and batches, the same for any layout, order or number of ranks.
 
 Every array is drawn whole from a counter-based generator keyed by what it is, never by who asks.
 """

@@ -1,4 +1,4 @@
-"""What really crosses between ranks, counted on arrays, against what instructions say.
+"""Bytes that cross between ranks, counted on arrays, against those of the instructions.
 
 Arrays are those of the replay; their elements count as many bytes as the Program's formats say.
 """

@@ -1,4 +1,4 @@
-"""What a stage allocates and releases, and which instructions say when: the account before its times.
+"""The allocations and releases of a stage, and the instructions that trigger each, without times.
 
 It is the same for all classes of a stage. A row's time is the latest of some moments (a release: the ends of
 all who read the buffer), or the earliest (an allocation: the first of all who write it begins).
@@ -23,7 +23,7 @@ from simcluster.program import Category, InstructionBlock, InstructionKind, Prog
 Ints = NDArray[np.int64]
 
 OUTSIDE = ("runtime", "communicators")
-"""Buffers that no allocator of a framework knows: the runtime's and the communication library's."""
+"""Buffers outside the framework's allocator: those of the runtime and of the communication library."""
 
 CATEGORIES = tuple(str(category) for category in Category)
 
@@ -42,7 +42,7 @@ class EventIndex:
 
     @classmethod
     def of(cls, program: Program, linked: ClassProgram) -> EventIndex:
-        """The moments of all that a class runs."""
+        """The numbers of all events of a class."""
         first: dict[int, int] = {}
         executions = linked.by_code()
         instructions = {code: len(program.codes[code].instructions) for code in executions}
@@ -53,7 +53,7 @@ class EventIndex:
         return cls(first, executions, instructions, total)
 
     def numbered(self) -> dict[int, InstructionTimes]:
-        """The numbers in the place of times."""
+        """Code -> the number of every start, end and arrival, in the form of times."""
         numbered = {}
         for code, executions in self.executions.items():
             shape = (3, len(executions), self.instructions[code])
@@ -62,7 +62,7 @@ class EventIndex:
         return numbered
 
     def values(self, times: Mapping[int, InstructionTimes]) -> Ints:
-        """The time of every moment by its number."""
+        """By number: the time of every event."""
         parts = [
             part.ravel()
             for code in self.executions
@@ -87,7 +87,7 @@ class AllocationLog:
     micro_batches: Ints
 
     def times(self, times: Mapping[int, InstructionTimes]) -> Ints:
-        """When a class comes to each row."""
+        """Row -> when it happens in a class with these times."""
         when = self.numbers.values(times)[self.moments]
         return np.asarray(np.where(self.latest, when.max(axis=1), when.min(axis=1)))
 
@@ -100,14 +100,12 @@ def log_allocations(
     buffers: NameIndex,
     place: MemoryPlace = MemoryPlace.DEVICE,
 ) -> AllocationLog:
-    """The account of a stage whose ranks run on such a device; or what each of these has in the memory or on
-    the disks of its host.
-    """
+    """The allocations of a stage on its device, or those of each rank in memory or on disks of its host."""
     return _Stage(program, part, device, linked, buffers, place).account()
 
 
 def used_memory_places(program: Program) -> tuple[MemoryPlace, ...]:
-    """The places besides the devices in which a Program holds anything."""
+    """Host memory and disks, as far as a Program holds anything there."""
     places = {slot.place for code in program.codes for slot in code.slots}
     places |= {resident.place for part in program.parts for resident in part.residents}
     return tuple(place for place in MemoryPlace if place in places and place is not MemoryPlace.DEVICE)
@@ -145,7 +143,7 @@ class _Stage:
     )
 
     def account(self) -> AllocationLog:
-        """All rows, in the order in which they are found."""
+        """All rows, not yet in order of time."""
         self.moments = EventIndex.of(self.program, self.linked)
         self.times = self.moments.numbered()
         self._residents()

@@ -1,4 +1,4 @@
-"""The memory account: when every buffer of every class is allocated and released, and what that adds up to.
+"""The table of allocations: when every buffer of every class is allocated and released.
 
 Allocation never blocks, so the account follows from the times alone: a buffer is allocated when its writer
 starts (a receive: when it is posted; in place: when it ends) and released when its last reader has ended.

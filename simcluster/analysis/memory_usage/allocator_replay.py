@@ -1,4 +1,4 @@
-"""The account of a class through an allocator: what it has reserved when, and what of that is in use."""
+"""A replay of a class's allocations through a caching allocator: what is reserved, and what is in use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simcluster.trace import Table
 Ints = NDArray[np.int64]
 
 STEADY = 4
-"""Equal micro-batches without anything reserved, behind which there is nothing to expect of others."""
+"""After so many equal micro-batches without a new segment, later ones are taken to reserve none either."""
 
 MASTER = ".master"
 """What the names of master copies end with: frameworks make them with the model, other states later."""
@@ -24,7 +24,7 @@ MASTER = ".master"
 
 @dataclass(frozen=True)
 class ReservedMemory:
-    """What an allocator holds for a class, in bytes.
+    """The memory that an allocator holds for a class, in bytes.
 
     ``allocated`` and ``reserved`` are their peaks; sizes are rounded as the allocator rounds them. ``times``
     (ns) and ``levels``: when more was reserved in the last pass through the steps, and how much from then on.
@@ -37,7 +37,7 @@ class ReservedMemory:
 
 
 def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1) -> ReservedMemory:
-    """What a class reserves: its rows of the account, in order, through an allocator with these pools.
+    """The memory that a class reserves: its allocations, in order, through an allocator with these pools.
 
     What it holds all along comes first, in the order of the account, but for the moments of the optimizer:
     frameworks make them in the first update, when the blocks of a whole step are already there. So the step

@@ -1,4 +1,4 @@
-"""A caching allocator: how much memory a framework reserves for what it allocates and releases.
+"""A caching allocator, as that of PyTorch: the memory that it reserves for allocations and releases.
 
 It reserves segments of the device's memory, cuts blocks from them, and keeps what is released for later
 requests: best fit, neighbours joined, segments never given back. What it reserves beyond what is allocated at

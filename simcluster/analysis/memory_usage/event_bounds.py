@@ -1,4 +1,4 @@
-"""Between which kernels an event of a stage lies, for all of its classes: the order that times keep to.
+"""Bounds on when the events of a stage happen, in ticks of its kernels, valid for all its classes.
 
 The kernels of a compute stream run one after another in every class. Kernel q starts at tick 2q and ends at
 tick 2q + 1; an event of another stream lies between two ticks that the waits around it give, the same for

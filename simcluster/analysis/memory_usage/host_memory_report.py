@@ -1,4 +1,4 @@
-"""What hosts hold for their devices, in memory and on disks: all devices of a host together."""
+"""Memory and disks of hosts: what all devices of a host keep there together."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Ints = NDArray[np.int64]
 
 
 SPANS = 360
-"""Equal spans of a run of which the highest moment is told."""
+"""The number of equal spans of a run of which the highest level is reported."""
 
 
 @dataclass(frozen=True)
 class HostMemory:
-    """What the hosts of one sort, those whose devices behave alike, have at one place.
+    """The memory or disks of hosts whose devices behave alike, over time.
 
     ``entry`` says who they are and what they can hold. Rows are in the order of time (ns): the category, its
     bytes, and the level of all from then on, in whole blocks.
@@ -75,7 +75,7 @@ class HostMemory:
 
 
 def summarise_host_memory(placed: PlacedProgram, timing: Timing, offload: OffloadPlan) -> list[HostMemory]:
-    """What every sort of hosts has at every place; nothing where nothing lies off the devices."""
+    """One entry per kind of host and place; empty where nothing is offloaded."""
     places = used_memory_places(placed.program)
     if not places:
         return []

@@ -1,4 +1,4 @@
-"""What is alive at some moment, by the names of its buffers: those of one name over layers are together."""
+"""Live buffers at a moment, by name; those of all layers count as one: ``layers.*.mlp.up.out``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def largest_live_buffers(
 def live_bytes_by_name(
     buffers: Numbers, sizes: Numbers, micro_batches: Numbers, names: Sequence[str]
 ) -> dict[str, tuple[int, list[tuple[int, int]]]]:
-    """Name -> bytes and (buffer, micro-batch) of all that is alive after some rows of an account.
+    """Name -> bytes and (buffer, micro-batch) of all buffers alive after some rows of an allocation table.
 
     Those of one name over layers are together: ``layers.*.mlp.up.out`` stands for that buffer of every layer.
     """

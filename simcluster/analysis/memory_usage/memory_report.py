@@ -1,4 +1,4 @@
-"""What memory is held: per stage what was allocated, reserved and alive at the peak, by names and sizes."""
+"""Memory per stage: allocated, reserved, and the live buffers at the peak by name and size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 24
 
 
 MOST_CLASSES = 128
-"""Classes of which one per stage and sort of devices is told, whatever the profile."""
+"""Up to so many classes, one per stage and kind of device is reported, whatever the profile."""
 
 
 def memory_by_stage(
@@ -67,7 +67,7 @@ def _fullness(entry: Mapping[str, Any]) -> float:
 
 
 def memory_maxima(stages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The figures of the summary: the most that tensors take on any device, and that is reserved for them."""
+    """The figures of the summary: the most allocated, and the most reserved, on any device."""
     return {
         "allocated_memory_bytes_max": max(entry["allocated"] for entry in stages),
         "reserved_memory_bytes_max": max(entry["reserved"] for entry in stages),

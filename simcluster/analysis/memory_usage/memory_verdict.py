@@ -1,4 +1,4 @@
-"""The rule by which a plan fits, is tight, or does not fit: every command that says one of these asks here.
+"""The rule by which a plan fits, is tight, or does not fit; every command uses this one.
 
 A device must hold the tensors of its ranks and what runtime and communicators take beside them, or the plan
 **does not fit**. It **fits** if there is room, too, for what the allocator has reserved beyond its tensors,
@@ -44,7 +44,7 @@ class MemoryVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """What a memory has to hold, and what it can, in bytes.
+    """The use of a memory against its capacity, in bytes.
 
     ``allocated`` is the most that tensors, runtime and communicators take together, ``fragments`` what the
     allocator has reserved beyond its tensors, ``headroom`` what is to be left free of ``capacity``.
@@ -57,7 +57,7 @@ class MemoryUse:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> MemoryUse:
-        """That of an entry of ``peak_memory_bytes`` or ``host_memory_bytes``."""
+        """The use in an entry of ``peak_memory_bytes`` or ``host_memory_bytes``."""
         return cls(entry["total"], entry["fragments"], entry["capacity"], entry["headroom"])
 
     @property
@@ -89,7 +89,7 @@ class MemoryUse:
         return MemoryVerdict.TIGHT if self.lacking > 0 else MemoryVerdict.FITS
 
     def document(self) -> dict[str, Any]:
-        """What entries of ``peak_memory_bytes`` and ``host_memory_bytes`` say of it besides their totals."""
+        """The keys of entries of ``peak_memory_bytes`` and ``host_memory_bytes`` besides their totals."""
         return {
             "fragments": self.fragments,
             "headroom": self.headroom,
@@ -100,7 +100,7 @@ class MemoryUse:
 
 
 def deciding_verdict(summary: Mapping[str, Any]) -> MemoryUse:
-    """The one of a summary that decides: of the worst verdict the fullest device, by its own size.
+    """The memory of a summary that decides the verdict: the fullest device of those with the worst one.
 
     A host only where its verdict is worse than that of every device.
     """
@@ -117,14 +117,14 @@ def _fullest(entries: Iterable[Mapping[str, Any]]) -> MemoryUse:
 def overall_verdict(
     devices: Sequence[Mapping[str, Any]], hosts: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """What a summary says of all memories together, and whether that is that it fits."""
+    """The verdict on all memories together, and whether they fit, as a summary has them."""
     verdict = deciding_verdict({"peak_memory_bytes": devices, "host_memory_bytes": hosts}).verdict
     return {"verdict": str(verdict), "fits": verdict is MemoryVerdict.FITS}
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRule:
-    """What a framework's ``allocator`` reserves, and what is to be left free; without one no ``pools``."""
+    """The pools of a framework's ``allocator``, none without one, and the bytes to be left free."""
 
     allocator: str | None
     pools: tuple[PoolRules, ...]
@@ -132,17 +132,17 @@ class MemoryRule:
 
     @classmethod
     def of(cls, framework: FrameworkSpec, run: RunSpec) -> MemoryRule:
-        """That of a profile, with the headroom of the scenario where it says one."""
+        """The rule of a framework profile, with the headroom of the scenario if it gives one."""
         name = framework.storage.allocator
         pools = AllocatorSpec.load(name).pools if name is not None else ()
         return cls(name, tuple(map(pool_rules, pools)), headroom(framework, run))
 
     def reserved(self, rows: Table, steps: int) -> ReservedMemory | None:
-        """What the allocator makes of the account of a class; None where no allocator is named."""
+        """The memory that the allocator reserves for a class; None if the profile names none."""
         return replay_allocator(rows, self.pools, steps) if self.pools else None
 
     def use(self, rows: Table, capacity: int) -> MemoryUse:
-        """That of a class with this account of one step."""
+        """The use of a class with these allocations of one step."""
         allocated = int(np.cumsum(rows["bytes"]).max(initial=0))
         kept = self.reserved(rows, 1)
         fragments = 0 if kept is None else max(0, kept.reserved + outside_allocator(rows) - allocated)
@@ -157,7 +157,7 @@ def headroom(framework: FrameworkSpec, run: RunSpec) -> int:
 
 
 def outside_allocator(rows: Table) -> int:
-    """Bytes of an account that no allocator of a framework knows: runtime and communicators."""
+    """Bytes of runtime and communicators, which are outside the framework's allocator."""
     numbers = [number for number, name in enumerate(rows.names["buffer"]) if name in OUTSIDE]
     return int(rows["bytes"][np.isin(rows["buffer"], numbers)].sum())
 

@@ -1,4 +1,4 @@
-"""Peak memory of all classes of a sweep, without putting the account of each in order.
+"""Peak memory of all classes of a sweep, without sorting the allocations of each.
 
 What a class holds when an allocation happens is the sum of all rows of its account that are not later. For
 most rows the kernels between which they lie already say whether they are; only for the others are times
@@ -28,7 +28,7 @@ MOST_KEPT = 2**24
 
 @dataclass(frozen=True)
 class PeakContents:
-    """What classes hold at their peak: the rows of the account until then, and which columns do."""
+    """The allocations alive at a peak as rows, and the classes (columns) that have this peak."""
 
     rows: Ints
     columns: Ints

@@ -1,4 +1,4 @@
-"""The peak of every class as a summary has it: when it was, of what, and what exceeds the device."""
+"""The memory peak of every class, as a summary has it: when, by category, and by how much too large."""
 
 from __future__ import annotations
 

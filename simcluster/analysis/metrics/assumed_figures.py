@@ -1,4 +1,4 @@
-"""What a run leans on that nobody measured or published."""
+"""The figures that a run uses and that nobody measured or published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the host dispatches in a step where pieces of the network are graphs and the rest is not."""
+"""Operators and graphs that the host dispatches in a step, where some subgraphs run as one graph."""
 
 from __future__ import annotations
 

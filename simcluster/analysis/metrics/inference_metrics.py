@@ -42,7 +42,7 @@ def inference_figures(
     prefill: Flops,
     matmul: DType,
 ) -> dict[str, Any]:
-    """What a summary says of an inference besides, in place of a training's throughput; SI units.
+    """The figures of an inference, in place of a training's throughput; SI units.
 
     ``chunks`` has the chunk, which is the number of the pass, of every action of the schedule.
 

@@ -97,7 +97,7 @@ def prefill_flops(graph: Graph) -> Flops:
 
 
 def executed_flops(placed: PlacedProgram, steps: int) -> Flops:
-    """What all ranks compute in so many steps."""
+    """The matrix FLOPs that all ranks execute in so many steps, recomputation included."""
     total = Flops()
     for code, runs in placed.executions(steps):
         total += matrix_flops(work for instruction in code.instructions for work in instruction.works) * runs

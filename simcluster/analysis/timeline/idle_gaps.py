@@ -1,4 +1,4 @@
-"""Why a compute stream stood still: every gap between kernels, with its cause (DESIGN 4.11).
+"""Idle gaps: every gap between the kernels of a compute stream, with its cause (DESIGN 4.11).
 
 Kernels and gaps together fill the step without remainder. When a kernel waited for several streams, the one
 that ended last is charged.

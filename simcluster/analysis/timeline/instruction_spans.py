@@ -1,4 +1,4 @@
-"""From the starts of entries to those of instructions, of every execution, by array arithmetic."""
+"""Start and end of every instruction of every execution, from the times of stream entries."""
 
 from __future__ import annotations
 

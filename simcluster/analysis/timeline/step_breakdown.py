@@ -1,8 +1,8 @@
-"""The cut of the step for all classes of a sweep at once: what ``waits`` finds for each, summed up.
+"""The breakdown of a step into compute and waits by cause; of a sweep for all its classes at once.
 
-The rules are those of ``waits``: whoever waits blames the stream it waited for, and follows that wait back
-through what the awaited entry itself had to wait for. Vectors over the classes of a stage take the place of
-rows; where classes were kept waiting by different things, the vector is split.
+The rules are those of ``idle_gaps``: a wait is charged to the awaited stream, and followed back through what
+the awaited entry itself had to wait for. Vectors over the classes of a stage take the place of rows; where
+classes were kept waiting by different things, the vector is split.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StepBreakdown:
 
 
 def break_down_sweep(swept: Swept, stage_axis: str) -> StepBreakdown:
-    """The cut of every class; together its parts fill the run without remainder."""
+    """The breakdown of every class of a sweep; its parts fill the run without remainder."""
     count = len(swept.stages)
     total = sum(len(stage.columns) for stage in swept.stages)
     busy, host, slowed = (np.zeros(total, dtype=np.int64) for _ in range(3))

@@ -17,7 +17,7 @@ from simcluster.program.lowering import SCATTER, CodeTable
 def add_disk_sums(
     executions: Sequence[BlockExecution], codes: CodeTable, buffer: Callable[[str, str], str]
 ) -> list[BlockExecution]:
-    """The executions of a part, those that add to sums on disks behind the kernels that make the terms.
+    """The executions of a part, with those that add to sums on disks after the kernels that make the terms.
 
     Those that put the first term there read no sum: that would be the one of the step before. ``buffer`` is
     what a value of an instance is called among all of the part.

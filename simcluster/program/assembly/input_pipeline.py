@@ -1,4 +1,4 @@
-"""The input pipeline in the Program: what brings every micro-batch to a device before it is read.
+"""The input pipeline in the Program: reading, decoding and copying every micro-batch before it is used.
 
 A device holds the micro-batch it works on and the next one; the host has so many more decoded as the plan
 says. What is prepared at the end of a step is for the beginning of the next: a run begins in the middle of a
@@ -35,7 +35,7 @@ READ, DECODE, TO_DEVICE = (StreamId(f"{INPUT} ({what})", (INPUT,)) for what in (
 
 @dataclass(frozen=True, slots=True)
 class RankInput:
-    """What a rank needs of each micro-batch: bytes on the device, and samples, parts of them counted so."""
+    """What a rank reads of each micro-batch: bytes on the device, and samples, also in fractions."""
 
     num_bytes: int
     samples: float
@@ -52,9 +52,7 @@ class RankInput:
 
 
 def input_codes(inputs: InputPipeline, fed: RankInput) -> list[InstructionBlock]:
-    """What brings a micro-batch to a device, in order: reading and decoding it, if that takes anything, and
-    the copy over PCIe.
-    """
+    """The blocks that bring a micro-batch to a device: read and decode, if they take time, and copy."""
     copies = []
     if inputs.way is not None:
         size = fed.num_bytes if inputs.sample is None else round(inputs.sample * fed.samples)
@@ -85,7 +83,7 @@ def _copy(name: str, stream: str, way: HostPath, size: int) -> Instruction:
 
 
 def input_buffer(fed: RankInput) -> PersistentBuffer:
-    """What the next micro-batch lies in on the device."""
+    """The buffer of the next micro-batch on the device."""
     return PersistentBuffer.reserved("input buffer", Category.ACTIVATIONS, fed.num_bytes)
 
 

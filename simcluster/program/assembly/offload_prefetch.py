@@ -1,4 +1,4 @@
-"""When what was kept off the device comes back for a backward: so many executions ahead, and no earlier.
+"""Prefetch of offloaded activations: they return a given number of executions before their backward.
 
 A fetch stands in program order before the execution that is so many forwards or backwards ahead of its own
 backward, but behind its own forward. It begins when the one before that is over, copies included; so what
@@ -22,7 +22,7 @@ _COMPUTED = (FORWARD, BACKWARD, WEIGHTS)
 def add_prefetches(
     executions: Sequence[BlockExecution], codes: Sequence[InstructionBlock], fetches: Mapping[str, int]
 ) -> list[BlockExecution]:
-    """The executions of a part with those that bring back what blocks keep elsewhere.
+    """The executions of a part with those that copy offloaded activations back to the device.
 
     ``fetches`` are the codes that do so, by instance.
     """

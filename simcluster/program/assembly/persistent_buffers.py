@@ -1,4 +1,4 @@
-"""What a part holds from before the step to after it: weights, gradients, states, and views of them."""
+"""Buffers that outlive a step: weights, gradients, optimizer states, and views of them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _lasting(block: Block, mesh: Mesh) -> Iterator[tuple[str, Value, int]]:
 def gradient_placeholders(
     graph: Graph, instances: Sequence[Instance], settings: Lowering
 ) -> Iterator[PersistentBuffer]:
-    """What weight gradients of layers leave behind where the profile says so: one tensor for every shape.
+    """The empty weight gradients that a framework keeps, one for every shape, where its profile says so.
 
     The weights of one operator are one; of a stack of matrices (experts) a single one.
     """

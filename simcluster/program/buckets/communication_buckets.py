@@ -1,4 +1,4 @@
-"""What travels together in a part: gradients once per step, and sharded weights and gradients, in buckets."""
+"""The communication buckets of a part: gradients once per step, and sharded weights and gradients."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from simcluster.program.stages import ONCE, StageContext
 
 @dataclass(frozen=True)
 class CommunicationBuckets:
-    """The buckets of a part; ``tied`` names for instances with a copy of a tied parameter its holder."""
+    """The buckets of a part; ``tied``: instance with a copy of a tied parameter -> the one that holds it."""
 
     part: StageContext
     tied: Mapping[str, str]
 
     @cached_property
     def reductions(self) -> list[tuple[str, BlockExecution]]:
-        """(instance whose backward must be over, execution) of every reduction, in order.
+        """(instance after whose backward it starts, execution) of every reduction, in order.
 
-        What several stages reduce together comes last, in the order of the ties.
+        Tied parameters, which several stages reduce together, come last, in the order of the ties.
         """
         by_layer = self.part.codes.policy.by_layer
         return list(self._by_layer() if by_layer else self._in_buckets())
@@ -59,7 +59,7 @@ class CommunicationBuckets:
             yield last, run
 
     def gathers(self, phase: Phase) -> dict[str, list[BlockExecution]]:
-        """Instance -> the executions that gather those buckets of weights that it is the first to need."""
+        """Instance -> the executions that gather the buckets of weights of which it is the first user."""
         gathers: dict[str, list[BlockExecution]] = {}
         if self.part.codes.policy.gathers_together:
             for bucket in self._moved(phase):
@@ -83,14 +83,14 @@ class CommunicationBuckets:
 
     @cached_property
     def scatters(self) -> Scatters | None:
-        """What scatters the gradients of instances behind their backward, if they travel together."""
+        """Instance -> the reduce-scatter after its backward, where gradients are reduced in buckets."""
         if not self.part.codes.policy.scatters_together:
             return None
         completed = {bucket.at: self._bucket(bucket, str(Phase.SCATTER)) for bucket in self._scattered}
         return {name: completed.get(name) for name in self._users(Phase.SCATTER)}
 
     def buffers(self, residents: Sequence[PersistentBuffer]) -> Iterator[PersistentBuffer]:
-        """What is held for buckets under way, where gradients travel at all."""
+        """The memory of buckets that are being reduced, if any gradients are."""
         policy = self.part.codes.policy
         buckets, count = policy.buckets, policy.buffers
         if buckets is None or not count or not self.reductions:

@@ -19,7 +19,7 @@ from simcluster.program.isa import Scope
 from simcluster.program.lowering import buffer_scopes, local_type, nodes_gathered_once
 
 CASTS = "casts"
-"""The kernel that casts the shards of a bucket before they travel."""
+"""The kernel that casts the shards of a bucket before they are gathered."""
 
 
 _NAMES = {
@@ -32,7 +32,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class BucketMember:
-    """The steps in which one weight or gradient travels; ``key`` is equal for those that may go together.
+    """A weight or gradient of a bucket and its collectives; ``key`` is equal for those that may share one.
 
     ``buffer`` is that of the whole weight or gradient, which closes a bucket if a search says so, and
     ``num_bytes`` its size; ``steps`` are the collectives on the way, with the bytes of each.
@@ -84,7 +84,7 @@ def unit_buckets(
 def unit_bucket_members(
     graph: Graph, instances: Sequence[Instance], phase: Phase, fusion: Fusion, mesh: Mesh, naming: Naming
 ) -> list[BucketMember]:
-    """What travels in a phase, in its order; arguments as those of ``unit_buckets``."""
+    """The weights or gradients that a phase moves, in order; arguments as those of ``unit_buckets``."""
     return _Maker(graph, phase, fusion, mesh, naming).of_all(instances)
 
 

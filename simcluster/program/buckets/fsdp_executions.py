@@ -1,4 +1,4 @@
-"""Executions of units: when the weights of a block instance are gathered, and its gradients scattered.
+"""FSDP units: when the weights of an instance are all-gathered, and its gradients reduce-scattered.
 
 Weights are gathered ``prefetch`` units before they are used, in program order, and not before the unit ahead
 of those has ended (DESIGN 4.4): so at most ``prefetch + 1`` units are gathered at a time. Gradients are
@@ -85,7 +85,7 @@ def add_unit_executions(
 
 
 def gather_units_separately(codes: Codes) -> Gathers:
-    """Every unit is gathered by itself, by the codes of its own instance."""
+    """Phase -> instance -> its own all-gather: no unit shares a bucket."""
     return {
         phase: {
             name: [BlockExecution(own_codes[phase], name, -1, phase)]
@@ -97,7 +97,7 @@ def gather_units_separately(codes: Codes) -> Gathers:
 
 
 def scatter_units_separately(codes: Codes) -> Scatters:
-    """Every unit's gradients are scattered by themselves, by the codes of its own instance."""
+    """Instance -> its own reduce-scatter: no unit shares a bucket."""
     return {
         name: BlockExecution(own_codes[SCATTER], name, -1, SCATTER)
         for name, own_codes in codes.items()

@@ -25,7 +25,7 @@ Ties = Mapping[tuple[str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class GradientBucket:
-    """What moves some gradients or weights, as a block; its values are called as their buffers in the stage.
+    """A bucket of gradients or weights, as a block whose values have the names of their buffers in the stage.
 
     ``at`` is the instance whose backward makes the last of the gradients, or which needs the first of the
     weights. ``scopes`` say how long each value lives that other blocks make or read.
@@ -190,14 +190,14 @@ def _bucket(
 
 
 def value_order(block: Block) -> dict[str, int]:
-    """The place of every value among all that the block computes for a micro-batch."""
+    """Value -> its position among all that the block computes for a micro-batch."""
     phases = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
     written = [value for node in block.phase(*phases) for value in node.outputs]
     return {value: position for position, value in enumerate(written)}
 
 
 def bucket_steps(parts: Sequence[Sequence[Node]], prefix: str = "") -> Iterator[Node]:
-    """The nodes of all that travels in a bucket: first steps, then second steps, equal collectives as one.
+    """The nodes of a bucket: the first step of each member, then the second, equal collectives as one launch.
 
     ``prefix`` tells its kernels from those of other buckets in one block.
     """
@@ -221,7 +221,11 @@ def _together(nodes: Sequence[Node], step: int, prefix: str) -> Iterator[Node]:
 
 
 def crossing_ties(graph: Graph) -> Ties:
-    """The gradients of parameters whose copies lie on more than one stage."""
+    """The gradients of parameters with copies on more than one stage, with the place of their tie.
+
+    Stages finish the backward of their copies in different orders, but members of a group must issue
+    collectives in one order: so these come after all others, in the order of the graph's ties.
+    """
     ties: dict[tuple[str, str], int] = {}
     if not graph.ties:
         return ties

@@ -1,4 +1,4 @@
-"""When gradients are ready to be reduced: behind the backward that brings the last part of them."""
+"""When gradients are ready to be reduced: after the backward that adds the last term."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simcluster.program.buckets.gradient_buckets import GradientBucket
 
 @dataclass(frozen=True)
 class ReductionTrigger:
-    """Behind whose backward a reduction comes; ``place`` is an instance's in the order of the backward.
+    """After which backward a reduction starts; ``place`` is the position of an instance in the backward pass.
 
     ``holder`` names for instances with a copy of a tied parameter the one that holds it; ``scattered`` for
     buffers of gradients that are scattered with those of others the instance behind which they are.
@@ -25,13 +25,13 @@ class ReductionTrigger:
     def of(
         cls, backward: Sequence[Instance], holder: Mapping[str, str], scatters: Sequence[GradientBucket]
     ) -> ReductionTrigger:
-        """That of a stage, whose instances are given in the order of their backward."""
+        """The triggers of a stage whose instances are given in the order of their backward."""
         place = {instance.name: number for number, instance in enumerate(backward)}
         scattered = {value: bucket.at for bucket in scatters for value in bucket.block.values}
         return cls(place, holder, scattered)
 
     def behind(self, at: str, buffers: Iterable[str]) -> str:
-        """The instance behind whose backward ``buffers`` are reduced, that of ``at`` or a later one.
+        """The instance after whose backward ``buffers`` are reduced: ``at`` or a later one.
 
         Later where they are scattered together with gradients that are ready later, and where a copy of a
         tied parameter adds its gradient later than the one that holds it.

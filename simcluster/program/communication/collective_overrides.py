@@ -1,4 +1,4 @@
-"""What a scenario wants of each collective of a Program: its algorithm, protocol and channels."""
+"""The algorithm, protocol and channels that a scenario asks for, collective by collective."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"\.\d+(?=[.:])")
 
 @dataclass(frozen=True, eq=False)
 class CollectiveRequests:
-    """What is wanted of the collectives and transfers of a Program, by instruction.
+    """The requested algorithm, protocol and channels of every collective and transfer of a Program.
 
     Raises PlanError for an override that fits none of them, or only some of those that run the same code.
     """
@@ -42,7 +42,7 @@ class CollectiveRequests:
                     self._found[id(instruction)] = replace(request, format=_format(code, instruction))
 
     def of(self, instruction: Instruction) -> CollectiveRequest:
-        """What is wanted of an instruction; of one that is not the Program's own, the format is not known."""
+        """The request for an instruction; for one that is not the Program's own without its number format."""
         return self._found.get(id(instruction)) or CollectiveRequest(
             self.algorithms.of(Operation(instruction.operation))
         )

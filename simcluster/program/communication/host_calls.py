@@ -1,4 +1,4 @@
-"""How often the host calls for collectives: each by itself, or many alike as one reusable sub-graph.
+"""How often the host launches collectives: one by one, or several alike as one reusable sub-graph.
 
 With reuse, as MindSpore's ``MS_COMM_COMPILER_OPT``, collectives of a stream that are alike - same operation,
 group, number format and bytes - form calls of so many each, if there are as many; the rest are called for one
@@ -29,11 +29,11 @@ class HostCalls:
 
     @classmethod
     def of(cls, plan: Plan) -> HostCalls:
-        """Those of a plan."""
+        """The host's cost of collectives under a plan."""
         return cls(plan.execution.collective_call, plan.execution.call_reuse)
 
     def count(self, collectives: int) -> int:
-        """Calls for so many collectives that are alike."""
+        """The number of calls for so many collectives that are alike."""
         if self.reuse is None or collectives < self.reuse:
             return collectives
         whole, rest = divmod(collectives, self.reuse)
@@ -100,6 +100,6 @@ class CollectiveCalls:
 
 
 def sub_graph_key(code: InstructionBlock, instruction: Instruction) -> SubGraphKey:
-    """What a collective has in common with others of one sub-graph."""
+    """The key that collectives of one sub-graph share."""
     dtype = next((str(code.slots[slot].type.dtype) for slot in (*instruction.reads, *instruction.writes)), "")
     return instruction.stream, instruction.operation, instruction.group, dtype, instruction.num_bytes

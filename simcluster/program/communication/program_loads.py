@@ -251,7 +251,7 @@ def _sorted_out(placed: Ints, uses: Sequence[Use]) -> tuple[Ints, Ints]:
 
 
 def phase_key(instruction: Instruction, choice: AlgorithmChoice, phase: int, back: bool) -> PhaseKey:
-    """The key of a phase of an instruction that is done as ``choice`` says."""
+    """The key of one phase of an instruction under the algorithm that was chosen for it."""
     return PhaseKey(
         instruction.group, instruction.operation, choice.algorithm, phase, back, instruction.parts
     )

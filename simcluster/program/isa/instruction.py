@@ -1,8 +1,8 @@
-"""What a device is told to do: instructions over buffer slots, grouped into codes.
+"""The instructions of devices: launches that read and write buffer slots, grouped into blocks.
 
-A *code* is straight-line: the forward of one block for one micro-batch, say. The same code runs for many
-instances and micro-batches; an *execution* says which. Instructions name groups and peers relatively ("my
-tensor group", "the next stage"), so ranks that do the same run the same code.
+A block of instructions, or *code*, has no branches: the forward pass of one layer for one micro-batch, say.
+It runs for many layers and micro-batches; a ``BlockExecution`` says for which. Instructions name groups and
+peers relatively ("my tensor group", "the next stage"), so ranks that do the same run the same code.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ COMPUTE = "compute"
 """The stream of every kernel; collectives run on streams named after their axes."""
 
 INPUT = "input"
-"""What the input pipeline's streams begin with, and what waits for it are charged to."""
+"""The first part of the names of the input pipeline's streams; waits for these are charged to it."""
 
 OFFLOAD = "offload"
-"""The same of the streams on which values are copied between a device, its host and the host's disks."""
+"""The same for the streams that copy values between a device, its host and the host's disks."""
 
 HOST = "host_work"
-"""The stream of the operators that a device has on the processors of its host, and what waits for them."""
+"""The stream of a device's operators on the processors of its host; waits for it are charged to it."""
 
 
 def is_host_stream(stream: str) -> bool:
-    """Whether a stream is one of the host's: of what is copied there and back, or done there."""
+    """Whether a stream is of copies to or from the host, or of operators that run there."""
     return stream == HOST or charged_to(stream, "") == (OFFLOAD,)
 
 
@@ -50,28 +50,28 @@ RECEIVER_OF = {
     FOLDED_SEND_PREV: FOLDED_RECV_NEXT,
     FOLDED_SEND_NEXT: FOLDED_RECV_PREV,
 }
-"""The stream at the other end of every stream that sends."""
+"""Sending stream -> the stream on which the peer receives."""
 
 SENDER_OF = {receive: send for send, receive in RECEIVER_OF.items()}
 TRANSFER_STREAMS = (*(stream for pair in RECEIVER_OF.items() for stream in pair),)
 
 
 def is_send_stream(stream: str) -> bool:
-    """Whether a stream of transfers sends."""
+    """Whether a stream between pipeline stages sends; others receive."""
     return stream in RECEIVER_OF
 
 
 def peer_is_next_stage(stream: str) -> bool:
-    """Whether the other end of a stream of transfers is the next stage, not the one before."""
+    """Whether a stream between pipeline stages connects to the next stage; others connect to the previous."""
     return stream in (SEND_NEXT, RECV_NEXT, FOLDED_SEND_NEXT, FOLDED_RECV_NEXT)
 
 
 class Purpose(enum.StrEnum):
-    """What a communication stream is for, behind its axes; activations have the axes' own stream.
+    """The purpose of a communication stream: its name is that of the axes, with the purpose as a suffix.
 
-    Behind a weight gradient that waits for the network, the next layer's activations would wait too; and
-    behind the gradients of one unit the weights of the next. Receives are posted early: on the stream of
-    other collectives, the parts of a transfer would wait behind them.
+    Collectives of one stream run one after another. On one stream for all purposes, activations of the next
+    layer would queue after a weight gradient, gathered weights after the gradients of another unit, and the
+    parts of a transfer after receives that are posted early.
     """
 
     ACTIVATIONS = ""
@@ -82,7 +82,7 @@ class Purpose(enum.StrEnum):
 
 
 class StreamId(str):
-    """The name of a stream, with what waits for it are charged to: mesh axes, the input or the offload."""
+    """The name of a stream, with the mesh axes, the input or the offload that waits for it are charged to."""
 
     __slots__ = ("charged_to",)
     charged_to: tuple[str, ...]
@@ -103,14 +103,14 @@ def collective_stream(axes: tuple[str, ...], purpose: Purpose) -> StreamId:
 
 
 def charged_to(stream: str, stage_axis: str) -> tuple[str, ...]:
-    """What waits for a stream are charged to: the mesh axes of a communication stream, else its own name."""
+    """The mesh axes that waits for a communication stream are charged to; of others their own name."""
     if isinstance(stream, StreamId):
         return stream.charged_to
     return (stage_axis if stream in TRANSFER_STREAMS else stream,)
 
 
 class Scope(enum.StrEnum):
-    """How long a buffer lives: one execution, one micro-batch across executions, or for good.
+    """How long a buffer lives: one execution, one micro-batch across executions, or beyond the step.
 
     ``kept`` are gathered weights that all micro-batches in flight share, from the first one's forward to the
     last one's backward.
@@ -123,7 +123,7 @@ class Scope(enum.StrEnum):
 
 
 class Category(enum.StrEnum):
-    """What a buffer's memory is booked under."""
+    """The category of memory that a buffer counts as."""
 
     PARAMETERS = "parameters"
     GRADIENTS = "gradients"
@@ -136,7 +136,7 @@ class Category(enum.StrEnum):
 
 
 class InstructionKind(enum.StrEnum):
-    """What an instruction does; a copy moves bytes inside a host, on a way of the device's own."""
+    """What an instruction does; a copy moves bytes within a host, over PCIe or to and from disks."""
 
     COMPUTE = "compute"
     COLLECTIVE = "collective"

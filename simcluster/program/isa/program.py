@@ -1,4 +1,4 @@
-"""The Program: what the ranks of every part run, and the memory they hold all along."""
+"""The Program: the instructions that ranks run, and the buffers they hold throughout."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class PersistentBuffer:
 
     @classmethod
     def reserved(cls, name: str, category: Category, num_bytes: int) -> PersistentBuffer:
-        """Memory that is held for no tensor in particular."""
+        """A buffer of so many bytes that holds no tensor, as an allocator's reserve."""
         return cls(name, category, num_bytes, TensorType((0,), DType.UINT8), Layout.replicated(1))
 
 
 @dataclass(frozen=True)
 class StageProgram:
-    """What each rank of one part runs, in program order.
+    """The executions of one part of the Program, in program order, and the buffers of its ranks.
 
     A part is a pipeline stage; where the ranks of a stage train unequal numbers of micro-batches, it is those
     of the stage that train equally many. ``names`` maps (instance, slot name) to the buffer's name among all
@@ -96,7 +96,7 @@ class Program:
         return int(self.part_of_rank[rank])
 
     def fullest(self, stage: int) -> int:
-        """The part of a stage that runs most, which is that of the most micro-batches."""
+        """The part of a stage with the most micro-batches."""
         parts = range(stage * self.num_variants, (stage + 1) * self.num_variants)
         return max(parts, key=lambda part: len(self.parts[part].executions))
 
@@ -112,7 +112,7 @@ class Program:
 
     @cached_property
     def ring(self) -> bool:
-        """Whether the last stage exchanges anything with the first as the one behind it."""
+        """Whether the last stage sends to, or receives from, the first as its next stage."""
         last = {execution.code for part in self.parts[-self.num_variants :] for execution in part.executions}
         streams = {stream for code in last for stream in self.codes[code].streams}
         return any(map(peer_is_next_stage, streams))

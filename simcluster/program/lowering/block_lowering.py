@@ -1,4 +1,4 @@
-"""Lowering of a block: its nodes of one phase become one code of instructions over slots.
+"""Lowering of a block of the graph: the nodes of each phase become one block of instructions.
 
 Layers and micro-batches are lowered once; instances only bind names.
 """
@@ -102,7 +102,7 @@ def lower_block(
 
 
 def buffer_scopes(block: Block) -> dict[str, Scope]:
-    """How long the buffer of every value of a block lives."""
+    """Value -> the lifetime of its buffer, for all values of a block."""
     uses = ValueUses.of(block, phases_of(block), {}, stream_of)
     return {value: uses.scope(value) for value in block.values}
 

@@ -16,7 +16,7 @@ from simcluster.program.lowering.stage_transfer import transfer_block, transferr
 
 @dataclass
 class CodeTable:
-    """All codes, each once, found by block and phase or by what a transfer carries."""
+    """The blocks of instructions of a Program, each lowered once, by block and phase or value."""
 
     settings: Lowering
     codes: list[InstructionBlock] = field(default_factory=list)
@@ -26,7 +26,7 @@ class CodeTable:
 
     @property
     def policy(self) -> ExecutionPolicy:
-        """What waits, and what travels together."""
+        """The framework's execution policy."""
         return self.settings.policy
 
     def of(self, block: Block, given: Mapping[str, Scope] | None = None) -> Mapping[str, int]:
@@ -69,6 +69,6 @@ class CodeTable:
         return tuple(dict.fromkeys(name for code in codes for name in code.streams if name != COMPUTE))
 
     def add(self, code: InstructionBlock) -> int:
-        """The number of a new code."""
+        """Appends a block of instructions; its number in the Program."""
         self.codes.append(code)
         return len(self.codes) - 1

@@ -1,4 +1,4 @@
-"""Who is dispatched by the host: operators one by one, graphs of pieces as a whole."""
+"""What the host dispatches: operators one by one, and subgraphs as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relocations in the Program: their ways inside the host, their streams, and as what they count."""
+"""Copies between device, host memory and disks: their paths, their streams, and what they wait for."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ HOST_PATHS: Mapping[tuple[MemoryPlace, MemoryPlace], HostPath] = {
     (MemoryPlace.DISK, MemoryPlace.HOST): HostPath.FROM_DISKS,
     (MemoryPlace.HOST, MemoryPlace.DISK): HostPath.TO_DISKS,
 }
-"""The way of every relocation."""
+"""(From, to) -> the path within the host."""
 
 STREAMS = {way: StreamId(f"{OFFLOAD} ({way})", (OFFLOAD,)) for way in HOST_PATHS.values()}
-"""Each way has a copy engine of its own."""
+"""Every path has a copy engine, and so a stream, of its own."""
 
 
 def host_path_of(relocation: Relocation) -> HostPath:
-    """The way that a relocation takes."""
+    """The path of a relocation within its host."""
     return HOST_PATHS[relocation.source, relocation.target]
 
 
@@ -54,7 +54,7 @@ def copy_instruction(node: Node, relocation: Relocation, call: Call, slots: Sequ
 
 
 def kernels_awaited(index: int, instructions: Sequence[Instruction]) -> Iterator[int]:
-    """Whom a copy to the device waits for that is there for kernels of the same code: until there is room.
+    """The instructions that a copy to the device waits for, so that memory for it is free.
 
     Kernels for which something is brought take turns. Before what the next one needs comes, the one as many
     turns before it as its relocation says is over, and what it made is back.
@@ -88,7 +88,7 @@ def kernels_awaited(index: int, instructions: Sequence[Instruction]) -> Iterator
 def order_copies(
     executions: Sequence[BlockExecution], codes: Sequence[InstructionBlock]
 ) -> list[BlockExecution]:
-    """The executions of a part; what brings something to the device that it reads itself, in its turn.
+    """The executions of a part, copies of their own operands to the device delayed until memory is free.
 
     Not before the execution of kernels is over that stands as many places ahead of the one before it as its
     relocations say, copies included: so few of them hold theirs on the device at once.

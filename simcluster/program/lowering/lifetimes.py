@@ -1,4 +1,4 @@
-"""Who reads and writes the values of a block, and so how long their buffers live and who drops them."""
+"""Which codes read and write each value of a block: how long buffers live and which code releases them."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class ValueUses:
         return cls(block, readers, writers, given, streams, order)
 
     def border(self, value: str) -> bool:
-        """Whether the value enters or leaves the block."""
+        """Whether the value, or the one it is the gradient of, is an input, output or feed of the block."""
         crossing = (*self.block.inputs, *self.block.outputs)
         gradients = (self.block.gradients.get(name) for name in crossing)
         return value in (*crossing, *self.block.feeds, *gradients)
 
     def leaves(self, value: str) -> bool:
-        """Whether someone outside the block reads the value, and so drops it."""
+        """Whether another block reads the value, and so releases it."""
         block = self.block
         return value in block.outputs or any(block.gradients.get(name) == value for name in block.inputs)
 

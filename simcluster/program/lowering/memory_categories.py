@@ -1,4 +1,4 @@
-"""What the memory of values is booked under: one category, whichever code books or releases a buffer."""
+"""The memory category of values: the same for every code that allocates or releases a buffer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PERSISTENT = {
     Role.CACHE: Category.KV_CACHE,
     Role.BUFFER: Category.COMMUNICATION,
 }
-"""What values that outlive a step are booked under."""
+"""The categories of values that outlive a step, by role."""
 
 _SEEN_BY_OTHERS = {
     Role.FEED: Category.ACTIVATIONS,
@@ -28,9 +28,9 @@ _SEEN_BY_OTHERS = {
 
 
 def boundary_category(role: Role) -> Category:
-    """What a value is booked under that crosses blocks or stages: its role decides alone.
+    """The category of a value that crosses blocks or stages, which follows from its role alone.
 
-    All who see it know that, while who made it is known in one block only.
+    Every block knows the role; which operator made it, one block only.
     """
     return _SEEN_BY_OTHERS.get(role, Category.TEMPORARY)
 
@@ -51,7 +51,7 @@ class ValueCategories:
 
     @classmethod
     def of(cls, block: Block, uses: ValueUses) -> ValueCategories:
-        """Those of a block whose values are used so."""
+        """The categories of a block's values with these uses."""
         moved = {
             value for node in block.nodes if isinstance(node.operator, Movement) for value in node.outputs
         }
@@ -61,7 +61,7 @@ class ValueCategories:
         return cls(block, uses, _of_copies(block), frozenset(moved), frozenset(scattered))
 
     def category(self, value: str) -> Category:
-        """What a value is booked under."""
+        """The category of a value."""
         role = self.block.values[value].role
         if role in PERSISTENT:
             return PERSISTENT[role]

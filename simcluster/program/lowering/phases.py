@@ -1,4 +1,4 @@
-"""What a block does when: the phases of its nodes as codes, in order, and the streams they run on."""
+"""The phases of a block as codes, in order, and the stream of each of their nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codes in segments, cut where a kernel waits for a collective: those of overlapped actions alternate."""
+"""Codes cut where a kernel waits for a collective, so that those of overlapped actions can alternate."""
 
 from __future__ import annotations
 

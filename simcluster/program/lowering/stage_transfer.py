@@ -31,7 +31,7 @@ TRANSFER = "transfer"
 
 
 def transferred_slot(value: Value, mesh: Mesh) -> Slot:
-    """What a transfer of a value carries, as the buffer ``value`` at both ends."""
+    """The buffer of a value that is sent to another stage; it is called ``value`` at both ends."""
     local = local_type(value, mesh)
     assert value.layout is not None
     category = boundary_category(value.role)

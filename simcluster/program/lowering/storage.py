@@ -1,4 +1,4 @@
-"""What memory the buffers of a block take: what stays inside kernels, what shares a tensor, what they hold.
+"""The memory of a block's buffers: which stay in a kernel, which share a tensor, and scratch memory.
 
 How much of it a framework spares or wastes is a matter of its profile (``FrameworkMemorySpec``).
 """
@@ -98,7 +98,7 @@ def _made_together(
 def with_storage(
     instructions: Sequence[Instruction], slots: Sequence[Slot], storage: FrameworkMemorySpec, phase: str
 ) -> Iterator[Instruction]:
-    """The instructions with what they hold while they run, and those that write over what they read."""
+    """The instructions with their scratch memory, and whether they write over what they read."""
     copies = [instruction for instruction in instructions if instruction.action is InstructionKind.COPY]
     brought = {slot for copy in copies for slot in copy.writes}
     away = {slot for copy in copies for slot in copy.reads}

@@ -1,4 +1,4 @@
-"""Which buffers hold as many rows as data decide, and how many of them a rank holds.
+"""Dynamic shapes: which buffers have as many rows as tokens are routed to them, and how many per rank.
 
 An operator says so of some of its operands (``Operator.ragged``); by the names of iteration dims and through
 movements the others that share the dim are found.
@@ -30,14 +30,16 @@ class RaggedDims:
 
     @classmethod
     def of(cls, names: Sequence[str], groups: str, samples: Sequence[str], places: str) -> RaggedDims:
-        """Where these names are among those of a tensor's dims."""
+        """The dims with these names among the names of a tensor's dims."""
         where = tuple(names.index(sample) for sample in samples)
         return cls(names.index(groups), where, names.index(places))
 
 
 @dataclass(frozen=True, slots=True)
 class RoutedRows:
-    """What is placed: ``rows`` of every sample in ``groups``, ``once`` in one at most, and what it takes."""
+    """The rows that are routed: ``rows`` of every sample into ``groups``, of each ``once`` at most one to a
+    group, and at most ``most`` to any group.
+    """
 
     groups: int
     rows: int
@@ -54,7 +56,7 @@ class RaggedSlots:
 
     @classmethod
     def of(cls, codes: Sequence[InstructionBlock]) -> RaggedSlots | None:
-        """Those of the codes that run for one instance; None if no operator has a ragged dim."""
+        """The ragged slots of the codes of one instance; None if no operator has a ragged dim."""
         dims: dict[str, RaggedDims] = {}
         demand: RoutedRows | None = None
         every = [
@@ -142,7 +144,7 @@ class Extent:
 
 
 def exchanged_elements(before: Extent, after: Extent, groups: Ints, at: RaggedDims, counts: Ints) -> Ints:
-    """What the members of groups [number, n] have for each other between two layouts: [number, n, n].
+    """What the members of groups [number, n] send each other between two layouts: [number, n, n].
 
     In elements times places, as ``Extent.rows``.
     """

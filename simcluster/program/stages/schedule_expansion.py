@@ -29,7 +29,7 @@ _PHASES = {
 
 @dataclass(frozen=True)
 class ScheduleExpansion:
-    """What a part runs for the actions of its timetable.
+    """Expands the actions of a timetable to the executions of a part, transfers included.
 
     ``overlapped`` posts receives one action ahead; otherwise transfers between two actions are posted
     together and waited for. ``reductions`` are those that come behind the last backward of an instance.

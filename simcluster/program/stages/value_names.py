@@ -1,4 +1,4 @@
-"""What buffers are called among all of a stage: values that cross blocks or are shared, tied parameters."""
+"""Names of buffers that several instances of a stage share: values that cross blocks, tied parameters."""
 
 from __future__ import annotations
 

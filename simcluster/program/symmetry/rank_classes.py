@@ -29,7 +29,7 @@ Axes = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ClassGroup:
-    """One group as a class meets it: an id shared by all in it, where it lies, and the classes in it.
+    """The group of a class's representative: an id shared by its members, its placement, its classes.
 
     ``flow`` is its row in the flows of its axes; ``count`` says how many groups behave like it; ``number`` is
     the place of one of them among the groups of its axes.
@@ -49,7 +49,7 @@ TRANSFERS: Axes = ()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedGroups:
-    """Where groups lie: different placements, which of them each group has [groups], and colours [groups].
+    """Placements of groups: the different ones, which of them each group has [groups], and colours [groups].
 
     Groups of one colour take as long for whatever they do, alone on links that are alike.
     """

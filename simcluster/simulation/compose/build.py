@@ -26,7 +26,7 @@ from simcluster.tuning import search_buckets, search_offload, search_recompute
 
 @dataclass(frozen=True)
 class BuiltScenario:
-    """Everything between a scenario and its run.
+    """A scenario with its plan, Program, classes of ranks and links: what the engine runs.
 
     Classes and links are those of the scenario alone on the cluster; ``tenants`` are built in the same way.
     """
@@ -41,7 +41,7 @@ class BuiltScenario:
 
     @cached_property
     def placed(self) -> PlacedProgram:
-        """What analysis is asked of."""
+        """The Program on its cluster, as the functions of ``analysis`` take it."""
         return PlacedProgram(self.program, self.classes, self.cluster)
 
 
@@ -109,12 +109,12 @@ def build_scenario(scenario: Scenario, *, unfold: bool = False, search: bool = T
 
 
 def run_alone(built: BuiltScenario, progress: Progress | None = None) -> Timing:
-    """The engine's run of what was built, alone on the cluster."""
+    """The timing of a built scenario, alone on the cluster."""
     return run_tenants([built], progress)[0]
 
 
 def run_tenants(every: Sequence[BuiltScenario], progress: Progress | None = None) -> list[Timing]:
-    """The engine's run of all at once; their links must be common."""
+    """The timings of scenarios that run at once on common links."""
     return run_together([_workload(built) for built in every], progress)
 
 

@@ -1,4 +1,4 @@
-"""Several scenarios at once on one cluster: what each takes alone, and what with all the others there."""
+"""Several scenarios at once on one cluster: how long each takes alone, and together with the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_ENTRIES = 10**8
 
 @dataclass(frozen=True)
 class TenantResult:
-    """One of the scenarios, with classes and links as all share them, and its run; and both ``alone``."""
+    """A scenario and its timing on the shared links, and both for it ``alone``."""
 
     built: BuiltScenario
     timing: Timing

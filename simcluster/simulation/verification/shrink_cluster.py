@@ -14,7 +14,7 @@ from simcluster.scenario import Scenario
 
 
 def small_cluster(scenario: Scenario, before: Mesh, after: Mesh) -> tuple[Cluster, ClusterSpec]:
-    """Hosts of as many devices as lets the axes that crossed hosts cross, and as few others as can be."""
+    """A cluster for the small mesh: the axes that crossed hosts still do, and as few others as possible."""
     groups = scenario.spec.cluster.written
     if len(groups) > 1:
         return _groups(groups, before, after)

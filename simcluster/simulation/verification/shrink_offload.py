@@ -1,4 +1,4 @@
-"""What a small plan offloads: of each category what the large one does, by names that fit any layer."""
+"""The offload of a small plan: the categories of the large one, by patterns that fit any layer."""
 
 from __future__ import annotations
 

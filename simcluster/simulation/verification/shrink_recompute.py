@@ -1,4 +1,4 @@
-"""What a small plan recomputes: each of its layers what one of the large plan does that stands for it."""
+"""The recomputation of a small plan: each layer takes that of the layer of the large plan in its place."""
 
 from __future__ import annotations
 

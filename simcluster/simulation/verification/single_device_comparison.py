@@ -1,4 +1,4 @@
-"""verify: a plan in values, on a small form of itself, against the same mathematics on one device."""
+"""verify: a small form of a plan run on values, compared with the same mathematics on one device."""
 
 from __future__ import annotations
 

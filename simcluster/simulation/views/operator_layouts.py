@@ -1,4 +1,4 @@
-"""The layouts of every operator, where they come from, and what stands between them and why."""
+"""The layouts of every operator, their sources, and the redistributions between them with reasons."""
 
 from __future__ import annotations
 

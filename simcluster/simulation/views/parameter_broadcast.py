@@ -1,4 +1,4 @@
-"""What happens once before the first step: initial parameters from the first rank to all who hold them."""
+"""The broadcast of initial parameters before the first step, from the first rank to the others."""
 
 from __future__ import annotations
 
