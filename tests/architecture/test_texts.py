@@ -57,7 +57,6 @@ CUTTERS = {
     "plan/pipeline/v_shape.py": "timetables, in the notation that users write",
     "plan/spec/parameter_fusion_ids.py": NUMBERS,
     "plan/subgraphs/subgraph.py": NUMBERS,
-    "program/lowering/segments.py": "names of codes, which the Program digest reads: forward.2",
     "report/comparison/comparison.py": SAVED,
     "report/content/run_header.py": SAVED,
     "report/content/stage_peaks.py": "titles of stages, which end with their number",
