@@ -12,6 +12,7 @@ from collections import Counter
 
 import pytest
 
+from simcluster.document import validate_data
 from simcluster.errors import PlanError
 from simcluster.layout import Movement, MovementKind
 from simcluster.model import Phase
@@ -152,7 +153,7 @@ def scenario(
 
 
 def prove(which, **profile):
-    vars(which)["framework"] = FrameworkSpec.load("ideal").model_copy(update=profile)
+    vars(which)["framework"] = validate_data({"use": "ideal", **profile}, FrameworkSpec)
     found = verify(which)
     assert found.agrees, found.fault or found.first_difference
     assert {each.what for each in found.comparisons} == {"loss", "gradient", "update"}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from simcluster.document import validate_data
 from simcluster.model import Phase
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
@@ -109,7 +110,7 @@ def scenario(row) -> Scenario:
         }
     )
     profile = {name: row[name] for name in ("attention", "logits")}
-    vars(made)["framework"] = FrameworkSpec.load("ideal").model_copy(update=profile)
+    vars(made)["framework"] = validate_data({"use": "ideal", **profile}, FrameworkSpec)
     return made
 
 

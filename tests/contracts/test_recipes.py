@@ -13,6 +13,7 @@ from collections import Counter
 
 import pytest
 
+from simcluster.document import validate_data
 from simcluster.layout import Movement
 from simcluster.model import Phase
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
@@ -242,7 +243,7 @@ def scenario(recipe, mesh, choice) -> Scenario:
 def prove(recipe, mesh, choice) -> None:
     which = scenario(recipe, mesh, choice)
     profile = {name: choice[name] for name in ("attention", "logits")}
-    vars(which)["framework"] = FrameworkSpec.load("ideal").model_copy(update=profile)
+    vars(which)["framework"] = validate_data({"use": "ideal", **profile}, FrameworkSpec)
     found = verify(which)
     assert found.agrees, f"{recipe} on {mesh} with {choice}: {found.fault or found.first_difference}"
     assert {each.what for each in found.comparisons} == {"loss", "gradient", "update"}
@@ -290,7 +291,7 @@ def test_no_part_of_a_layer_is_forgotten(recipe, attention, model):
     """An operator that a recipe left out would have to be gathered for, and its result split again."""
     choice = {name: values[0] for name, values in (OPTIONS | DETAILS).items()} | {"model": model}
     which = scenario(recipe, {"tensor": 2}, choice)
-    vars(which)["framework"] = FrameworkSpec.load("ideal").model_copy(update={"attention": attention})
+    vars(which)["framework"] = validate_data({"use": "ideal", "attention": attention}, FrameworkSpec)
     graph = build_scenario(which).plan.graph
     for instance in graph.instances:
         if instance.name.startswith("layers."):

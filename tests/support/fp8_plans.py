@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from simcluster.document import validate_data
 from simcluster.model.operators.fp8 import Fp8Cast
 from simcluster.plan import make_plan
+from simcluster.plan.spec.framework import FrameworkSpec
 from tests.support.scenarios import scenario
 
 FP8 = {"compute": "bf16", "matmul": "fp8"}
@@ -11,7 +13,7 @@ FP8 = {"compute": "bf16", "matmul": "fp8"}
 
 def plan(mesh=None, *, framework=None, precision="fp8", **more):
     found = scenario(mesh or {"data": 2}, host="dgx-h100", training={"precision": precision}, **more)
-    profile = found.framework.model_copy(update=framework or {})
+    profile = validate_data({"use": "ideal", **(framework or {})}, FrameworkSpec)
     return make_plan(found.model, found.spec.training, found.spec.parallel, profile, found.cluster)
 
 

@@ -12,6 +12,7 @@ import math
 import numpy as np
 import pytest
 
+from simcluster.document import validate_data
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -53,7 +54,7 @@ def peaks(model, mesh, recipe, *, seq=S, micro_batches=1, recompute="none", **pr
             "parallel": {"mesh": mesh, "recipe": recipe, "recompute": recompute},
         }
     )
-    vars(scenario)["framework"] = FrameworkSpec.load("ideal").model_copy(update=profile)
+    vars(scenario)["framework"] = validate_data({"use": "ideal", **profile}, FrameworkSpec)
     account = simulate(scenario).memory
     ours = account["category"] == account.index("category", "activations")
     found = []
