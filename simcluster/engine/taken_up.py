@@ -102,7 +102,8 @@ class TakenUp:
                 end, duration = lane.ends[entry], lane.durations[entry]
                 assert end is not None
                 over = self._flat(end)
-                if (over <= since).all():
+                counts = (over > since) | (over == self.time)
+                if not counts.any():
                     break
                 if each.meeting[entry] == NOTHING or duration is None:
                     continue
@@ -111,7 +112,7 @@ class TakenUp:
                 if shares is None:
                     continue
                 begun = over - self._flat(duration)
-                for column in np.flatnonzero((begun < self.time) & (over > since)).tolist():
+                for column in np.flatnonzero((begun < self.time) & counts).tolist():
                     taken = shares.of(column)
                     found[column].append((int(begun[column]), 1, taken))
                     if over[column] < self.time:

@@ -76,6 +76,23 @@ def test_random_plans_whose_transfers_meet(data):
     assert_equal(giving_way(built, communications(draw)), fabric)
 
 
+def test_a_transfer_that_ends_in_the_very_nanosecond_in_which_events_take_over():
+    plan = scenario(
+        {"data": 4},
+        host="dgx-h100",
+        model=SMALL,
+        training={"seq_len": 16},
+        micro_batches=1,
+        schedule={"kind": "gpipe", "p2p": "overlapped"},
+        optimizer_sharding=FSDP,
+        run={"steps": 1},
+    )
+    built = build_scenario(plan)
+    assert_equal(
+        giving_way(built, CommunicationKernels(0, 0, 0, 0)), crowded(built, links=2, rate=5, lates=())
+    )
+
+
 @settings(max_examples=8)
 @given(data=st.data())
 def test_copies_of_inputs_take_of_the_memory(data):

@@ -172,7 +172,7 @@ def test_golden_bubbles_of_interleaved_stages(v, micro_batches, bubble):
 @pytest.mark.parametrize("kind", ["interleaved", "zb_h1", "zb_v", "dualpipe_v"])
 def test_what_chunks_hold_is_what_the_schedule_says(kind):
     """What enters a chunk stays until its last half has read it."""
-    timetable, chain, program, cluster, classes, timing = run_of(kind, 4, 9 if chain_turns(kind) else 8, F)
+    timetable, chain, program, cluster, classes, timing = run_of(kind, 4, 9 if is_v_shape(kind) else 8, F)
     times = [instruction_times(each) for each in timing.classes]
     stages = [program.stage_of(rank) for rank in classes.representatives]
     devices = [cluster.device(rank) for rank in classes.representatives]
@@ -192,5 +192,5 @@ def test_what_chunks_hold_is_what_the_schedule_says(kind):
         assert count <= peak <= count + 2
 
 
-def chain_turns(kind) -> bool:
-    return SCHEDULES[kind]().chain(4).turns
+def is_v_shape(kind) -> bool:
+    return SCHEDULES[kind]().chain(4).is_v_shape
