@@ -73,13 +73,14 @@ class EventIndex:
 
 @dataclass(frozen=True)
 class AllocationLog:
-    """Rows of a stage: +bytes or -bytes at the latest or the earliest of ``moments`` [rows, most].
+    """Rows of a stage: +bytes or -bytes at the latest or the earliest of some ``moments``.
 
-    ``micro_batches`` and ``buffers`` (numbers of a vocabulary) say what; ``kinds`` are indices of categories.
+    Those of a row stand from number ``first`` of the row on. ``micro_batches`` and ``buffers`` (numbers of a vocabulary) say what; ``kinds`` are indices of categories.
     """
 
     numbers: EventIndex
     moments: Ints
+    first: Ints
     latest: NDArray[np.bool_]
     kinds: Ints
     sizes: Ints
@@ -88,8 +89,17 @@ class AllocationLog:
 
     def times(self, times: Mapping[int, InstructionTimes]) -> Ints:
         """Row -> when it happens in a class with these times."""
-        when = self.numbers.values(times)[self.moments]
-        return np.asarray(np.where(self.latest, when.max(axis=1), when.min(axis=1)))
+        return self.decisive(self.numbers.values(times))
+
+    def decisive(self, values: Ints) -> Ints:
+        """Row -> the latest or the earliest value of its moments, of values by their numbers."""
+        when = values[self.moments]
+        latest, earliest = (join.reduceat(when, self.first) for join in (np.maximum, np.minimum))
+        return np.asarray(np.where(self.latest, latest, earliest))
+
+    def moments_of(self, row: int) -> Ints:
+        """The different moments of a row, in their order."""
+        return np.unique(np.split(self.moments, self.first[row : row + 2])[1])
 
 
 def log_allocations(
@@ -150,13 +160,14 @@ class _Stage:
         for code, times in self.times.items():
             self._code(self.program.codes[code], times)
         self._settle()
-        most = max(when.shape[1] for when, *_ in self.parts)
-        moments = np.concatenate([when[:, np.arange(most) % when.shape[1]] for when, *_ in self.parts])
-        latest = np.repeat([late for _, late, *_ in self.parts], [len(when) for when, *_ in self.parts])
+        moments = np.concatenate([when.ravel() for when, *_ in self.parts])
+        rows = [len(when) for when, *_ in self.parts]
+        counts = np.repeat([when.shape[1] for when, *_ in self.parts], rows)
+        latest = np.repeat([late for _, late, *_ in self.parts], rows)
         columns = (
             np.concatenate(column) for column in zip(*(rest for _, _, *rest in self.parts), strict=True)
         )
-        return AllocationLog(self.moments, moments, latest, *columns)
+        return AllocationLog(self.moments, moments, np.cumsum(counts) - counts, latest, *columns)
 
     def _residents(self) -> None:
         """What is held from the start: parameters, gradients, states, and what the runtime takes."""

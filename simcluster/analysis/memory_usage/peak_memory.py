@@ -64,12 +64,7 @@ class _Peaks:
     def run(self) -> StagePeaks:
         account, sizes = self.account, self.account.sizes
         low, high = self.ticks = self.bounds.of(self.lanes, account.numbers)
-        self.low = np.where(
-            account.latest, low[account.moments].max(axis=1), low[account.moments].min(axis=1)
-        )
-        self.high = np.where(
-            account.latest, high[account.moments].max(axis=1), high[account.moments].min(axis=1)
-        )
+        self.low, self.high = account.decisive(low), account.decisive(high)
         self.allocations = np.flatnonzero(sizes > 0)
         most, least = self._limits()
         chosen = self._in_order(self.allocations[most >= least.max()])
@@ -169,7 +164,7 @@ class _Peaks:
 
     def _deciding(self, row: int) -> list[int]:
         """The moments of a row that can be its latest, or its earliest."""
-        moments = np.unique(self.account.moments[row])
+        moments = self.account.moments_of(row)
         low, high = self.ticks[0][moments], self.ticks[1][moments]
         if self.account.latest[row]:
             able = (high > self.low[row]) | (low == self.low[row])
