@@ -75,7 +75,8 @@ class EventIndex:
 class AllocationLog:
     """Rows of a stage: +bytes or -bytes at the latest or the earliest of some ``moments``.
 
-    Those of a row stand from number ``first`` of the row on. ``micro_batches`` and ``buffers`` (numbers of a vocabulary) say what; ``kinds`` are indices of categories.
+    Those of a row stand from number ``first`` of the row on. ``micro_batches`` and ``buffers`` (numbers of a
+    vocabulary) say what; ``kinds`` are indices of categories.
     """
 
     numbers: EventIndex
