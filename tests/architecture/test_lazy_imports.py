@@ -73,7 +73,7 @@ def test_help_imports_nothing_heavy(arguments):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_imports_none_of_its_rooms(name):
+def test_help_of_a_command_imports_none_of_its_packages(name):
     modules, out = called(name, "--help")
     assert_light(modules)
     assert out.startswith(f"Usage: simcluster {name}")

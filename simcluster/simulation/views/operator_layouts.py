@@ -74,7 +74,7 @@ def graph_layouts(plan: Plan, cluster: Cluster, graph: Graph, *, maps: bool = Fa
 
 
 def layouts_after(scenario: Scenario, name: str, *, maps: bool = False) -> list[dict[str, Any]]:
-    """The entries of the graph behind a pass of a scenario's plan; PlanError if it runs no such pass."""
+    """The entries of the graph after a pass of a scenario's plan; PlanError if it runs no such pass."""
     plan = plan_scenario(scenario)
     return graph_layouts(plan, scenario.cluster, plan.passes.after(name), maps=maps)
 

@@ -195,7 +195,7 @@ def test_check_of_an_empty_folder(simcluster, small, here):
 
 
 def test_the_catalog_has_every_family():
-    """Completion knows the folders without importing the rooms."""
+    """Completion knows the folders without importing their modules."""
     assert list(FOLDERS) == list(FAMILIES)
     from simcluster.registry import data_files
 

@@ -23,7 +23,7 @@ def launch(here):
 
 
 def test_the_formats_are_those_of_the_family():
-    """Completion and help know them without importing the room."""
+    """Completion and help know them without importing the importers."""
     assert set(FORMATS) == set(importers())
 
 

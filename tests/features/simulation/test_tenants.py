@@ -19,7 +19,7 @@ MODEL = {"layers": 2, "hidden": 256, "heads": 8, "ffn": 512, "vocab": 1000}
 TRUNK_SHARE = 4
 
 
-def guest(mesh, *, steps=1, batch=2, layers=2, ring=True):
+def tenant_scenario(mesh, *, steps=1, batch=2, layers=2, ring=True):
     """What one scenario trains: pure data parallelism reduces everything at the end, over a ring."""
     ways = mesh.get("data", 1)
     found = {
@@ -52,7 +52,7 @@ def summary(which, **options):
 
 def test_who_shares_no_link_is_not_slowed_at_all():
     """Hosts of one leaf need no trunk: the same to the nanosecond, whoever else is there and how long."""
-    mine, theirs = guest({"data": 16}, steps=2), guest({"data": 16}, steps=3, batch=3)
+    mine, theirs = tenant_scenario({"data": 16}, steps=2), tenant_scenario({"data": 16}, steps=3, batch=3)
     found = summary(shared(mine, "0-1", [(theirs, "2-3"), (mine, [4, 5])]))
     assert [each["slowdown"] for each in found["tenants"]] == [1.0, 1.0, 1.0]
     assert found["slowdown"] == 1.0
@@ -63,7 +63,7 @@ def test_who_shares_no_link_is_not_slowed_at_all():
 
 def test_two_equal_all_reduces_over_one_trunk_take_the_bytes_over_it_longer():
     """A ring sends 2 (n - 1) / n of its bytes over the trunk; of two rings, each gets half of its rate."""
-    mine = guest({"data": 16})
+    mine = tenant_scenario({"data": 16})
     run = simulate(shared(mine, [0, 2], [(mine, [1, 3])]))
     alone = simulate(shared(mine, [0, 2], []))
     built = build_scenario(shared(mine, [0, 2], []))
@@ -102,7 +102,7 @@ def test_two_equal_all_reduces_over_one_trunk_take_the_bytes_over_it_longer():
 
 def test_who_is_through_begins_again_until_all_are():
     """Beside a tenant of many steps, every step of it meets the short one: not only as many as that has."""
-    short, long = guest({"data": 16}), guest({"data": 16}, steps=6)
+    short, long = tenant_scenario({"data": 16}), tenant_scenario({"data": 16}, steps=6)
     once = summary(shared(short, [0, 2], [(short, [1, 3])]))["tenants"]
     often = summary(shared(short, [0, 2], [(long, [1, 3])]))["tenants"]
     assert often[0] | {"shared_links": 0, "name": ""} == once[0] | {"shared_links": 0, "name": ""}
@@ -112,7 +112,9 @@ def test_who_is_through_begins_again_until_all_are():
 
 
 def test_the_others_are_simulated_to_the_last_step_of_all():
-    built = build_scenario(shared(guest({"data": 16}), [0, 2], [(guest({"data": 16}, steps=5), [1, 3])]))
+    built = build_scenario(
+        shared(tenant_scenario({"data": 16}), [0, 2], [(tenant_scenario({"data": 16}, steps=5), [1, 3])])
+    )
     first, second = simulate_tenants(built)
     assert second.timing.end > 4 * first.timing.end
     assert first.timing.num_flows == second.timing.num_flows
@@ -131,8 +133,8 @@ MESHES = [{"data": 16}, {"pipeline": 2, "data": 8}, {"data": 2, "tensor": 8}, {"
 def test_folded_is_unfolded_with_tenants(data):
     """Random plans on random hosts, some slow parts: every tenant takes the same time to the nanosecond."""
     order = data.draw(st.permutations(range(6)))
-    guests = [
-        guest(
+    chosen = [
+        tenant_scenario(
             data.draw(st.sampled_from(MESHES)),
             steps=data.draw(st.integers(1, 2)),
             batch=data.draw(st.integers(1, 3)),
@@ -148,8 +150,8 @@ def test_folded_is_unfolded_with_tenants(data):
     ]
     slow = data.draw(st.lists(st.sampled_from(changes), unique_by=str))
     places = [list(order[at : at + 2]) for at in (0, 2, 4)]
-    tenants = list(zip(guests[1:], places[1:], strict=True))
-    which = shared(guests[0], places[0], tenants, hosts=6, changes=slow)
+    tenants = list(zip(chosen[1:], places[1:], strict=True))
+    which = shared(chosen[0], places[0], tenants, hosts=6, changes=slow)
     folded, unfolded = simulate(which), simulate(which, unfold=True)
     exact = ("name", "hosts", "step_time_s", "step_time_alone_s", "slowdown", "shared_links")
     for ours, theirs in zip(
@@ -167,7 +169,7 @@ def test_folded_is_unfolded_with_tenants(data):
 
 def test_a_slow_device_of_a_tenant_is_its_own_affair():
     """Changes name devices of the cluster: host 2 is the tenant's, so the first scenario does not notice."""
-    mine = guest({"data": 16})
+    mine = tenant_scenario({"data": 16})
     slow = [{"device": 17, "compute": 0.1, "memory_bandwidth": 0.1}]
     found = summary(shared(mine, "0-1", [(mine, "2-3")], changes=slow))["tenants"]
     first, second = (each["step_time_alone_s"] for each in found)
@@ -178,7 +180,7 @@ def test_a_slow_device_of_a_tenant_is_its_own_affair():
 
 def test_the_order_of_hosts_is_the_order_of_ranks():
     """Two stages that lie leaf by leaf, or across: other links, another time."""
-    mine = guest({"pipeline": 2, "data": 16})
+    mine = tenant_scenario({"pipeline": 2, "data": 16})
     near = summary(shared(mine, [0, 1, 2, 3], []))["step_time_s"]
     far = summary(shared(mine, [0, 2, 1, 3], []))["step_time_s"]
     assert far > near
@@ -186,7 +188,7 @@ def test_the_order_of_hosts_is_the_order_of_ranks():
 
 def test_own_hosts_alone_are_a_part_of_the_cluster():
     """The first hosts of a large cluster are a small cluster."""
-    mine = guest({"data": 16})
+    mine = tenant_scenario({"data": 16})
     part = simulate(shared(mine, "0-1", []))
     whole = simulate(Scenario.of({"simcluster": 1, "name": "first", "cluster": cluster(2), **mine}))
     assert part.documents["summary"]["step_time_s"] == whole.documents["summary"]["step_time_s"]
@@ -195,7 +197,7 @@ def test_own_hosts_alone_are_a_part_of_the_cluster():
 
 
 def test_values_are_those_of_the_scenario_itself():
-    found = verify(shared(guest({"data": 16}), [0, 2], [(guest({"data": 16}), [1, 3])]))
+    found = verify(shared(tenant_scenario({"data": 16}), [0, 2], [(tenant_scenario({"data": 16}), [1, 3])]))
     assert found.agrees
     assert ("tenants", "1", "0") in found.changes
 
@@ -203,11 +205,13 @@ def test_values_are_those_of_the_scenario_itself():
 def test_who_would_begin_again_too_often_is_refused(monkeypatch):
     monkeypatch.setattr("simcluster.simulation.compose.tenants.MOST_ENTRIES", 100)
     with pytest.raises(PlanError, match="steps of 'first' would be run 9 times beside 'tenant 0'"):
-        simulate(shared(guest({"data": 16}), "0-1", [(guest({"data": 16}, steps=9), "2-3")]))
+        simulate(
+            shared(tenant_scenario({"data": 16}), "0-1", [(tenant_scenario({"data": 16}, steps=9), "2-3")])
+        )
 
 
 def test_every_report_says_how_much_slower_who_is():
-    run = simulate(shared(guest({"data": 16}), [0, 2], [(guest({"data": 16}), [1, 3])]))
+    run = simulate(shared(tenant_scenario({"data": 16}), [0, 2], [(tenant_scenario({"data": 16}), [1, 3])]))
     result = Result(run)
     slower = f"{result.slowdown:.3f} x"
     assert slower in str(result) and slower in result._repr_html_()
@@ -217,6 +221,6 @@ def test_every_report_says_how_much_slower_who_is():
 
 
 def test_programs_on_other_links_do_not_run_together():
-    one, other = (build_scenario(shared(guest({"data": 16}), "0-1", [])) for _ in range(2))
+    one, other = (build_scenario(shared(tenant_scenario({"data": 16}), "0-1", [])) for _ in range(2))
     with pytest.raises(ValueError, match="common links"):
         run_tenants([one, other])

@@ -47,7 +47,7 @@ def layouts(
         typer.Option(
             "--after",
             metavar="PASS",
-            help="Show the graph behind a pass of the planner, not the last one. In their order: "
+            help="Show the graph after a pass of the planner, not the last one. In their order: "
             f"{', '.join(names_in('plan/passes.txt'))}.",
         ),
     ] = None,
@@ -65,7 +65,7 @@ def layouts(
     if as_strategies and tensor_maps:
         raise typer.BadParameter("strategies have no tensor maps; leave out --tensor-maps")
     if predict and (as_strategies or tensor_maps or operator is not None):
-        raise typer.BadParameter("weights are told whole, by themselves; leave the other options out")
+        raise typer.BadParameter("weights are shown whole and by themselves; leave the other options out")
     if after is not None and (as_strategies or predict):
         raise typer.BadParameter("strategies and weights are those of the whole plan; leave out --after")
     loaded = Scenario.load(scenario, changes(settings))
