@@ -100,5 +100,11 @@ def quick(values: Iterable[Any], *few: Any) -> list[Any]:
     return [pytest.param(*each, marks=mark) for each, mark in zip(parts, marks, strict=True)]
 
 
+def quick_at(values: Iterable[Any], *numbers: int) -> list[Any]:
+    """The same where the few are said by their numbers in the list, from 0."""
+    listed = list(values)
+    return quick(listed, *(listed[number] for number in numbers))
+
+
 def _parts(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)

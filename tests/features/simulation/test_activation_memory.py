@@ -16,6 +16,7 @@ from simcluster.document import validate_data
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
+from tests.support.covering import quick_at
 
 B, S, H, A, V = 2, 512, 1024, 16, 51_200
 SQUARE = A * S / H
@@ -66,9 +67,9 @@ def peaks(model, mesh, recipe, *, seq=S, micro_batches=1, recompute="none", **pr
 
 def layer_and_rest(model, mesh, recipe, **options):
     """What one more layer keeps, and what embedding and head keep, in units of s b h."""
+    (one,) = peaks({**model, "layers": 1}, mesh, recipe, **options)
     (two,) = peaks({**model, "layers": 2}, mesh, recipe, **options)
-    (four,) = peaks({**model, "layers": 4}, mesh, recipe, **options)
-    return (four - two) / 2, 2 * two - four
+    return two - one, 2 * one - two
 
 
 def close(value):
@@ -102,7 +103,8 @@ def test_embedding_and_head_keep_what_the_paper_says(mesh, recipe, embedding, sh
 
 
 @pytest.mark.parametrize(
-    ("mesh", "recipe", "per_layer"), [(ONE, "data", 2), (TENSOR, "megatron", 2), (TENSOR, "megatron_sp", 0.5)]
+    ("mesh", "recipe", "per_layer"),
+    quick_at([(ONE, "data", 2), (TENSOR, "megatron", 2), (TENSOR, "megatron_sp", 0.5)], 2),
 )
 def test_full_recomputation_keeps_the_input_of_a_layer(mesh, recipe, per_layer):
     layer, _ = layer_and_rest(GPT, mesh, recipe, recompute="all", **MEGATRON)
@@ -111,7 +113,7 @@ def test_full_recomputation_keeps_the_input_of_a_layer(mesh, recipe, per_layer):
 
 @pytest.mark.parametrize(
     ("mesh", "recipe", "per_layer"),
-    [(ONE, "data", 34), (TENSOR, "megatron", 10 + 24 / 4), (TENSOR, "megatron_sp", 34 / 4)],
+    quick_at([(ONE, "data", 34), (TENSOR, "megatron", 10 + 24 / 4), (TENSOR, "megatron_sp", 34 / 4)], 2),
 )
 def test_selective_recomputation_keeps_no_scores(mesh, recipe, per_layer):
     core = ["layers.*.attention.core.{scores,softmax,dropout}"]
@@ -126,7 +128,7 @@ def test_of_an_input_every_tensor_rank_keeps_a_part():
 
 
 @pytest.mark.parametrize(
-    ("recipe", "per_layer"), [("megatron", 2 + 2), ("megatron_sp", 2 / 4 + 2 / 4 + 2 * 2)]
+    ("recipe", "per_layer"), quick_at([("megatron", 2 + 2), ("megatron_sp", 2 / 4 + 2 / 4 + 2 * 2)], 1)
 )
 def test_results_of_collectives_are_kept_if_these_do_not_run_again(recipe, per_layer):
     """The sum behind attention's projection, whole or scattered; what is gathered before both blocks, whole.
@@ -139,18 +141,21 @@ def test_results_of_collectives_are_kept_if_these_do_not_run_again(recipe, per_l
 
 @pytest.mark.parametrize(
     ("mesh", "recipe", "per_layer"),
-    [
-        (ONE, "data", 34 + LOG_SUM_EXP),
-        (TENSOR, "megatron", 10 + (24 + LOG_SUM_EXP) / 4),
-        (TENSOR, "megatron_sp", (34 + LOG_SUM_EXP) / 4),
-    ],
+    quick_at(
+        [
+            (ONE, "data", 34 + LOG_SUM_EXP),
+            (TENSOR, "megatron", 10 + (24 + LOG_SUM_EXP) / 4),
+            (TENSOR, "megatron_sp", (34 + LOG_SUM_EXP) / 4),
+        ],
+        2,
+    ),
 )
 def test_flash_attention_keeps_no_scores(mesh, recipe, per_layer):
     layer, _ = layer_and_rest(GPT, mesh, recipe, logits="fp32")
     assert layer == close(per_layer)
 
 
-@pytest.mark.parametrize("stages", [2, 4])
+@pytest.mark.parametrize("stages", quick_at([2, 4], 1))
 def test_the_first_stage_of_1f1b_holds_a_micro_batch_per_stage(stages):
     """P micro-batches of l / p layers, and as many masks of the embedding.
 
@@ -178,11 +183,14 @@ HEADS = 2 + 2 * 4 / 16 * 2 + 2
 
 @pytest.mark.parametrize(
     ("mesh", "recipe", "whole", "split"),
-    [
-        (ONE, "data", 8, 1),
-        (TENSOR, "megatron", 8, 4),
-        (TENSOR, "megatron_sp", 8 / 4, 4),
-    ],
+    quick_at(
+        [
+            (ONE, "data", 8, 1),
+            (TENSOR, "megatron", 8, 4),
+            (TENSOR, "megatron_sp", 8 / 4, 4),
+        ],
+        1,
+    ),
 )
 def test_gated_mlp_and_grouped_heads(mesh, recipe, whole, split):
     """Two norms with input and output; the gate, what it gates and their product: 6 s b f."""
@@ -192,22 +200,28 @@ def test_gated_mlp_and_grouped_heads(mesh, recipe, whole, split):
 
 @pytest.mark.parametrize(
     ("changes", "change"),
-    [
-        ({"dropout": 0.0}, -2),
-        ({"attention_dropout": 0.0}, -3 * SQUARE),
-        ({"activation": "relu"}, -8),
-        ({"activation": "squared_relu"}, 0),
-        ({"activation": "geglu", "ffn": 4 * H}, 8),
-        ({"norm": "rms"}, 0),
-        ({"bias": False}, 0),
-        ({"qk_norm": True}, 4),
-        ({"positions": "rotary"}, 0),
-        ({"positions": "alibi"}, 0),
-        ({"positions": "none"}, 0),
-        ({"kv_heads": 4}, -2 * 2 * 3 / 4),
-        ({"window": 64}, 0),
-        ({"ffn": 2 * H}, -8),
-    ],
+    quick_at(
+        [
+            ({"dropout": 0.0}, -2),
+            ({"attention_dropout": 0.0}, -3 * SQUARE),
+            ({"activation": "relu"}, -8),
+            ({"activation": "squared_relu"}, 0),
+            ({"activation": "geglu", "ffn": 4 * H}, 8),
+            ({"norm": "rms"}, 0),
+            ({"bias": False}, 0),
+            ({"qk_norm": True}, 4),
+            ({"positions": "rotary"}, 0),
+            ({"positions": "alibi"}, 0),
+            ({"positions": "none"}, 0),
+            ({"kv_heads": 4}, -2 * 2 * 3 / 4),
+            ({"window": 64}, 0),
+            ({"ffn": 2 * H}, -8),
+        ],
+        1,
+        2,
+        7,
+        11,
+    ),
     ids=str,
 )
 def test_what_a_choice_changes(changes, change):
@@ -231,11 +245,14 @@ def test_logits_in_the_compute_type_take_half():
 
 @pytest.mark.parametrize(
     ("mesh", "recipe", "per_layer"),
-    [
-        (ONE, "data", 34 + 5 * SQUARE),
-        (TENSOR, "megatron", 10 + 24 / 4 + 5 * SQUARE / 4),
-        (TENSOR, "megatron_sp", (34 + 5 * SQUARE) / 4),
-    ],
+    quick_at(
+        [
+            (ONE, "data", 34 + 5 * SQUARE),
+            (TENSOR, "megatron", 10 + 24 / 4 + 5 * SQUARE / 4),
+            (TENSOR, "megatron_sp", (34 + 5 * SQUARE) / 4),
+        ],
+        0,
+    ),
 )
 def test_a_layer_of_bert_keeps_as_much(mesh, recipe, per_layer):
     """Norms stand behind the residual sums, not before: what they keep is the same."""
@@ -245,7 +262,9 @@ def test_a_layer_of_bert_keeps_as_much(mesh, recipe, per_layer):
 
 
 @pytest.mark.parametrize(
-    ("mesh", "recipe", "split"), [(ONE, "data", 1), (TENSOR, "megatron", 4)], ids=["one", "tensor"]
+    ("mesh", "recipe", "split"),
+    quick_at([(ONE, "data", 1), (TENSOR, "megatron", 4)], 1),
+    ids=["one", "tensor"],
 )
 def test_a_layer_of_vit_keeps_as_much_without_dropout(mesh, recipe, split):
     """No masks; the softmax's output is what the product with values keeps."""

@@ -6,6 +6,8 @@ reduces that gradient beside the matmul of the weight's (megatron/core/tensor_pa
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -13,11 +15,15 @@ from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.report import tables as columns
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
+from tests.support.covering import quick
 
 MODEL = {"layers": 2, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336, "vocab": 4096}
 PROFILES = sorted(FrameworkSpec.entries())
+FEW = ("megatron-core", "megatron-lm-2021")
+"""A profile whose collectives run beside kernels, and one whose kernels wait."""
 
 
+@cache
 def backward(framework: str, recipe: str):
     """Operator -> (stream, start, end) in ns, of the backward of the last layer."""
     run = simulate(
@@ -50,7 +56,7 @@ def backward(framework: str, recipe: str):
 
 
 @pytest.mark.combinations
-@pytest.mark.parametrize("framework", PROFILES)
+@pytest.mark.parametrize("framework", quick(PROFILES, *FEW))
 @pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
 def test_a_column_parallel_backward_takes_the_longer_of_each_pair(framework, recipe):
     found = backward(framework, recipe)
@@ -78,7 +84,7 @@ def test_a_column_parallel_backward_takes_the_longer_of_each_pair(framework, rec
         assert found[f"{norm}.grad"][1] >= reduced
 
 
-@pytest.mark.parametrize("framework", PROFILES)
+@pytest.mark.parametrize("framework", quick(PROFILES, *FEW))
 def test_where_kernels_wait_nothing_runs_beside_a_collective(framework):
     found = backward(framework, "megatron_sp").values()
     kernels = [(start, end) for stream, start, end in found if stream == "compute"]

@@ -21,6 +21,7 @@ from simcluster.report.content.run_header import header_rows
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.verification.shrink_scenario import small_batches
+from tests.support.covering import quick_at
 from tests.support.pipelines import burning_graph, plan_of, quiet_cluster
 from tests.support.scenarios import TINY_GPT, scenario, shrunk
 
@@ -114,22 +115,26 @@ def test_rows_are_what_the_coordinates_train(shares, others, outer, size):
 
 @pytest.mark.parametrize(
     ("mesh", "shares", "parallel"),
-    [
-        ({"data": 3}, [1, 3, 2], {}),
-        ({"pipeline": 3, "data": 2}, [3, 1], {"schedule": "gpipe"}),
-        (
-            {"pipeline": 2, "data": 2, "tensor": 2},
-            [1, 2],
-            {"recipe": "megatron_sp", "optimizer_sharding": {"zero": 1}, "model": TINY_GPT},
-        ),
-        (
-            {"expert": 2, "data": 2},
-            [3, 1],
-            {"roles": {"batch": ["expert", "data"]}, "model": {**TINY_GPT, "dropout": 0.1}},
-        ),
-        ({"data": 2}, [1, 2], {"training": {"optimizer": {"kind": "adamw", "clip": 0.05}}}),
-        ({"data": 2}, [1, 2], {"optimizer_sharding": {"mindspore": "level1", "min_bytes": "0 B"}}),
-    ],
+    quick_at(
+        [
+            ({"data": 3}, [1, 3, 2], {}),
+            ({"pipeline": 3, "data": 2}, [3, 1], {"schedule": "gpipe"}),
+            (
+                {"pipeline": 2, "data": 2, "tensor": 2},
+                [1, 2],
+                {"recipe": "megatron_sp", "optimizer_sharding": {"zero": 1}, "model": TINY_GPT},
+            ),
+            (
+                {"expert": 2, "data": 2},
+                [3, 1],
+                {"roles": {"batch": ["expert", "data"]}, "model": {**TINY_GPT, "dropout": 0.1}},
+            ),
+            ({"data": 2}, [1, 2], {"training": {"optimizer": {"kind": "adamw", "clip": 0.05}}}),
+            ({"data": 2}, [1, 2], {"optimizer_sharding": {"mindspore": "level1", "min_bytes": "0 B"}}),
+        ],
+        1,
+        3,
+    ),
 )
 def test_gradients_are_those_of_one_device(mesh, shares, parallel):
     found = verify(shared(mesh, shares, **parallel))

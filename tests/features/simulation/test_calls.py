@@ -11,6 +11,7 @@ from simcluster.plan.spec.parallel_spec import ParallelSpec
 from simcluster.program.communication.host_calls import HostCalls
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.views.run_documents import plan_document
+from tests.support.covering import quick_at
 from tests.support.scenarios import TINY_GPT, scenario, under
 
 CLOSED = {"openstate": False}
@@ -94,7 +95,7 @@ def test_a_short_call_hides_behind_the_network():
     assert summary(plain)["step_time_s"] == summary(under(plain, collective_call="1 ns"))["step_time_s"]
 
 
-@pytest.mark.parametrize("mesh", [{"data": 2, "tensor": 2}, {"pipeline": 2, "data": 2}])
+@pytest.mark.parametrize("mesh", quick_at([{"data": 2, "tensor": 2}, {"pipeline": 2, "data": 2}], 1))
 def test_stages_agree_about_the_end_of_what_they_do_together(mesh):
     which = under(scenario(mesh, model=TINY_GPT, comm_subgraph_reuse=3), collective_call="200 us")
     found = verify(which)

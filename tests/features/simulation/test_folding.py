@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose.build import build_scenario
+from tests.support.covering import quick, quick_at
 from tests.support.folding import (
     assert_folded_is_unfolded,
 )
@@ -30,7 +31,7 @@ MESHES = [
 TINY_T5 = {"family": "t5", "encoder_layers": 1, "decoder_layers": 3, "hidden": 32, "heads": 4, "vocab": 64}
 
 
-@pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
+@pytest.mark.parametrize("recipe", quick(["megatron", "megatron_sp"], "megatron_sp"))
 def test_a_homogeneous_plan_is_one_class_per_stage(recipe):
     which = scenario({"pipeline": 2, "data": 4, "tensor": 2}, devices=2, recipe=recipe)
     assert len(build_scenario(which).classes) == 2
@@ -71,7 +72,7 @@ def test_tied_embeddings_join_the_ends_of_the_pipeline():
     assert_folded_is_unfolded(which)
 
 
-@pytest.mark.parametrize("sharding", [{"zero": 1}, "fsdp"], ids=["zero1", "fsdp"])
+@pytest.mark.parametrize("sharding", quick_at([{"zero": 1}, "fsdp"], 0), ids=["zero1", "fsdp"])
 def test_casts_norms_and_clipping(sharding):
     """What runs once per step for all blocks, in several parts, and the reduction over every axis."""
     training = {"precision": "fp8", "optimizer": {"kind": "lamb", "clip": 1.0}}

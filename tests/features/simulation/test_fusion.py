@@ -138,7 +138,6 @@ def test_each_operation_follows_its_own_rule():
 
     def found(**fusion):
         which = scenario({"data": 2}, optimizer_sharding=ROWS, **fusion)
-        agrees(which)
         return collectives(which, "all_reduce"), collectives(which, "reduce_scatter")
 
     norms, matrices = found()
@@ -148,7 +147,9 @@ def test_each_operation_follows_its_own_rule():
     assert kept == matrices
     one_norm, (kept, one) = one, found(fusion={"reduce_scatter": AUTO})
     assert (kept, one) == (norms, [sum(matrices)])
-    assert found(fusion={"all_reduce": AUTO, "reduce_scatter": AUTO}) == (one_norm, [sum(matrices)])
+    both = {"all_reduce": AUTO, "reduce_scatter": AUTO}
+    assert found(fusion=both) == (one_norm, [sum(matrices)])
+    agrees(scenario({"data": 2}, optimizer_sharding=ROWS, fusion=both))
 
 
 def test_the_scenario_wins_over_the_profile():
@@ -276,7 +277,7 @@ PAIRS = [
 """Every two of recipe, sharding and fusion once."""
 
 
-@pytest.mark.parametrize(("recipe", "sharded", "fusion"), quick(PAIRS, *PAIRS[::4]))
+@pytest.mark.parametrize(("recipe", "sharded", "fusion"), quick(PAIRS, PAIRS[0], PAIRS[8]))
 def test_values_agree_with_recipes(recipe, sharded, fusion):
     mesh = {"pipeline": 2, "data": 2, "tensor": 2}
     which = scenario(

@@ -19,6 +19,7 @@ from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.verification.single_device_comparison import verify
 from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.work import DType
+from tests.support.covering import quick_at
 from tests.support.folding import assert_folded_is_unfolded
 from tests.support.hosts import THREADS, figure, host
 from tests.support.scenarios import TINY, TINY_GPT
@@ -90,7 +91,7 @@ def test_an_update_by_rows_alone():
     assert found == pytest.approx(alone(IDS, UPDATE_ROW, moved, UPDATE_RATE), abs=2)
 
 
-@pytest.mark.parametrize("devices", [2, 4])
+@pytest.mark.parametrize("devices", quick_at([2, 4], 0))
 def test_devices_share_the_cores_of_their_host(devices):
     few = lookups([LOOKUP], devices, where=host(devices, cores=THREADS))
     many = lookups([LOOKUP], devices, where=host(devices, cores=THREADS * devices))
@@ -150,16 +151,20 @@ def test_the_step_is_cut_without_remainder_and_host_work_is_host_time():
 
 @pytest.mark.parametrize(
     "which",
-    [
-        lookups([LOOKUP], 2),
-        lookups([UPDATE], 2),
-        lookups(["embedding.*.tokens", "embedding.*.values"], 2),
-        lookups(["*.update"], 2),
-        lookups(
-            [LOOKUP, UPDATE], 2, strategies=[{"match": "embedding.*.tokens", "split": {"vocab": "data"}}]
-        ),
-        lookups([LOOKUP, UPDATE], 2, mesh={"pipeline": 2, "data": 2}),
-    ],
+    quick_at(
+        [
+            lookups([LOOKUP], 2),
+            lookups([UPDATE], 2),
+            lookups(["embedding.*.tokens", "embedding.*.values"], 2),
+            lookups(["*.update"], 2),
+            lookups(
+                [LOOKUP, UPDATE], 2, strategies=[{"match": "embedding.*.tokens", "split": {"vocab": "data"}}]
+            ),
+            lookups([LOOKUP, UPDATE], 2, mesh={"pipeline": 2, "data": 2}),
+        ],
+        4,
+        5,
+    ),
     ids=["lookup", "update", "lookup and product", "all updates", "rows", "pipeline"],
 )
 def test_values_of_tables_on_the_host_are_those_of_one_device(which):
@@ -169,20 +174,26 @@ def test_values_of_tables_on_the_host_are_those_of_one_device(which):
 
 @pytest.mark.parametrize(
     "which",
-    [
-        transformer(["*.update"], {"data": 2}),
-        transformer(["*.update"], {"data": 4}, optimizer_sharding={"zero": 1}),
-        transformer(["*.update"], {"data": 2}, optimizer_sharding={"zero": 2}),
-        transformer(["*.update"], {"data": 2}, optimizer_sharding={"zero": 3}),
-        transformer(["*.update"], {"data": 2}, optimizer_sharding="fsdp"),
-        transformer(["layers.*.update"], {"pipeline": 2, "data": 2}, optimizer_sharding={"zero": 1}),
-        transformer(["*.update"], {"tensor": 2}, recompute={"layers": "all"}),
-        transformer(["*.update"], {"data": 2}, training={"optimizer": {"kind": "adamw", "clip": 0.1}}),
-        transformer(["*.update"], {"data": 2}, training={"precision": {"compute": "fp16", "master": "none"}}),
-        transformer(["embedding.tokens"], {"data": 2}, model=TINY_GPT),
-        transformer(["*.update", "embedding.tokens"], {"pipeline": 2, "data": 2}, model=TINY_GPT),
-        transformer(["layers.1.*.update"], {"data": 2}),
-    ],
+    quick_at(
+        [
+            transformer(["*.update"], {"data": 2}),
+            transformer(["*.update"], {"data": 4}, optimizer_sharding={"zero": 1}),
+            transformer(["*.update"], {"data": 2}, optimizer_sharding={"zero": 2}),
+            transformer(["*.update"], {"data": 2}, optimizer_sharding={"zero": 3}),
+            transformer(["*.update"], {"data": 2}, optimizer_sharding="fsdp"),
+            transformer(["layers.*.update"], {"pipeline": 2, "data": 2}, optimizer_sharding={"zero": 1}),
+            transformer(["*.update"], {"tensor": 2}, recompute={"layers": "all"}),
+            transformer(["*.update"], {"data": 2}, training={"optimizer": {"kind": "adamw", "clip": 0.1}}),
+            transformer(
+                ["*.update"], {"data": 2}, training={"precision": {"compute": "fp16", "master": "none"}}
+            ),
+            transformer(["embedding.tokens"], {"data": 2}, model=TINY_GPT),
+            transformer(["*.update", "embedding.tokens"], {"pipeline": 2, "data": 2}, model=TINY_GPT),
+            transformer(["layers.1.*.update"], {"data": 2}),
+        ],
+        5,
+        10,
+    ),
     ids=[
         "zero0",
         "zero1",
@@ -234,18 +245,21 @@ def test_layouts_say_what_runs_on_the_host_and_what_is_copied():
 
 @pytest.mark.parametrize(
     "which",
-    [
-        lookups([LOOKUP, UPDATE], 4, where=host(4, cores=6)),
-        lookups([LOOKUP], 2, mesh={"pipeline": 2, "data": 2}),
-        transformer(["*.update"], {"data": 4}, optimizer_sharding={"zero": 1}),
-    ],
+    quick_at(
+        [
+            lookups([LOOKUP, UPDATE], 4, where=host(4, cores=6)),
+            lookups([LOOKUP], 2, mesh={"pipeline": 2, "data": 2}),
+            transformer(["*.update"], {"data": 4}, optimizer_sharding={"zero": 1}),
+        ],
+        0,
+    ),
     ids=["contended", "pipeline", "zero1"],
 )
 def test_folded_is_unfolded(which):
     assert_folded_is_unfolded(which)
 
 
-@settings(max_examples=8)
+@settings(max_examples=3)
 @given(
     cores=st.sampled_from([2, 6, 64]),
     memory=st.sampled_from(["2 GB/s", "1000 GB/s"]),
@@ -264,17 +278,21 @@ CLIPPED = {"training": {"optimizer": {"kind": "adamw", "clip": 0.1}}}
 
 @pytest.mark.parametrize(
     ("offload", "more"),
-    [
-        ({"gradients": "host"}, {"optimizer_sharding": {"zero": 2}}),
-        ({"gradients": "host"}, {"optimizer_sharding": {"zero": 2}, **CLIPPED}),
-        ({"parameters": "host"}, {}),
-        ({"activations": "host"}, {"optimizer_sharding": {"zero": 1}}),
-        ({"optimizer_states": "disk"}, CLIPPED),
-        (
-            {"parameters": "disk", "gradients": "host", "optimizer_states": "disk"},
-            {"optimizer_sharding": {"zero": 3}, "recompute": {"layers": "all"}},
-        ),
-    ],
+    quick_at(
+        [
+            ({"gradients": "host"}, {"optimizer_sharding": {"zero": 2}}),
+            ({"gradients": "host"}, {"optimizer_sharding": {"zero": 2}, **CLIPPED}),
+            ({"parameters": "host"}, {}),
+            ({"activations": "host"}, {"optimizer_sharding": {"zero": 1}}),
+            ({"optimizer_states": "disk"}, CLIPPED),
+            (
+                {"parameters": "disk", "gradients": "host", "optimizer_states": "disk"},
+                {"optimizer_sharding": {"zero": 3}, "recompute": {"layers": "all"}},
+            ),
+        ],
+        1,
+        5,
+    ),
     ids=["gradients", "clipped gradients", "parameters", "activations", "states on disks", "all"],
 )
 def test_values_with_what_is_offloaded_are_those_of_one_device(offload, more):

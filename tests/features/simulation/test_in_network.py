@@ -11,6 +11,7 @@ from simcluster.program import InstructionKind
 from simcluster.program.communication.collective_overrides import CollectiveRequests
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
+from tests.support.covering import quick
 from tests.support.folding import assert_folded_is_unfolded
 
 REDUCES = {"operations": ["all_reduce"], "formats": ["bf16", "fp32"]}
@@ -62,7 +63,7 @@ def test_a_run_takes_it_where_it_is_faster():
     assert took(scenario()) < took(scenario(network=plain))
 
 
-@pytest.mark.parametrize("kind", ["collnet", "nvls"])
+@pytest.mark.parametrize("kind", quick(["collnet", "nvls"], "collnet"))
 def test_it_is_forced_and_folded(kind):
     which = scenario(kind)
     assert_folded_is_unfolded(which)

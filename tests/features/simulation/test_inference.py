@@ -17,7 +17,7 @@ from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.verification.single_device_comparison import compare_values
 from simcluster.simulation.views.mindspore_tensor_maps import predict_layouts
 from simcluster.work import DType
-from tests.support.covering import quick
+from tests.support.covering import quick, quick_at
 from tests.support.scenarios import shrunk
 
 LLAMA = {"use": "llama3-8b"}
@@ -48,20 +48,26 @@ def summary(scenario, **how):
 
 @pytest.mark.parametrize(
     ("model", "mesh", "others"),
-    [
-        ("llama3-8b", {"data": 2, "tensor": 2}, {}),
-        ("llama3-8b", {"pipeline": 2, "data": 2, "tensor": 2}, {"micro_batch": 2}),
-        ("llama3-8b", {"pipeline": 4}, {"micro_batch": 2}),
-        ("llama3-8b", {"pipeline": 2, "tensor": 2}, {"micro_batch": 4, "parallel": {"copies": 2}}),
-        ("llama3-8b", {"tensor": 4}, {"parallel": {"overlap": {"tensor": {"chunks": 2}}}}),
-        ("llama3-8b", {"pipeline": 2, "tensor": 2}, {"parallel": {"offload": {"parameters": "host"}}}),
-        ("llama3-8b", {"pipeline": 2, "tensor": 2}, {"framework": "megatron-core", "micro_batch": 2}),
-        ("gpt2", {"pipeline": 2, "tensor": 2}, {}),
-        ("mistral-7b", {"pipeline": 2, "tensor": 2}, {}),
-        ("bloom-176b", {"tensor": 2}, {}),
-        ("qwen3-8b", {"tensor": 2}, {}),
-        ("pangu-alpha-2.6b", {"pipeline": 2}, {}),
-    ],
+    quick_at(
+        [
+            ("llama3-8b", {"data": 2, "tensor": 2}, {}),
+            ("llama3-8b", {"pipeline": 2, "data": 2, "tensor": 2}, {"micro_batch": 2}),
+            ("llama3-8b", {"pipeline": 4}, {"micro_batch": 2}),
+            ("llama3-8b", {"pipeline": 2, "tensor": 2}, {"micro_batch": 4, "parallel": {"copies": 2}}),
+            ("llama3-8b", {"tensor": 4}, {"parallel": {"overlap": {"tensor": {"chunks": 2}}}}),
+            ("llama3-8b", {"pipeline": 2, "tensor": 2}, {"parallel": {"offload": {"parameters": "host"}}}),
+            ("llama3-8b", {"pipeline": 2, "tensor": 2}, {"framework": "megatron-core", "micro_batch": 2}),
+            ("gpt2", {"pipeline": 2, "tensor": 2}, {}),
+            ("mistral-7b", {"pipeline": 2, "tensor": 2}, {}),
+            ("bloom-176b", {"tensor": 2}, {}),
+            ("qwen3-8b", {"tensor": 2}, {}),
+            ("pangu-alpha-2.6b", {"pipeline": 2}, {}),
+        ],
+        1,
+        4,
+        7,
+        9,
+    ),
 )
 def test_tokens_are_those_of_one_device_without_a_cache(model, mesh, others):
     """Learned, rotary and sloped positions, windows, grouped heads, tied embeddings; every logit of them."""
@@ -121,12 +127,16 @@ def test_a_cache_that_is_off_by_one_is_seen(mutant):
 
 @pytest.mark.parametrize(
     ("host", "mesh", "batch"),
-    [
-        ("dgx-h100", {"data": 1}, 1),
-        ("dgx-h100", {"data": 1}, 32),
-        ("dgx-h100", {"tensor": 8}, 32),
-        ("atlas-800t-a2", {"tensor": 4}, 8),
-    ],
+    quick_at(
+        [
+            ("dgx-h100", {"data": 1}, 1),
+            ("dgx-h100", {"data": 1}, 32),
+            ("dgx-h100", {"tensor": 8}, 32),
+            ("atlas-800t-a2", {"tensor": 4}, 8),
+        ],
+        1,
+        2,
+    ),
 )
 def test_a_token_takes_as_long_as_memory_needs_for_weights_and_cache(host, mesh, batch):
     """Never less than every weight but the table of tokens, and what the cache holds, take at full bandwidth;
@@ -160,7 +170,8 @@ def test_an_answer_is_its_first_token_and_the_steps_behind_it():
 @pytest.mark.parametrize("mesh", quick([{"tensor": 8}, {"pipeline": 2, "tensor": 2}], {"tensor": 8}))
 def test_steps_that_are_not_simulated_lie_on_lines(mesh):
     few, every = (
-        summary(inference(mesh, tokens=41, micro_batch=4, decode_steps=steps)) for steps in (3, "all")
+        summary(inference(mesh, tokens=41, micro_batch=8 // mesh.get("pipeline", 1), decode_steps=steps))
+        for steps in (3, "all")
     )
     for figure in ("tpot_s", "latency_s", "tokens_per_s", "tpot_first_s", "tpot_last_s"):
         assert few[figure] == pytest.approx(every[figure], rel=2e-4)
@@ -169,7 +180,7 @@ def test_steps_that_are_not_simulated_lie_on_lines(mesh):
     assert few["peak_memory_bytes_max"] == every["peak_memory_bytes_max"]
 
 
-@pytest.mark.parametrize("mesh", [{"tensor": 4}, {"pipeline": 2, "data": 2, "tensor": 2}])
+@pytest.mark.parametrize("mesh", quick_at([{"tensor": 4}, {"pipeline": 2, "data": 2, "tensor": 2}], 1))
 def test_time_is_cut_without_remainder(mesh):
     found = summary(inference(mesh, micro_batch=2))
     assert sum(found["prefill_parts_s"].values()) == pytest.approx(found["ttft_s_max"], rel=1e-12)
@@ -220,11 +231,15 @@ def test_micro_batches_in_turns_fill_a_pipeline():
 
 @pytest.mark.parametrize(
     ("mesh", "dtype", "bytes_each"),
-    [
-        ({"data": 1}, "bf16", 2),
-        ({"tensor": 4}, {"dtype": "fp8"}, 1),
-        ({"pipeline": 2, "data": 2, "tensor": 2}, None, 2),
-    ],
+    quick_at(
+        [
+            ({"data": 1}, "bf16", 2),
+            ({"tensor": 4}, {"dtype": "fp8"}, 1),
+            ({"pipeline": 2, "data": 2, "tensor": 2}, None, 2),
+        ],
+        1,
+        2,
+    ),
 )
 def test_caches_hold_every_token_of_every_sequence(mesh, dtype, bytes_each):
     scenario = inference(mesh, tokens=32, micro_batch=2, cache=dtype or {})

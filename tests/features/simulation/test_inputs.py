@@ -15,6 +15,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.verification.single_device_comparison import verify
+from tests.support.covering import quick_at
 from tests.support.folding import assert_folded_is_unfolded
 from tests.support.input_scenarios import fed, written
 from tests.support.sweep import assert_sweep_is_events
@@ -116,7 +117,15 @@ def test_folded_is_unfolded_and_swept_is_by_events(mesh, host, changes, **data):
 
 @pytest.mark.parametrize(
     "strategy",
-    ["data_parallel", "full_batch", [["data", "tensor"], ["data", None]], [[["data", "tensor"], 1], [1, 1]]],
+    quick_at(
+        [
+            "data_parallel",
+            "full_batch",
+            [["data", "tensor"], ["data", None]],
+            [[["data", "tensor"], 1], [1, 1]],
+        ],
+        2,
+    ),
 )
 def test_values_do_not_care(strategy):
     assert verify(fed(PIPELINED, micro_batch=2, strategy=strategy, decode="1 ms")).agrees
@@ -182,12 +191,15 @@ def test_an_epoch_is_told():
 
 @pytest.mark.parametrize(
     ("counted", "named"),
-    [
-        ("((2, 1), (2, 1))", [["data", None], ["data", None]]),
-        (((8, 1), (8, 1)), [[["data", "tensor"], None], [["data", "tensor"], None]]),
-        ("((1, 4), (1, 4))", [[None, "tensor"], [None, "tensor"]]),
-        ("((2, 4), (1, 1))", [["data", "tensor"], [None, None]]),
-    ],
+    quick_at(
+        [
+            ("((2, 1), (2, 1))", [["data", None], ["data", None]]),
+            (((8, 1), (8, 1)), [[["data", "tensor"], None], [["data", "tensor"], None]]),
+            ("((1, 4), (1, 4))", [[None, "tensor"], [None, "tensor"]]),
+            ("((2, 4), (1, 1))", [["data", "tensor"], [None, None]]),
+        ],
+        3,
+    ),
 )
 def test_inputs_in_numbers_are_inputs_by_axes(counted, named):
     """MindSpore's dataset_strategy counts parts; replicas are the outermost ranks."""

@@ -7,6 +7,7 @@ from simcluster.report.terminal.layouts import layouts_text
 from simcluster.simulation import build_scenario
 from simcluster.simulation.run_scenario import simulate
 from simcluster.simulation.views.operator_layouts import layouts_document
+from tests.support.covering import quick_at
 from tests.support.scenarios import TINY, scenario, under
 
 MESH = {"pipeline": 2, "data": 2}
@@ -23,7 +24,7 @@ def test_without_buckets_there_are_none():
     assert buckets_of()[1] == []
 
 
-@pytest.mark.parametrize("limit", [None, {"bytes": "4 kB"}])
+@pytest.mark.parametrize("limit", quick_at([None, {"bytes": "4 kB"}], 1))
 def test_buckets_stand_behind_the_blocks_as_they_travel(limit):
     """What the layouts list is what the trace has: every collective of a bucket, with its bytes."""
     which, found = buckets_of(reduction={"bucket": "whole", "limit": limit})

@@ -22,6 +22,7 @@ from simcluster.report.terminal.summary_screen import summary_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.work import DType
+from tests.support.covering import quick_at
 from tests.support.folding import assert_folded_is_unfolded
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.scenarios import TINY, shrunk
@@ -131,24 +132,27 @@ def test_a_group_of_slower_hosts_is_a_stage_with_longer_kernels():
 
 @pytest.mark.parametrize(
     ("groups", "mesh", "more"),
-    [
-        ([(H100, 1), (ASCEND, 1)], {"pipeline": 2, "data": 8}, {"optimizer_sharding": {"zero": 1}}),
-        ([(H100, 1), (ASCEND, 1)], {"data": 4, "tensor": 4}, {"recipe": "megatron_sp"}),
-        (
-            [(CPU, 4), (H100, 1), (CPU, 4), (ASCEND, 1)],
-            {"island": 2, "pipeline": 2, "data": 8},
-            {
-                "roles": {"batch": ["island", "data"]},
-                "schedule": {"stages": [1, 3]},
-                "training": {"batch_shares": {"island": [3, 1]}, "global_batch": 64},
-            },
-        ),
-        (
-            [(H100, 1), (CPU, 2), (ASCEND, 1)],
-            {"data": 5, "tensor": 4},
-            {"changes": [{"device": 9, "compute": 0.5}]},
-        ),
-    ],
+    quick_at(
+        [
+            ([(H100, 1), (ASCEND, 1)], {"pipeline": 2, "data": 8}, {"optimizer_sharding": {"zero": 1}}),
+            ([(H100, 1), (ASCEND, 1)], {"data": 4, "tensor": 4}, {"recipe": "megatron_sp"}),
+            (
+                [(CPU, 4), (H100, 1), (CPU, 4), (ASCEND, 1)],
+                {"island": 2, "pipeline": 2, "data": 8},
+                {
+                    "roles": {"batch": ["island", "data"]},
+                    "schedule": {"stages": [1, 3]},
+                    "training": {"batch_shares": {"island": [3, 1]}, "global_batch": 64},
+                },
+            ),
+            (
+                [(H100, 1), (CPU, 2), (ASCEND, 1)],
+                {"data": 5, "tensor": 4},
+                {"changes": [{"device": 9, "compute": 0.5}]},
+            ),
+        ],
+        2,
+    ),
 )
 def test_folded_is_unfolded(groups, mesh, more):
     assert_folded_is_unfolded(mixed(groups, mesh, **more))
@@ -156,14 +160,17 @@ def test_folded_is_unfolded(groups, mesh, more):
 
 @pytest.mark.parametrize(
     ("groups", "mesh", "more"),
-    [
-        ([(H100, 1), (ASCEND, 1)], {"pipeline": 2, "data": 2, "tensor": 4}, {"recipe": "megatron_sp"}),
-        (
-            [(CPU, 1), (H100, 1), (CPU, 1), (ASCEND, 1)],
-            {"data": 2, "pipeline": 5, "tensor": 2},
-            {"training": {"batch_shares": {"data": [3, 1]}}, "model": {**TINY, "layers": 6}},
-        ),
-    ],
+    quick_at(
+        [
+            ([(H100, 1), (ASCEND, 1)], {"pipeline": 2, "data": 2, "tensor": 4}, {"recipe": "megatron_sp"}),
+            (
+                [(CPU, 1), (H100, 1), (CPU, 1), (ASCEND, 1)],
+                {"data": 2, "pipeline": 5, "tensor": 2},
+                {"training": {"batch_shares": {"data": [3, 1]}}, "model": {**TINY, "layers": 6}},
+            ),
+        ],
+        0,
+    ),
 )
 def test_values_are_those_of_one_device(groups, mesh, more):
     found = verify(mixed(groups, mesh, **more))

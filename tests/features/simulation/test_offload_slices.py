@@ -6,6 +6,8 @@ import pytest
 
 from simcluster.errors import SimclusterError
 from simcluster.simulation import build_scenario, verify
+from tests.support.covering import quick
+from tests.support.offload_scenarios import CATEGORIES
 from tests.support.scenarios import scenario
 
 
@@ -21,7 +23,10 @@ def sliced(sharding, offload):
 
 @pytest.mark.combinations
 @pytest.mark.parametrize("rule", [{"fraction": 0.5}, {"match": ["layers.*.mlp.*"]}], ids=str)
-@pytest.mark.parametrize("category", ["parameters", "gradients", "optimizer_states", "activations"])
+@pytest.mark.parametrize(
+    "category",
+    quick(CATEGORIES, "gradients", "activations"),
+)
 def test_a_part_of_it_is_the_same_part_for_all_slices(category, rule):
     found = verify(sliced("fsdp", {category: {"to": "host", **rule}}))
     assert found.agrees, found.fault or found.first_difference

@@ -19,6 +19,7 @@ from simcluster.simulation.run_scenario import simulate
 from simcluster.simulation.verification.single_device_comparison import compare_values, verify
 from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.work import DType
+from tests.support.covering import quick_at
 from tests.support.random_graphs import UNEVEN, Network
 from tests.support.random_plans import assert_right as assert_network_right
 from tests.support.scenarios import TINY, TINY_GPT, scenario
@@ -55,21 +56,26 @@ def assert_right(which):
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"recipe": "megatron"},
-        {"recipe": "megatron_sp"},
-        {"recipe": "megatron_sp", "optimizer_sharding": {"zero": 1}},
-        {"recipe": "megatron", "optimizer_sharding": "fsdp"},
-        {"recipe": "megatron", "strategies": EVERYWHERE},
-        {"recipe": "data", "strategies": EVERYWHERE, "optimizer_sharding": {"zero": 3}},
-        {
-            "recipe": "megatron",
-            "training": {"seq_len": 7, "optimizer": {"kind": "lamb", "weight_decay": 0.1, "clip": 0.05}},
-        },
-        {"recipe": "megatron_sp", "model": {**TINY_GPT, "heads": 6, "hidden": 30, "head_dim": 5}},
-        {"recipe": "megatron_sp", "redistribution": "mindspore"},
-        {"recipe": "megatron", "mesh": {"pipeline": 2, "tensor": 4}},
-    ],
+    quick_at(
+        [
+            {"recipe": "megatron"},
+            {"recipe": "megatron_sp"},
+            {"recipe": "megatron_sp", "optimizer_sharding": {"zero": 1}},
+            {"recipe": "megatron", "optimizer_sharding": "fsdp"},
+            {"recipe": "megatron", "strategies": EVERYWHERE},
+            {"recipe": "data", "strategies": EVERYWHERE, "optimizer_sharding": {"zero": 3}},
+            {
+                "recipe": "megatron",
+                "training": {"seq_len": 7, "optimizer": {"kind": "lamb", "weight_decay": 0.1, "clip": 0.05}},
+            },
+            {"recipe": "megatron_sp", "model": {**TINY_GPT, "heads": 6, "hidden": 30, "head_dim": 5}},
+            {"recipe": "megatron_sp", "redistribution": "mindspore"},
+            {"recipe": "megatron", "mesh": {"pipeline": 2, "tensor": 4}},
+        ],
+        2,
+        5,
+        9,
+    ),
     ids=str,
 )
 def test_padded_plans_compute_what_one_device_computes(options):

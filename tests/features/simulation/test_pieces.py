@@ -17,6 +17,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
 from simcluster.simulation.compose.build import build_scenario, plan_scenario
 from simcluster.simulation.views.effective_strategies import effective_strategies_of
+from tests.support.covering import quick_at
 from tests.support.scenarios import TINY_GPT, scenario
 
 MLP = "layers.*.mlp"
@@ -166,15 +167,19 @@ def test_values_are_those_of_one_device(entry, level, model):
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"recompute": {"layers": "all"}},
-        {"recompute": {"operators": ["layers.*.mlp.activation"]}},
-        {"optimizer_sharding": "fsdp"},
-        {"optimizer_sharding": {"mindspore": "level1", "min_bytes": "0 B"}},
-        {"training": {"precision": "fp8"}, "host": "dgx-h100"},
-        {"redistribution": "mindspore"},
-        {"mesh": {"pipeline": 2, "data": 2, "tensor": 2}},
-    ],
+    quick_at(
+        [
+            {"recompute": {"layers": "all"}},
+            {"recompute": {"operators": ["layers.*.mlp.activation"]}},
+            {"optimizer_sharding": "fsdp"},
+            {"optimizer_sharding": {"mindspore": "level1", "min_bytes": "0 B"}},
+            {"training": {"precision": "fp8"}, "host": "dgx-h100"},
+            {"redistribution": "mindspore"},
+            {"mesh": {"pipeline": 2, "data": 2, "tensor": 2}},
+        ],
+        5,
+        6,
+    ),
     ids=["recompute", "selective", "fsdp", "mindspore", "fp8", "inferred", "pipeline"],
 )
 def test_values_and_launches_with_everything_else(options):

@@ -73,7 +73,7 @@ def test_random_networks(drawn, optimizer, sharding, micro_batches):
     assert_right(drawn, optimizer, sharding, micro_batches)
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(**ODD)
 def test_random_networks_of_sizes_that_do_not_divide(drawn, optimizer, sharding, micro_batches):
     assert_right(drawn, optimizer, sharding, micro_batches, UNEVEN)
@@ -90,7 +90,7 @@ SHARED = {**CASES, "drawn": networks(4, shared=True)}
 FAMILIES = [[], ["matmul"], ["norm"], ["pointwise"]]
 
 
-@settings(max_examples=30)
+@settings(max_examples=8)
 @given(**SHARED, families=st.sampled_from(FAMILIES))
 def test_random_networks_whose_kernels_do_not_all_add_to_gradient_buffers(families, **case):
     """16-bit gradients are added to buffers of 32 bits by kernels of their own; what moves keeps its format.

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 from simcluster.simulation import build_scenario
 from tests.support.compositions import SHARDINGS, OFFLOAD
@@ -19,8 +21,12 @@ for sharding, offload in (("zero 2", "states on disk, gradients"), ("fsdp", "eve
 """
 
 
+@pytest.mark.thorough
 def test_programs_do_not_depend_on_the_order_of_sets():
-    """Gradients that leave for a host had done so in the order of a set."""
+    """Gradients that leave for a host had done so in the order of a set.
+
+    The quick run has the goldens: digests of Programs, some with gradients on hosts, under any seed.
+    """
     told = [
         subprocess.run(
             [sys.executable, "-c", CODE],

@@ -9,7 +9,7 @@ import pytest
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.simulation.views.run_documents import plan_document
-from tests.support.covering import quick
+from tests.support.covering import quick, quick_at
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 from tests.support.traffic import carried
 
@@ -109,7 +109,7 @@ WHOLE = {"bucket": "whole"}
 
 
 @pytest.mark.combinations
-@pytest.mark.parametrize("fusion", [*FUSIONS, {}], ids=str)
+@pytest.mark.parametrize("fusion", quick_at([*FUSIONS, {}], 1, 4), ids=str)
 @pytest.mark.parametrize("reduction", [{}, WHOLE, WHOLE | {"limit": {"bytes": "2 KiB"}}], ids=str)
 @pytest.mark.parametrize(
     ("mesh", "sharding", "recipe"),
@@ -129,7 +129,7 @@ def test_what_is_reduced_once_more_waits_for_the_bucket_it_is_scattered_in(
     assert found.agrees, found.fault or found.first_difference
 
 
-@pytest.mark.parametrize("sharded", [*EVERY])
+@pytest.mark.parametrize("sharded", quick_at([*EVERY], 0))
 def test_auto_is_one_collective_for_each_micro_batch_of_a_small_model(sharded):
     which = scenario({"data": 2}, optimizer_sharding=EVERY[sharded], fusion={"reduce_scatter": AUTO})
     assert [size for _, size in scatters(which)] == [total(which)] * MICRO
@@ -151,7 +151,7 @@ def test_sharded_accumulation_scatters_each_micro_batch_and_whole_accumulation_o
         assert [size for _, size in scatters(which)] == [total(which)] * times
 
 
-@pytest.mark.parametrize("sharded", quick(EVERY, "zero 2", "fsdp"))
+@pytest.mark.parametrize("sharded", quick(EVERY, "zero 2"))
 def test_units_of_one_layer_are_what_shards_have_without_fusion(sharded):
     form, units = EVERY[sharded], {"reduce_scatter": UNITS, "all_gather": UNITS}
     plain = scenario({"pipeline": 2, "data": 2}, optimizer_sharding=form)
@@ -191,8 +191,8 @@ def wholes(which):
 SLOW = [{"link": "*", "bandwidth": 0.001}]
 
 
-@pytest.mark.parametrize("slow", [False, True])
-@pytest.mark.parametrize("rule", [UNITS, PAIRS, INDEX, AUTO])
+@pytest.mark.parametrize("slow", quick_at([False, True], 1))
+@pytest.mark.parametrize("rule", quick_at([UNITS, PAIRS, INDEX, AUTO], 1, 2))
 def test_two_buckets_at_most_hold_whole_gradients(rule, slow):
     """One that fills beside one that travels; the layer whose backward is done fills on by all of its own."""
     which = scenario(
@@ -242,7 +242,7 @@ def test_a_backward_waits_for_the_bucket_before_the_last():
     assert min(starts[LAYERS - 2]) == ends[0]
 
 
-@pytest.mark.parametrize("sharded", ["zero 2", "zero 3"])
+@pytest.mark.parametrize("sharded", quick(["zero 2", "zero 3"], "zero 2"))
 def test_the_profiles_limit_fills_buckets_of_sharded_gradients(sharded):
     """As the scenario's own rule would; the buffers are those of the profile, as large as its limit."""
     base = scenario({"data": 2}, optimizer_sharding=EVERY[sharded], micro_batches=2)

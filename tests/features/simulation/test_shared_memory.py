@@ -7,6 +7,7 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
+from tests.support.covering import quick, quick_at
 
 B, S, H, A, D, F = 2, 256, 512, 8, 64, 1536
 UNIT = S * B * H
@@ -35,7 +36,7 @@ def peak(*args, **options):
     return np.cumsum(found["bytes"][ours]).max() / UNIT
 
 
-@pytest.mark.parametrize(("mesh", "t"), [({"data": 1}, 1), ({"tensor": 4}, 4)])
+@pytest.mark.parametrize(("mesh", "t"), quick_at([({"data": 1}, 1), ({"tensor": 4}, 4)], 1))
 def test_a_layer_keeps_what_its_own_operators_read(mesh, t):
     """Norms their input and what they give to projections; heads and MLP; no copy of what is shared.
 
@@ -50,7 +51,7 @@ def test_a_layer_keeps_what_its_own_operators_read(mesh, t):
     assert decoder == pytest.approx((2 * attention + mlp) / H, rel=1e-6)
 
 
-@pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
+@pytest.mark.parametrize("recipe", quick(["megatron", "megatron_sp"], "megatron_sp"))
 def test_shared_values_and_their_gradients_are_held_once_per_stage_and_micro_batch(recipe):
     """Encoder 2 + decoder 4 layers on three stages: the encoder's output is passed on and comes back."""
     found = account(2, 4, {"pipeline": 3, "tensor": 2}, micro_batches=4, recipe=recipe)

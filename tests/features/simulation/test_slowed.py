@@ -10,6 +10,7 @@ from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.run_scenario import run_alone
 from simcluster.simulation.verification.single_device_comparison import verify
+from tests.support.covering import quick_at
 from tests.support.folding import assert_folded_is_unfolded
 from tests.support.scenarios import scenario
 
@@ -33,15 +34,15 @@ def on_gpus(mesh, **rest):
     return scenario(mesh, host=GPU, model=MODEL, training={"seq_len": 256}, **rest)
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", quick_at(PLANS, 2))
 def test_folded_is_unfolded(plan):
     which = on_gpus(**plan)
     assert simulate(which).documents["summary"]["slowed_s"] > 0
     assert_folded_is_unfolded(which)
 
 
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("plan", quick_at(PLANS, 2))
+@pytest.mark.parametrize("steps", quick_at([1, 2], 1))
 def test_kernels_never_overlap_and_their_step_is_cut_without_remainder(plan, steps):
     which = on_gpus(**plan, run={"steps": steps})
     built, result = build_scenario(which), simulate(which)
@@ -77,7 +78,7 @@ def test_without_figures_nothing_is_slowed():
     assert any(len(each.stretched) for each in run_alone(build_scenario(which)).classes)
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", quick_at(PLANS, 0, 3))
 def test_a_kernel_is_slowed_exactly_if_communication_ran_beside_it(plan):
     for each in run_alone(build_scenario(on_gpus(**plan))).classes:
         names = [stream.name for stream in each.linked.streams]
@@ -117,7 +118,7 @@ def test_values_do_not_care():
     assert verify(scenario({"data": 2, "tensor": 2}, host=GPU, devices=4, **FSDP)).agrees
 
 
-@pytest.mark.parametrize("plan", [*PLANS, {"mesh": {"data": 1, "pipeline": 2}}])
+@pytest.mark.parametrize("plan", quick_at([*PLANS, {"mesh": {"data": 1, "pipeline": 2}}], 0, 4))
 def test_the_first_kernel_beside_communication_is_the_first_that_is_slowed(plan):
     for each in run_alone(build_scenario(on_gpus(**plan))).classes:
         names = [stream.name for stream in each.linked.streams]

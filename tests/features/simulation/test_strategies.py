@@ -8,12 +8,13 @@ from simcluster.scenario import Scenario
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.views.effective_strategies import effective_strategies_of
 from simcluster.simulation.views.operator_layouts import layouts_document
+from tests.support.covering import quick_at
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
 
 
-@pytest.mark.parametrize("model", [TINY, TINY_GPT], ids=["llama", "gpt"])
+@pytest.mark.parametrize("model", quick_at([TINY, TINY_GPT], 1), ids=["llama", "gpt"])
 @pytest.mark.parametrize("recipe", ["data", "megatron", "megatron_sp"])
 def test_pasted_strategies_give_the_same_program(recipe, model):
     mesh = MESH if recipe != "data" else {"pipeline": 2, "data": 2}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.simulation import build_scenario, simulate, verify
+from tests.support.covering import quick, quick_at
 from tests.support.scenarios import TINY_GPT, scenario, under
 from tests.support.traffic import carried
 
@@ -31,7 +32,7 @@ def total(which, kind):
 
 
 @pytest.mark.combinations
-@pytest.mark.parametrize("form", [*FORMS])
+@pytest.mark.parametrize("form", quick([*FORMS], "zero 3", "fsdp"))
 @pytest.mark.parametrize(
     ("mesh", "fusion"),
     [({"data": 2}, {}), ({"data": 2, "tensor": 2}, FUSED), ({"pipeline": 2, "data": 2}, FUSED)],
@@ -45,7 +46,7 @@ def test_values_and_both_ways_of_timing_agree(mesh, form, fusion):
 
 
 @pytest.mark.combinations
-@pytest.mark.parametrize("form", ["zero 2", "zero 3", "fsdp"])
+@pytest.mark.parametrize("form", quick(["zero 2", "zero 3", "fsdp"], "zero 2"))
 @pytest.mark.parametrize("schedule", ["1f1b", "zb_h1", "interleaved"])
 def test_stages_sum_a_tied_gradient_behind_the_bucket_it_is_scattered_in(form, schedule):
     """PyTorch DDP's buckets: a copy's own backward is over long before its bucket is full, and only then is
@@ -61,7 +62,7 @@ def test_stages_sum_a_tied_gradient_behind_the_bucket_it_is_scattered_in(form, s
 
 
 @pytest.mark.combinations
-@pytest.mark.parametrize("form", ["zero 2", "fsdp", "kept", "level1"])
+@pytest.mark.parametrize("form", quick(["zero 2", "fsdp", "kept", "level1"], "level1"))
 @pytest.mark.parametrize(("mesh", "fusion"), [({"data": 2}, {}), ({"data": 2, "tensor": 2}, FUSED)])
 def test_a_copy_whose_block_has_nothing_else_agrees(mesh, form, fusion):
     """The decoder's embedding has no weight of its own. The position bias's gradient is whole on every rank:
@@ -72,7 +73,7 @@ def test_a_copy_whose_block_has_nothing_else_agrees(mesh, form, fusion):
     assert found.agrees, found.fault or found.first_difference
 
 
-@pytest.mark.parametrize("fusion", [{}, FUSED])
+@pytest.mark.parametrize("fusion", quick_at([{}, FUSED], 1))
 def test_gradients_are_scattered_once_and_kept_weights_gathered_once(fusion):
     """N elements for every micro-batch, in fp32 and in bf16: no copy counts twice."""
     which = scenario({"data": 2}, model=TIED, optimizer_sharding=KEPT, fusion=fusion)

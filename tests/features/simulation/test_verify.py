@@ -14,26 +14,60 @@ from simcluster.simulation.verification import shrink_scenario
 from simcluster.simulation.verification.shrink_scenario import small_mesh
 from simcluster.simulation.verification.single_device_comparison import verify_plan
 from simcluster.values import Oracle, SeededData, TensorComparison
+from tests.support.covering import quick, quick_at
 from tests.support.scenarios import TINY, TINY_GPT, scenario, shrunk
 
 FEW_RANKS = 16
 """Three stages and two ranks of each other axis are 12: more show no other composition."""
 LATER = {
-    "bloom-176b-384-a100": "mt-nlg-530b-2240-a100",
+    "bloom-176b-384-a100": "tiny-gpt-cpu",
     "deepseek-v3-2048-h800": "deepseek-v3-4-layers-8-b200",
-    "gpt3-175b-1024-a100": "mt-nlg-530b-2240-a100",
-    "llama2-13b-8-a100-40-offload": "zero-infinity-gpt3-175b-16-v100",
+    "gpt3-175b-1024-a100": "tiny-gpt-cpu",
+    "llama2-13b-8-a100-40-offload": "quickstart",
     "llama2-13b-8-a100-40-recompute": "quickstart",
+    "llama2-7b-8-ascend-910b-copies": "llama2-7b-8-ascend-910b-fine-grained",
+    "llama2-7b-8-ascend-910b-tensor": "llama2-7b-8-ascend-910b-fine-grained",
+    "llama2-7b-atlas-900-a2": "quickstart",
     "llama3-405b-16384-h100": "quickstart",
+    "llama3-70b-256-h100-propagated": "quickstart",
+    "llama3-70b-64-h100-32k": "quickstart",
+    "llama3-70b-inference-8-ascend-910b": "llama3-70b-inference-8-h100",
+    "llama3-8b-16-ascend-910b-sharded": "llama3-8b-atlas-800t-a2",
+    "llama3-8b-1m-tokens-256-h100": "quickstart",
     "manual-halo-exchange-4-ascend-910": "manual-all-reduce-8-ascend-910",
-    "megatron-1t-2048-h200-interleaved": "megatron-1t-2048-h200",
-    "megatron-1t-2048-h200-zb-v": "megatron-1t-2048-h200",
-    "megatron-39b-512-a100": "megatron-18b-256-a100",
-    "onnx-language-model-8-h100": "remote-sensing-16-ascend-910",
+    "megatron-1.7b-32-a100": "tiny-gpt-cpu",
+    "megatron-18b-256-a100": "tiny-gpt-cpu",
+    "megatron-1t-2048-h200": "tiny-gpt-cpu",
+    "megatron-1t-2048-h200-interleaved": "tiny-gpt-cpu",
+    "megatron-1t-2048-h200-zb-v": "tiny-gpt-cpu",
+    "megatron-39b-512-a100": "tiny-gpt-cpu",
+    "mixed-h100-ascend-cpu": "llama3-8b-atlas-800t-a2",
+    "mixtral-8x7b-64-h100": "deepseek-v3-4-layers-8-b200",
+    "mpt-7b-32-a100": "llama3-8b-8-h100-torchtitan",
+    "mt-nlg-530b-2240-a100": "tiny-gpt-cpu",
+    "onnx-language-model-8-h100": "quickstart",
+    "ops-shard-8-ascend-910b": "tiny-gpt-cpu",
+    "opt-175b-992-a100": "tiny-gpt-cpu",
+    "pangu-alpha-200b-2048-ascend-910": "tiny-gpt-cpu",
+    "qwen3-30b-a3b-32-h100-skewed": "deepseek-v3-4-layers-8-b200",
+    "remote-sensing-16-ascend-910": "resnet-50-8-v100",
+    "resnet-50-64-ascend-910": "resnet-50-8-v100",
+    "resnet-50-8-ascend-910": "resnet-50-8-v100",
+    "resnet-50-8-v100-from-disks": "resnet-50-8-v100",
+    "tenants-576-h100": "llama3-8b-8-h100-torchtitan",
+    "wide-deep-1-ascend-910-host": "wide-deep-16-ascend-910-host",
+    "wide-deep-32-ascend-910-host": "wide-deep-16-ascend-910-host",
+    "wide-deep-8-ascend-910": "wide-deep-16-ascend-910-host",
+    "wide-deep-8-ascend-910-host": "wide-deep-16-ascend-910-host",
+    "wide-deep-8-ascend-910-rows": "wide-deep-16-ascend-910-host",
+    "zero-infinity-gpt3-175b-16-v100": "zero-offload-10b-1-v100",
 }
-"""Thorough ones, each with one of the quick run of the same model, recipe, sharding and recomputation.
+"""Thorough ones, each with one of the quick run that is nearest to it in its model and in how that is split.
 
-What they have besides is shown there too: by contracts (schedules, precisions, experts in pipelines), and in
+What they have besides, the quick run shows on small models: the contract of compositions has schedules,
+sharding, recomputation, offload, context, experts, copies, precisions and profiles in pairs; and there are
+``test_padding``, ``test_mixed``, ``test_pieces``, ``test_written_strategies`` (layouts, propagation),
+``test_fusion`` (the recipe of PanGu), ``test_inference``, ``test_inputs``, ``test_host_work``,
 ``test_offload``, ``test_recompute_search``, ``test_residual`` (neighbours) and ``test_onnx_network``.
 """
 LONG = {
@@ -85,7 +119,7 @@ def assert_right(which):
 
 
 @pytest.mark.combinations
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", quick(["float64", "float32"], "float32"))
 @pytest.mark.parametrize("model", [TINY, TINY_GPT], ids=["llama", "gpt"])
 def test_both_precisions(model, dtype):
     which = scenario({"pipeline": 2, "data": 2, "tensor": 2}, model=model, recipe="megatron_sp")
@@ -94,7 +128,9 @@ def test_both_precisions(model, dtype):
 
 
 @pytest.mark.combinations
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamw", "lamb"])
+@pytest.mark.parametrize(
+    "optimizer", quick(["sgd", "momentum", "adam", "adamw", "lamb"], "sgd", "momentum", "adam")
+)
 @pytest.mark.parametrize("zero", [0, 1])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_optimizers(optimizer, zero, precision):
@@ -175,7 +211,7 @@ FORMATS = {
 @pytest.mark.combinations
 @pytest.mark.parametrize("recompute", ["none", "all"])
 @pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])
-@pytest.mark.parametrize("precision", FORMATS.values(), ids=FORMATS)
+@pytest.mark.parametrize("precision", quick_at(FORMATS.values(), 1, 3), ids=FORMATS)
 def test_formats(precision, recipe, recompute):
     mesh = {"pipeline": 2, "data": 2, "tensor": 2}
     zero, model = (1, TINY_GPT) if recompute == "none" else (0, TINY)
@@ -236,12 +272,16 @@ def test_what_becomes_of_formats_is_told():
 
 @pytest.mark.parametrize(
     ("written", "factor"),
-    [
-        ({}, 1),
-        ({"gradients_mean": True}, 1),
-        ({"gradients_mean": False}, 4),
-        ({"gradients_mean": True, "gradients_degree": 2}, 2),
-    ],
+    quick_at(
+        [
+            ({}, 1),
+            ({"gradients_mean": True}, 1),
+            ({"gradients_mean": False}, 4),
+            ({"gradients_mean": True, "gradients_degree": 2}, 2),
+        ],
+        2,
+        3,
+    ),
 )
 def test_gradients_are_added_or_averaged_as_mindspore_says(written, factor):
     """Added means of four ranks are four times the mean over the batch."""

@@ -7,7 +7,7 @@ import pytest
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.simulation.views.run_documents import plan_document
-from tests.support.covering import quick
+from tests.support.covering import quick, quick_at
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 from tests.support.traffic import carried
 
@@ -34,7 +34,7 @@ def communication(which):
 
 
 @pytest.mark.combinations
-@pytest.mark.parametrize("sharded", [*EVERY])
+@pytest.mark.parametrize("sharded", quick([*EVERY], "zero 3", "kept"))
 @pytest.mark.parametrize("mesh", [{"data": 2}, {"pipeline": 2, "data": 2}])
 @pytest.mark.parametrize(
     "fusion", [{"all_gather": AUTO}, {"all_gather": SIZE, "ids": IDS}], ids=["auto", "size"]
@@ -49,7 +49,9 @@ def test_any_size_gathers_the_same_bytes_and_values(fusion, sharded, mesh):
     assert folded["step_time_s"] == unfolded["step_time_s"]
 
 
-@pytest.mark.parametrize(("sharded", "uses"), [("zero 1", 1), ("fsdp", 8), ("kept", 4), ("level1", 1)])
+@pytest.mark.parametrize(
+    ("sharded", "uses"), quick_at([("zero 1", 1), ("fsdp", 8), ("kept", 4), ("level1", 1)], 1)
+)
 def test_auto_is_one_collective_for_each_use_of_a_small_model(sharded, uses):
     """Four micro-batches: once per step, for each forward, or for each forward and backward."""
     which = scenario({"data": 2}, optimizer_sharding=EVERY[sharded], fusion={"all_gather": AUTO})

@@ -10,7 +10,7 @@ from simcluster.simulation.verification import shrink_scenario
 from simcluster.simulation.verification.single_device_comparison import verify
 from simcluster.simulation.views.effective_strategies import effective_strategies_of
 from simcluster.simulation.views.operator_layouts import layouts_document
-from tests.support.covering import quick
+from tests.support.covering import quick, quick_at
 from tests.support.folding import assert_folded_is_unfolded
 from tests.support.scenarios import TINY_GPT, scenario, under
 from tests.support.written_strategies import FORMS, LAYER
@@ -31,7 +31,7 @@ def written(name, mesh=EIGHT, **options):
     )
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", quick(FORMS, "interleaved", "scattered"))
 def test_every_form_computes_what_one_device_computes(name):
     found = verify(written(name))
     assert found.agrees, found.fault or found.first_difference
@@ -39,7 +39,7 @@ def test_every_form_computes_what_one_device_computes(name):
 
 @pytest.mark.combinations
 @pytest.mark.parametrize("how", ["mindspore", {"kind": "mindspore", "enable_alltoall": True}], ids=str)
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", quick(FORMS, "exchanged", "numbers"))
 def test_redistributed_as_mindspore_infers_they_do_too(name, how):
     which = written(name, redistribution=how)
     exchanges = any("all_to_all" in kind for kind in every(which))
@@ -57,7 +57,7 @@ def every(which):
     ]
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", quick(FORMS, "numbers"))
 def test_pasted_they_give_the_same_times_and_bytes(name):
     """Numbers become layouts over the axes as they were cut."""
     before = written(name)
@@ -161,8 +161,8 @@ BY_HAND["numbers"] = [
 ]
 
 
-@pytest.mark.parametrize("form", BY_HAND)
-@pytest.mark.parametrize("sharding", [None, {"zero": 1}], ids=["whole", "zero"])
+@pytest.mark.parametrize("form", quick(BY_HAND, "numbers"))
+@pytest.mark.parametrize("sharding", quick_at([None, {"zero": 1}], 1), ids=["whole", "zero"])
 def test_megatron_by_hand_is_the_recipe_to_the_nanosecond_and_the_byte(form, sharding):
     options = {"model": {**TINY_GPT, "bias": True}, "optimizer_sharding": sharding}
     recipe = simulate(scenario(MESH, recipe="megatron", **options))
