@@ -57,7 +57,7 @@ def test_it_computes_its_operation_for_every_group(groups, kind, operation):
 
 
 @pytest.mark.parametrize(("kind", "operation"), PAIRS)
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_it_computes_its_operation_on_any_arrays(kind, operation, data):
     site = data.draw(st.sampled_from(able(kind, operation)))

@@ -87,7 +87,7 @@ def zeros_and_ones(draw):
 
 
 @pytest.mark.parametrize("name", device_names())
-@settings(max_examples=8)
+@settings(max_examples=3)
 @given(made=zeros_and_ones())
 def test_a_size_of_zero_has_a_price(name, made):
     """In every format; a finite one, and no more than if there were one in the place of nothing."""

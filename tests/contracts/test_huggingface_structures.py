@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.document import validate_data
@@ -178,6 +178,7 @@ def folder(tmp_path_factory):
 
 
 @given(st.data())
+@settings(max_examples=40)
 def test_no_value_of_any_key_fails_in_another_way(folder, data):
     """A model, or an error in words."""
     config = dict(data.draw(st.sampled_from(CONFIGS)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.text import Text
 
@@ -42,6 +42,7 @@ def test_nothing_is_left_that_a_terminal_obeys_and_nothing_else_is_touched(text)
 
 
 @given(TEXTS)
+@settings(max_examples=40)
 def test_what_is_drawn_holds_only_our_own_styles(text):
     drawn = [
         Text(text, "bold red"),

@@ -65,7 +65,7 @@ def test_random_plans(data):
     assert_sweep_is_events(giving_way(built, communications(data.draw)))
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_random_plans_whose_transfers_meet(data):
     draw = data.draw
@@ -93,7 +93,7 @@ def test_a_transfer_that_ends_in_the_very_nanosecond_in_which_events_take_over()
     )
 
 
-@settings(max_examples=8)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_copies_of_inputs_take_of_the_memory(data):
     built = build_scenario(
@@ -172,7 +172,7 @@ TAKEN = st.builds(ResourceShare, st.integers(0, SCALE), st.integers(0, SCALE))
 
 
 @pytest.mark.parametrize("scale", [1, 2**31])
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_parts_end_as_they_do_with_events(scale, data):
     """Of several columns at once; also where floating point would not be exact."""

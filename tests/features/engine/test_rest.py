@@ -22,7 +22,7 @@ JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.1]}}
 PLANS = [{"pipeline": 2, "data": 2, "tensor": 2}, {"pipeline": 4, "data": 2}, {"data": 4}]
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_random_plans_on_few_links(data):
     draw = data.draw

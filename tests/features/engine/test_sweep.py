@@ -178,7 +178,7 @@ def test_progress_of_a_sweep():
 @pytest.mark.combinations
 @pytest.mark.parametrize("fits", [True, False])
 @pytest.mark.parametrize("host", ["atlas-800t-a2", "dgx-h100"])
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_a_result_is_the_same_however_it_is_timed(fits, host, data):
     """Summaries with peaks, breakdowns and what was alive, and all tables; on too small devices too."""

@@ -56,7 +56,7 @@ def test_the_order_that_is_told_is_faster():
     assert told(scenario(order)) is None
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     st.sampled_from(list(permutations(("tensor", "data", "pipeline")))),
     st.sampled_from([1, 2, 4, 8, 16]),

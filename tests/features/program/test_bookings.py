@@ -95,7 +95,7 @@ def plans(draw):
     return scenario({axis: size for axis, size in mesh.items() if size > 1} or {"data": 2}, **more)
 
 
-@settings(max_examples=8)
+@settings(max_examples=3)
 @given(st.data())
 def test_plans_release_what_they_book(data):
     """The checker, which every plan passes before it is run, finds what the account would show."""

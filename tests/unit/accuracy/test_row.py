@@ -116,7 +116,7 @@ def test_whole_numbers_that_a_program_wrote_as_floats(tmp_path):
             read_rows(written(tmp_path, f"a,lab,all_reduce,H100,{text},1,64,25.5,,,"))
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.text(alphabet=st.sampled_from('a1.,"\r\n\0 é'), max_size=40), st.booleans())
 def test_any_text_is_read_or_refused_in_words(tmp_path, text, headed):
     path = tmp_path / "any.csv"

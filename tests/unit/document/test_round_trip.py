@@ -45,7 +45,7 @@ def text(value: str) -> str:
     return f'"{escaped}"'
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.dictionaries(st.sampled_from(["a", "key", "x.y", "b-1"]), TREES, min_size=1), st.booleans())
 def test_written_data_come_back(tree, flow):
     source = "\n".join(f"{key}: {written(value, 2, flow)}" for key, value in tree.items())

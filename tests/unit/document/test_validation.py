@@ -380,7 +380,7 @@ PATHS = [
 ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.dictionaries(st.sampled_from(PATHS), VALUES, min_size=1, max_size=4))
 def test_whatever_is_written_the_answer_is_in_our_words(changes):
     data: dict = {}

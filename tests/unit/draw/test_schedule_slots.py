@@ -1,7 +1,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.draw import schedule_layout
@@ -29,6 +29,7 @@ def one_f_one_b(stages, batches):
 @given(
     stages=st.integers(1, 6), batches=st.integers(1, 9), forward=st.integers(1, 3), backward=st.integers(1, 4)
 )
+@settings(max_examples=40)
 def test_closed_form_of_gpipe_and_1f1b(make, stages, batches, forward, backward):
     found = schedule_layout(make(stages, batches), {"F": forward, "B": backward})
     assert max(row[-1].end for row in found) == (batches + stages - 1) * (forward + backward)

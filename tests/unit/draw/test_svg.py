@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster import units
@@ -90,6 +90,7 @@ def test_nothing_to_draw():
 
 
 @given(st.data())
+@settings(max_examples=40)
 def test_thinning_never_loses_the_highest_moment(data):
     count = data.draw(st.integers(1, 50))
     gaps = data.draw(st.lists(st.integers(1, 5), min_size=count - 1, max_size=count - 1))

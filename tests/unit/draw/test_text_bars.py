@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.draw import BarPart, text_bar, text_legend, tone, wrap_items
@@ -13,6 +13,7 @@ def parts(*values):
 
 
 @given(st.lists(st.floats(0, 1e15), max_size=9), st.integers(1, 120))
+@settings(max_examples=40)
 def test_cells_are_right_to_half_a_character_and_sum_to_the_total(values, width):
     scale = sum(values)
     found = cell_widths(values, scale, width)

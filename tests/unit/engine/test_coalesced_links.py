@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import simpy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.engine import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
@@ -86,6 +86,7 @@ def repeated(draw):
 
 
 @given(repeated())
+@settings(max_examples=40)
 def test_everything_ends_in_the_same_nanosecond(found):
     links, transfers = found
     times = []
@@ -96,6 +97,7 @@ def test_everything_ends_in_the_same_nanosecond(found):
 
 
 @given(repeated())
+@settings(max_examples=40)
 def test_rates_are_the_same_to_the_last_bit(found):
     links, _ = found
     fewer = coalesce_links(links)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simcluster.engine import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
@@ -142,6 +142,7 @@ SHORT = Transfer(0, (FlowPhase(0, 1.0, math.inf), FlowPhase(0, 1.0, math.inf)))
 
 @given(traffic(), st.integers(2, 4))
 @example(([[(0, 1.0)]], [3 * GB], [(0, SHORT)]), 2)  # a third of a nanosecond alone, two thirds for two
+@settings(max_examples=40)
 def test_folded_and_unfolded_networks_end_in_the_same_nanosecond(found, copies):
     rows, capacity, transfers = found
     folded = [[(link, load * copies) for link, load in row] for row in rows]
@@ -154,6 +155,7 @@ def test_folded_and_unfolded_networks_end_in_the_same_nanosecond(found, copies):
 
 
 @given(traffic())
+@settings(max_examples=40)
 def test_the_order_in_which_transfers_are_given_does_not_matter(found):
     rows, capacity, transfers = found
     forward = ends(*network(rows, capacity), transfers)
@@ -161,6 +163,7 @@ def test_the_order_in_which_transfers_are_given_does_not_matter(found):
 
 
 @given(traffic())
+@settings(max_examples=40)
 def test_solving_all_flows_at_once_is_the_same(found):
     """Above a size the network does not look for what hangs together, and solves by arrays."""
     rows, capacity, transfers = found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.engine.launch_queue import launch_stalls
@@ -28,6 +28,7 @@ def played(stretch, times):
 
 
 @given(STRETCHES)
+@settings(max_examples=40)
 def test_it_is_what_happens_in_the_long_run(stretch):
     kernels, launches = zip(*stretch, strict=True)
     waits = launch_stalls(kernels, launches)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcluster.engine.overload import Demand, Overload, first_overload, with_instants
@@ -57,6 +57,7 @@ rows = st.lists(
 
 
 @given(rows, st.lists(st.integers(0, 6).map(float), min_size=4, max_size=4))
+@settings(max_examples=40)
 def test_against_looking_at_every_instant(found, capacity):
     wanted = None
     for time in range(21):
@@ -79,6 +80,7 @@ def test_what_takes_no_nanosecond_meets_who_is_there():
 
 
 @given(st.lists(st.integers(0, 9), min_size=20, max_size=20), rows)
+@settings(max_examples=40)
 def test_instants_against_looking_at_every_one(tracks, found):
     """At every instant a track takes the most that it asks for then."""
     given_rows = [(link, start, max(start, end), rate) for link, start, end, rate in found]

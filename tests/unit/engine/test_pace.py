@@ -118,7 +118,7 @@ def slowly(kernels, communications):
     st.lists(st.lists(st.tuples(TIMES, TIMES, TIMES), min_size=1, max_size=4), min_size=1, max_size=3),
     st.lists(st.tuples(TIMES, TIMES, TAKEN), max_size=5),
 )
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_every_kernel_ends_as_if_time_went_by_one_nanosecond_after_another(segments, communications):
     kernels = [kernel for each in segments for kernel in each]
     assert ran([segment(*each) for each in segments], communications) == slowly(kernels, communications)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.engine import Vectors
@@ -74,12 +74,14 @@ def solved(rows, caps, capacity):
 
 
 @given(structures())
+@settings(max_examples=40)
 def test_rates_are_those_of_exact_progressive_filling(structure):
     # Small loads beside large ones lose digits of the share: 2^-20 of a link that others fill.
     assert solved(*structure) == pytest.approx([float(rate) for rate in exact(*structure)], rel=1e-6)
 
 
 @given(structures())
+@settings(max_examples=40)
 def test_feasible_and_every_flow_has_a_bottleneck(structure):
     rows, caps, capacity = structure
     rates = solved(*structure)
@@ -101,6 +103,7 @@ def test_feasible_and_every_flow_has_a_bottleneck(structure):
 
 
 @given(structures(), st.randoms(use_true_random=False))
+@settings(max_examples=40)
 def test_order_does_not_matter_to_the_last_bit(structure, random):
     rows, caps, capacity = structure
     rates = solved(*structure)
@@ -119,6 +122,7 @@ def test_order_does_not_matter_to_the_last_bit(structure, random):
 
 
 @given(structures(6, 5), st.integers(1, 6), st.data())
+@settings(max_examples=40)
 def test_equal_flows_on_equal_links_fold_to_the_last_bit(structure, copies, data):
     """Each flow of a class loads ``k`` links of a link class: folded, one flow with k times the load."""
     rows, caps, capacity = structure
@@ -174,6 +178,7 @@ def test_large_random_structures_fold_and_shuffle_to_the_last_bit(seed):
 
 
 @given(structures(), structures())
+@settings(max_examples=40)
 def test_components_do_not_touch_each_other(one, other):
     rows, caps, capacity = one
     shift = len(capacity)

@@ -82,7 +82,7 @@ def router(mesh):
     return RedistributionPlanner(mesh, lambda movement, size: 1.0 + size)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(pictures())
 def test_neighbours_bring_what_stands_beside_a_part_corners_too(picture):
     mesh, whole, target = picture
@@ -109,7 +109,7 @@ def test_neighbours_bring_what_stands_beside_a_part_corners_too(picture):
     assert kinds == ([MovementKind.COPY] if target.halos else [])
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(pictures(), st.integers(0, 9))
 def test_adding_halos_is_the_transpose_of_reading_them(picture, seed):
     """<read(x), g> = <x, add(g)>, with zeros read beyond the ends."""

@@ -81,7 +81,7 @@ def test_it_prints_what_lies_where(layout, text):
     assert str(layout) == text
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(tensor=tensors(flat=False))
 def test_slices_tile_the_tensor_exactly_once_per_replica(tensor):
     (layout,) = tensor.layouts
@@ -95,7 +95,7 @@ def test_slices_tile_the_tensor_exactly_once_per_replica(tensor):
     assert (count == replicas).all()
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(tensor=tensors())
 def test_a_rank_holds_the_part_that_index_arithmetic_gives(tensor):
     (layout,) = tensor.layouts
@@ -106,7 +106,7 @@ def test_a_rank_holds_the_part_that_index_arithmetic_gives(tensor):
         assert np.array_equal(found, part(tensor.whole, layout, mesh, rank))
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(tensor=tensors())
 def test_the_runs_of_a_flat_layout_are_the_buffer_and_its_padding(tensor):
     (layout,) = tensor.layouts

@@ -55,7 +55,7 @@ def test_it_prints_its_axes():
     assert str(MESH) == "pipeline 2 x data 3 x tensor 4"
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(mesh=meshes(), data=st.data())
 def test_the_groups_of_any_axes_are_a_partition(mesh, data):
     axes = tuple(data.draw(st.lists(st.sampled_from(mesh.names), unique=True)))
@@ -105,7 +105,7 @@ def test_a_rank_outside_a_restricted_axis_has_no_place_in_it():
         mesh.coordinate(2, axis)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(mesh=meshes(), data=st.data())
 def test_restricted_groups_are_the_whole_ones_less_what_is_not_kept(mesh, data):
     name = data.draw(st.sampled_from(mesh.names))

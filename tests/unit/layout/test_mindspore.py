@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import ScenarioError
@@ -47,6 +47,7 @@ def test_a_rank_list_reorders_the_ranks():
     order=st.permutations(range(4)),
     join=st.integers(1, 3),
 )
+@settings(max_examples=40)
 def test_any_order_of_digits_is_found_again(factors, order, join):
     """Ranks laid out with permuted digits: the groups along every alias are those of the matrix."""
     order = [place for place in order if place < len(factors)]

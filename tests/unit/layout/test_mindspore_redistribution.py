@@ -84,7 +84,7 @@ def test_the_golden_sequences_of_the_reference(sizes, before, after, exchanged, 
     assert steps(sizes, before, after, all_to_all=False) == (gathered or exchanged)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(tensor=tensors(2, flat=False))
 def test_every_sequence_takes_every_rank_to_its_slice(tensor):
     start, target = tensor.layouts
@@ -97,7 +97,7 @@ def test_every_sequence_takes_every_rank_to_its_slice(tensor):
         check(arrays, target, tensor)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(tensor=tensors(1, flat=False, partial=False))
 def test_a_layout_is_already_itself(tensor):
     (layout,) = tensor.layouts

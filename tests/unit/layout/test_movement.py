@@ -14,7 +14,7 @@ def steps(start: Layout, target: Layout):
     }
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(tensor=tensors(2, partial_last=True))
 def test_every_movement_takes_the_parts_of_one_layout_to_those_of_the_next(tensor):
     start, target = tensor.layouts
@@ -26,7 +26,7 @@ def test_every_movement_takes_the_parts_of_one_layout_to_those_of_the_next(tenso
             check(moved(movement, reached, arrays, tensor), reached, tensor)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(tensor=tensors(2, partial_last=True))
 def test_a_movement_changes_the_layout_only_along_its_axes(tensor):
     start, target = tensor.layouts

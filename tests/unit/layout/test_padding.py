@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.layout import Dims, Layout, Mesh, Window, needed_padding, padding_refusal, zero_padding
@@ -33,6 +33,7 @@ def test_axes_split_one_after_the_other():
 
 
 @given(meshes(), st.integers(0, 40))
+@settings(max_examples=40)
 def test_every_element_is_held_once_and_parts_are_as_small_as_can_be(mesh, size):
     axes = mesh.names
     runs = [mesh.run(rank, axes, size) for rank in range(mesh.num_ranks)]
@@ -44,6 +45,7 @@ def test_every_element_is_held_once_and_parts_are_as_small_as_can_be(mesh, size)
 
 
 @given(meshes(), st.integers(1, 5))
+@settings(max_examples=40)
 def test_what_divides_lies_as_ever(mesh, times):
     size = times * mesh.num_ranks
     runs = [mesh.run(rank, mesh.names, size) for rank in range(mesh.num_ranks)]

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcluster.layout import Mesh, SplitMesh, SubAxis, axis_pieces, unsplit_mesh, whole
@@ -62,6 +62,7 @@ def test_pieces_and_wholes():
     ends=st.lists(st.integers(0, 5), min_size=2, max_size=2, unique=True),
     joins=st.lists(st.booleans(), min_size=5, max_size=5),
 )
+@settings(max_examples=40)
 def test_a_digit_separates_the_same_ranks_as_its_axes(factors, ends, joins):
     """On a mesh of any axes whose products nest with the digit: its groups are runs of one stride."""
     low, high = sorted(ends)

@@ -83,7 +83,7 @@ def test_the_schema_accepts_shipped_scenarios_written_out(path):
     SCHEMA.validate(written_out(path))
 
 
-@settings(max_examples=400)
+@settings(max_examples=160)
 @given(documents())
 def test_the_schema_and_loading_refuse_the_same_forms(document):
     why = refusals(document)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.document import Document
@@ -28,6 +28,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=4), TEXT, st.lists(TEXT, max_size=2))
+@settings(max_examples=40)
 def test_reading_gives_the_data(data, remark, lines):
     remarks = dict.fromkeys(data, remark)
     text = commented_yaml(data, remarks, head=lines, tail=lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.plan import RecomputeSpec
@@ -33,6 +33,7 @@ END = 12
 
 
 @given(st.lists(st.lists(st.integers(0, 100), min_size=END, max_size=END), min_size=1, max_size=3), st.data())
+@settings(max_examples=40)
 def test_every_stage_climbs_to_the_first_position_that_fits(drops, data):
     """Whatever saving a step brings, with as few trials as halving takes, and two for the guess."""
     curves = []

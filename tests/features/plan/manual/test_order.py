@@ -187,14 +187,14 @@ def build(listed):
 
 
 @given(programs())
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_programs_whose_ranks_agree_run(drawn):
     calls, _, _ = drawn
     assert verify(build(entries(calls))).agrees
 
 
 @given(programs(), st.sampled_from(["missing", "size", "group", "order"]))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_a_rank_that_differs_is_caught(drawn, how):
     calls, at, rank = drawn
     listed = entries(calls)

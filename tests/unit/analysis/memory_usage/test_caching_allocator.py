@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.analysis.memory_usage.caching_allocator import CachingAllocator
@@ -101,6 +101,7 @@ REQUESTS = st.lists(st.tuples(st.integers(1, 60 * MIB), st.integers(0, 10)), max
 
 
 @given(REQUESTS, st.sampled_from(sorted(AllocatorSpec.entries())))
+@settings(max_examples=40)
 def test_blocks_never_overlap_and_everything_comes_back(requests, name):
     """Live and free blocks tile what is reserved at any time; at the end free neighbours are one."""
     pool = allocator(name)

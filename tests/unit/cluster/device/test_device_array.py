@@ -76,7 +76,7 @@ def works(device):
 
 
 @pytest.mark.parametrize("name", device_names())
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_a_fleet_costs_what_its_devices_cost(name, data):
     device = load_device(name)

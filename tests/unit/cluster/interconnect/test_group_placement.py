@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Reach, load_cluster
@@ -41,6 +41,7 @@ def test_reaches_of_islands_and_pods():
 
 
 @given(st.sampled_from(["dgx-h100", "dgx-1v", "gb200-nvl72", "atlas-800"]), st.data())
+@settings(max_examples=40)
 def test_a_placement_is_what_counting_finds(name, data):
     cluster = load_cluster(name, hosts=36)
     host = cluster.host

@@ -24,7 +24,7 @@ def switches(topology) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", TREES)
-@settings(max_examples=40)
+@settings(max_examples=16)
 @given(data=st.data())
 def test_messages_meet_at_the_lowest_switch_over_all(kind, data):
     topology = BUILT[kind]

@@ -112,7 +112,7 @@ def test_the_way_between_groups_leads_over_the_cards_of_both_and_the_core():
     assert found.reach.tolist() == [Reach.NETWORK, Reach.NETWORK]
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(st.lists(st.tuples(st.sampled_from(HOSTS), st.integers(1, 3)), min_size=2, max_size=4), st.data())
 def test_names_numbers_and_routes_of_any_groups(groups, data):
     cluster = mixed(*groups)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import ClusterSpec, Reach, host_names, load_cluster
@@ -137,6 +137,7 @@ def test_names_of_nodes_and_links_that_are_not_there():
 
 
 @given(data=st.data())
+@settings(max_examples=40)
 def test_every_route_is_a_chain_from_its_source_to_its_destination(data):
     cluster = load_cluster(data.draw(st.sampled_from(host_names())), data.draw(st.integers(1, 40)))
     rank = st.integers(0, cluster.num_devices - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, log2
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, Protocol, Wiring, load_cluster
@@ -39,6 +39,7 @@ def test_a_mesh_takes_one_wait_and_a_block_over_each_link(ranks, operation, size
 
 
 @given(st.integers(2, 70), operations, sizes)
+@settings(max_examples=40)
 def test_nhr_takes_logarithmic_waits_and_a_rings_bytes(hosts, operation, size):
     """HCCL: rounded-up log2 p alpha + (p - 1)/p n beta."""
     found = collective_time(operation, even(hosts, 1), size, PLAIN, "nhr")
@@ -48,6 +49,7 @@ def test_nhr_takes_logarithmic_waits_and_a_rings_bytes(hosts, operation, size):
 
 
 @given(st.integers(2, 20), st.integers(2, 8), operations, sizes)
+@settings(max_examples=40)
 def test_the_pipeline_overlaps_its_levels(hosts, mates, operation, size):
     """HCCL: max(b beta_x + alpha_x, b beta_i + alpha_i) (q - 1) + b beta_i + alpha_i, for blocks b."""
     found = collective_time(operation, even(hosts, mates, MESH), size, MESH, "pipeline")
@@ -58,6 +60,7 @@ def test_the_pipeline_overlaps_its_levels(hosts, mates, operation, size):
 
 
 @given(st.integers(2, 20), st.integers(1, 8), sizes)
+@settings(max_examples=40)
 def test_the_hierarchy_reduces_inside_then_across_then_gathers_inside(hosts, mates, size):
     found = collective_time(Operation.ALL_REDUCE, even(hosts, mates, MESH), size, MESH, "hierarchical")
     inside = 2 * (HOST_HOP + size / mates / HOST_RATE) if mates > 1 else 0.0
@@ -66,6 +69,7 @@ def test_the_hierarchy_reduces_inside_then_across_then_gathers_inside(hosts, mat
 
 
 @given(st.integers(2, 20), st.integers(2, 8), sizes)
+@settings(max_examples=40)
 def test_a_hierarchical_all_to_all_stays_on_its_rail(hosts, mates, size):
     found = collective_time(Operation.ALL_TO_ALL, even(hosts, mates, MESH), size, MESH, "hierarchical")
     assert found.transfer == pytest.approx(
@@ -85,6 +89,7 @@ def simple(cluster: Cluster, algorithm: str) -> Protocol:
 
 
 @given(st.integers(2, 8), sizes)
+@settings(max_examples=40)
 def test_a_reducing_switch_takes_one_part_more_than_all(ranks, size):
     cluster, rate = reducing()
     found = collective_time(Operation.ALL_REDUCE, cluster.placement(range(ranks)), size, cluster, "nvls")

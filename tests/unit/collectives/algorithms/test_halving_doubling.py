@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, log2
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import host_names, load_cluster
@@ -27,6 +27,7 @@ OPERATIONS = sorted(all_algorithms()[KIND].operations - {Operation.BARRIER})
 
 
 @given(st.integers(2, 64), st.sampled_from(OPERATIONS), st.integers(0, 10**12))
+@settings(max_examples=40)
 def test_on_one_host_it_takes_logarithmic_rounds_and_a_rings_bytes(ranks, operation, size):
     found = collective_time(operation, even(1, ranks, BIG), size, BIG, KIND)
     passes = 2 if operation is Operation.ALL_REDUCE else 1
@@ -36,6 +37,7 @@ def test_on_one_host_it_takes_logarithmic_rounds_and_a_rings_bytes(ranks, operat
 
 
 @given(st.integers(2, 64), st.integers(0, 10**12))
+@settings(max_examples=40)
 def test_with_one_rank_per_host_everything_crosses_the_network(hosts, size):
     found = collective_time(Operation.ALL_REDUCE, even(hosts, 1), size, PLAIN, KIND)
     rounds = 2 * ceil(log2(hosts))

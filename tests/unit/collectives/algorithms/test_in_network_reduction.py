@@ -46,6 +46,7 @@ SHARP = load_cluster("dgx-h100-sharp", 48)
 
 
 @given(st.integers(2, 64), st.integers(1, 8), sizes)
+@settings(max_examples=40)
 def test_a_card_sends_its_part_once_and_gets_it_once(hosts, mates, size):
     """Reduce-scatter and all-gather inside stream behind one another, beside the way up and down."""
     found = collective_time(REDUCE, even(hosts, mates, IDEAL), size, IDEAL, "collnet")
@@ -55,6 +56,7 @@ def test_a_card_sends_its_part_once_and_gets_it_once(hosts, mates, size):
 
 
 @given(st.integers(2, 64), sizes, st.floats(1e8, 1e12))
+@settings(max_examples=40)
 def test_no_reduction_is_faster_than_its_switches(hosts, size, rate):
     limited = reducing(rate=rate)
     found = collective_time(REDUCE, even(hosts, 2, limited), size, limited, "collnet")
@@ -92,7 +94,7 @@ def test_hosts_of_one_leaf_meet_there():
 
 
 @pytest.mark.parametrize("kind", TREES)
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_the_tree_is_all_ways_between_members_together(kind, data):
     """In a tree, the links between any two members are those up to where all meet, and down again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import (
@@ -30,6 +30,7 @@ MIB = 2**20
 
 
 @given(st.integers(2, 64), st.integers(0, 10**12))
+@settings(max_examples=40)
 def test_a_ring_on_one_host(ranks, num_bytes):
     span = even(1, ranks, BIG)
     reduce = collective_time(Operation.ALL_REDUCE, span, num_bytes, BIG, "ring")
@@ -42,6 +43,7 @@ def test_a_ring_on_one_host(ranks, num_bytes):
 
 
 @given(st.integers(2, 64), st.integers(1, 8), st.integers(0, 10**12))
+@settings(max_examples=40)
 def test_a_ring_over_hosts_waits_for_the_network_only_where_it_leaves_a_host(hosts, mates, num_bytes):
     ranks = hosts * mates
     found = collective_time(Operation.ALL_REDUCE, even(hosts, mates), num_bytes, PLAIN, "ring")
@@ -65,6 +67,7 @@ def test_a_ring_broadcast_streams_behind_its_first_byte():
 
 
 @given(st.sampled_from([2, 4, 8, 16, 64, 1024]), st.integers(1, 8), st.integers(0, 10**12))
+@settings(max_examples=40)
 def test_a_tree_has_logarithmic_latency_and_sends_twice_the_data(hosts, mates, num_bytes):
     found = collective_time(Operation.ALL_REDUCE, even(hosts, mates), num_bytes, PLAIN, "tree")
     depth = int(np.log2(hosts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import load_cluster
@@ -36,6 +36,7 @@ def test_bus_factors_are_those_of_nccl_tests(operation):
 
 
 @given(st.sampled_from(Operation), st.integers(1, 2**34))
+@settings(max_examples=40)
 def test_a_row_is_what_a_run_charges(operation, size):
     where = CLUSTER.placement([0, 8] if operation is Operation.SEND_RECEIVE else range(32))
     (row,) = benchmark(operation, where, [size], CLUSTER)

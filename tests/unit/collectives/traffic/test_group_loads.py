@@ -68,7 +68,7 @@ def by_own_routes(steps, where, members, topology):
     return [normalised(each, len(members), topology) for each in phases(steps, where, members, topology)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(groups(), st.sampled_from(PAIRS))
 def test_every_group_loads_what_its_own_routes_do(found, pair):
     (cluster, members), (kind, operation) = found, pair

@@ -59,7 +59,7 @@ def groups(draw):
     return cluster, ranks if len(ranks) > 1 else [0, cluster.num_devices - 1]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(groups(), st.sampled_from(["pairwise", "direct", "hierarchical"]))
 def test_a_counted_exchange_loads_links_as_its_sends_do(group, kind):
     cluster, ranks = group

@@ -86,7 +86,7 @@ def journeys(kind, cluster, ranks, counts):
     return legs if len(columns[0]) > 1 else legs[1:]
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(groups(), st.sampled_from(KINDS))
 def test_every_link_carries_what_is_sent_over_it(group, kind):
     cluster, ranks, counts = group
@@ -106,7 +106,7 @@ def test_every_link_carries_what_is_sent_over_it(group, kind):
         assert sizes == pytest.approx([want[link] for link in got.links.tolist()])
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(groups(), st.sampled_from(KINDS))
 def test_no_collective_is_faster_than_its_most_loaded_link(group, kind):
     cluster, ranks, counts = group

@@ -345,7 +345,7 @@ UNDER = st.sampled_from(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(ARGUMENTS, CONDITIONS, UNDER)
 def test_no_argument_under_an_open_condition_is_taken_or_lost_in_silence(argument, condition, under):
     """Refused, with its line; or told by name, with the scenario as it is without it."""

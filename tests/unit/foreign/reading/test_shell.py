@@ -240,7 +240,7 @@ BODIES = st.recursive(
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="compares with bash")
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.lists(BODIES, min_size=20, max_size=20))
 def test_conditions_are_decided_as_bash_does(bodies):
     """Scripts of assignments and tests alone: what they set is what bash sets."""

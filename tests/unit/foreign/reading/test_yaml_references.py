@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.foreign.reading.yaml_references import RESOLVERS, follow_references
@@ -38,6 +38,7 @@ def nested(draw, of):
 
 
 @given(st.recursive(numbers, nested, max_leaves=6))
+@settings(max_examples=40)
 def test_nested_arithmetic_is_that_of_python(example):
     text, value = example
     found, missing = follow_references(DATA, ("model", "x"), text)

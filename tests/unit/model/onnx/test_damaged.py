@@ -34,7 +34,7 @@ def sound(tmp_path_factory):
 FLIPS = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), min_size=1, max_size=4)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(which=st.integers(0, len(NETWORKS) - 1), flips=FLIPS, end=st.floats(0.5, 1.5))
 @example(which=0, flips=[(0.0, 255)], end=0.0)
 def test_a_file_with_flipped_bytes_is_read_or_refused(sound, tmp_path, which, flips, end):

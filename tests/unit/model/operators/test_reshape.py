@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.layout import Strategy
@@ -36,6 +36,7 @@ def pairs(draw):
 
 
 @given(pairs())
+@settings(max_examples=40)
 def test_every_split_that_is_allowed_gives_the_parts_of_the_whole(pair):
     shape, result = pair
     labels = tuple(f"dim{place}" for place in range(len(shape)))

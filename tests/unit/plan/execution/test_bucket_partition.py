@@ -27,13 +27,14 @@ def lines(draw, most=8):
 
 
 @given(lines())
+@settings(max_examples=40)
 def test_no_partition_ends_earlier(line):
     count = len(line.ready)
     every = [ends for size in range(count) for ends in combinations(range(1, count), size)]
     assert line.finish(line.best_ends()) == min(map(line.finish, every))
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(lines(most=24))
 def test_it_is_never_worse_than_one_bucket_none_or_pairs(line):
     count = len(line.ready)

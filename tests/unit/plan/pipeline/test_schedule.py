@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
@@ -23,6 +23,7 @@ def test_an_action_is_its_text(action):
 
 
 @given(timetables)
+@settings(max_examples=40)
 def test_a_timetable_is_its_text(timetable):
     assert parse(render(timetable)) == timetable
     assert render(parse(render(timetable))) == render(timetable)

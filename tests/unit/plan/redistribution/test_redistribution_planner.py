@@ -111,7 +111,7 @@ def replaced(layout: Layout, dim: int, axes):
     return replace(layout, dims=tuple(dims)), before
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(routed())
 def test_a_path_takes_every_rank_from_its_part_of_one_layout_to_that_of_the_other(drawn):
     tensor, router = drawn
@@ -128,7 +128,7 @@ def test_a_path_takes_every_rank_from_its_part_of_one_layout_to_that_of_the_othe
     assert router.path(kind, start, target) is path or path == ()
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(routed(uneven=True))
 def test_a_path_does_so_where_sizes_do_not_divide_and_pads_with_zeros(drawn):
     tensor, router = drawn
@@ -148,7 +148,7 @@ def assert_arrives(tensor, path):
     check(arrays, target, tensor)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(journeys(most_axes=3, flat=False))
 def test_a_path_moves_at_least_what_a_rank_lacks(tensor):
     """What a rank must end with and does not hold, or holds only its own share of, has to arrive."""
@@ -175,7 +175,7 @@ def lacking(tensor) -> int:
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(tensors(2, flat=False, partial=False), st.sampled_from([None, 0.0, 1.0, 100.0]))
 def test_the_path_costs_at_most_what_mindspore_infers_and_at_least_what_is_lacking(tensor, latency):
     mesh, (start, target) = tensor.mesh, tensor.layouts
@@ -194,7 +194,7 @@ def test_the_path_costs_at_most_what_mindspore_infers_and_at_least_what_is_lacki
         assert all_to_all or all(movement.kind is not MovementKind.ALL_TO_ALL for movement, _ in path)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(routed(most_axes=2))
 def test_no_sequence_of_movements_is_cheaper(drawn):
     tensor, router = drawn
@@ -214,7 +214,7 @@ def test_no_sequence_of_movements_is_cheaper(drawn):
     assert router.priced(kind, start, target)[0] == pytest.approx(costs[target])
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(tensors(2))
 def test_from_a_layout_to_itself_there_is_nothing_to_do(tensor):
     for layout in tensor.layouts:
@@ -222,7 +222,7 @@ def test_from_a_layout_to_itself_there_is_nothing_to_do(tensor):
         assert router.priced(kind_of(tensor), layout, layout) == (0.0, ())
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(tensors(2, most_axes=3), st.sampled_from(("sum", "max")), st.data())
 def test_nothing_can_become_partial(tensor, how, data):
     start, target = tensor.layouts

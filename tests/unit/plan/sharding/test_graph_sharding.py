@@ -225,7 +225,7 @@ ANY = {
 
 
 @pytest.mark.parametrize("name", sorted(ANY))
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_any_allowed_strategies_give_the_values_of_one_device(name, data):
     graph = ANY[name].graph(4, 4, DType.FP32, 16)
@@ -241,7 +241,7 @@ def test_any_allowed_strategies_give_the_values_of_one_device(name, data):
     sharded(graph, Strategies(by_instance, sources), way=ROUTERS[how])
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_a_parameter_may_be_used_in_two_ways(data):
     write = Writer()
@@ -255,7 +255,7 @@ def test_a_parameter_may_be_used_in_two_ways(data):
     one(block, chosen)
 
 
-@settings(max_examples=40)
+@settings(max_examples=16)
 @given(data=st.data())
 def test_any_strategies_of_operators_that_share_their_input(data):
     """Gradients meet in any mixture of split, replicated and partial."""

@@ -156,7 +156,7 @@ NEIGHBOURS = {
 }
 
 
-@settings(max_examples=40)
+@settings(max_examples=16)
 @given(up=SPLITS, end=st.sampled_from([{}, {"in": "tensor"}, BOTH]))
 def test_no_layout_of_a_neighbour_would_move_less(up, end):
     """Against the whole graph sharded, for every operator by itself.
@@ -175,7 +175,7 @@ def test_no_layout_of_a_neighbour_would_move_less(up, end):
             assert best <= moved(graph, changed) * 1.5 + 2e-3
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(up=SPLITS, end=SPLITS)
 def test_the_same_is_found_every_time(up, end):
     entries = {"net.up": up, "net.end": {dim: axes for dim, axes in end.items() if dim != "mid"}}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.document import validate_data
@@ -18,6 +18,7 @@ def read(written):
 
 
 @given(st.lists(st.integers(1, 100), max_size=40), st.sets(st.integers(1, 50), min_size=1))
+@settings(max_examples=40)
 def test_indices_close_buckets_behind_so_many_gradients(sizes, ends):
     found = Buckets(ends=tuple(sorted(ends))).fill(sizes)
     borders = [0, *(end for end in sorted(ends) if end < len(sizes)), len(sizes)]

@@ -245,7 +245,7 @@ def test_what_a_piece_cannot_be():
     level=st.integers(0, 2),
     model=st.sampled_from([None, GPT]),
 )
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_borders_are_kept_whatever_the_rest(where, split, out, level, model):
     """Every operator that reads an input has it as it is said, and results lie behind the piece so."""
     entry = {"piece": where, "in": [split], "level": level} | ({"out": [out]} if out else {})

@@ -36,7 +36,7 @@ def assert_numbered_by_the_first(numbering, count):
         assert len(elements) == numbering.sizes[index]
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(found=structures())
 def test_it_is_the_plain_refinement(found):
     ranks, groups, links = plainly_refined(found)
@@ -50,7 +50,7 @@ def test_it_is_the_plain_refinement(found):
     assert (fast.links.of >= 0).tolist() == np.isin(np.arange(len(found.links)), found.used).tolist()
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(found=structures())
 def test_flows_are_the_sums_over_all_groups_on_one_link_whichever(found):
     """And fair rates of the classes, from the flows alone, are those of each group."""
@@ -76,7 +76,7 @@ def test_flows_are_the_sums_over_all_groups_on_one_link_whichever(found):
         assert max_min(every, capacities) == [rates[kind] for kind in kinds]
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(found=structures())
 def test_the_order_of_groups_and_members_and_links_says_nothing(found):
     """Everything listed backwards, links renumbered: the same classes of ranks."""
