@@ -9,12 +9,16 @@ would have been right can be found.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 from simcluster.model import Operator
 from simcluster.registry import kinds
 from tests.contracts.operator_case import Case
+from tests.support.covering import quick
 
 FOLDER = Path(__file__).parent / "cases"
 
@@ -31,6 +35,13 @@ def cases() -> tuple[Case, ...]:
     return tuple(
         case for name in files for case in importlib.import_module(f"tests.contracts.cases.{name}").CASES
     )
+
+
+def quick_cases(chosen: Iterable[Case]) -> pytest.MarkDecorator:
+    """These cases as parameters of a test: all are thorough but the first of every operator kind."""
+    listed = tuple(chosen)
+    first = {case.operator.kind: case for case in reversed(listed)}
+    return pytest.mark.parametrize("case", quick(listed, *first.values()), ids=str)
 
 
 def cases_of(kind: str) -> tuple[Case, ...]:

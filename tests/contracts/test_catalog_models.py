@@ -37,15 +37,17 @@ SMALLER = {
     "resnet": "resnet-18",
     "t5": "t5-small",
 }
+NEARLY = {"bloom-176b", "turing-nlg-17b", "pangu-alpha-13b", "llama-13b", "llama2-13b", "nemotron4-15b"}
+"""Large models of families of which smaller ones are tried."""
 FIRST = {name.partition("-")[0]: name for name in reversed(ModelSpec.entries())} | SMALLER
 """One model of each series: the first by name, or one that fits on fewer hosts."""
 
 
 def marks(name):
-    """The quick run has one model of each series."""
+    """The quick run has one model of each series, of families that several have the small ones."""
     if name in LONG:
         return pytest.mark.exhaustive
-    return () if name in FIRST.values() else pytest.mark.thorough
+    return () if name in FIRST.values() and name not in NEARLY else pytest.mark.thorough
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in ModelSpec.entries()])

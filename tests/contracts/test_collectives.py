@@ -11,7 +11,7 @@ from simcluster.collectives import Operation, all_algorithms, run_on_rank_arrays
 from tests.contracts.collective_cases import PAIRS, expected, sites
 
 SITES = sites()
-FEW = 8
+FEW = 5
 """Ranks up to which the quick run has every group: odd numbers, powers of two, hosts that differ."""
 IN_SWITCH = ("nvls", "nvls_tree", "collnet")
 

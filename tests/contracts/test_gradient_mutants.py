@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import pytest
 
 from simcluster.model import ONE
-from tests.contracts.operator_cases import cases
+from tests.contracts.operator_cases import cases, quick_cases
 from tests.contracts.operator_slopes import Slopes
 from tests.contracts.operator_tape import differentiated
 
@@ -96,7 +95,7 @@ EQUAL = {
 """Mutants that are as right as what they were made of, with the reason."""
 
 
-@pytest.mark.parametrize("case", RECORDED, ids=str)
+@quick_cases(RECORDED)
 def test_every_wrong_gradient_is_found(case):
     slopes = Slopes.of(case, case.live)
     tried = 0

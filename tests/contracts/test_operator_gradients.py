@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from simcluster.model import ONE
-from tests.contracts.operator_cases import cases
+from tests.contracts.operator_cases import cases, quick_cases
 from tests.contracts.operator_slopes import Slopes
 from tests.contracts.operator_tape import differentiated, subsets
 
-recorded = pytest.mark.parametrize("case", [case for case in cases() if case.live is not None], ids=str)
+RECORDED = [case for case in cases() if case.live is not None]
+recorded = pytest.mark.parametrize("case", RECORDED, ids=str)
 
 
-@recorded
+@quick_cases(RECORDED)
 def test_gradients_agree_with_finite_differences(case):
     for live in subsets(case.live):
         assert not Slopes.of(case, live).wrong(*differentiated(case, live=live))

@@ -12,7 +12,7 @@ import pytest
 
 from simcluster.layout import Strategy
 from tests.contracts.operator_case import WHOLE
-from tests.contracts.operator_cases import cases
+from tests.contracts.operator_cases import cases, quick_cases
 from tests.contracts.operator_checks import (
     linear_sets,
     missing_splits,
@@ -22,8 +22,10 @@ from tests.contracts.operator_checks import (
 )
 from tests.contracts.operator_mesh import LARGE, PAIR, SMALL, extents, tenth
 from tests.contracts.operator_tape import subsets
+from tests.support.covering import quick
 
 every_case = pytest.mark.parametrize("case", cases(), ids=str)
+one_of_each_kind = quick_cases(cases())
 on_large = pytest.mark.parametrize("ranks", LARGE, ids=str)
 
 
@@ -35,13 +37,25 @@ def decomposed():
     for case in cases():
         for split in subsets([dim for dim, _ in case.operator.dims().unsplittable]):
             if case.operator.decompose(frozenset(split)) is not None:
-                yield pytest.param(case, split, id=f"{case.name}-{'+'.join(split)}")
+                yield case, split
+
+
+DECOMPOSED = list(decomposed())
+FIRST = {(case.operator.kind, split): (case, split) for case, split in reversed(DECOMPOSED)}.values()
+
+
+def each_decomposed(parameters):
+    return pytest.mark.parametrize(
+        ("case", "split"),
+        parameters,
+        ids=lambda value: "+".join(value) if isinstance(value, tuple) else str(value),
+    )
 
 
 # -- no wrong rule ---------------------------------------------------------------------------------------
 
 
-@every_case
+@one_of_each_kind
 def test_every_legal_layout_on_few_ranks_gives_the_values_of_one_device(case):
     dims = case.operator.dims()
     assert dims.splittable or case.operator.decompose(frozenset(dims.names)) or not dims.names
@@ -73,12 +87,12 @@ def test_every_legal_layout_on_eight_ranks_gives_the_values_of_one_device(case, 
 # -- no missing rule -------------------------------------------------------------------------------------
 
 
-@every_case
+@one_of_each_kind
 def test_no_dim_is_declared_whole_that_could_be_split(case):
     assert missing_splits(case) == set(case.unsplit)
 
 
-@every_case
+@one_of_each_kind
 def test_every_linearity_is_declared(case):
     """Every largest set of jointly linear inputs is declared, or listed with a reason."""
     largest = linear_sets(case)
@@ -90,7 +104,7 @@ def test_every_linearity_is_declared(case):
 # -- partial sums ----------------------------------------------------------------------------------------
 
 
-@every_case
+@one_of_each_kind
 def test_partial_sums_pass_through_linear_sets(case):
     assert not [wrong for ranks in SMALL for wrong in wrong_sums(case, ranks)]
 
@@ -113,7 +127,7 @@ def test_partial_sums_pass_through_linear_sets_on_eight_ranks(case, ranks):
     assert not wrong_sums(case, ranks)
 
 
-@every_case
+@one_of_each_kind
 def test_nothing_partial_passes_anywhere_else(case):
     dims = case.operator.dims()
     everything = subsets(range(len(dims.inputs)))
@@ -130,7 +144,7 @@ def test_nothing_partial_passes_anywhere_else(case):
 # -- decompositions --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "split"), list(decomposed()))
+@each_decomposed(quick(DECOMPOSED, *FIRST))
 def test_a_decomposition_is_the_operator(case, split):
     operator = case.operator
     dims = operator.dims()
@@ -152,13 +166,13 @@ def test_a_decomposition_is_the_operator(case, split):
         assert types[f"out{index}"] == kind
 
 
-@pytest.mark.parametrize(("case", "split"), list(decomposed()))
+@each_decomposed(quick(DECOMPOSED, *FIRST))
 def test_a_decomposition_is_right_on_every_layout(case, split):
     assert not [wrong for ranks in SMALL for wrong in wrong_parts(case, ranks, legal(case, ranks, *split))]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("case", "split"), list(decomposed()))
+@each_decomposed(DECOMPOSED)
 def test_a_decomposition_is_right_on_a_tenth_of_the_layouts_on_eight_ranks(case, split):
     wrong = []
     for ranks in LARGE:
@@ -168,7 +182,7 @@ def test_a_decomposition_is_right_on_a_tenth_of_the_layouts_on_eight_ranks(case,
 
 @pytest.mark.exhaustive
 @on_large
-@pytest.mark.parametrize(("case", "split"), list(decomposed()))
+@each_decomposed(DECOMPOSED)
 def test_a_decomposition_is_right_on_every_layout_of_eight_ranks(case, split, ranks):
     assert not wrong_parts(case, ranks, legal(case, ranks, *split))
 
@@ -182,7 +196,7 @@ def test_only_unsplittable_dims_are_decomposed(case):
     assert case.operator.decompose(frozenset({"no such dim"})) is None
 
 
-@every_case
+@one_of_each_kind
 def test_one_mesh_tries_every_split(case):
     """The meshes are no smaller than the sizes allow: every dim is split, alone and beside another."""
     splits = {dim for strategy in legal(case, PAIR) for dim, _ in strategy.splits}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from simcluster.work import Kernel
-from tests.contracts.operator_cases import cases
+from tests.contracts.operator_cases import cases, quick_cases
 from tests.contracts.operator_checks import local_types, uneven_work
 from tests.contracts.operator_mesh import LARGE, PAIR, SMALL, allowed
 
 every_case = pytest.mark.parametrize("case", cases(), ids=str)
+one_of_each_kind = quick_cases(cases())
 
 
 def legal(case, ranks):
@@ -18,7 +19,7 @@ def legal(case, ranks):
 
 
 @pytest.mark.parametrize("meshes", [SMALL, pytest.param(LARGE, marks=pytest.mark.thorough)], ids=["4", "8"])
-@every_case
+@one_of_each_kind
 def test_the_work_of_all_ranks_adds_up(case, meshes):
     wrong = []
     for ranks in meshes:
@@ -26,7 +27,7 @@ def test_the_work_of_all_ranks_adds_up(case, meshes):
     assert not wrong
 
 
-@every_case
+@one_of_each_kind
 def test_work_is_finite_positive_and_deterministic(case):
     dims = case.operator.dims()
     for strategy in legal(case, PAIR):
@@ -81,7 +82,7 @@ def products(case) -> bool:
     return bool(works) and all(work.kernel in (Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION) for work in works)
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if products(case)], ids=str)
+@quick_cases(case for case in cases() if products(case))
 def test_the_flops_of_a_pure_split_add_up(case):
     """A split is pure if every product has all the dims that are split, so that nothing is computed twice."""
     operator = case.operator
@@ -107,7 +108,7 @@ def test_the_flops_of_a_pure_split_add_up(case):
     assert pure > len(allowed(("one",), PAIR.mesh))
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if products(case)], ids=str)
+@quick_cases(case for case in cases() if products(case))
 def test_the_sizes_of_a_gemm_say_its_flops(case):
     for work in case.operator.work(case.types, case.operator.infer(case.types)):
         size = dict(work.sizes)

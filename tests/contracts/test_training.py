@@ -11,6 +11,7 @@ from simcluster import simulation
 from simcluster.cluster import host_names, load_device, load_host
 from simcluster.scenario import Scenario
 from simcluster.work import DType
+from tests.support.covering import quick
 
 MODEL = {"layers": 4, "hidden": 2048, "heads": 16, "ffn": 5504, "vocab": 32000}
 
@@ -95,9 +96,10 @@ def test_better_hardware_is_faster(slower, faster, tensor):
     assert times[0] > times[1] or (all_hidden and times[0] == times[1])
 
 
-@pytest.mark.parametrize(
-    "host", [name for name in host_names() if load_host(name).island or load_host(name).pod]
-)
+LEVELS = [name for name in host_names() if load_host(name).island or load_host(name).pod]
+
+
+@pytest.mark.parametrize("host", quick(LEVELS, *LEVELS[::4]))
 def test_equal_ranks_behave_equally_on_every_kind_of_levels(host):
     entry = load_host(host)
     written = {"use": host, **({"pod": {"hosts": 2}} if entry.pod else {})}
