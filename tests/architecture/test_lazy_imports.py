@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
 from simcluster.cli.commands import names
+from tests.support.covering import quick
 
 HEAVY = ("numpy", "simpy", "ruamel", "orjson", "rustworkx")
 ROOMS = (
@@ -37,6 +39,13 @@ try:
     {code}
 finally:
     sys.stderr.write("\\n" + json.dumps(sorted(sys.modules)))
+"""
+HELP = f"""
+    import contextlib
+    from simcluster.cli.app import command_line
+    for name in {COMMANDS!r}:
+        with contextlib.suppress(SystemExit):
+            command_line([name, "--help"])
 """
 
 
@@ -72,11 +81,22 @@ def test_help_imports_nothing_heavy(arguments):
     assert out.startswith(("Usage: simcluster", "simcluster "))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_imports_none_of_its_packages(name):
-    modules, out = called(name, "--help")
+def test_help_of_commands_imports_none_of_their_packages():
+    """One after another in one process, where what any of them imports would stay."""
+    modules, out = imported(HELP)
     assert_light(modules)
-    assert out.startswith(f"Usage: simcluster {name}")
+    assert re.findall(r"^Usage: simcluster (\S+)", out, re.MULTILINE) == list(COMMANDS)
+
+
+COMPLETED = [
+    ("simcluster c", ["compare", "check", "collective", "catalog"]),
+    ("simcluster run --tr", ["--trace"]),
+    ("simcluster import m", ["megatron", "mindformers"]),
+    ("simcluster init --cluster dgx-h20", ["dgx-h200"]),
+    ("simcluster collective all_reduce --cluster dgx-h10", ["dgx-h100", "dgx-h100-sharp"]),
+    ("simcluster catalog m", ["models"]),
+    ("simcluster catalog devices h100-s", ["h100-sxm"]),
+]
 
 
 def test_wrong_usage_imports_nothing_heavy():
@@ -86,15 +106,7 @@ def test_wrong_usage_imports_nothing_heavy():
 
 @pytest.mark.parametrize(
     ("words", "completed"),
-    [
-        ("simcluster c", ["compare", "check", "collective", "catalog"]),
-        ("simcluster run --tr", ["--trace"]),
-        ("simcluster import m", ["megatron", "mindformers"]),
-        ("simcluster init --cluster dgx-h20", ["dgx-h200"]),
-        ("simcluster collective all_reduce --cluster dgx-h10", ["dgx-h100", "dgx-h100-sharp"]),
-        ("simcluster catalog m", ["models"]),
-        ("simcluster catalog devices h100-s", ["h100-sxm"]),
-    ],
+    quick(COMPLETED, *COMPLETED[::3]),
 )
 def test_completion_imports_nothing_heavy(words, completed):
     modules, out = imported(

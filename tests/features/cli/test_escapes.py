@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from tests.support.covering import quick
 from tests.support.scenario_texts import SMALL, but
 
 EVIL = "a\x1b[31;5mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf"
@@ -59,7 +60,7 @@ def told(said):
     return STYLE.sub("", said.out + said.err)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", quick(COMMANDS, *[*COMMANDS][::3]))
 @pytest.mark.parametrize(
     "colour", [pytest.param("", marks=pytest.mark.thorough), "1"], ids=["plain", "coloured"]
 )

@@ -46,7 +46,7 @@ def start(*arguments, start_new_session=False):
     return process
 
 
-@pytest.mark.parametrize("moment", quick([0.05, 0.1, 0.3, 0.6, 1.0], 0.6))
+@pytest.mark.parametrize("moment", quick([0.05, 0.1, 0.3, 0.6, 1.0], 0.3))
 def test_an_interrupt_is_130_and_leaves_nothing(small, here, moment):
     process = start("run", small, "--out", "out", "--json", "result.json", *ENDLESS)
     time.sleep(moment)
@@ -114,7 +114,7 @@ def test_an_interrupt_that_nothing_can_raise_comes_again():
 
 def test_a_terminated_process_tidies_up(small, here):
     process = start("run", small, "--out", "out", *ENDLESS)
-    time.sleep(1.0)
+    time.sleep(0.5)
     process.terminate()
     assert process.communicate() == ("", "")
     assert process.returncode == 143

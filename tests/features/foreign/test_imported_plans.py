@@ -11,6 +11,7 @@ from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, verify
 from tests.support import deepspeed_files, megatron_launches, mindformers_files, nemo_files
+from tests.support.covering import quick
 from tests.support.expert_files import EXPERTS_OF_MEGATRON, EXPERTS_OF_MINDFORMERS
 from tests.support.foreign_samples import SAMPLES, text_of
 
@@ -19,7 +20,7 @@ def plan_of(found):
     return build_scenario(Scenario.of(found.data)).plan
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", quick(SAMPLES, *[*SAMPLES][::3]))
 def test_samples_load_from_their_text_and_are_planned(name, tmp_path):
     kind, given = SAMPLES[name]
     found = translate_file(importer(kind), text_of(name), name, given)
@@ -69,13 +70,13 @@ IMPORTED = {
 }
 
 
-@pytest.mark.parametrize("imported", IMPORTED)
+@pytest.mark.parametrize("imported", quick(IMPORTED, *[*IMPORTED][::3]))
 def test_other_families_and_tasks_are_planned(imported):
     found = IMPORTED[imported]()
     assert plan_of(found).mesh.num_ranks == Scenario.of(found.data).cluster.num_devices
 
 
-@pytest.mark.parametrize("case", deepspeed_files.CASES)
+@pytest.mark.parametrize("case", quick(deepspeed_files.CASES, *[*deepspeed_files.CASES][::3]))
 def test_updates_run_where_deepspeed_offloads_them(case):
     stage, zero, expected = deepspeed_files.CASES[case]
     plan = plan_of(deepspeed_files.read(stage, zero))

@@ -11,6 +11,7 @@ from tests.features.values.layout_mutants import DIMS, INFERENCE, MOVEMENTS
 from tests.features.values.plan_mutants import COSTLY, GRADIENTS, SHARDER
 from tests.features.values.rule_networks import fault_of, plans
 from tests.features.values.uneven_mutants import PADDING, SHARES, TIES, WRITERS
+from tests.support.covering import quick
 
 WRONG = [*MOVEMENTS, *DIMS, *INFERENCE, *SHARDER, *GRADIENTS, *PADDING, *SHARES, *TIES, *WRITERS]
 
@@ -85,7 +86,7 @@ def test_a_wrong_rule_is_caught(mutant, monkeypatch):
     assert any(fault_of(planned) for _, planned in of(mutant))
 
 
-@pytest.mark.parametrize("mutant", COSTLY, ids=str)
+@pytest.mark.parametrize("mutant", quick(COSTLY, *COSTLY[::3]), ids=str)
 def test_a_dear_rule_is_right_and_moves_more(mutant, monkeypatch):
     for _, planned in of(mutant):
         before = moved(planned)

@@ -105,6 +105,7 @@ GRAPHS = {
 }
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("which", GRAPHS)
 @pytest.mark.parametrize("chunks", [2, 3, 4, 8])
 @pytest.mark.parametrize("gbps", [0.002, 0.008, 0.016, 0.05])
@@ -139,6 +140,7 @@ def alternating(pairs: int) -> Graph:
     return _graph(values, tuple(nodes))
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("pairs", [1, 2, 5])
 @pytest.mark.parametrize("chunks", [2, 3, 4])
 @pytest.mark.parametrize("gbps", [0.004, 0.016, 0.05])

@@ -46,6 +46,7 @@ GBPS = 16e-6 / 1.6
 """16 bytes in 1.6 ms."""
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("pairs", [1, 3, 8])
 @pytest.mark.parametrize("copies", [2, 3, 4])
 @pytest.mark.parametrize("share", [0.25, 0.5, 1.0, 1.5, 4.0])

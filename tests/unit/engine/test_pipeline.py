@@ -141,6 +141,7 @@ def run_of(kind, stages, micro_batches, w, **options):
     return timetable, chain, program, cluster, classes, run(program, cluster, classes)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("kind", sorted(SCHEDULES))
 @pytest.mark.parametrize(("stages", "micro_batches"), [(1, 3), (2, 4), (2, 2), (3, 6), (4, 8), (4, 2)])
 @pytest.mark.parametrize("w", [F, F // 2])

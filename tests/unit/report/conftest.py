@@ -51,7 +51,7 @@ def misfit():
     )
 
 
-@pytest.fixture(params=["run", "unfolded", "alone", "deep", "misfit"])
+@pytest.fixture(scope="session", params=["run", "unfolded", "alone", "deep", "misfit"])
 def any_run(request):
     """Each of the runs above."""
     return request.getfixturevalue(request.param)

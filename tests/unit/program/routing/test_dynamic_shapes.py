@@ -51,6 +51,7 @@ def own(array, layout, rank):
     return found
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("experts", EXPERTS)
 @pytest.mark.parametrize("dims", LAYOUTS, ids=str)
@@ -68,6 +69,7 @@ def test_ranks_hold_what_is_seated(dims, experts, seed):
         assert 0 <= kind.num_elements - wanted < local.shape[0] * local.shape[3]
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("experts", EXPERTS)
 @pytest.mark.parametrize("after", LAYOUTS, ids=str)
 @pytest.mark.parametrize("before", LAYOUTS, ids=str)

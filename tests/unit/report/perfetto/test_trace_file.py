@@ -21,9 +21,9 @@ from simcluster.trace import Recording, Run, Table
 from tests.unit.report.perfetto.trace_rules import checked, nanoseconds
 
 
-@pytest.fixture
-def trace(any_run, tmp_path):
-    return checked(written(any_run, tmp_path / "trace.json"))
+@pytest.fixture(scope="module")
+def trace(any_run, tmp_path_factory):
+    return checked(written(any_run, tmp_path_factory.mktemp("trace") / "trace.json"))
 
 
 def written(run, path, ranks=None):
