@@ -41,7 +41,7 @@ def dead_when_idle(number):
     return number
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 9])
+@pytest.mark.parametrize("jobs", [1, 2, pytest.param(9, marks=pytest.mark.thorough)])
 def test_results_are_in_order(jobs):
     assert list(parallel_map(squared, range(5), jobs)) == [0, 1, 4, 9, 16]
     assert list(parallel_map(squared, [], jobs)) == []

@@ -237,7 +237,7 @@ def sliced_weights(name):
 def test_every_weight_that_is_sliced_wrongly():
     found = sliced_weights("megatron")
     assert found
-    for stage, index in found[:: max(1, len(found) // 8)]:
+    for stage, index in found[:: max(1, len(found) // 3)]:
 
         def misslice(program, stage=stage, index=index):
             residents = list(program.parts[stage].residents)
@@ -354,7 +354,7 @@ def too_early(name):
                     yield f"{each.name}.{reader.name}", changed
 
 
-@pytest.mark.parametrize("name", ["megatron", "megatron_sp zero"])
+@pytest.mark.parametrize("name", quick(["megatron", "megatron_sp zero"], "megatron"))
 def test_what_starts_while_a_collective_runs_cannot_read_its_result(name):
     found = dict(too_early(name))
     assert len(found) >= 3
@@ -387,7 +387,7 @@ def test_a_gradient_that_misses_its_bucket_is_caught():
         if "bucket." in lines.name and len(each.calls) > 1
     ]
     assert found
-    for code, index, each in found[:4]:
+    for code, index, each in found[:2]:
         last = each.calls[-1]
         slots = [program.codes[code].slots[index] for index in (last.inputs[0], last.outputs[0])]
         ways = program.mesh.product(each.group)

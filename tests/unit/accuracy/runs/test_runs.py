@@ -278,7 +278,12 @@ def test_predictions_are_those_of_the_scenario(tmp_path):
     assert found[0].predicted == summary["step_time_s"] == found[2].predicted
     assert found[1].predicted == summary["allocated_memory_bytes_max"]
     assert found[0].error == summary["step_time_s"] / 0.5 - 1
-    assert found == predict_runs(rows, jobs=2)
+
+
+@pytest.mark.thorough
+def test_several_processes_predict_the_same(tmp_path):
+    rows = read_runs(written(tmp_path, {}, {"id": "tests-gpt-0002", "peak_mem_gib": ""}))
+    assert predict_runs(rows, jobs=2) == predict_runs(rows)
 
 
 def test_activations_alone_may_have_been_measured(tmp_path):
