@@ -150,8 +150,8 @@ def test_the_cluster_line_says_it():
 
 
 def test_values_know_no_speeds():
-    which = scenario({"pipeline": 2, "data": 2, "tensor": 2}, recipe="megatron")
-    slow = scenario({"pipeline": 2, "data": 2, "tensor": 2}, recipe="megatron", changes=[SLOW])
+    which = scenario({"pipeline": 2, "data": 2})
+    slow = scenario({"pipeline": 2, "data": 2}, changes=[SLOW])
     plain, found = verify(which), verify(slow)
     assert found.agrees
     assert found.comparisons == plain.comparisons

@@ -46,8 +46,12 @@ def test_groups_that_lie_differently_split_classes():
     assert_folded_is_unfolded(which)
 
 
+@pytest.mark.thorough
 def test_copies_that_take_no_nanosecond_alone():
-    """16 bytes beside a gather of weights on the way to a device: shared, they take one."""
+    """16 bytes beside a gather of weights on the way to a device: shared, they take one.
+
+    The quick run has what is offloaded folded in ``test_offload``.
+    """
     data = {
         "simcluster": 1,
         "name": "small copies",

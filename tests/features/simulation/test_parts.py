@@ -51,7 +51,11 @@ def exchanging(monkeypatch):
 
         monkeypatch.setattr(build, "build", changed)
         return scenario(
-            {"data": GROUPS, "tensor": RANKS}, model=TINY, devices=ranks_per_host, recipe="megatron"
+            {"data": GROUPS, "tensor": RANKS},
+            model={**TINY, "layers": 1},
+            micro_batches=1,
+            devices=ranks_per_host,
+            recipe="megatron",
         )
 
     return use

@@ -177,7 +177,6 @@ def test_values_are_those_of_one_device(entry, level, model):
             {"redistribution": "mindspore"},
             {"mesh": {"pipeline": 2, "data": 2, "tensor": 2}},
         ],
-        5,
         6,
     ),
     ids=["recompute", "selective", "fsdp", "mindspore", "fp8", "inferred", "pipeline"],

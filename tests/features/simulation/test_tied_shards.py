@@ -32,7 +32,7 @@ def total(which, kind):
 
 
 @pytest.mark.combinations
-@pytest.mark.parametrize("form", quick([*FORMS], "zero 3", "fsdp"))
+@pytest.mark.parametrize("form", quick([*FORMS], "fsdp"))
 @pytest.mark.parametrize(
     ("mesh", "fusion"),
     [({"data": 2}, {}), ({"data": 2, "tensor": 2}, FUSED), ({"pipeline": 2, "data": 2}, FUSED)],
