@@ -82,7 +82,6 @@ def test_one_step_is_the_mean_of_many():
     disks = {"source": "disks", "sample": "1 GB"}
     for more in (
         {"decode": "20 ms"},
-        {"decode": "200 us"},
         disks,
         {"decode": "1 s", "micro_batches": 1, **disks},
     ):

@@ -349,10 +349,10 @@ def test_what_cannot_be_is_refused(offload, more, told):
 
 def test_auto_offloads_what_is_idle_longest_until_it_fits():
     """States are idle for the whole step, so they go first; no more of them than is needed."""
-    whole = peak(scenario())
+    whole = peak(scenario(micro_batches=1))
     states = whole["peak_memory_bytes"][0]["breakdown"]["optimizer_states"]
     limit = whole["peak_memory_bytes_max"] - states // 2
-    found = scenario({"auto": True, "max_device_memory": f"{limit} B"})
+    found = scenario({"auto": True, "max_device_memory": f"{limit} B"}, micro_batches=1)
     summary = peak(found)
     assert summary["peak_memory_bytes_max"] <= limit
     (host,) = summary["host_memory_bytes"]

@@ -187,7 +187,7 @@ ONE = [{"match": "layers.0.mlp.norm", "split": {"seq": "tensor"}}]
 
 
 @pytest.mark.combinations
-@pytest.mark.parametrize("configured", [THREE, ONE], ids=["three", "one"])
+@pytest.mark.parametrize("configured", quick_at([THREE, ONE], 0), ids=["three", "one"])
 @pytest.mark.parametrize("model", [None, {**TINY_GPT, "bias": True, "tied": True}], ids=["llama", "gpt"])
 def test_propagated_plans_compute_what_one_device_computes(configured, model):
     found = verify(scenario(MESH, strategies=configured, propagate=True, model=model))
