@@ -217,8 +217,9 @@ DETAILS: dict[str, list[Any]] = {
 }
 
 
-CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01}
-"""Of optimizers, as ``verify`` has them: no update vanishes or is made of rounding errors."""
+CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01, "weight_decay": 0.01}
+"""Of optimizers, as ``verify`` has them: no update vanishes or is made of rounding errors, such as
+those of biases of keys, whose gradients are nothing."""
 
 
 def scenario(row: Row) -> Scenario:
