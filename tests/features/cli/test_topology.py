@@ -36,7 +36,8 @@ def test_the_cluster_of_a_scenario(simcluster, here):
 @pytest.mark.parametrize("host", quick(host_names(), "dgx-1v", "dgx-h100", "atlas-800t-a2", "gb200-nvl72"))
 def test_a_page_of_every_host(simcluster, here, host):
     code, _, err = simcluster("topology", host, "--hosts", 20, "--path", "0,1", "--html", "page.html")
-    assert code == 0 and "written: page.html" in err
+    assert code == 0, err
+    assert "written: page.html" in err
     page = (here / "page.html").read_text()
     assert page.count("<svg") == page.count("</svg>") == 2
     assert "nan" not in page and "From rank 0 to rank 1" in page
