@@ -73,20 +73,24 @@ class EventIndex:
 
 @dataclass(frozen=True)
 class AllocationLog:
-    """Rows of a stage: +bytes or -bytes at the latest or the earliest of some ``moments``.
-
-    Those of a row stand from number ``first`` of the row on. ``micro_batches`` and ``buffers`` (numbers of a
-    vocabulary) say what; ``kinds`` are indices of categories.
-    """
+    """Rows of a stage: +bytes or -bytes at the latest or the earliest of some moments."""
 
     numbers: EventIndex
+    """The moments: events of instructions by number."""
     moments: Ints
+    """The numbers of the moments of all rows, row after row."""
     first: Ints
+    """Row -> where its moments begin in ``moments``."""
     latest: NDArray[np.bool_]
+    """Row -> whether it happens at the latest of its moments; at the earliest otherwise."""
     kinds: Ints
+    """Row -> index of its category in ``CATEGORIES``."""
     sizes: Ints
+    """Row -> bytes: positive when they are allocated, negative when they are released."""
     buffers: Ints
+    """Row -> number of its buffer's name."""
     micro_batches: Ints
+    """Row -> its micro-batch; -1 without one."""
 
     def times(self, times: Mapping[int, InstructionTimes]) -> Ints:
         """Row -> when it happens in a class with these times."""
