@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -101,12 +102,14 @@ def test_the_scenario_in_the_folder_is_not_replaced(unsimulated, here):
 
 @contextmanager
 def files_of_at_most(size):
-    """A disk with room for so many bytes per file."""
+    """A disk with room for so many bytes per file; what is imported meanwhile is not compiled in part."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    compiles, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield
     finally:
+        sys.dont_write_bytecode = compiles
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
