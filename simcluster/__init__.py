@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcluster._version import __version__
+from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, verify
@@ -21,35 +22,16 @@ if TYPE_CHECKING:
     from simcluster.plan import shard_rows
     from simcluster.scenario import Scenario
 else:
-
-    def __getattr__(name: str) -> object:
-        """A public name, imported from where it lives."""
-        if name not in _MODULES:
-            raise AttributeError(f"module 'simcluster' has no attribute '{name}'")
-        from importlib import import_module
-
-        value = getattr(import_module(_MODULES[name]), name)
-        globals()[name] = value
-        return value
-
-
-_MODULES = {
-    "MindSporeLayout": "simcluster.layout",
-    "PlanError": "simcluster.errors",
-    "Result": "simcluster.api",
-    "Scenario": "simcluster.scenario",
-    "ScenarioError": "simcluster.errors",
-    "SimclusterError": "simcluster.errors",
-    "SimulationError": "simcluster.errors",
-    "TraceError": "simcluster.errors",
-    "graph": "simcluster.api",
-    "infer_predict_layout": "simcluster.api",
-    "load": "simcluster.api",
-    "shard": "simcluster.api",
-    "shard_rows": "simcluster.plan.data.distributed_sampler",
-    "simulate": "simcluster.api",
-    "verify": "simcluster.api",
-}
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "api": "Result graph infer_predict_layout load shard simulate verify",
+            "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
+            "layout": "MindSporeLayout",
+            "plan.data.distributed_sampler": "shard_rows",
+            "scenario": "Scenario",
+        },
+    )
 
 __all__ = [
     "MindSporeLayout",

@@ -10,8 +10,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Callable
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from importlib.resources import files as resource_files
 from importlib.resources.abc import Traversable
 from typing import TypeVar
@@ -51,12 +52,19 @@ def kinds(package: str, base: type[Kind]) -> dict[str, type[Kind]]:
 
 
 @cache
+def _entry_points() -> Callable[..., EntryPoints]:
+    """What selects among those of all installed packages, of which each has a file that is read here."""
+    return entry_points().select
+
+
+@cache
 def _concrete_classes(package: str) -> tuple[type, ...]:
     """What the modules of a package, and those that installed packages add, declare themselves."""
     root = importlib.import_module(package)
     names = sorted(info.name for info in pkgutil.iter_modules(root.__path__))
     modules = [importlib.import_module(f"{package}.{name}") for name in names]
-    modules += [point.load() for point in sorted(entry_points(group=package), key=lambda point: point.name)]
+    added = _entry_points()(group=package)
+    modules += [point.load() for point in sorted(added, key=lambda point: point.name)]
     return tuple(
         member
         for module in modules

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.analysis.memory_usage import build_allocation_table
+from simcluster.analysis.memory_usage import AllocationAccount
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.analysis.timeline import find_idle_gaps, instruction_times, record_run
+from simcluster.analysis.timeline import find_idle_gaps, record_run
 from simcluster.engine import ClassTiming, Timing
 from simcluster.errors import TraceError
 from simcluster.trace import LazyRecording, Recording, Table
@@ -34,7 +34,7 @@ class LazyTrace:
     def recording(self) -> Recording | LazyRecording:
         """When everything ran."""
         if self.timing.swept is None:
-            return self._record(self._all)
+            return Recording.deferred(lambda: self._record(self._all))
         first: dict[int, int] = {}
         alike = np.array([first.setdefault(part, index) for index, part in enumerate(self.placed.parts)])
         return LazyRecording(self._record, alike, self.timing.end, self._refusal)
@@ -42,12 +42,15 @@ class LazyTrace:
     @cached_property
     def memory(self) -> Table:
         """Allocations and releases."""
-        return self._table(self._memory)
+        if self.timing.swept is not None:
+            return self._table(lambda chosen: self._account(chosen).table())
+        account = self._account(self._all)
+        return Table.deferred(account.table, account.rows)
 
     @cached_property
     def waits(self) -> Table:
         """Gaps between kernels, with their causes."""
-        return self._table(self._waits)
+        return self._waits(self._all) if self.timing.swept is None else self._table(self._waits)
 
     @property
     def _all(self) -> Sequence[int]:
@@ -60,13 +63,11 @@ class LazyTrace:
         parts = [self.placed.parts[index] for index in chosen]
         return record_run(self.placed.program, parts, self._timings(chosen))
 
-    def _memory(self, chosen: Sequence[int]) -> Table:
-        placed, timings = self.placed, self._timings(chosen)
-        times = [instruction_times(timing) for timing in timings]
+    def _account(self, chosen: Sequence[int]) -> AllocationAccount:
+        placed = self.placed
         parts = [placed.parts[index] for index in chosen]
-        return build_allocation_table(
-            placed.program, parts, [placed.devices[index] for index in chosen], timings, times
-        )
+        devices = [placed.devices[index] for index in chosen]
+        return AllocationAccount(placed.program, parts, devices, self._timings(chosen))
 
     def _waits(self, chosen: Sequence[int]) -> Table:
         axis = self.placed.program.stage_axis
@@ -82,8 +83,7 @@ class LazyTrace:
         )
 
     def _table(self, make: Callable[[Sequence[int]], Table]) -> Table:
-        if self.timing.swept is None:
-            return make(self._all)
+        """A table of a sweep."""
 
         def every() -> Table:
             if self._refusal is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,6 +39,11 @@ class PlacedProgram:
         """Every code with how often all ranks together run it in so many steps."""
         ranks = np.zeros(len(self.program.parts), dtype=np.int64)
         np.add.at(ranks, self.parts, self.classes.sizes)
-        for part, size in zip(self.program.parts, ranks.tolist(), strict=True):
-            for code, runs in sorted(Counter(execution.code for execution in part.executions).items()):
+        for runs_by_code, size in zip(self._runs, ranks.tolist(), strict=True):
+            for code, runs in runs_by_code:
                 yield self.program.codes[code], runs * steps * size
+
+    @cached_property
+    def _runs(self) -> list[list[tuple[int, int]]]:
+        """By part: every code with how often a step runs it."""
+        return [sorted(part.columns.times().items()) for part in self.program.parts]

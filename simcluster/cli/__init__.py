@@ -23,9 +23,11 @@ def main() -> None:
     """
     # Everything is imported inside, where an interrupt is caught from the first moment on.
     try:
+        import gc
         import signal
         import sys
 
+        gc.set_threshold(100_000, 20, 20)  # most of what a command makes lives until it ends
         signal.signal(signal.SIGTERM, _stopped)
         sys.unraisablehook = _unraisable
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

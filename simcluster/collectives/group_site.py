@@ -158,9 +158,9 @@ class GroupSite:
 
         Units that lie on different rails use those that all of them have, if there are enough.
         """
-        beside = np.split(self.rail_of, self.starts[1:])
-        if self.is_even and (self.rail_of[self.grid] == beside[0]).all():
-            beside = beside[:1]
+        first = self.rail_of[: self.units[0]]
+        alike = self.is_even and (self.rail_of[self.grid] == first).all()
+        beside = [first] if alike else np.split(self.rail_of, self.starts[1:])
         common = beside[0]
         for cards in beside[1:]:
             common = np.intersect1d(common, cards)

@@ -126,6 +126,7 @@ class Section(BaseModel):
         allow_inf_nan=False,
         populate_by_name=True,
         protected_namespaces=(),
+        defer_build=True,
     )
 
     shorthand: ClassVar[str] = ""

@@ -3,32 +3,55 @@
 ``draw.area`` is imported by its own name: it alone needs NumPy, which a list on the terminal does not.
 """
 
-from simcluster.draw.area import stacked_area, thin_levels
-from simcluster.draw.grid import TONES, schedule_grid
-from simcluster.draw.markup import Markup, html_legend, html_page, html_table, section, swatch
-from simcluster.draw.schedule_slots import ScheduleSlot, schedule_layout
-from simcluster.draw.screen import render_text, screen_width
-from simcluster.draw.svg import FONT, Canvas, ticks
-from simcluster.draw.svg_bars import LIMIT, Stack, stacked_bars_svg
-from simcluster.draw.svg_timeline import TimelineBlock, timeline_svg
-from simcluster.draw.text_bars import text_bar, text_legend, wrap_items
-from simcluster.draw.text_tables import Cell, Column, csv_text, quantities, text_table
-from simcluster.draw.tier_diagram import Box, BoxRow, Connection, tier_diagram_svg
-from simcluster.draw.tone import (
-    BLUE,
-    GREEN,
-    GREY,
-    OLIVE,
-    ORANGE,
-    PINK,
-    PURPLE,
-    RED,
-    TEAL,
-    YELLOW,
-    BarPart,
-    Tone,
-    sum_of_parts,
-)
+from typing import TYPE_CHECKING
+
+from simcluster.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from simcluster.draw.area import stacked_area, thin_levels
+    from simcluster.draw.grid import TONES, schedule_grid
+    from simcluster.draw.markup import Markup, html_legend, html_page, html_table, section, swatch
+    from simcluster.draw.schedule_slots import ScheduleSlot, schedule_layout
+    from simcluster.draw.screen import render_text, screen_width
+    from simcluster.draw.svg import FONT, Canvas, ticks
+    from simcluster.draw.svg_bars import LIMIT, Stack, stacked_bars_svg
+    from simcluster.draw.svg_timeline import TimelineBlock, timeline_svg
+    from simcluster.draw.text_bars import text_bar, text_legend, wrap_items
+    from simcluster.draw.text_tables import Cell, Column, csv_text, quantities, text_table
+    from simcluster.draw.tier_diagram import Box, BoxRow, Connection, tier_diagram_svg
+    from simcluster.draw.tone import (
+        BLUE,
+        GREEN,
+        GREY,
+        OLIVE,
+        ORANGE,
+        PINK,
+        PURPLE,
+        RED,
+        TEAL,
+        YELLOW,
+        BarPart,
+        Tone,
+        sum_of_parts,
+    )
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "area": "stacked_area thin_levels",
+            "grid": "TONES schedule_grid",
+            "markup": "Markup html_legend html_page html_table section swatch",
+            "schedule_slots": "ScheduleSlot schedule_layout",
+            "screen": "render_text screen_width",
+            "svg": "FONT Canvas ticks",
+            "svg_bars": "LIMIT Stack stacked_bars_svg",
+            "svg_timeline": "TimelineBlock timeline_svg",
+            "text_bars": "text_bar text_legend wrap_items",
+            "text_tables": "Cell Column csv_text quantities text_table",
+            "tier_diagram": "Box BoxRow Connection tier_diagram_svg",
+            "tone": "BLUE GREEN GREY OLIVE ORANGE PINK PURPLE RED TEAL YELLOW BarPart Tone sum_of_parts",
+        },
+    )
 
 __all__ = [
     "BLUE",

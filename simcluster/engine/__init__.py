@@ -4,11 +4,11 @@ from simcluster.engine.beside import Beside
 from simcluster.engine.class_program import ClassProgram
 from simcluster.engine.engine import run, run_together
 from simcluster.engine.fabric import Background, CapacityChange, Fabric, FlowPhase, Links, Transfer
+from simcluster.engine.implementation import Implementation
 from simcluster.engine.lanes import Lane, kernels
 from simcluster.engine.rank_classes import classes_on_links, classes_together
 from simcluster.engine.spec import RunSpec
 from simcluster.engine.sweep import Swept
-from simcluster.engine.swept import Method
 from simcluster.engine.timed import NOTHING, TimedCode
 from simcluster.engine.timing import ClassTiming, Timing
 from simcluster.engine.vectors import Vectors
@@ -23,9 +23,9 @@ __all__ = [
     "ClassTiming",
     "Fabric",
     "FlowPhase",
+    "Implementation",
     "Lane",
     "Links",
-    "Method",
     "Progress",
     "RunSpec",
     "Swept",

@@ -4,41 +4,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from simcluster.engine.class_program import ClassProgram
 from simcluster.engine.timed import NOTHING
 from simcluster.program import Program
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class EntryTypes:
     """The entries of one stream by what they do.
 
-    ``places`` [kinds] are (code, instruction). By entry, ``which`` of these it does (``NOTHING``: it only
-    waits), and its ``ordinals``: those who meet in it meet for so many-th time on this stream, from 0.
+    ``places`` [kinds] are (code, instruction). ``which`` [entries] of these each does (``NOTHING``: it only
+    waits), and its ``ordinals`` [entries]: those who meet in it meet for so many-th time on this stream, from
+    0.
     """
 
     places: list[tuple[int, int]]
-    which: list[int]
-    ordinals: list[int]
+    which: Ints
+    ordinals: Ints
 
     @classmethod
     def of(cls, program: Program, linked: ClassProgram, number: int) -> EntryTypes:
         """Those of the stream of this number of a class."""
         stream = linked.streams[number]
-        per_step = len(linked.executions) // linked.steps
-        codes = [run.code for run in linked.executions[:per_step]]
-        numbers: dict[tuple[int, int], int] = {}
-        which, ordinals = [], []
-        counts: dict[tuple[str, ...], int] = {}
-        for execution, index in zip(stream.execution.tolist(), stream.meeting.tolist(), strict=True):
-            if index == NOTHING:
-                which.append(NOTHING)
-                ordinals.append(0)
-                continue
-            place = codes[execution % per_step], index
-            axes = program.codes[place[0]].instructions[index].group
-            before = counts.get(axes, 0)
-            counts[axes] = before + 1
-            which.append(numbers.setdefault(place, len(numbers)))
-            ordinals.append(before)
-        return cls(list(numbers), which, ordinals)
+        meeting = np.flatnonzero(stream.meeting != NOTHING)
+        used, code_of = np.unique(linked.code_of, return_inverse=True)
+        longest = int(stream.meeting.max(initial=0)) + 1
+        keys = code_of[stream.execution[meeting]] * longest + stream.meeting[meeting]
+        # Kinds are numbered as they come: of equal keys the first, written last, stays.
+        first = np.full(len(used) * longest, len(keys))
+        first[keys[::-1]] = np.arange(len(keys))[::-1]
+        known = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(keys))]
+        number_of = np.empty_like(first)
+        number_of[known] = np.arange(len(known))
+        places = list(zip(used[known // longest].tolist(), (known % longest).tolist(), strict=True))
+        which = np.full(len(stream), NOTHING, dtype=np.int64)
+        which[meeting] = number_of[keys]
+        ordinals = np.zeros(len(stream), dtype=np.int64)
+        axes = [program.codes[code].instructions[index].group for code, index in places]
+        numbers = {group: number for number, group in enumerate(dict.fromkeys(axes))}
+        group_of = np.array([numbers[group] for group in axes], dtype=np.int64)[which[meeting]]
+        for group in range(len(numbers)):
+            own = meeting[group_of == group]
+            ordinals[own] = np.arange(len(own))
+        return cls(places, which, ordinals)

@@ -78,6 +78,10 @@ class Transfer:
         return round(at + left * whole) - now
 
 
+Moves = int | Transfer
+"""What a communication entry takes: nanoseconds, or bytes over shared links."""
+
+
 @dataclass(frozen=True, slots=True)
 class CapacityChange:
     """From ``time`` (ns) on, ``link`` carries ``capacity`` bytes/s."""

@@ -114,28 +114,6 @@ class Network:
         if env.now == began:
             yield env.timeout(1)
 
-    def resume(self, transfer: Transfer, began: int) -> SimEvents:
-        """Waits for the end of a transfer that began before now, and was alone on its links until now."""
-        env = self.env
-        start = int(env.now)
-        later = transfer.latency(began) - transfer.latency(0, for_good=True)
-        times = [began + later + span for span in self._links.times(transfer)]
-        left = [number for number in range(len(transfer.phases)) if times[number + 1] >= start]
-        for number in left:
-            phase = transfer.phases[number]
-            if number == left[0] and times[number] < start:
-                flow = self._resumed(phase, times[number], times[number + 1])
-            else:
-                if number == left[0]:
-                    yield env.timeout(times[number] - start)
-                flow = self._begin(phase)
-            self.num_flows += 1
-            yield flow.done
-            if not flow.over:
-                self._finish(flow)
-        if not left:
-            yield env.timeout(max(times[-1], began + 1) - start)
-
     # -- starts and ends --------------------------------------------------------------------------------
 
     def _begin(self, phase: FlowPhase) -> Flow:
@@ -165,24 +143,6 @@ class Network:
                 flow.own = True
                 flow.done = self.env.timeout(flow.end - now)
         else:
-            self._touch(row)
-        return flow
-
-    def _resumed(self, phase: FlowPhase, since: int, end: int) -> Flow:
-        """A flow that has been alone until now."""
-        row = self._row(phase.vector)
-        self._begun += 1
-        done = self.env.timeout(end - self.env.now)
-        flow = Flow(self._begun, row, phase.vector, phase.cap, phase.num_bytes, since, done)
-        flow.rate, flow.end, flow.own = min(phase.cap, self._links.rates[phase.vector]), end, True
-        met = False
-        for link, _ in row:
-            there = self._users.setdefault(link, {})
-            met = met or bool(there)
-            there[flow] = None
-        self._active[flow] = None
-        if met:
-            # Something begins at this very instant, as the traffic of others.
             self._touch(row)
         return flow
 

@@ -11,18 +11,16 @@ the progress at a rate is an integer, and an end does not depend on how often ra
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, cycle
+from itertools import accumulate, cycle, pairwise
 
 import numpy as np
 import simpy
 
 from simcluster.cluster import SCALE, ResourceShare
-from simcluster.engine.class_program import ClassProgram
-from simcluster.engine.timed import Ints, TimedCode
-from simcluster.program import COMPUTE
+from simcluster.engine.segments import Segments
+from simcluster.engine.timed import Ints
 from simcluster.trace import Table
 
 PARTS = 3
@@ -123,38 +121,11 @@ class Pace:
 
     def start(self, entry: int, segment: Segment) -> simpy.Event:
         """Starts a segment; the event is its end, at which ``stop`` must be called."""
-        self._begin(entry, segment, int(self.env.now))
+        self._segment, self._entry = segment, entry
+        self._first = 0, int(self.env.now), segment.ends(self._rates)
+        self._slowed = self._rates is not FULL
         self._done = self.env.timeout(self._first[2][-1])
         return self._done
-
-    def resume(
-        self,
-        changes: Sequence[tuple[int, int, ResourceShare]],
-        entry: int,
-        segment: Segment | None,
-        begun: int,
-    ) -> simpy.Event | None:
-        """Takes up a segment that has ``begun`` (ns) before now, if there is one, and what was beside it.
-
-        ``changes`` are begins (1) and ends (-1) of communication until now, with their times, in order. The
-        event is as in ``start``.
-        """
-        for time, sign, taken in changes:
-            if segment is not None and self._segment is None and time >= begun:
-                self._begin(entry, segment, begun)
-            self._change(sign, taken, time)
-        if segment is None:
-            return None
-        if self._segment is None:
-            self._begin(entry, segment, begun)
-        _, base, ends = self._later[-1] if self._later else self._first
-        self._done = self.env.timeout(base + ends[-1] - int(self.env.now))
-        return self._done
-
-    def _begin(self, entry: int, segment: Segment, now: int) -> None:
-        self._segment, self._entry = segment, entry
-        self._first = 0, now, segment.ends(self._rates)
-        self._slowed = self._rates is not FULL
 
     def stop(self) -> None:
         """The segment is over."""
@@ -184,12 +155,6 @@ class Pace:
             self._done.callbacks, timeout.callbacks = timeout.callbacks, self._done.callbacks
 
 
-def longer(segment: Segment, sections: Sequence[Section]) -> int:
-    """Nanoseconds that a segment has taken longer than alone."""
-    _, base, ends = sections[-1]
-    return base + ends[-1] - sections[0][1] - sum(segment.work)
-
-
 def stretched_times(pace: Pace | None, starts: Ints) -> Table:
     """Entry, start and end of every kernel of the segments that were slowed, by entry, in their order."""
     entries, counts, pieces, bases, taken = [], [], [], [], []
@@ -209,36 +174,19 @@ def stretched_times(pace: Pace | None, starts: Ints) -> Table:
             taken.append(over.stop - over.start)
     which, sizes, since, spans = (np.array(each, dtype=np.int64) for each in (entries, counts, bases, taken))
     ended = np.concatenate([np.zeros(0, dtype=np.int64), *pieces]) + np.repeat(since, spans)
+    return stretched_table(which, sizes, ended, starts)
+
+
+def stretched_table(which: Ints, sizes: Ints, ended: Ints, starts: Ints) -> Table:
+    """The same for entries ``which`` of so many kernels each, that have ended then."""
     begun = np.empty_like(ended)
     begun[1:] = ended[:-1]
     begun[np.cumsum(sizes) - sizes] = starts[which]
     return Table({"entry": np.repeat(which, sizes), "start": begun, "end": ended})
 
 
-def _segments(timed: TimedCode) -> list[Segment | None]:
-    """By entry of a code's stream of kernels: the segment that it is; None where it only waits."""
-    if COMPUTE not in timed.streams:
-        return []
-    stream = timed.streams.index(COMPUTE)
-    found: list[Segment | None] = [None] * len(timed.tracks[stream])
-    mine = np.flatnonzero(timed.stream_of == stream)
-    host, memory = timed.host[mine], timed.memory[mine]
-    parts = np.stack([timed.duration[mine] - host - memory, memory, host], axis=1)
-    entries, first = np.unique(timed.entry[mine], return_index=True)
-    for entry, each in zip(entries.tolist(), np.split(parts, first[1:]), strict=True):
-        found[entry] = Segment(each)
-    return found
-
-
-def segments_of(linked: ClassProgram, codes: Mapping[int, TimedCode]) -> list[Segment | None]:
+def segments_of(segments: Segments) -> list[Segment | None]:
     """By entry of a class's stream of kernels: the segment that it is; None where it only waits."""
-    stream = next(number for number, each in enumerate(linked.streams) if each.name == COMPUTE)
-    found = np.full(len(linked.streams[stream]), None, dtype=object)
-    for code, executions in linked.by_code().items():
-        mine = _segments(codes[code])
-        where = linked.bases[executions, stream][:, None] + np.arange(len(mine))
-        each = np.empty(len(mine), dtype=object)
-        each[:] = mine
-        found[where] = each
-    result: list[Segment | None] = found.tolist()
-    return result
+    bounds = segments.first.tolist()
+    made = [Segment(segments.parts[first:end]) for first, end in pairwise(bounds)]
+    return [*map([*made, None].__getitem__, segments.which.tolist())]

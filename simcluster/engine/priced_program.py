@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from simcluster.engine.class_program import ClassProgram
+from simcluster.engine.class_program import ClassProgram, LinkedPart
 from simcluster.engine.entry_types import EntryTypes
+from simcluster.engine.linking import link_part
 from simcluster.engine.pace import Segment, segments_of
+from simcluster.engine.prices import Prices
+from simcluster.engine.segments import Segments
 from simcluster.engine.timed import TimedCode
 from simcluster.program import COMPUTE, Program
 
@@ -19,7 +22,8 @@ class PricedProgram:
 
     codes: Mapping[int, TimedCode]
     linked: ClassProgram
-    _kinds: dict[int, EntryTypes] = field(default_factory=dict)
+    _kinds: dict[int, EntryTypes] = field(default_factory=dict, repr=False)
+    """By stream; those who run the same part have the same."""
 
     @cached_property
     def waits(self) -> list[tuple[list[int], list[int]]]:
@@ -36,7 +40,12 @@ class PricedProgram:
     @cached_property
     def segments(self) -> list[Segment | None]:
         """The entries of the compute stream as kernels that give way to communication."""
-        return segments_of(self.linked, self.codes)
+        return segments_of(self.segments_by_number)
+
+    @cached_property
+    def segments_by_number(self) -> Segments:
+        """The same, as arrays."""
+        return Segments.of(self.linked, self.codes)
 
     @property
     def compute(self) -> int:
@@ -52,3 +61,47 @@ class PricedProgram:
         if number not in self._kinds:
             self._kinds[number] = EntryTypes.of(program, self.linked, number)
         return self._kinds[number]
+
+
+@dataclass
+class PricedPrograms:
+    """The programs of classes, priced and linked for so many steps.
+
+    A part is linked once for all classes that run it, and classes that differ in nothing that has a price
+    have one program.
+    """
+
+    prices: Prices
+    steps: int
+    _used: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False)
+    _parts: dict[int, tuple[LinkedPart, dict[int, EntryTypes]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _codes: dict[tuple[object, ...], TimedCode] = field(default_factory=dict, init=False, repr=False)
+    _equal: dict[tuple[object, ...], TimedCode] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[tuple[int, ...], PricedProgram] = field(default_factory=dict, init=False, repr=False)
+
+    def of(self, index: int) -> PricedProgram:
+        """That of a class."""
+        program = self.prices.program
+        part = program.part_of(self.prices.classes.representatives[index])
+        if part not in self._used:
+            self._used[part] = sorted(program.parts[part].columns.times())
+        codes = {code: self._timed(index, code) for code in self._used[part]}
+        key = part, *map(id, codes.values())
+        if key not in self._known:
+            if part not in self._parts:
+                self._parts[part] = link_part(program, part, codes, self.steps), {}
+            linked, kinds = self._parts[part]
+            self._known[key] = PricedProgram(codes, linked.timed(codes), kinds)
+        return self._known[key]
+
+    def _timed(self, index: int, code: int) -> TimedCode:
+        """A code, priced for a class; one object for all to whom it costs the same."""
+        place = code, *self.prices.place(index, code)
+        if place not in self._codes:
+            prices = tuple(self.prices.of_code(index, self.prices.program.codes[code]))
+            if (code, prices) not in self._equal:
+                self._equal[code, prices] = self.prices.with_prices(code, prices)
+            self._codes[place] = self._equal[code, prices]
+        return self._codes[place]

@@ -22,7 +22,7 @@ from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import NEVER, Fabric, Transfer
 from simcluster.engine.launch_queue import launch_stalls
 from simcluster.engine.pace import PARTS
-from simcluster.engine.timed import Priced, TimedCode, price_code
+from simcluster.engine.timed import CodeEntries, Priced, TimedCode
 from simcluster.program import (
     CollectiveCalls,
     Instruction,
@@ -55,6 +55,11 @@ class Prices:
     calls: CollectiveCalls
     dispatch: DispatchTime
     fabric: Fabric | None
+    _entries: dict[int, CodeEntries] = field(default_factory=dict, init=False, repr=False)
+    _paid: dict[int, tuple[bool, tuple[Instruction, ...]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    """By code whether it has kernels, and an instruction for each way in which it moves something."""
 
     @property
     def classes(self) -> RankClasses:
@@ -101,8 +106,35 @@ class Prices:
 
     def timed(self, index: int, used: Sequence[int]) -> dict[int, TimedCode]:
         """Codes, priced for a class."""
-        codes = self.program.codes
-        return {code: price_code(codes[code], self.of_code(index, codes[code])) for code in used}
+        return {code: self.with_prices(code, self.of_code(index, self.program.codes[code])) for code in used}
+
+    def with_prices(self, code: int, prices: Sequence[Priced]) -> TimedCode:
+        """A code with these prices of its instructions."""
+        if code not in self._entries:
+            self._entries[code] = CodeEntries.of(self.program.codes[code])
+        return self._entries[code].timed(prices)
+
+    def place(self, index: int, code: int) -> tuple[object, ...]:
+        """All that decides what a code costs a class: its device, and from where to where it moves what."""
+        if code not in self._paid:
+            instructions = self.program.codes[code].instructions
+            moving = {
+                (move.action, move.group, move.parts is None, peer_is_next_stage(move.stream)): move
+                for move in instructions
+                if move.action is not InstructionKind.COMPUTE
+            }
+            self._paid[code] = any(map(runs_kernels, instructions)), tuple(moving.values())
+        has_kernels, moves = self._paid[code]
+        device = self.cluster.device(self.classes.representatives[index]) if has_kernels else None
+        return device, *(self._way(index, instruction) for instruction in moves)
+
+    def _way(self, index: int, instruction: Instruction) -> object:
+        if instruction.action is InstructionKind.COPY:
+            return self.classes.representatives[index]
+        if not instruction.group:
+            return self.choices.peer(index, instruction)[1]
+        group = self.classes.groups[index, instruction.group]
+        return (group.placement, group.number) if instruction.parts else group.placement
 
     def moved(self, index: int, code: InstructionBlock, instruction: Instruction) -> tuple[int, int]:
         """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer

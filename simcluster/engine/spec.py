@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from simcluster.document import Bytes, NonNegativeInt, PositiveInt, Section
 
 
@@ -13,6 +15,10 @@ class RunSpec(Section):
 
     seed: NonNegativeInt = 0
     """Seed of everything that is drawn: weights and batches in verify, speeds in ``cluster.changes``."""
+
+    engine: Literal["reference", "compiled"] | None = None
+    """What times the Program: SimPy processes, or the same compiled. Both give the same times; absent, the
+    one that ends sooner."""
 
     headroom: Bytes | None = None
     """What must be left free on every device for a plan to fit: with less it is tight. Absent: what the

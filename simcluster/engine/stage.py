@@ -7,13 +7,15 @@ classes of a stage: what waits for what, at which position. So it is linked once
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.class_program import BARRIER, ClassProgram, LinkedStream, link
+from simcluster.engine.class_program import BARRIER, ClassProgram, LinkedStream
+from simcluster.engine.linking import link
+from simcluster.engine.pace import PARTS
 from simcluster.engine.prices import PricedCode, Prices, SharedPrices
 from simcluster.engine.timed import TimedCode
 from simcluster.program import InstructionKind, Program
@@ -44,7 +46,7 @@ class Stage:
         axes = _favourite(program, number, indices, prices)
         columns, shape = _arranged(indices, axes, prices)
         shared = SharedPrices.of(prices, columns.tolist())
-        used = sorted({execution.code for execution in program.parts[number].executions})
+        used = sorted(program.parts[number].columns.times())
         codes = prices.timed(int(columns[0]), used)
         priced = {code: shared.of_code(program.codes[code]) for code in used}
         linked = link(program, number, codes, steps)
@@ -117,6 +119,18 @@ class Stage:
                     np.add.at(counts, first[code, stream] + each.entry[mine], 1)
         return counts[self.rows(stream)]
 
+    def kernel_parts(self, kernels: Sequence[tuple[int, Ints]], column: int) -> Ints:
+        """The parts [kernels, ``PARTS``] of kernels of a column; the last is all if nothing slows them."""
+        parts = []
+        for code, own in kernels:
+            priced = self.priced[code]
+            if len(priced.parts):
+                parts.append(priced.parts[own, :, column])
+            else:
+                parts.append(np.zeros((len(own), PARTS), dtype=np.int64))
+                parts[-1][:, -1] = priced.duration[own, column]
+        return np.concatenate([np.zeros((0, PARTS), dtype=np.int64), *parts])
+
     def parts(self, stream: int, entry: int) -> Ints:
         """The parts [kernels, ``PARTS``, columns] of what an entry of the stream of kernels runs."""
         each = self.linked.streams[stream]
@@ -140,7 +154,7 @@ class Stage:
             )
             for number, each in enumerate(self.linked.streams)
         )
-        return ClassProgram(streams, self.linked.bases, self.linked.executions, self.linked.steps)
+        return replace(self.linked, streams=streams)
 
 
 def _favourite(program: Program, number: int, indices: Sequence[int], prices: Prices) -> tuple[str, ...]:

@@ -12,14 +12,11 @@ from dataclasses import dataclass, field
 import simpy
 
 from simcluster.cluster import ResourceShare
-from simcluster.engine.fabric import Transfer
+from simcluster.engine.fabric import Moves
 from simcluster.engine.flows import Network
 from simcluster.engine.pace import Pace, Segment
 
 SimEvents = Generator[simpy.Event, None, None]
-
-Moves = int | Transfer
-"""What a communication entry takes: nanoseconds, or bytes over shared links."""
 
 
 class Latch(simpy.Event):
@@ -76,12 +73,10 @@ class Stream:
 
     def wake(self) -> None:
         """Lets those go on who waited for an entry that is over now."""
-        waiters, self.waiters = self.waiters, []
-        for waiter in waiters:
-            if waiter[0] <= self.done:
-                waiter[1].succeed()
-            else:
-                self.waiters.append(waiter)
+        ready = [latch for position, latch in self.waiters if position <= self.done]
+        self.waiters = [waiter for waiter in self.waiters if waiter[0] > self.done]
+        for latch in ready:
+            latch.succeed()
 
 
 @dataclass(slots=True)
@@ -166,12 +161,12 @@ def run_kernels(me: Stream, entries: Kernels) -> SimEvents:
 
 
 def run_slowed_kernels(
-    me: Stream, entries: Kernels, segments: Iterable[Segment | None], pace: Pace, first: int = 0
+    me: Stream, entries: Kernels, segments: Iterable[Segment | None], pace: Pace
 ) -> SimEvents:
-    """The process of a compute stream whose kernels give way to communication, from entry ``first`` on."""
+    """The process of a compute stream whose kernels give way to communication."""
     env, starts = me.env, me.starts
     columns = zip(entries.waits, entries.positions, segments, strict=True)
-    for entry, (other, position, segment) in enumerate(columns, first):
+    for entry, (other, position, segment) in enumerate(columns):
         if other is not None and other.done < position:
             yield me.until(other, position)
         starts.append(int(env.now))

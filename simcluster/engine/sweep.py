@@ -54,6 +54,12 @@ def sweep(program: Program, classes: RankClasses, stages: Sequence[Stage], watch
     return _Sweep(program, classes, stages, watch).run()
 
 
+def untimed_lanes(program: Program, classes: RankClasses, stages: Sequence[Stage]) -> list[list[Lane]]:
+    """The lanes of all stages before anything has been timed."""
+    places = meetings(program, classes, stages)
+    return [lanes_of(stage, places) for stage in stages]
+
+
 class Sweep(ABC):
     """A pass over the entries of all lanes."""
 
@@ -62,8 +68,7 @@ class Sweep(ABC):
     ) -> None:
         self.program, self.classes, self.stages, self.watch = program, classes, stages, watch
         self.ended = 0
-        places = meetings(program, classes, stages)
-        self.lanes = [lanes_of(stage, places) for stage in stages]
+        self.lanes = untimed_lanes(program, classes, stages)
 
     def run(self) -> Swept:
         """All times; raises as ``sweep`` does."""

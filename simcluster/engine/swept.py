@@ -1,27 +1,24 @@
-"""A whole run by a sweep: swept, checked on the links, and from the first meeting on with events."""
+"""A run of many classes: by a sweep whose transfers are checked on the links, or by the compiled loop."""
 
 from __future__ import annotations
 
-import enum
+from collections.abc import Sequence
 
 from simcluster.engine.check import first_meeting
 from simcluster.engine.coalesced_links import coalesce_links
+from simcluster.engine.fabric import NO_LINKS
 from simcluster.engine.flights import flights
+from simcluster.engine.implementation import Implementation, choose_implementation
+from simcluster.engine.lanes import Lane
 from simcluster.engine.paced import paced
 from simcluster.engine.prices import UnequalDurations
-from simcluster.engine.rest import Rest
 from simcluster.engine.stage import Stage
-from simcluster.engine.sweep import sweep
+from simcluster.engine.sweep import Swept, sweep, untimed_lanes
 from simcluster.engine.timing import SweptClasses, Timing
-from simcluster.engine.workload import Progress, Workload, no_collection
+from simcluster.engine.workload import Progress, Workload
 
-
-class Method(enum.StrEnum):
-    """How a Program is timed; both give the same times."""
-
-    EVENTS = "events"
-    SWEEP = "sweep"
-
+MOST_LOOPED = 8_000_000
+"""Entries up to which the compiled loop ends before vectors do where kernels give way to communication."""
 
 MANY = 8
 """Classes of a stage from which on they are swept.
@@ -33,17 +30,17 @@ way that only pays for many.
 """
 
 
-def swept(workload: Workload, progress: Progress, method: Method | None) -> Timing | None:
+def swept(workload: Workload, progress: Progress, chosen: Implementation | None) -> Timing | None:
     """What a Program does alone on the cluster; None if that is for events to say.
 
     That is so where few classes are different, in mixed clusters, and where those who meet are not busy
     equally long.
     """
     many = len(workload.classes) >= MANY * workload.program.num_stages
-    if method is Method.EVENTS or not (method or many) or not _even(workload):
+    if not (chosen is Implementation.SWEEP or (chosen is None and many)) or not _even(workload):
         return None
     try:
-        return _swept(workload, progress)
+        return _swept(workload, progress, chosen)
     except UnequalDurations:
         return None
 
@@ -53,7 +50,7 @@ def _even(workload: Workload) -> bool:
     return not (workload.cluster.mixed or workload.program.num_variants > 1)
 
 
-def _swept(workload: Workload, progress: Progress) -> Timing | None:
+def _swept(workload: Workload, progress: Progress, chosen: Implementation | None) -> Timing | None:
     program, classes, prices = workload.program, workload.classes, workload.prices()
     members: list[list[int]] = [[] for _ in range(program.num_stages)]
     for index, rank in enumerate(classes.representatives):
@@ -61,23 +58,42 @@ def _swept(workload: Workload, progress: Progress) -> Timing | None:
     stages = [
         Stage.of(program, number, indices, prices, workload.steps) for number, indices in enumerate(members)
     ]
-    progress.total = sum(stage.num_entries * len(stage.columns) for stage in stages)
-    time = paced if workload.cluster.models_interference else sweep
-    found = time(program, classes, stages, progress.swept)
-    num_flows = num_solves = 0
-    if workload.fabric:
-        links = coalesce_links(workload.fabric.links)
-        flown = flights(program, classes, found)
-        num_flows = sum(each.num_flows for each in flown)
-        since = first_meeting(flown, links)
-        del flown
-        if since is not None:
-            rest = Rest(program, classes, found, links, since)
-            progress.env, progress.streams, progress.ended = rest.env, rest.streams, 0
-            with no_collection():
-                whole = rest.run()
-            if whole is None:
-                return None
-            found, num_solves = whole, rest.network.num_solves
+    num_entries = sum(stage.num_entries * len(stage.columns) for stage in stages)
+    progress.total = num_entries
+    quick = choose_implementation(num_entries) is Implementation.COMPILED
+    slowed = workload.cluster.models_interference
+    if chosen is None and quick and slowed and num_entries <= MOST_LOOPED:
+        lanes = untimed_lanes(program, classes, stages)
+        timed = _by_loop(workload, stages, lanes, progress)
+    else:
+        swept = (paced if slowed else sweep)(program, classes, stages, progress.update)
+        timed = swept, 0, 0
+        if workload.fabric:
+            flown = flights(program, classes, swept)
+            timed = swept, sum(flight.num_flows for flight in flown), 0
+            if first_meeting(flown, coalesce_links(workload.fabric.links)) is not None:
+                if chosen is None and not quick:
+                    return None
+                del flown
+                timed = _by_loop(workload, stages, swept.lanes, progress)
+    if timed is None:
+        return None
+    found, num_flows, num_solves = timed
     timings = SweptClasses.of(found, prices.timed)
     return Timing(timings, found.end, found.num_entries, num_flows, num_solves, found)
+
+
+def _by_loop(
+    workload: Workload, stages: Sequence[Stage], lanes: Sequence[Sequence[Lane]], progress: Progress
+) -> tuple[Swept, int, int] | None:
+    """The lanes as the compiled loop times them, with the numbers of flows and of re-solves; None if links
+    that carry nothing keep the run from ending.
+    """
+    from simcluster.engine.compiled import run_stages
+
+    links = coalesce_links(workload.fabric.links if workload.fabric else NO_LINKS)
+    ended = run_stages(workload.program, workload.classes, stages, lanes, links, progress)
+    if ended is None:
+        return None
+    end, num_flows, num_solves = ended
+    return Swept(stages, lanes, end, progress.total), num_flows, num_solves

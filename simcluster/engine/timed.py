@@ -69,56 +69,83 @@ Priced = tuple[int, int, int]
 """Nanoseconds of an instruction, how many are launches and dispatch, and in how many memory holds it up."""
 
 
-def price_code(code: InstructionBlock, prices: Sequence[Priced]) -> TimedCode:
-    """The code with the prices of its instructions."""
-    return _Timer(code, prices).run()
+@dataclass(frozen=True, slots=True)
+class CodeEntries:
+    """The entries of a block of instructions before anything has a price; columns as in ``TimedCode``.
+
+    ``waits`` has by stream the columns ``wait_stream``, ``wait_position`` and ``meeting`` of its track.
+    """
+
+    streams: tuple[str, ...]
+    waits: tuple[tuple[Ints, Ints, Ints], ...]
+    stream_of: Ints
+    entry: Ints
+    incoming: tuple[tuple[int, int], ...]
+    outgoing: tuple[tuple[int, int, int, bool], ...]
+
+    @classmethod
+    def of(cls, code: InstructionBlock) -> CodeEntries:
+        """Those of a code."""
+        return _EntryBuilder(code).run()
+
+    def timed(self, prices: Sequence[Priced]) -> TimedCode:
+        """The code with the prices of its instructions; OverflowError for sums beyond 64 bits."""
+        spent = [[0] * len(meeting) for _, _, meeting in self.waits]
+        offset = []
+        for stream, entry, (duration, _, _) in zip(
+            self.stream_of.tolist(), self.entry.tolist(), prices, strict=True
+        ):
+            offset.append(spent[stream][entry])
+            spent[stream][entry] += duration
+        tracks = tuple(
+            Track(other, position, _ints(times), meeting)
+            for (other, position, meeting), times in zip(self.waits, spent, strict=True)
+        )
+        total, host, memory = (_ints(column) for column in zip(*prices, strict=True))
+        return TimedCode(
+            self.streams,
+            tracks,
+            self.stream_of,
+            self.entry,
+            _ints(offset),
+            total,
+            host,
+            memory,
+            self.incoming,
+            self.outgoing,
+        )
 
 
 @dataclass
-class _Timer:
+class _EntryBuilder:
     code: InstructionBlock
-    prices: Sequence[Priced]
-    entries: dict[int, list[tuple[int, int, int, int]]] = field(default_factory=lambda: defaultdict(list))
+    tracks: dict[int, list[tuple[int, int, int]]] = field(default_factory=lambda: defaultdict(list))
 
-    def run(self) -> TimedCode:
+    def run(self) -> CodeEntries:
         code = self.code
-        streams = code.streams
-        number = {stream: index for index, stream in enumerate(streams)}
+        number = {stream: index for index, stream in enumerate(code.streams)}
         awaited = self._awaited()
-        prices = self.prices
         entry: list[int] = []
-        offset: list[int] = []
         open_segment = False
         known: dict[tuple[int, int], int] = {}
         for index, instruction in enumerate(code.instructions):
             stream = number[instruction.stream]
-            track = self.entries[stream]
+            track = self.tracks[stream]
             waits = self._waits(instruction, stream, number, entry, known)
             kernel = instruction.stream == COMPUTE
             if not (kernel and open_segment and not waits and track):
-                for other, position in waits[:-1]:
-                    track.append((other, position, 0, NOTHING))
+                track += [(other, position, NOTHING) for other, position in waits[:-1]]
                 other, position = waits[-1] if waits else (NOTHING, 0)
-                track.append((other, position, 0, NOTHING if kernel else index))
-            other, position, spent, meeting = track[-1]
+                track.append((other, position, NOTHING if kernel else index))
             entry.append(len(track) - 1)
-            offset.append(spent if kernel else 0)
-            track[-1] = (other, position, spent + prices[index][0], meeting)
             if kernel:
                 open_segment = index not in awaited
-        tracks = tuple(_track(self.entries[index]) for index in range(len(streams)))
-        incoming, outgoing = self._border(number, entry)
-        return TimedCode(
-            streams,
-            tracks,
-            np.array([number[instruction.stream] for instruction in code.instructions], dtype=np.int64),
-            np.array(entry, dtype=np.int64),
-            np.array(offset, dtype=np.int64),
-            np.array([total for total, _, _ in prices], dtype=np.int64),
-            np.array([host for _, host, _ in prices], dtype=np.int64),
-            np.array([memory for _, _, memory in prices], dtype=np.int64),
-            incoming,
-            outgoing,
+        return CodeEntries(
+            code.streams,
+            tuple(_columns(self.tracks[index]) for index in range(len(code.streams))),
+            _ints([number[instruction.stream] for instruction in code.instructions]),
+            _ints(entry),
+            *self._border(number, entry),
         )
 
     def _awaited(self) -> set[int]:
@@ -177,6 +204,10 @@ class _Timer:
         return incoming, outgoing
 
 
-def _track(entries: list[tuple[int, int, int, int]]) -> Track:
-    columns = np.array(entries, dtype=np.int64).reshape(-1, 4).T
-    return Track(*(np.ascontiguousarray(column) for column in columns))
+def _columns(entries: list[tuple[int, int, int]]) -> tuple[Ints, Ints, Ints]:
+    other, position, meeting = (_ints(column) for column in zip(*entries, strict=True))
+    return other, position, meeting
+
+
+def _ints(values: Sequence[int]) -> Ints:
+    return np.array(values, dtype=np.int64)

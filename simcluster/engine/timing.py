@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from simcluster.engine.class_program import ClassProgram
 from simcluster.engine.pace import segments_of, stretched_times
 from simcluster.engine.replayed import replayed, shares_of
+from simcluster.engine.segments import Segments
 from simcluster.engine.sweep import Swept
 from simcluster.engine.timed import TimedCode
 from simcluster.program import COMPUTE
@@ -104,7 +105,7 @@ class SweptClasses(Sequence[ClassTiming]):
             arrivals.append(ready if stream.name != COMPUTE else np.zeros(0, dtype=np.int64))
         pace = None
         if longer.any():
-            segments, shares = segments_of(linked, codes), shares_of(stage, column)
+            segments, shares = segments_of(Segments.of(linked, codes)), shares_of(stage, column)
             pace = replayed(np.flatnonzero(longer), segments, starts, ends, linked, shares)
         compute = next(lane.number for lane in lanes if lane.drops)
         stretched = stretched_times(pace, starts[compute])

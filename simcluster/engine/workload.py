@@ -63,8 +63,8 @@ class Progress:
     ended: int = 0
     time: int = 0
 
-    def swept(self, ended: int, time: int) -> None:
-        """Told by a sweep: entries ended so far, and a time (ns) of now."""
+    def update(self, ended: int, time: int) -> None:
+        """Takes in how many entries have ended, and a time (ns) that has been reached."""
         self.ended, self.time = ended, max(time, self.time)
 
     @property

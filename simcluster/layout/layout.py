@@ -97,7 +97,7 @@ class Layout:
 
         Where a dim does not divide, the part is padded: all ranks hold equally much.
         """
-        local = tuple(-(-size // mesh.product(axes)) for size, axes in zip(shape, self.dims, strict=True))
+        local = tuple([-(-size // mesh.product(axes)) for size, axes in zip(shape, self.dims, strict=True)])
         if self.halos:
             wider = {halo.dim: halo.size for halo in self.halos}
             return tuple(size + wider.get(dim, 0) for dim, size in enumerate(local))

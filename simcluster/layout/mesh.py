@@ -77,7 +77,16 @@ class Mesh:
 
     def product(self, axes: Sequence[str]) -> int:
         """Ranks in a group over several axes."""
-        return math.prod([self.size(axis) for axis in axes]) if axes else 1
+        key = tuple(axes)
+        product = self._products.get(key)
+        if product is None:
+            product = self._products[key] = math.prod([self.size(axis) for axis in key])
+        return product
+
+    @cached_property
+    def _products(self) -> dict[tuple[str, ...], int]:
+        """What ``product`` found: every layout of every value asks for it."""
+        return {}
 
     @cached_property
     def coordinates(self) -> NDArray[np.int64]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.model import Model
+from simcluster.plan import manual
 from simcluster.plan.data import InputPipeline
-from simcluster.plan.manual import ManualPlanner
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner import StrategyPlanner
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
@@ -24,5 +24,5 @@ def make_plan(
     """The plan of a model on a cluster; PlanError, with every reason that can be given, if it
     is impossible.
     """
-    planner = ManualPlanner if parallel.mode == "manual" else StrategyPlanner
+    planner = manual.ManualPlanner if parallel.mode == "manual" else StrategyPlanner
     return planner(model, task, parallel, framework, cluster, algorithms, inputs).plan()

@@ -7,7 +7,10 @@ in one order, and no category of memory goes below zero.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simcluster.collectives import UnequalPartsByGroup
 from simcluster.errors import SimulationError
@@ -23,7 +26,9 @@ from simcluster.program.isa import (
 from simcluster.program.memory_balance import booking_faults
 from simcluster.program.symmetry import RankClasses
 
-_Issue = tuple[str, int, UnequalPartsByGroup | None, int]
+Ints = NDArray[np.int64]
+
+_Issue = tuple[str, int, UnequalPartsByGroup | None]
 
 
 def check_program(program: Program, classes: RankClasses) -> None:
@@ -48,41 +53,51 @@ def _code_faults(code: InstructionBlock) -> Iterator[str]:
             yield f"{code.name}.{instruction.name} waits for a later instruction"
 
 
-def _issues(program: Program, part: int, *wanted: InstructionKind) -> Iterator[tuple[Instruction, int]]:
-    """(instruction, micro-batch) of everything of some kinds that a part issues, in order."""
-    executions = program.parts[part].executions
+def _issues(
+    program: Program, part: int, wanted: Callable[[Instruction], bool]
+) -> tuple[list[Instruction], Ints]:
+    """The instructions wanted of everything that a part runs, in order: the different ones, and of each
+    issue which of these it is and its micro-batch [2, issues].
+    """
+    columns = program.parts[part].columns
     by_code = {
-        index: [
-            instruction for instruction in program.codes[index].instructions if instruction.action in wanted
-        ]
-        for index in {execution.code for execution in executions}
+        code: [instruction for instruction in program.codes[code].instructions if wanted(instruction)]
+        for code in {code for code, _ in columns.pairs}
     }
-    for execution in executions:
-        for instruction in by_code[execution.code]:
-            yield instruction, execution.micro_batch
+    by_pair = [by_code[code] for code, _ in columns.pairs]
+    counts = np.array([len(instructions) for instructions in by_pair], dtype=np.int64)
+    times = counts[columns.pair]
+    execution = np.repeat(np.arange(len(times)), times)
+    first = (np.cumsum(counts) - counts)[columns.pair] - (np.cumsum(times) - times)
+    issued = np.arange(len(execution)) + first[execution]
+    flat = [instruction for instructions in by_pair for instruction in instructions]
+    return flat, np.stack([issued, columns.micro_batch[execution]])
 
 
-def _transfers(program: Program, part: int) -> dict[str, list[tuple[int, int]]]:
-    """(micro-batch, bytes) of everything that a part sends and receives, in order, by stream."""
-    transfers: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for instruction, micro_batch in _issues(program, part, InstructionKind.SEND, InstructionKind.RECEIVE):
-        transfers[instruction.stream].append((micro_batch, instruction.num_bytes))
-    return transfers
+def _transfers(program: Program, part: int) -> dict[str, Ints]:
+    """Micro-batch and bytes of everything that a part sends and receives, in order, by stream [2, issues]."""
+    moves = (InstructionKind.SEND, InstructionKind.RECEIVE)
+    flat, (issued, micro_batch) = _issues(program, part, lambda instruction: instruction.action in moves)
+    sizes = np.array([instruction.num_bytes for instruction in flat], dtype=np.int64)
+    streams = np.array([instruction.stream for instruction in flat])
+    transfers = np.stack([micro_batch, sizes[issued]])
+    return {stream: transfers[:, (streams == stream)[issued]] for stream in dict.fromkeys(streams.tolist())}
 
 
 def _transfer_faults(program: Program) -> Iterator[str]:
     """Neighbouring stages send and receive the same micro-batches in the same order."""
     variants, parts = program.num_variants, len(program.parts)
     transfers = [_transfers(program, part) for part in range(parts)]
+    nothing = np.zeros((2, 0), dtype=np.int64)
     for part in range(parts if program.ring else parts - variants):
         after = (part + variants) % parts
         for out, into in RECEIVER_OF.items():
             sender, receiver = (part, after) if peer_is_next_stage(out) else (after, part)
-            sent, got = transfers[sender].get(out, []), transfers[receiver].get(into, [])
-            if sent != got:
+            sent, got = transfers[sender].get(out, nothing), transfers[receiver].get(into, nothing)
+            if not np.array_equal(sent, got):
                 yield (
-                    f"stage {sender // variants} sends micro-batches {[m for m, _ in sent]} "
-                    f"to stage {receiver // variants}, which receives {[m for m, _ in got]}"
+                    f"stage {sender // variants} sends micro-batches {sent[0].tolist()} "
+                    f"to stage {receiver // variants}, which receives {got[0].tolist()}"
                 )
 
 
@@ -92,21 +107,27 @@ def _order_faults(program: Program, classes: RankClasses) -> Iterator[str]:
     for (index, axes), group in classes.groups.items():
         if len(group.members) > 1:
             meeting[axes, group.id].append(index)
-    orders: dict[tuple[int, tuple[str, ...]], list[_Issue]] = {}
+    # Equal instructions of all parts have one number.
+    numbers: dict[_Issue, int] = {}
+    orders: dict[tuple[int, tuple[str, ...]], Ints] = {}
     for (axes, _), members in meeting.items():
         issued = []
         for index in members:
             part = program.part_of(classes.representatives[index])
             if (part, axes) not in orders:
-                orders[part, axes] = _order(program, part, axes)
+                orders[part, axes] = _order(program, part, axes, numbers)
             issued.append(orders[part, axes])
-        if any(order != issued[0] for order in issued):
+        if any(order is not issued[0] and not np.array_equal(order, issued[0]) for order in issued):
             yield f"members of a group over {'+'.join(axes)} issue different collectives"
 
 
-def _order(program: Program, part: int, axes: tuple[str, ...]) -> list[_Issue]:
-    return [
-        (instruction.operation, instruction.num_bytes, instruction.parts, micro_batch)
-        for instruction, micro_batch in _issues(program, part, InstructionKind.COLLECTIVE)
-        if instruction.group == axes
-    ]
+def _order(program: Program, part: int, axes: tuple[str, ...], numbers: dict[_Issue, int]) -> Ints:
+    """What a part issues over some axes, and for which micro-batch, in order [2, issues]."""
+
+    def meets(instruction: Instruction) -> bool:
+        return instruction.action is InstructionKind.COLLECTIVE and instruction.group == axes
+
+    flat, (issued, micro_batch) = _issues(program, part, meets)
+    kinds = [(instruction.operation, instruction.num_bytes, instruction.parts) for instruction in flat]
+    kind = np.array([numbers.setdefault(issue, len(numbers)) for issue in kinds], dtype=np.int64)
+    return np.stack([kind[issued], micro_batch])

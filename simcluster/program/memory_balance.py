@@ -68,20 +68,14 @@ class _Rows:
 
     @classmethod
     def of(cls, part: StageProgram, by_code: Sequence[list[_Seen]]) -> _Rows:
-        order: dict[tuple[int, str], int] = {}
-        which = np.array(
-            [order.setdefault((run.code, run.instance), len(order)) for run in part.executions],
-            dtype=np.int64,
-        )
+        order, which = part.columns.pairs, part.columns.pair
         first = np.cumsum([0, *(len(by_code[code]) for code, _ in order)])
         flat = [use for code, _ in order for use in by_code[code]]
         names = [part.buffer(instance, use.slot.name) for code, instance in order for use in by_code[code]]
         numbers: dict[str, int] = {}
         named = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
         scope = np.array([_SCOPES.index(use.slot.scope) for use in flat], dtype=np.int64)
-        labels = np.array(
-            [[run.label(scope) for run in part.executions] for scope in _SCOPES], dtype=np.int64
-        )
+        labels = np.stack([part.columns.labels(scope) for scope in _SCOPES])
         times = np.diff(first)[which]
         execution = np.repeat(np.arange(len(which)), times)
         inside = np.arange(len(execution)) - np.repeat(np.cumsum(times) - times, times)

@@ -1,26 +1,44 @@
 """A Run -> something a person or a script reads; one file, one format."""
 
+from typing import TYPE_CHECKING
+
+from simcluster.lazy_exports import exported_lazily
 from simcluster.report import tables
-from simcluster.report.comparison import Comparison, comparison_html, comparison_page, comparison_text
-from simcluster.report.content import (
-    emphasised_verdict,
-    fullest_entry,
-    header_rows,
-    overfull_hosts,
-    tight_text,
-    verdict_text,
-)
-from simcluster.report.json_result import result_json
-from simcluster.report.notebook import result_html
-from simcluster.report.perfetto import write_perfetto
-from simcluster.report.renderer import Renderer, renderers
-from simcluster.report.terminal import (
-    layouts_text,
-    summary_renderable,
-    summary_text,
-    verification_text,
-    weights_text,
-)
+
+if TYPE_CHECKING:
+    from simcluster.report.comparison import Comparison, comparison_html, comparison_page, comparison_text
+    from simcluster.report.content import (
+        emphasised_verdict,
+        fullest_entry,
+        header_rows,
+        overfull_hosts,
+        tight_text,
+        verdict_text,
+    )
+    from simcluster.report.json_result import result_json
+    from simcluster.report.notebook import result_html
+    from simcluster.report.perfetto import write_perfetto
+    from simcluster.report.renderer import Renderer, renderers
+    from simcluster.report.terminal import (
+        layouts_text,
+        summary_renderable,
+        summary_text,
+        verification_text,
+        weights_text,
+    )
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "comparison": "Comparison comparison_html comparison_page comparison_text",
+            "content": "emphasised_verdict fullest_entry header_rows overfull_hosts tight_text verdict_text",
+            "json_result": "result_json",
+            "notebook": "result_html",
+            "perfetto": "write_perfetto",
+            "renderer": "Renderer renderers",
+            "terminal": "layouts_text summary_renderable summary_text verification_text weights_text",
+        },
+    )
 
 __all__ = [
     "Comparison",

@@ -5,11 +5,12 @@ from simcluster.trace.lazy_recording import LazyRecording
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.run import WALL_TIME, Run, RunDocument, moves_data
 from simcluster.trace.slowed_kernels import stretch_kernels
-from simcluster.trace.table import Table, concatenate_tables, join_tables
+from simcluster.trace.table import Column, Table, concatenate_tables, join_tables
 
 __all__ = [
     "COMPUTE",
     "WALL_TIME",
+    "Column",
     "LazyRecording",
     "Recording",
     "Run",

@@ -6,9 +6,9 @@ codes do, what they cost at each price, and the scripts; and for each class only
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,12 @@ class Recording:
     segments: Table
     transfers: Table
     stretched: Table
+
+    @classmethod
+    def deferred(cls, make: Callable[[], Recording]) -> Recording:
+        """A recording that is made when it is first looked at: ``make`` is called once, or never."""
+        made = cache(make)
+        return cls(*(Table.deferred(partial(_part, made, table.name)) for table in fields(cls)))
 
     def __len__(self) -> int:
         """How many spans there are."""
@@ -145,15 +151,15 @@ class Recording:
         instructions, rows = self._codes[code], which + script.start
         starts, ends, arrivals = self._times(index, instructions, rows, code)
         shape = starts.shape
-        labels = self._operators[1]
-        instances = self.executions["instance"][rows].tolist()
+        labels, row_of = self._operators[1][code]
+        instances = self.executions["instance"][rows]
         columns: dict[str, Column] = {
             "start": starts,
             "end": ends,
             "arrival": arrivals,
             "class": np.full(shape, index, dtype=np.int32),
             "execution": np.broadcast_to(which.astype(np.int32)[:, None], shape),
-            "operator": np.stack([labels[instance, code] for instance in instances]),
+            "operator": labels[row_of[instances]],
         }
         for name in ("stream", "kind", "graph", "bytes", "flops", "code", "instruction"):
             columns[name] = np.broadcast_to(self.codes[name][instructions], shape)
@@ -200,20 +206,26 @@ class Recording:
         return _runs(self.executions["script"])
 
     @cached_property
-    def _operators(self) -> tuple[list[str], dict[tuple[int, int], NDArray[np.int32]]]:
-        """Operators by name, and for each (instance, code) the numbers of its instructions'."""
+    def _operators(self) -> tuple[list[str], dict[int, tuple[NDArray[np.int32], Ints]]]:
+        """Operators by name, and by code the numbers of its instructions' for each of its instances
+        [instances, instructions], with the row of each instance there.
+        """
         instances, names = self.executions.names["instance"], self.codes.names["name"]
         numbers: dict[str, int] = {}
-        labels: dict[tuple[int, int], NDArray[np.int32]] = {}
+        labels: dict[int, dict[int, list[int]]] = {code: {} for code in self._codes}
         for rows in self._scripts.values():
             codes, which = self.executions["code"][rows], self.executions["instance"][rows]
             for code in np.unique(codes).tolist():
                 own_names = [names[name] for name in self.codes["name"][self._codes[code]].tolist()]
                 for instance in dict.fromkeys(which[codes == code].tolist()):
                     texts = (f"{instances[instance]}.{name}" for name in own_names)
-                    own_numbers = [numbers.setdefault(text, len(numbers)) for text in texts]
-                    labels[instance, code] = np.array(own_numbers, dtype=np.int32)
-        return list(numbers), labels
+                    labels[code][instance] = [numbers.setdefault(text, len(numbers)) for text in texts]
+        by_code = {}
+        for code, by_instance in labels.items():
+            row_of = np.full(len(instances), -1, dtype=np.int64)
+            row_of[list(by_instance)] = np.arange(len(by_instance))
+            by_code[code] = np.array(list(by_instance.values()), dtype=np.int32), row_of
+        return list(numbers), by_code
 
 
 def check_span_count(classes: int, count: int) -> None:
@@ -223,6 +235,12 @@ def check_span_count(classes: int, count: int) -> None:
             f"{classes:,} classes have {count:,} spans; one table holds at most {MOST_SPANS:,}",
             hint="choose fewer ranks, such as spans(ranks=[0, 17])",
         )
+
+
+def _part(made: Callable[[], Recording], name: str) -> Table:
+    """A table of a recording."""
+    table: Table = getattr(made(), name)
+    return table
 
 
 def _joined(parts: Sequence[Mapping[str, Column]]) -> dict[str, Column]:

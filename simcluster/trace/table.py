@@ -46,8 +46,8 @@ class Table:
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
-    def deferred(cls, make: Callable[[], Table], one: Callable[[int], Table]) -> Table:
-        """A table of all classes, made when a column is first looked at; ``one`` makes a class's rows."""
+    def deferred(cls, make: Callable[[], Table], one: Callable[[int], Table] | None = None) -> Table:
+        """A table that is made when a column is first looked at; ``one`` makes the rows of one class only."""
         return _Deferred(make, one)
 
     def __len__(self) -> int:
@@ -90,16 +90,18 @@ class Table:
 class _Deferred(Table):
     """A table whose columns are made when they are first looked at."""
 
-    def __init__(self, make: Callable[[], Table], one: Callable[[int], Table]) -> None:
+    def __init__(self, make: Callable[[], Table], one: Callable[[int], Table] | None) -> None:
         table = cache(make)
         super().__init__(Deferred(lambda: table().columns), Deferred(lambda: table().names))
         object.__setattr__(self, "_one", one)
 
+    def __reduce__(self) -> tuple[type[Table], tuple[object, ...]]:
+        return Table, (dict(self.columns), dict(self.names))
+
     def among(self, column: str, value: int) -> Table:
-        """The rows of a class, made for this."""
-        assert column == "class"
-        table: Table = object.__getattribute__(self, "_one")(value)
-        return table
+        """The rows with a value; those of a class are made for this."""
+        one: Callable[[int], Table] | None = object.__getattribute__(self, "_one")
+        return super().among(column, value) if one is None else one(value)
 
 
 def concatenate_tables(tables: Sequence[Table], names: Mapping[str, Sequence[str]]) -> Table:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import MemoryRule, build_allocation_table, instruction_times
+from simcluster.analysis import MemoryRule, build_allocation_table
 from simcluster.cluster import Cluster
 from simcluster.engine import ClassTiming, Timing, classes_on_links, run
 from simcluster.model import Instance
@@ -75,9 +75,7 @@ class TrialRun:
             rank = self.classes.representatives[index]
             device = cluster.device(rank)
             own_timing = self.timing.classes[index]
-            account = build_allocation_table(
-                self.program, [part], [device], [own_timing], [instruction_times(own_timing)]
-            )
+            account = build_allocation_table(self.program, [part], [device], [own_timing])
             use = rule.use(account, device.memory)
             lacking = use.lacking if limit is None else use.needed - limit(device.memory)
             stage = self.program.stage_of(rank)

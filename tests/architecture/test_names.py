@@ -14,7 +14,7 @@ import simcluster
 ROOT = Path(simcluster.__file__).parent
 FILES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
 REPLACED = re.compile(
-    "engine/(beside|check|flights|lanes|meetings|overload|pace|paced|replayed|rest|stage|sweep|swept|taken_up).py"
+    "engine/(beside|check|flights|lanes|meetings|overload|pace|paced|replayed|stage|sweep|swept).py"
 )
 """Ways of timing that the compiled engine replaces."""
 COMMANDS = "cli/commands/"

@@ -14,6 +14,7 @@ from simcluster.program import (
     Program,
     Scope,
 )
+from simcluster.program.isa.executions import Executions
 from simcluster.program.isa.instruction import Instruction, Slot
 from simcluster.program.isa.program import StageProgram
 from simcluster.work import DType
@@ -43,4 +44,6 @@ def run(code, instance="layer", micro_batch=0, **more):
 def program(codes, *parts, axes=None):
     """A Program of these blocks, with a pipeline stage for each list of executions."""
     mesh = Mesh.of(axes or {"pipeline": len(parts)})
-    return Program(mesh, "pipeline", tuple(codes), tuple(StageProgram(tuple(part), ()) for part in parts))
+    return Program(
+        mesh, "pipeline", tuple(codes), tuple(StageProgram(Executions.of(part), ()) for part in parts)
+    )

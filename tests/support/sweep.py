@@ -6,9 +6,10 @@ import numpy as np
 
 from simcluster.analysis import find_idle_gaps, instruction_times
 from simcluster.analysis.timeline.step_breakdown import break_down_classes, break_down_sweep
-from simcluster.engine import Method, run
+from simcluster.engine import Implementation, run
 from simcluster.program import COMPUTE
 from simcluster.program.communication.host_calls import HostCalls
+from tests.support.event_equality import assert_same_times
 
 
 def timed(built, method, **more):
@@ -22,14 +23,15 @@ def timed(built, method, **more):
         algorithms=plan.execution.algorithms,
         fabric=built.fabric,
         host=HostCalls.of(plan),
-        method=method,
+        implementation=method,
         **more,
     )
 
 
 def assert_sweep_is_events(built):
     """Every start and arrival of every entry of every class, and every duration."""
-    events, swept = timed(built, Method.EVENTS), timed(built, Method.SWEEP)
+    events, compiled, swept = (timed(built, each) for each in Implementation)
+    assert_same_times(compiled, events)
     assert events.swept is None
     assert (events.end, events.num_events, events.num_flows) == (
         swept.end,

@@ -2,13 +2,13 @@
 peak, memory of hosts, and whether a plan fits.
 """
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, log_allocations, used_memory_places
-from simcluster.analysis.memory_usage.allocation_table import build_allocation_table
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used_memory_places
+from simcluster.analysis.memory_usage.allocation_table import AllocationAccount, build_allocation_table
 from simcluster.analysis.memory_usage.allocator_replay import ReservedMemory, replay_allocator
 from simcluster.analysis.memory_usage.caching_allocator import PoolRules
 from simcluster.analysis.memory_usage.host_memory_report import HostMemory, summarise_host_memory
 from simcluster.analysis.memory_usage.live_set import largest_live_buffers, live_bytes_by_name
-from simcluster.analysis.memory_usage.memory_report import memory_by_stage, memory_maxima, with_verdicts
+from simcluster.analysis.memory_usage.memory_report import memory_maxima, report_memory
 from simcluster.analysis.memory_usage.memory_verdict import (
     RULE,
     MemoryRule,
@@ -20,11 +20,13 @@ from simcluster.analysis.memory_usage.memory_verdict import (
     overall_verdict,
 )
 from simcluster.analysis.memory_usage.peak_memory import find_stage_peaks
-from simcluster.analysis.memory_usage.peak_report import class_peaks, program_of
+from simcluster.analysis.memory_usage.peak_report import program_of
+from simcluster.analysis.memory_usage.stage_allocations import log_allocations
 
 __all__ = [
     "CATEGORIES",
     "RULE",
+    "AllocationAccount",
     "HostMemory",
     "MemoryRule",
     "MemoryUse",
@@ -32,20 +34,18 @@ __all__ = [
     "PoolRules",
     "ReservedMemory",
     "build_allocation_table",
-    "class_peaks",
     "deciding_verdict",
     "find_stage_peaks",
     "headroom",
     "largest_live_buffers",
     "live_bytes_by_name",
     "log_allocations",
-    "memory_by_stage",
     "memory_maxima",
     "outside_allocator",
     "overall_verdict",
     "program_of",
     "replay_allocator",
+    "report_memory",
     "summarise_host_memory",
     "used_memory_places",
-    "with_verdicts",
 ]

@@ -45,40 +45,39 @@ def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1)
     before them did, and ``STEADY`` of them have made the allocator reserve nothing, the others are taken to
     do the same. Buffers that no allocator of a framework knows are left out.
     """
-    return _Replay(account, CachingAllocator.of(tuple(rules)), steps).run()
+    return _Replay(account, CachingAllocator.of(rules), steps).run()
 
 
 @dataclass(frozen=True)
 class _Moves:
     """Allocations and releases in order.
 
-    From row ``begin`` on, ``count`` periods of ``period`` rows are alike, each one micro-batch later.
+    ``names`` has a number for every buffer of every micro-batch. From row ``begin`` on, ``count`` periods of
+    ``period`` rows are alike, each one micro-batch later, with these ``passing`` buffers.
     """
 
     times: Ints
-    buffers: Ints
-    micro_batches: Ints
+    names: Ints
     sizes: Ints
-    begin: int = 0
-    period: int = 0
-    count: int = 0
+    begin: int
+    period: int
+    count: int
+    passing: frozenset[int]
 
     @classmethod
-    def of(cls, rows: Table, steps: int) -> _Moves:
-        """The rows of one of several steps, if these do not overlap, with what repeats in them."""
-        size = rows["bytes"]
-        count = len(size) // steps
-        if steps == 1 or len(size) % steps or size[:count].sum():
-            count = len(size)
-        time, buffers, micro_batches, sizes = (
-            rows[name][:count].astype(np.int64) for name in ("time", "buffer", "micro_batch", "bytes")
-        )
-        return cls(time, buffers, micro_batches, sizes, *_periods(buffers, micro_batches, sizes))
-
-    @property
-    def names(self) -> Ints:
-        """A number for every buffer of every micro-batch."""
-        return self.buffers << _BITS | (self.micro_batches + 1)
+    def of(cls, rows: Table, chosen: Ints, steps: int) -> _Moves:
+        """The chosen rows of one of several steps, if these do not overlap, with what repeats in them."""
+        count = len(chosen) // steps
+        if steps == 1 or len(chosen) % steps or rows["bytes"][chosen[:count]].sum():
+            count = len(chosen)
+        chosen = chosen[:count]
+        buffers, micro_batches, sizes = (rows[name][chosen] for name in ("buffer", "micro_batch", "bytes"))
+        begin, period, number = _periods(buffers, micro_batches, sizes)
+        passing = frozenset(np.unique(buffers[begin : begin + number * period]).tolist())
+        # A micro-batch of -1 stands for none.
+        names = buffers.astype(np.int64) << _BITS
+        names += micro_batches + 1
+        return cls(rows["time"][chosen], names, sizes, begin, period, number, passing)
 
 
 _BITS = 32
@@ -110,87 +109,99 @@ class _Replay:
     account: Table
     allocator: CachingAllocator
     steps: int
+    allocated: int = 0
     peak: int = 0
     growth: list[tuple[int, int]] = field(default_factory=list)
 
     def run(self) -> ReservedMemory:
-        names = self.account.names["buffer"]
-        outside = [number for number, name in enumerate(names) if name in OUTSIDE]
-        inside = self.account.where(~np.isin(self.account["buffer"], outside))
-        held, late = _held(inside)
-        moves = _Moves.of(inside.where(~(held | late)), self.steps)
-        self._hold(inside.where(held))
+        outside = [self.account.index("buffer", name) for name in OUTSIDE]
+        inside = np.flatnonzero(~np.isin(self.account["buffer"], outside))
+        held, late = _held(self.account, inside)
+        moves = _Moves.of(self.account, inside[~(held | late)], self.steps)
+        self._hold(inside[held])
         self._through(moves)
-        self._hold(inside.where(late))
+        self._hold(inside[late])
         self.growth = [(0, self.allocator.reserved)]
-        self.peak = self.allocator.allocated
+        self.peak = self.allocated
         self._through(moves)
         times, levels = np.array(self.growth, dtype=np.int64).T
         return ReservedMemory(self.peak, self.allocator.reserved, times, levels)
 
-    def _hold(self, rows: Table) -> None:
+    def _hold(self, rows: Ints) -> None:
         """Allocates what is never released."""
-        for name, size in zip(rows["buffer"].tolist(), rows["bytes"].tolist(), strict=True):
-            self.allocator.allocate((name,), size)
+        allocator, asked = self.allocator, self.account["bytes"][rows]
+        pools = allocator.pools_of(asked)
+        sizes = allocator.rounded(asked, pools)
+        for number, pool in enumerate(allocator.pools):
+            # Nobody asks for these names again.
+            names, own = -1 - rows[pools == number], sizes[pools == number]
+            pool.replay(names.tolist(), own.tolist())
+        self.allocated += int(sizes.sum())
 
     def _through(self, moves: _Moves) -> None:
         """Goes through the rows, and jumps over periods that change nothing any more."""
         end = moves.begin + moves.count * moves.period
         self._rows(moves, 0, moves.begin)
-        passing = frozenset(np.unique(moves.buffers[moves.begin : end]).tolist())
         shift, calm = 0, 0
         for start in range(moves.begin, end, moves.period or 1):
             known = self.allocator.reserved
-            before = self._alive(passing) if calm >= STEADY - 1 else frozenset()
+            before = self._alive(moves) if calm >= STEADY - 1 else set()
             self._rows(moves, start, start + moves.period)
             calm = calm + 1 if self.allocator.reserved == known else 0
             left = (end - start) // moves.period - 1
             # What others keep of earlier micro-batches, as other chunks do, would not go on with these.
-            alike = calm >= STEADY and self._alive(passing) == {name + 1 for name in before}
+            alike = calm >= STEADY and self._alive(moves) == {name + 1 for name in before}
             if alike and left > 0:
                 shift = left
                 break
         if shift:
-            self._rename(passing, shift)
+            self._rename(moves.passing, shift)
         self._rows(moves, end, len(moves.sizes))
 
-    def _alive(self, buffers: frozenset[int]) -> frozenset[int]:
-        """The names of what is alive of some buffers."""
-        return frozenset(
-            name for name in self.allocator.blocks if isinstance(name, int) and name >> _BITS in buffers
-        )
+    def _alive(self, moves: _Moves) -> set[int]:
+        """The names of what is alive of passing buffers."""
+        return {
+            name for pool in self.allocator.pools for name in pool.blocks if name >> _BITS in moves.passing
+        }
 
     def _rename(self, passing: frozenset[int], shift: int) -> None:
         """What is alive of some buffers as if so many micro-batches had passed."""
-        blocks = self.allocator.blocks
-        self.allocator.blocks = {
-            name + shift if isinstance(name, int) and name >> _BITS in passing else name: spans
-            for name, spans in blocks.items()
-            if spans
-        }
+
+        def later(name: int) -> int:
+            return name + shift if name >> _BITS in passing else name
+
+        for pool in self.allocator.pools:
+            pool.blocks = {later(name): block for name, block in pool.blocks.items()}
+            pool.later = {later(name): blocks for name, blocks in pool.later.items()}
 
     def _rows(self, moves: _Moves, begin: int, end: int) -> None:
-        allocator = self.allocator
-        known = allocator.reserved
-        names, sizes = moves.names[begin:end].tolist(), moves.sizes[begin:end].tolist()
-        for row, (name, change) in enumerate(zip(names, sizes, strict=True)):
-            if change < 0:
-                allocator.release(name)
-                continue
-            allocator.allocate(name, change)
-            if allocator.allocated > self.peak:
-                self.peak = allocator.allocated
-            if allocator.reserved > known:
-                known = allocator.reserved
-                self.growth.append((int(moves.times[begin + row]), known))
+        if begin == end:
+            return
+        pools = self.allocator.pools_of(moves.sizes[begin:end])
+        sizes = self.allocator.rounded(moves.sizes[begin:end], pools)
+        level = self.allocator.reserved
+        grown: list[tuple[int, int]] = []
+        for number, pool in enumerate(self.allocator.pools):
+            rows = np.flatnonzero(pools == number)
+            more = pool.replay(moves.names[begin + rows].tolist(), sizes[rows].tolist())
+            grown += [(int(rows[row]), size) for row, size in more]
+        for row, size in sorted(grown):
+            level += size
+            self.growth.append((int(moves.times[begin + row]), level))
+        allocated = self.allocated + np.cumsum(sizes)
+        self.peak = max(self.peak, int(allocated.max()))
+        self.allocated = int(allocated[-1])
 
 
-def _held(inside: Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Rows of what is never released: from the start, and from the first update on."""
-    key = inside["buffer"].astype(np.int64) << _BITS | (inside["micro_batch"].astype(np.int64) + 1)
-    sizes = inside["bytes"]
-    held = (sizes > 0) & ~np.isin(key, np.unique(key[sizes < 0]))
-    made = np.array([not name.endswith(MASTER) for name in inside.names["buffer"]], dtype=np.bool_)
-    late = held & made[inside["buffer"]]
-    late &= inside["category"] == inside.index("category", Category.OPTIMIZER)
+def _held(account: Table, inside: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows are of what is never released: from the start, and from the first update on."""
+    buffers, micro_batches, sizes = (account[name][inside] for name in ("buffer", "micro_batch", "bytes"))
+    width = int(micro_batches.max(initial=0)) + 2
+    keys = buffers * np.int64(width) + micro_batches + 1
+    released = np.zeros(len(account.names["buffer"]) * width, dtype=np.bool_)
+    released[keys[sizes < 0]] = True
+    held = (sizes > 0) & ~released[keys]
+    late = held & (account["category"][inside] == account.index("category", Category.OPTIMIZER))
+    names = account.names["buffer"]
+    late[late] = [not names[buffer].endswith(MASTER) for buffer in buffers[late].tolist()]
     return held & ~late, late

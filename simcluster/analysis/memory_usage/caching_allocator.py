@@ -8,11 +8,18 @@ its peak is the price of fragments and of rounding.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-Span = tuple[int, int]
-"""A free block: size, and where it begins."""
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+START = 56
+"""Bits of a block's start; its size is above them, so that blocks are numbers in the order of their sizes."""
+
+_STARTS = (1 << START) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,104 +41,132 @@ class PoolRules:
     expandable: bool = False
 
 
-@dataclass(slots=True)
-class _Pool:
-    """Free blocks by size, and the borders by which neighbours are found. Segments lie apart by a gap."""
+@dataclass
+class Pool:
+    """A pool with its free blocks, and those that are taken. Segments lie apart by a gap."""
 
     rules: PoolRules
-    free: list[Span] = field(default_factory=list)
+    """How it serves requests."""
+    free: list[int] = field(default_factory=list)
+    """Free blocks, the smallest first."""
     begins: dict[int, int] = field(default_factory=dict)
+    """The same by where they start."""
     ends: dict[int, int] = field(default_factory=dict)
+    """The same by where they end."""
+    blocks: dict[int, int] = field(default_factory=dict)
+    """Blocks that are taken, by name: of each name the one that was first."""
+    later: dict[int, list[int]] = field(default_factory=dict)
+    """The further blocks of names that are taken more than once."""
     top: int = 0
+    """Where the next segment begins."""
     reserved: int = 0
+    """Bytes of all segments."""
 
-    def take(self, size: int) -> Span:
-        """A block of at least ``size`` bytes."""
-        place = bisect_left(self.free, (size, -1))
-        if place == len(self.free):
-            self._reserve(size)
-            place = bisect_left(self.free, (size, -1))
-        have, start = self.free.pop(place)
-        del self.begins[start], self.ends[start + have]
-        left = have - size
-        if left > self.rules.remainder:
-            self._put(start + size, left)
-            have = size
-        return have, start
+    def replay(self, names: Iterable[int], sizes: Iterable[int]) -> list[tuple[int, int]]:
+        """Serves requests (rounded sizes) and takes back (sizes below zero), in order, by name: what has been
+        there longest under it. Says at which of them it reserved more, and how much.
+        """
+        # One loop without calls: a large run has a million of them.
+        free, begins, ends, blocks, later = self.free, self.begins, self.ends, self.blocks, self.later
+        remainder, grown = self.rules.remainder, []
+        for row, (name, size) in enumerate(zip(names, sizes, strict=True)):
+            if size > 0:
+                place = bisect_left(free, size << START)
+                if place == len(free):
+                    grown.append((row, self._reserve(size)))
+                    place = bisect_left(free, size << START)
+                block = free.pop(place)
+                start = block & _STARTS
+                del begins[start]
+                left = (block >> START) - size
+                if left > remainder:
+                    block = size << START | start
+                    start += size
+                    rest = left << START | start
+                    begins[start] = ends[start + left] = rest
+                    insort(free, rest)
+                else:
+                    del ends[start + (block >> START)]
+                if name in blocks:
+                    later.setdefault(name, []).append(block)
+                else:
+                    blocks[name] = block
+                continue
+            block = blocks.pop(name)
+            if later and name in later:
+                blocks[name] = later[name].pop(0)
+                if not later[name]:
+                    del later[name]
+            start = block & _STARTS
+            end = start + (block >> START)
+            # It is joined with its free neighbours.
+            if start in ends:
+                before = ends.pop(start)
+                del free[bisect_left(free, before)]
+                start = before & _STARTS
+            if end in begins:
+                after = begins.pop(end)
+                del free[bisect_left(free, after)]
+                end += after >> START
+            block = (end - start) << START | start
+            begins[start] = ends[end] = block
+            insort(free, block)
+        return grown
 
-    def give(self, block: Span) -> None:
+    def give(self, start: int, size: int) -> None:
         """Takes a block back, joined with its free neighbours."""
-        size, start = block
-        before = self.ends.get(start)
-        if before is not None:
-            self._remove(before, start - before)
-            start, size = before, size + start - before
-        after = self.begins.get(start + size)
-        if after is not None:
-            self._remove(start + size, after)
-            size += after
-        self._put(start, size)
+        free, end = self.free, start + size
+        before, after = self.ends.pop(start, 0), self.begins.pop(end, 0)
+        if before:
+            del free[bisect_left(free, before)]
+            start = before & _STARTS
+        if after:
+            del free[bisect_left(free, after)]
+            end += after >> START
+        block = (end - start) << START | start
+        self.begins[start] = self.ends[end] = block
+        insort(free, block)
 
-    def _put(self, start: int, size: int) -> None:
-        insort(self.free, (size, start))
-        self.begins[start] = size
-        self.ends[start + size] = start
-
-    def _remove(self, start: int, size: int) -> None:
-        del self.free[bisect_left(self.free, (size, start))]
-        del self.begins[start], self.ends[start + size]
-
-    def _reserve(self, size: int) -> None:
-        """A segment with room for ``size`` bytes, free."""
+    def _reserve(self, size: int) -> int:
+        """A segment with room for ``size`` bytes, free; an expandable pool has more pages at its end."""
         rules = self.rules
         if rules.expandable:
-            self._grow(size)
-            return
-        whole = -(-size // rules.granule) * rules.granule if size >= rules.own_segment else rules.segment
-        self.reserved += whole
-        self._put(self.top, whole)
-        self.top += whole + 1  # segments are no neighbours
-
-    def _grow(self, size: int) -> None:
-        """More pages at the end, joined with what is free there."""
-        free = self.ends.get(self.top)
-        have = 0 if free is None else self.top - free
-        more = -(-(size - have) // self.rules.segment) * self.rules.segment
+            free = self.ends.get(self.top, 0)
+            more = -(-(size - (free >> START)) // rules.segment) * rules.segment
+        elif size >= rules.own_segment:
+            more = -(-size // rules.granule) * rules.granule
+        else:
+            more = rules.segment
+        self.give(self.top, more)
         self.reserved += more
-        self.top += more
-        self.give((more, self.top - more))
+        self.top += more + (not rules.expandable)  # segments are no neighbours
+        return more
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class CachingAllocator:
-    """Pools for small and large requests: what is allocated, rounded up, and what is reserved, in bytes."""
+    """Pools for small and large requests, by the largest request, ascending."""
 
-    pools: tuple[_Pool, ...]
-    allocated: int = 0
-    reserved: int = 0
-    blocks: dict[Hashable, list[tuple[_Pool, Span, int]]] = field(default_factory=dict)
+    pools: tuple[Pool, ...]
 
     @classmethod
-    def of(cls, rules: tuple[PoolRules, ...]) -> CachingAllocator:
-        """An allocator that has reserved nothing; ``rules`` by the largest request, ascending."""
-        return cls(tuple(_Pool(rule) for rule in rules))
+    def of(cls, rules: Iterable[PoolRules]) -> CachingAllocator:
+        """An allocator that has reserved nothing."""
+        return cls(tuple(map(Pool, rules)))
 
-    def allocate(self, name: Hashable, size: int) -> None:
-        """A buffer of ``size`` bytes."""
-        for pool in self.pools:
-            if size <= pool.rules.largest:
-                break
-        rounded = -(-size // pool.rules.rounded) * pool.rules.rounded
-        self.allocated += rounded
-        before = pool.reserved
-        self.blocks.setdefault(name, []).append((pool, pool.take(rounded), rounded))
-        self.reserved += pool.reserved - before
+    @property
+    def reserved(self) -> int:
+        """Bytes that all pools have reserved."""
+        return sum(pool.reserved for pool in self.pools)
 
-    def release(self, name: Hashable) -> None:
-        """The buffer that has been there longest under this name."""
-        blocks = self.blocks[name]
-        pool, block, rounded = blocks.pop(0)
-        if not blocks:
-            del self.blocks[name]
-        self.allocated -= rounded
-        pool.give(block)
+    def pools_of(self, sizes: Ints) -> Ints:
+        """The pool of every request, and of what is released (sizes below zero)."""
+        sizes, pools = np.abs(sizes), np.zeros(len(sizes), dtype=np.int64)
+        for pool in self.pools[:-1]:
+            pools += sizes > pool.rules.largest
+        return pools
+
+    def rounded(self, sizes: Ints, pools: Ints) -> Ints:
+        """Sizes as these pools serve them."""
+        units = np.array([pool.rules.rounded for pool in self.pools], dtype=np.int64)[pools]
+        return np.asarray(-(-np.abs(sizes) // units) * units * np.sign(sizes))

@@ -14,7 +14,6 @@ from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used_mem
 from simcluster.analysis.memory_usage.allocation_table import build_allocation_table
 from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.analysis.timeline import instruction_times
 from simcluster.draw import thin_levels
 from simcluster.engine import ClassTiming, Timing
 from simcluster.model import MemoryPlace
@@ -143,6 +142,4 @@ def _columns(table: Table, number: int, block: int) -> tuple[Ints, Ints, Ints, I
 def _table(placed: PlacedProgram, index: int, timing: ClassTiming, place: MemoryPlace) -> Table:
     """What every device of a class has there."""
     part, device = placed.parts[index], placed.devices[index]
-    return build_allocation_table(
-        placed.program, [part], [device], [timing], [instruction_times(timing)], place
-    )
+    return build_allocation_table(placed.program, [part], [device], [timing], place)

@@ -33,12 +33,14 @@ def live_bytes_by_name(
     Those of one name over layers are together: ``layers.*.mlp.up.out`` stands for that buffer of every layer.
     """
     width = int(micro_batches.max(initial=0)) + 2
-    keys, places = np.unique(buffers.astype(np.int64) * width + micro_batches + 1, return_inverse=True)
-    level = np.zeros(len(keys), dtype=np.int64)
-    np.add.at(level, places, sizes)
+    first = int(buffers.min(initial=len(names)))
+    keys = (buffers.astype(np.int64) - first) * width + micro_batches + 1
+    # Sums of floats are exact here: what is held of one buffer is less than 2^53 bytes at any row.
+    level = np.bincount(keys, weights=sizes)
+    living = np.flatnonzero(level > 0)
     by_name: dict[str, tuple[int, list[tuple[int, int]]]] = {}
-    for key, size in zip(keys[level > 0].tolist(), level[level > 0].tolist(), strict=True):
-        number, batch = divmod(key, width)
+    for key, size in zip(living.tolist(), level[living].astype(np.int64).tolist(), strict=True):
+        number, batch = divmod(key + first * width, width)
         name = _NUMBERED.sub("*", names[number])
         known, members = by_name.get(name, (0, []))
         by_name[name] = (known + size, [*members, (number, batch - 1)])

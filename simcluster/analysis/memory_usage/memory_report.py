@@ -9,6 +9,9 @@ import numpy as np
 
 from simcluster.analysis.memory_usage.live_set import live_bytes_by_name
 from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside_allocator
+from simcluster.analysis.memory_usage.peak_report import class_peak, swept_peaks
+from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.engine import Timing
 from simcluster.trace import Table
 
 SHOWN = 24
@@ -19,32 +22,56 @@ MOST_CLASSES = 128
 """Up to so many classes, one per stage and kind of device is reported, whatever the profile."""
 
 
-def memory_by_stage(
-    rule: MemoryRule, steps: int, account: Table, peaks: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Per stage and sort of devices, of the fullest class there: bytes allocated, reserved, outside, alive.
+def report_memory(
+    placed: PlacedProgram, timing: Timing, account: Table, rule: MemoryRule, steps: int, *, assigned: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The peak of every class with its verdict, and per stage and sort of devices, of the fullest class
+    there: bytes allocated, reserved, outside, alive.
 
     ``allocated`` is what the framework's tensors take at their peak, ``reserved`` what its allocator has
     taken from the device for them (equal where the profile names none), ``outside`` what the runtime and the
     communication library hold besides. ``reserved_over_time`` has (seconds, bytes) from when on more is
     reserved. Of a run of very many different ranks, whose accounts are not kept, only the fullest is told
-    where there is no allocator to replay.
+    where there is no allocator to replay. ``assigned`` says that the plan wrote several programs by hand.
     """
-    fullest: dict[tuple[int, str], Mapping[str, Any]] = {}
-    for entry in peaks:
-        known = fullest.get(_sort(entry))
-        if known is None or _fullness(entry) > _fullness(known):
-            fullest[_sort(entry)] = entry
-    chosen = [fullest[sort] for sort in sorted(fullest)]
-    if len(peaks) > MOST_CLASSES and not rule.pools:
-        chosen = [max(chosen, key=_fullness)]
-    return [_stage_memory(rule, steps, account.among("class", entry["class"]), entry) for entry in chosen]
+    every: Mapping[int, dict[str, Any]] = {}
+    if timing.swept is not None:
+        every = dict(enumerate(swept_peaks(placed, timing.swept, assigned=assigned)))
+    brief = len(placed.classes) > MOST_CLASSES and not rule.pools
+    peaks, fullest, stages = {}, [], []
+    for members in _members(placed):
+        best, kept = members[0], None
+        for index in members:
+            rows = None
+            if timing.swept is None:
+                rows = account.among("class", index)
+            peaks[index] = (
+                every[index] if rows is None else class_peak(placed, index, rows, assigned=assigned)
+            )
+            if index == best or _fullness(peaks[index]) > _fullness(peaks[best]):
+                best, kept = index, rows
+        fullest.append(peaks[best])
+        if not brief:
+            kept = account.among("class", best) if kept is None else kept
+            stages.append(_stage_memory(rule, steps, kept, peaks[best]))
+    if brief:
+        entry = max(fullest, key=_fullness)
+        stages = [_stage_memory(rule, steps, account.among("class", entry["class"]), entry)]
+    return _with_verdicts(rule, [peaks[index] for index in range(len(peaks))], stages), stages
 
 
-def with_verdicts(
+def _members(placed: PlacedProgram) -> list[list[int]]:
+    """The classes of every stage and sort of devices, in the order of these."""
+    members: dict[tuple[int, str], list[int]] = {}
+    for index, (rank, device) in enumerate(zip(placed.classes.representatives, placed.devices, strict=True)):
+        members.setdefault((placed.program.stage_of(rank), device.name), []).append(index)
+    return [members[sort] for sort in sorted(members)]
+
+
+def _with_verdicts(
     rule: MemoryRule, peaks: Sequence[dict[str, Any]], stages: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The peaks with their verdicts; ``stages`` is what ``memory_by_stage`` says of them.
+    """The peaks with their verdicts; ``stages`` is what is said of them.
 
     The allocator was replayed for the fullest class of a stage and sort of devices; the others there are
     taken to have as much in fragments.
@@ -108,13 +135,15 @@ def _living(rows: Table) -> list[dict[str, Any]]:
     top = int(np.cumsum(rows["bytes"]).argmax()) + 1
     names, kinds = rows.names["buffer"], rows.names["category"]
     together = live_bytes_by_name(rows["buffer"][:top], rows["bytes"][:top], rows["micro_batch"][:top], names)
-    category = dict(zip(rows["buffer"].tolist(), rows["category"].tolist(), strict=True))
     entries: list[dict[str, Any]] = [
-        {"buffer": name, "bytes": size, "buffers": len(members), "category": kinds[category[members[0][0]]]}
+        {"buffer": name, "bytes": size, "buffers": len(members), "category": members[0][0]}
         for name, (size, members) in together.items()
     ]
     entries.sort(key=lambda row: (-row["bytes"], row["buffer"]))
     rest = entries[SHOWN:]
+    for entry in entries[:SHOWN]:
+        last = np.flatnonzero(rows["buffer"] == entry["category"])[-1]
+        entry["category"] = kinds[rows["category"][last]]
     if rest:
         size, count = sum(row["bytes"] for row in rest), sum(row["buffers"] for row in rest)
         entries[SHOWN:] = [{"buffer": "others", "bytes": size, "buffers": count, "category": ""}]

@@ -158,7 +158,7 @@ def headroom(framework: FrameworkSpec, run: RunSpec) -> int:
 
 def outside_allocator(rows: Table) -> int:
     """Bytes of runtime and communicators, which are outside the framework's allocator."""
-    numbers = [number for number, name in enumerate(rows.names["buffer"]) if name in OUTSIDE]
+    numbers = [rows.index("buffer", name) for name in OUTSIDE]
     return int(rows["bytes"][np.isin(rows["buffer"], numbers)].sum())
 
 

@@ -9,50 +9,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
-from simcluster.analysis.memory_usage.allocation_log import log_allocations as stage_account
 from simcluster.analysis.memory_usage.live_set import largest_live_buffers
 from simcluster.analysis.memory_usage.peak_memory import find_stage_peaks
+from simcluster.analysis.memory_usage.stage_allocations import log_allocations
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import NameIndex
-from simcluster.engine import Swept, Timing
+from simcluster.engine import Swept
 from simcluster.program import Category, Program
 from simcluster.trace import Table
 
 
-def class_peaks(
-    placed: PlacedProgram, timing: Timing, account: Table, *, assigned: bool
-) -> list[dict[str, Any]]:
-    """Per class: the peak, when it was, what it was made of, and by how much it exceeds the device.
-
-    ``account`` is not read of a sweep. ``assigned`` says that the plan wrote several programs by hand.
+def class_peak(placed: PlacedProgram, index: int, rows: Table, *, assigned: bool) -> dict[str, Any]:
+    """The peak of a class with these allocations: when it was, what it was made of, and by how much it
+    exceeds the device. ``assigned`` says that the plan wrote several programs by hand.
     """
-    if timing.swept is not None:
-        return _swept_peaks(placed, timing.swept, assigned)
-    peaks = []
-    for index in range(len(placed.classes)):
-        rows = account.where(account["class"] == index)
-        level = np.cumsum(rows["bytes"])
-        top = int(level.argmax())
-        entry = _peak(placed, index, int(level[top]), int(rows["time"][top]), assigned)
-        kinds, sizes = rows["category"][: top + 1], rows["bytes"][: top + 1]
-        entry["breakdown"] = _by_category(kinds, sizes)
-        if level[top] > entry["capacity"]:
-            first = int(np.argmax(level > entry["capacity"]))
-            living = largest_live_buffers(
-                rows["buffer"][: top + 1], sizes, rows["micro_batch"][: top + 1], rows.names["buffer"]
-            )
-            entry |= _excess(entry, int(rows["time"][first]), living)
-        peaks.append(entry)
-    return peaks
+    times, sizes = rows["time"], rows["bytes"]
+    level = np.cumsum(sizes)
+    top = int(level.argmax())
+    entry = _peak(placed, index, int(level[top]), int(times[top]), assigned)
+    until = slice(top + 1)
+    entry["breakdown"] = _by_category(rows["category"][until], sizes[until])
+    if level[top] > entry["capacity"]:
+        first = int(np.argmax(level > entry["capacity"]))
+        buffers, batches = rows["buffer"][until], rows["micro_batch"][until]
+        living = largest_live_buffers(buffers, sizes[until], batches, rows.names["buffer"])
+        entry |= _excess(entry, int(times[first]), living)
+    return entry
 
 
-def _swept_peaks(placed: PlacedProgram, swept: Swept, assigned: bool) -> list[dict[str, Any]]:
-    """The same of a sweep."""
+def swept_peaks(placed: PlacedProgram, swept: Swept, *, assigned: bool) -> list[dict[str, Any]]:
+    """The same of all classes of a sweep."""
     by_class: dict[int, dict[str, Any]] = {}
     buffers = NameIndex()
     for stage, lanes in zip(swept.stages, swept.lanes, strict=True):
         device = placed.devices[int(stage.columns[0])]
-        rows = stage_account(placed.program, stage.number, device, stage.linked, buffers)
+        rows = log_allocations(placed.program, stage.number, device, stage.linked, buffers)
         most = find_stage_peaks(rows, lanes, device.memory)
         names = list(buffers.names)
         for peak in most.contents:
@@ -94,7 +85,9 @@ def program_of(program: Program, rank: int) -> dict[str, str]:
 
 
 def _by_category(kinds: NDArray[Any], sizes: NDArray[Any]) -> dict[str, int]:
-    by_name = {name: int(sizes[kinds == number].sum()) for number, name in enumerate(CATEGORIES)}
+    # Sums of floats are exact here: less than 2^53 bytes are held at any row.
+    held = np.bincount(kinds, weights=sizes, minlength=len(CATEGORIES)).astype(np.int64)
+    by_name = dict(zip(CATEGORIES, held.tolist(), strict=True))
     # Only inference has caches.
     return {name: size for name, size in by_name.items() if size or name != Category.KV_CACHE}
 

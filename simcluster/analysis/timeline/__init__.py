@@ -2,18 +2,26 @@
 and the breakdown of a step.
 """
 
+from simcluster.analysis.timeline.execution_columns import ExecutionColumns
 from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, find_idle_gaps
-from simcluster.analysis.timeline.instruction_spans import InstructionTimes, NameIndex, instruction_times
+from simcluster.analysis.timeline.instruction_spans import (
+    InstructionTimes,
+    NameIndex,
+    event_times,
+    instruction_times,
+)
 from simcluster.analysis.timeline.recorder import record_run
 from simcluster.analysis.timeline.step_breakdown import break_down_classes, break_down_sweep
 
 __all__ = [
     "IDLE",
     "PIPELINE_WAIT",
+    "ExecutionColumns",
     "InstructionTimes",
     "NameIndex",
     "break_down_classes",
     "break_down_sweep",
+    "event_times",
     "find_idle_gaps",
     "instruction_times",
     "record_run",

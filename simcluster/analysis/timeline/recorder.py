@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.analysis.timeline.execution_columns import ExecutionColumns
 from simcluster.analysis.timeline.instruction_spans import NameIndex
 from simcluster.engine import NOTHING, ClassProgram, ClassTiming, TimedCode
 from simcluster.program import COMPUTE, InstructionKind, Program
@@ -159,19 +160,18 @@ class _Recorder:
             for number, stream in enumerate(linked.streams):
                 if stream.name in self.streams.names:
                     base[:, self.streams.number(stream.name)] = linked.bases[:, number]
+            runs = ExecutionColumns.of(linked)
+            of_instances, of_actions = (
+                np.array([index.number(name) for name in names], dtype=np.int32)
+                for index, names in ((instances, runs.instances), (actions, runs.actions))
+            )
             own_columns: dict[str, NDArray[np.integer]] = {
                 "script": np.full(count, script, dtype=np.int32),
-                "code": np.array([execution.code for execution in linked.executions], dtype=np.int32),
-                "instance": np.array(
-                    [instances.number(execution.instance) for execution in linked.executions], dtype=np.int32
-                ),
-                "action": np.array(
-                    [actions.number(execution.action) for execution in linked.executions], dtype=np.int32
-                ),
-                "micro_batch": np.array(
-                    [execution.micro_batch for execution in linked.executions], dtype=np.int32
-                ),
-                "step": (np.arange(count) // max(1, count // linked.steps)).astype(np.int32),
+                "code": runs.code.astype(np.int32),
+                "instance": of_instances[runs.instance],
+                "action": of_actions[runs.action],
+                "micro_batch": runs.micro_batch.astype(np.int32),
+                "step": runs.step.astype(np.int32),
                 "base": base,
             }
             for name, column in own_columns.items():

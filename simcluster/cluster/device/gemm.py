@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from simcluster.cluster.device.rates import Rate, larger, smaller
 from simcluster.work import DType
 
@@ -65,6 +67,7 @@ class GemmModel:
         sustained = dict(self.formats).get(dtype, self.sustained)
         rate = sustained * peak / self.units * self._alignment(n, aligned or k, dtype.itemsize)
         rate *= 1 + self.traffic * min(1 / rows + 1 / columns for rows, columns in self.tiles)
+        one_device = not isinstance(peak, np.ndarray) and not isinstance(bandwidth, np.ndarray)
         best: Rate = math.inf
         for rows, columns in self.tiles:
             blocks = b * -(-m // rows) * -(-n // columns)
@@ -72,9 +75,11 @@ class GemmModel:
             for split in SPLITS:
                 if split > k:
                     break
+                partials = 2 * PARTIAL_BYTES * split * b * m * n / bandwidth if split > 1 else 0.0
+                if one_device and least + partials >= best:
+                    break  # no more parts are faster
                 waves = -(-blocks * split // self.units)
                 compute = waves * wave_flops * (-(-k // split) + self.ramp) / rate
-                partials = 2 * PARTIAL_BYTES * split * b * m * n / bandwidth if split > 1 else 0.0
                 best = smaller(best, larger(compute, least) + partials)
         return best
 

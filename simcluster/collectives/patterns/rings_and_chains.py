@@ -47,6 +47,8 @@ def chains(site: GroupSite) -> list[list[Ints]]:
     alone = site.num_units == 1
     rails = site.most if alone else site.rails
     heads = [np.array([rail]) if alone else site.heads(rail) for rail in range(rails)]
+    if site.mesh is None and site.widths is None:
+        return [_rotated(site, head) for head in heads]
     return [
         [
             start + way(at, unit)
@@ -61,8 +63,7 @@ def _ways(site: GroupSite) -> list[Callable[[int, int], Ints]]:
     """Functions from the place of a head and its unit to a way through the unit that starts there."""
     if site.widths is not None:
         return [partial(_turned, cycle) for cycle in _partial(site.widths)]
-    if site.mesh is None:
-        return [partial(_rotated, site.units)]
+    assert site.mesh is not None
     meshes = np.split(site.mesh, site.starts[1:])
     sizes = np.concatenate([np.bincount(mesh) for mesh in meshes])
     both = (False, True) if (sizes % 2).any() else (False,)
@@ -73,8 +74,13 @@ def _turned(cycle: Ints, at: int, unit: int) -> Ints:
     return np.roll(cycle, -int(np.argmax(cycle == at)))
 
 
-def _rotated(units: tuple[int, ...], at: int, unit: int) -> Ints:
-    return (np.arange(units[unit]) + at) % units[unit]
+def _rotated(site: GroupSite, heads: Ints) -> list[Ints]:
+    """The ranks of every unit around, from a head on."""
+    starts, units = site.starts, np.array(site.units)
+    if site.is_even:
+        return list(starts[:, np.newaxis] + (np.arange(site.most) + heads[:, np.newaxis]) % site.most)
+    at = np.arange(site.num_ranks) + np.repeat(heads - starts, units)
+    return np.split(np.repeat(starts, units) + at % np.repeat(units, units), starts[1:])
 
 
 def _zigzagging(meshes: list[Ints], back: bool, at: int, unit: int) -> Ints:

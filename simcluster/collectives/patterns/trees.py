@@ -76,16 +76,15 @@ def tree_reduction(
     src, dst, chunk, turns = [], [], [], []
     for channel, way in enumerate(ways):
         carried = channel * len(trees) + np.arange(len(trees))
-        tails = [line[1:] for line in way]
-        places = np.concatenate([np.arange(1, line.size) for line in way])
-        below = np.concatenate(tails)
-        above = np.concatenate([line[:-1] for line in way])
+        ranks, sizes = np.concatenate(way), np.array([line.size for line in way])
+        places = np.arange(ranks.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        below = np.flatnonzero(places)
         for number in carried:
-            src.append(below)
-            dst.append(above)
-            turns.append(deepest - places)
+            src.append(ranks[below])
+            dst.append(ranks[below - 1])
+            turns.append(deepest - places[below])
             chunk.append(np.full(below.size, number))
-        heads = np.array([line[0] for line in way])
+        heads = ranks[places == 0]
         for number, parents in zip(carried, trees, strict=True):
             at, levels = np.array(parents), np.array(_levels(parents))
             inner = np.flatnonzero(at != ROOT)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from simcluster.model.graph import Array, Region, Zigzag, token_positions
+from simcluster.model.graph import Array, Region, TensorType, Zigzag, token_positions
+from simcluster.work import Kernel, Work
 
 LABELS = ("batch", "heads", "group", "seq", "keys")
 """The dims of scores: key-value heads, and the query heads that each of them serves."""
@@ -68,6 +70,50 @@ class Scores:
                 seen &= distance < self.window
             scores = np.where(seen, scores, -np.inf).astype(scores.dtype)
         return np.asarray(scores)
+
+
+def attention_work(
+    rule: Scores,
+    inputs: Sequence[TensorType],
+    outputs: Sequence[TensorType],
+    *,
+    keys: int,
+    value_dim: int | None,
+    backward: bool,
+    before: int = 0,
+) -> tuple[Work, ...]:
+    """One attention kernel of queries ``inputs[0]`` [batch, seq, heads, group, head_dim] on ``keys`` keys.
+
+    The first ``before`` keys lie before all queries.
+
+    Two products per pair of query and key; the gradient five: the scores again and four gradients. Pairs are
+    those of whole sequences up to the last key less those before the queries. ``value_dim``: the size of
+    values where it is not that of keys.
+    """
+    batch, queries, heads, group, head_dim = inputs[0].shape
+    value_size = head_dim if value_dim is None else value_dim
+    products = 3 * head_dim + 2 * value_size if backward else head_dim + value_size
+    pairs = rule.pairs(before + queries, keys) - (rule.pairs(before, before) if before else 0)
+    return (
+        Work(
+            Kernel.ATTENTION,
+            inputs[0].dtype,
+            flops=products * batch * heads * group * pairs,
+            bytes_read=sum(tensor.num_bytes for tensor in inputs),
+            bytes_written=sum(tensor.num_bytes for tensor in outputs),
+            sizes=(
+                ("b", batch),
+                ("h", heads * group),
+                ("sq", queries),
+                ("skv", keys),
+                ("d", head_dim),
+                *((("dv", value_dim),) if value_dim is not None else ()),
+                ("causal", int(rule.causal)),
+                *((("before", before),) if before else ()),
+                ("backward", int(backward)),
+            ),
+        ),
+    )
 
 
 @cache

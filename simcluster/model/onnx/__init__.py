@@ -4,6 +4,18 @@
 the other files each translate some of the standard's operators. ``network`` is the model they make.
 """
 
-from simcluster.model.onnx.network import OnnxNetwork, load_onnx
+from typing import TYPE_CHECKING
+
+from simcluster.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from simcluster.model.onnx.network import OnnxNetwork, load_onnx
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "network": "OnnxNetwork load_onnx",
+        },
+    )
 
 __all__ = ["OnnxNetwork", "load_onnx"]

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes import LABELS, QUERY, STATISTICS, Scores
+from simcluster.model.attributes import LABELS, QUERY, STATISTICS, Scores, attention_work
 from simcluster.model.graph import (
     Array,
     Decomposition,
@@ -33,7 +33,7 @@ from simcluster.model.operators.contraction import contract
 from simcluster.model.operators.dropout import dropout_mask
 from simcluster.model.operators.ring_attention import ring_backward, ring_forward
 from simcluster.model.operators.slice_attention import SliceAttention
-from simcluster.work import DType, Kernel, Work
+from simcluster.work import DType, Work
 
 _KEY = ("batch", "keys", "heads", "head_dim")
 _OUTPUT = (*QUERY[:-1], "value_dim")
@@ -140,30 +140,14 @@ class _Attention(Operator):
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """Two products per score, half of them above the diagonal; of the gradient five: the scores again and
-        four gradients.
-        """
-        batch, queries, heads, group, head_dim = inputs[0].shape
-        keys, value_dim = inputs[1].shape[1], inputs[2].shape[-1]
-        products = 3 * head_dim + 2 * value_dim if self.is_gradient else head_dim + value_dim
-        return (
-            Work(
-                Kernel.ATTENTION,
-                inputs[0].dtype,
-                flops=products * batch * heads * group * self.rule.pairs(queries, keys),
-                bytes_read=sum(tensor.num_bytes for tensor in inputs),
-                bytes_written=sum(tensor.num_bytes for tensor in outputs),
-                sizes=(
-                    ("b", batch),
-                    ("h", heads * group),
-                    ("sq", queries),
-                    ("skv", keys),
-                    ("d", head_dim),
-                    *((("dv", value_dim),) if self.own_values else ()),
-                    ("causal", int(self.causal)),
-                    ("backward", int(self.is_gradient)),
-                ),
-            ),
+        """As ``attention_work`` counts, on whole sequences of keys."""
+        return attention_work(
+            self.rule,
+            inputs,
+            outputs,
+            keys=inputs[1].shape[1],
+            value_dim=inputs[2].shape[-1] if self.own_values else None,
+            backward=self.is_gradient,
         )
 
 

@@ -13,9 +13,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from simcluster.layout import Dims
-from simcluster.model.attributes import QUERY, STATISTICS, Scores
+from simcluster.model.attributes import QUERY, STATISTICS, Scores, attention_work
 from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType
-from simcluster.work import Kernel, Work
+from simcluster.work import Work
 
 
 class WholeAttention(Protocol):
@@ -101,30 +101,15 @@ class _OfSlice(Operator):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """What whole sequences up to here take, less what those before this slice do."""
-        batch, queries, heads, group, head_dim = inputs[0].shape
         before = sum(keys.shape[1] for keys in inputs[1 : 1 + self.index])
-        keys, value_dim = before + queries, inputs[1 + self.index + 1].shape[-1]
-        products = 3 * head_dim + 2 * value_dim if self.is_gradient else head_dim + value_dim
-        pairs = self.whole.rule.pairs(keys, keys) - self.whole.rule.pairs(before, before)
-        return (
-            Work(
-                Kernel.ATTENTION,
-                inputs[0].dtype,
-                flops=products * batch * heads * group * pairs,
-                bytes_read=sum(tensor.num_bytes for tensor in inputs),
-                bytes_written=sum(tensor.num_bytes for tensor in outputs),
-                sizes=(
-                    ("b", batch),
-                    ("h", heads * group),
-                    ("sq", queries),
-                    ("skv", keys),
-                    ("d", head_dim),
-                    *((("dv", value_dim),) if self.whole.own_values else ()),
-                    ("causal", 1),
-                    *((("before", before),) if before else ()),
-                    ("backward", int(self.is_gradient)),
-                ),
-            ),
+        return attention_work(
+            self.whole.rule,
+            inputs,
+            outputs,
+            keys=before + inputs[0].shape[1],
+            value_dim=inputs[1 + self.index + 1].shape[-1] if self.whole.own_values else None,
+            backward=self.is_gradient,
+            before=before,
         )
 
 

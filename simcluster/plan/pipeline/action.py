@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from simcluster.errors import PlanError
 
@@ -68,11 +68,13 @@ class Action:
         """The single actions that run at the same time, this one first."""
         if self.overlapped_with is None:
             return (self,)
-        return (replace(self, overlapped_with=None), *self.overlapped_with.parts)
+        alone = Action(self.kind, self.micro_batch, self.chunk, self.slice)
+        return (alone, *self.overlapped_with.parts)
 
     def overlapping(self, others: Sequence[Action]) -> Action:
         """The action overlapped with others."""
-        return replace(self, overlapped_with=others[0].overlapping(others[1:]) if others else None)
+        other = others[0].overlapping(others[1:]) if others else None
+        return Action(self.kind, self.micro_batch, self.chunk, self.slice, other)
 
 
 Timetable = tuple[tuple[Action, ...], ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from simcluster.plan.pipeline.action import (
@@ -68,9 +69,15 @@ class Schedule(ABC):
 
     def timetable(self, num_stages: int, num_micro_batches: int) -> Timetable:
         """The actions of every stage; PlanError if they cannot run."""
-        timetable = tuple(self.stage(stage, num_stages, num_micro_batches) for stage in range(num_stages))
-        validate_schedule(timetable, num_micro_batches, self.chain(num_stages), self.num_slices)
-        return timetable
+        return _validated(self, num_stages, num_micro_batches)
+
+
+@lru_cache(maxsize=4)
+def _validated(schedule: Schedule, num_stages: int, num_micro_batches: int) -> Timetable:
+    """The timetable of a schedule: searches plan with one again and again."""
+    timetable = tuple(schedule.stage(stage, num_stages, num_micro_batches) for stage in range(num_stages))
+    validate_schedule(timetable, num_micro_batches, schedule.chain(num_stages), schedule.num_slices)
+    return timetable
 
 
 def forward_only(num_stages: int, num_passes: int, num_micro_batches: int) -> Timetable:

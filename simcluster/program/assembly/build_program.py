@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from simcluster.model import Phase
 from simcluster.plan import InputPipeline, Plan, VirtualStages
 from simcluster.program.assembly.disk_sums import add_disk_sums
@@ -16,8 +18,16 @@ from simcluster.program.assembly.input_pipeline import (
 )
 from simcluster.program.assembly.offload_prefetch import add_prefetches
 from simcluster.program.assembly.persistent_buffers import gradient_placeholders, persistent_buffers_of
-from simcluster.program.buckets import CommunicationBuckets, add_unit_executions
-from simcluster.program.isa import COMPUTE, HOST, BlockExecution, PersistentBuffer, Program, StageProgram
+from simcluster.program.buckets import CommunicationBuckets, EqualStages, add_unit_executions, crossing_ties
+from simcluster.program.isa import (
+    COMPUTE,
+    HOST,
+    BlockExecution,
+    Executions,
+    PersistentBuffer,
+    Program,
+    StageProgram,
+)
 from simcluster.program.lowering import (
     BEGIN,
     FETCH,
@@ -53,10 +63,13 @@ def build(plan: Plan) -> Program:
     codes = CodeTable(Lowering(placement.mesh, policy, tf32, paired))
     # The parts of a program that is written by hand are stages of none.
     chain = VirtualStages.round_robin(len(plan.timetable)) if placement.part_of_rank else pipeline.chain
-    crossings = BoundaryTensors(plan.graph, chain)
+    crossings, equal = BoundaryTensors(plan.graph, chain), EqualStages(crossing_ties(plan.graph))
     parts = tuple(
         _PartBuilder(
-            StageContext(plan.graph, crossings, stage, actions, codes), pipeline.overlapped, pipeline.inputs
+            StageContext(plan.graph, crossings, stage, actions, codes),
+            equal,
+            pipeline.overlapped,
+            pipeline.inputs,
         ).build()
         for stage, timetables in enumerate(zip(*pipeline.timetables, strict=True))
         for actions in timetables
@@ -77,6 +90,7 @@ def build(plan: Plan) -> Program:
 @dataclass(frozen=True)
 class _PartBuilder:
     part: StageContext
+    equal: EqualStages
     overlapped: bool
     inputs: InputPipeline | None
 
@@ -84,17 +98,16 @@ class _PartBuilder:
         part, codes = self.part, self.part.codes
         begin = list(part.once(BEGIN, part.instances))
         tied = shared_parameter_holders(part.graph, part.instances)
-        buckets = CommunicationBuckets(part, tied)
+        buckets = CommunicationBuckets(part, tied, self.equal)
         begin += [run for runs in buckets.gathers(Phase.BEGIN).values() for run in runs]
         schedule = ScheduleExpansion(part, self.overlapped, buckets.reductions)
-        executions = [
-            *begin,
-            *self._gathered(schedule.executions()),
+        end = [
             *self._late(buckets.reductions),
             *self._updated(
                 run for phase in (NORM, MEASURE, UPDATE) for run in part.once(phase, part.instances[::-1])
             ),
         ]
+        executions = self._gathered(schedule.executions(begin, end), len(begin))
         by_phase = {instance.name: part.codes_of(instance) for instance in part.instances}
         executions = add_unit_executions(
             executions,
@@ -119,13 +132,13 @@ class _PartBuilder:
             for instance in part.instances
             if part.num_slices > 1
         }
-        return StageProgram(tuple(executions), tuple(residents), part.names, slices)
+        return StageProgram(executions, tuple(residents), part.names, slices)
 
     def _fed(
-        self, inputs: InputPipeline, executions: list[BlockExecution], residents: list[PersistentBuffer]
-    ) -> list[BlockExecution]:
+        self, inputs: InputPipeline, executions: Executions, residents: list[PersistentBuffer]
+    ) -> Executions:
         """The executions with those of the input pipeline, if anything of the part reads inputs."""
-        fed = RankInput.of([self.part.codes.codes[execution.code] for execution in executions])
+        fed = RankInput.of([self.part.codes.codes[code] for code, _ in executions.pairs])
         if fed.num_bytes:
             numbers = [self.part.codes.add(code) for code in input_codes(inputs, fed)]
             executions = add_input_executions(executions, self.part.codes.codes, inputs.prefetch, numbers)
@@ -146,10 +159,15 @@ class _PartBuilder:
             for _, run in reductions:
                 yield replace(run, after_streams=(COMPUTE,))
 
-    def _gathered(self, scheduled: Iterator[BlockExecution]) -> Iterator[BlockExecution]:
-        """The scheduled executions; the first of the kernels waits for the weights if gathers are exposed."""
-        streams = self.part.codes.step_streams(BEGIN) if self.part.codes.policy.exposed_gather else ()
-        for execution in scheduled:
-            if streams and self.part.codes.codes[execution.code].phase in (PREPARE, FORWARD):
-                execution, streams = replace(execution, after_streams=streams), ()
-            yield execution
+    def _gathered(self, executions: Executions, first: int) -> Executions:
+        """The executions; the first kernels of the schedule, which is at ``first``, wait for the weights if
+        gathers are exposed.
+        """
+        codes = self.part.codes
+        streams = codes.step_streams(BEGIN) if codes.policy.exposed_gather else ()
+        if not streams:
+            return executions
+        kernels = [number for number, code in enumerate(codes.codes) if code.phase in (PREPARE, FORWARD)]
+        waiting = np.flatnonzero(np.isin(executions.code[first:], kernels))[:1] + first
+        waits = dict.fromkeys(waiting.tolist(), streams)
+        return replace(executions, after_streams={**executions.after_streams, **waits})

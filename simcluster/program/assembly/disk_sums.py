@@ -6,17 +6,15 @@ blocks at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from simcluster.cluster import HostPath
-from simcluster.program.isa import BlockExecution, InstructionBlock
+from simcluster.program.isa import BlockExecution, Executions, InstructionBlock
 from simcluster.program.lowering import SCATTER, CodeTable
 
 
-def add_disk_sums(
-    executions: Sequence[BlockExecution], codes: CodeTable, buffer: Callable[[str, str], str]
-) -> list[BlockExecution]:
+def add_disk_sums(executions: Executions, codes: CodeTable, buffer: Callable[[str, str], str]) -> Executions:
     """The executions of a part, with those that add to sums on disks after the kernels that make the terms.
 
     Those that put the first term there read no sum: that would be the one of the step before. ``buffer`` is
@@ -26,12 +24,12 @@ def add_disk_sums(
         number: own_sums for number, code in enumerate(codes.codes) if (own_sums := _read_back(code))
     }
     if not read_back:
-        return list(executions)
+        return executions
     begun: set[str] = set()
     shorter: dict[tuple[int, frozenset[int]], int] = {}
     made: list[BlockExecution] = []
     maker = 0
-    for place, execution in enumerate(executions):
+    for place, execution in enumerate(executions.objects):
         code = codes.codes[execution.code]
         sums = {index: buffer(execution.instance, name) for index, name in read_back.get(execution.code, ())}
         made_first = {name: index for index, name in reversed(sums.items()) if name not in begun}
@@ -47,7 +45,7 @@ def add_disk_sums(
         if code.phase != SCATTER:
             maker = place
         made.append(execution)
-    return made
+    return Executions.of(made)
 
 
 def _read_back(code: InstructionBlock) -> list[tuple[int, str]]:

@@ -21,6 +21,7 @@ from simcluster.program.isa import (
     INPUT,
     BlockExecution,
     Category,
+    Executions,
     Instruction,
     InstructionBlock,
     InstructionKind,
@@ -88,13 +89,10 @@ def input_buffer(fed: RankInput) -> PersistentBuffer:
 
 
 def add_input_executions(
-    executions: Sequence[BlockExecution],
-    codes: Sequence[InstructionBlock],
-    prefetch: int,
-    numbers: Sequence[int],
-) -> list[BlockExecution]:
+    executions: Executions, codes: Sequence[InstructionBlock], prefetch: int, numbers: Sequence[int]
+) -> Executions:
     """The executions of a part with those of its input pipeline; ``numbers`` are those of its codes."""
-    return _Fed(executions, codes, prefetch, numbers[::-1]).run()
+    return Executions.of(_Fed(executions.objects, codes, prefetch, numbers[::-1]).run())
 
 
 @dataclass

@@ -13,28 +13,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.model import MemoryPlace, Relocation
-from simcluster.program.isa import BlockExecution, InstructionBlock
+from simcluster.program.isa import BlockExecution, Executions, InstructionBlock
 from simcluster.program.lowering import BACKWARD, FORWARD, WEIGHTS
 
 _COMPUTED = (FORWARD, BACKWARD, WEIGHTS)
 
 
 def add_prefetches(
-    executions: Sequence[BlockExecution], codes: Sequence[InstructionBlock], fetches: Mapping[str, int]
-) -> list[BlockExecution]:
+    executions: Executions, codes: Sequence[InstructionBlock], fetches: Mapping[str, int]
+) -> Executions:
     """The executions of a part with those that copy offloaded activations back to the device.
 
     ``fetches`` are the codes that do so, by instance.
     """
     if not fetches:
-        return list(executions)
+        return executions
     ahead = {name: _ahead(codes[code]) for name, code in fetches.items()}
     before: defaultdict[int, list[BlockExecution]] = defaultdict(list)
     waits: dict[int, int] = {}
     turns: list[int] = []
     forward: dict[tuple[str, int], int] = {}
     begun: set[tuple[str, int]] = set()
-    for place, execution in enumerate(executions):
+    for place, execution in enumerate(executions.objects):
         code = codes[execution.code]
         if code.phase not in _COMPUTED:
             continue
@@ -58,7 +58,7 @@ def add_prefetches(
                 after=after,
             )
             before[turns[at]].append(fetch)
-    return _inserted(executions, before, waits)
+    return Executions.of(_inserted(executions.objects, before, waits))
 
 
 def _inserted(

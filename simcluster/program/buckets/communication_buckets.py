@@ -8,9 +8,10 @@ from functools import cached_property
 
 from simcluster.layout import Mesh
 from simcluster.model import Phase, Role
+from simcluster.program.buckets.equal_stages import EqualStages
 from simcluster.program.buckets.fsdp_buckets import unit_buckets
 from simcluster.program.buckets.fsdp_executions import Codes, Gathers, Scatters, gather_units_separately
-from simcluster.program.buckets.gradient_buckets import GradientBucket, crossing_ties, fill_gradient_buckets
+from simcluster.program.buckets.gradient_buckets import GradientBucket, fill_gradient_buckets
 from simcluster.program.buckets.reduction_triggers import ReductionTrigger
 from simcluster.program.isa import BlockExecution, Category, PersistentBuffer
 from simcluster.program.lowering import BEGIN, GATHER, REDUCE, reduction_nodes
@@ -19,10 +20,14 @@ from simcluster.program.stages import ONCE, StageContext
 
 @dataclass(frozen=True)
 class CommunicationBuckets:
-    """The buckets of a part; ``tied``: instance with a copy of a tied parameter -> the one that holds it."""
+    """The buckets of a part; ``tied``: instance with a copy of a tied parameter -> the one that holds it.
+
+    ``equal`` knows the buckets of the stages so far.
+    """
 
     part: StageContext
     tied: Mapping[str, str]
+    equal: EqualStages
 
     @cached_property
     def reductions(self) -> list[tuple[str, BlockExecution]]:
@@ -35,12 +40,21 @@ class CommunicationBuckets:
 
     def _in_buckets(self) -> Iterator[tuple[str, BlockExecution]]:
         part, policy = self.part, self.part.codes.policy
-        ties = crossing_ties(part.graph)
+        renamed = self.equal.renamed(part)
+        if renamed is not None:
+            for name, at, values, code in renamed:
+                part.names.update({(name, value): value for value in values})
+                yield self._triggers.behind(at, values), BlockExecution(code, name, ONCE, "end")
+            return
+        ties, made = self.equal.ties, []
         for bucket in fill_gradient_buckets(part.graph, part.backward, policy, self._mesh, part.buffer, ties):
-            yield self._triggers.behind(bucket.at, bucket.block.values), self._bucket(bucket, "end")
+            run = self._bucket(bucket, "end")
+            made.append((bucket, run.code))
+            yield self._triggers.behind(bucket.at, bucket.block.values), run
+        self.equal.add(part, made)
 
     def _by_layer(self) -> Iterator[tuple[str, BlockExecution]]:
-        part, ties = self.part, crossing_ties(self.part.graph)
+        part, ties = self.part, self.equal.ties
         together: list[tuple[int, str, BlockExecution]] = []
         for instance in part.backward:
             code = part.codes_of(instance).get(REDUCE)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from simcluster.program.isa import BlockExecution
+from simcluster.program.isa import BlockExecution, Executions
 from simcluster.program.lowering import (
     BACKWARD,
     FORWARD,
@@ -38,7 +38,7 @@ backward, absent where it has none."""
 
 
 def add_unit_executions(
-    executions: Sequence[BlockExecution],
+    executions: Executions,
     codes: Codes,
     prefetch: int,
     *,
@@ -46,7 +46,7 @@ def add_unit_executions(
     weights: Gathers | None = None,
     gradients: Scatters | None = None,
     tied: Mapping[str, str] = MappingProxyType({}),
-) -> list[BlockExecution]:
+) -> Executions:
     """The executions of a stage with those that gather weights and scatter gradients in their places.
 
     Weights that are not gathered again for the backward serve the micro-batches under way, or with ``once``
@@ -58,9 +58,13 @@ def add_unit_executions(
     weights = gather_units_separately(codes) if weights is None else weights
     gradients = scatter_units_separately(codes) if gradients is None else gradients
     if not weights[GATHER] and not gradients:
-        return list(executions)
-    labelled, gathers = _gathers(executions, codes, weights, once, tied)
-    users = [index for index, execution in enumerate(executions) if _uses_weights(execution, codes, weights)]
+        return executions
+    labelled, gathers = _gathers(executions.objects, codes, weights, once, tied)
+    users = [
+        index
+        for index, execution in enumerate(executions.objects)
+        if _uses_weights(execution, codes, weights)
+    ]
     due: dict[int, list[int]] = defaultdict(list)
     for number, index in enumerate(users):
         if index in gathers:
@@ -81,7 +85,7 @@ def add_unit_executions(
             line.backward(execution, [run for name in due_now if (run := gradients.get(name)) is not None])
         else:
             line.add(execution)
-    return line.made
+    return Executions.of(line.made)
 
 
 def gather_units_separately(codes: Codes) -> Gathers:

@@ -227,14 +227,13 @@ def crossing_ties(graph: Graph) -> Ties:
     collectives in one order: so these come after all others, in the order of the graph's ties.
     """
     ties: dict[tuple[str, str], int] = {}
-    if not graph.ties:
-        return ties
+    tied = {name for group in graph.ties for name in group}
     copies = {
-        f"{instance.name}.{name}": (instance, block.gradients[name])
-        for instance in graph.instances
+        full: (instance, block.gradients[name])
+        for instance in (graph.instances if tied else ())
         for block in (graph.block_of(instance),)
         for name in block.parameters
-        if name in block.gradients
+        if name in block.gradients and (full := f"{instance.name}.{name}") in tied
     }
     for place, group in enumerate(graph.ties):
         held = [copies[name] for name in group if name in copies]

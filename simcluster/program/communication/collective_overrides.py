@@ -51,8 +51,8 @@ class CollectiveRequests:
         """Every collective and transfer, with its name in each instance that runs it."""
         instances: defaultdict[int, dict[str, None]] = defaultdict(dict)
         for part in self.program.parts:
-            for execution in part.executions:
-                instances[execution.code][execution.instance] = None
+            for code, instance in part.columns.pairs:
+                instances[code][instance] = None
         for code, running in instances.items():
             for instruction in self.program.codes[code].instructions:
                 if instruction.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):

@@ -71,14 +71,16 @@ class CollectiveCalls:
                 [sub_graph_key(code, collective) for collective in collectives if not collective.piece]
             )
             inside.append(sum(bool(collective.piece) for collective in collectives))
-        return cls(
-            host,
-            tuple(
-                Counter(kind for execution in part.executions for kind in by_code[execution.code])
-                for part in program.parts
-            ),
-            tuple(sum(inside[execution.code] for execution in part.executions) for part in program.parts),
-        )
+        every: list[Counter[SubGraphKey]] = []
+        inside_graphs = []
+        for part in program.parts:
+            times = part.columns.times()
+            every.append(Counter())
+            for number, count in times.items():
+                for kind in by_code[number]:
+                    every[-1][kind] += count
+            inside_graphs.append(sum(inside[number] * count for number, count in times.items()))
+        return cls(host, tuple(every), tuple(inside_graphs))
 
     def number(self, part: int) -> tuple[int, int]:
         """Collectives that a rank of a part takes part in per step, and calls for them."""

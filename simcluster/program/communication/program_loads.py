@@ -152,7 +152,7 @@ class _Loader:
     def _copies(self, axes: Axes) -> list[GroupLoads]:
         """What those who copy over a way load, each for itself."""
         way, codes = self.copied[axes]
-        parts = [any(run.code in codes for run in part.executions) for part in self.program.parts]
+        parts = [any(code in codes for code, _ in part.columns.pairs) for part in self.program.parts]
         ranks = np.flatnonzero(np.array(parts)[self.program.part_of_rank])
         self.placed[axes] = PlacedGroups.of(self.cluster, self.program.mesh.groups(axes))
         if way is not HostPath.WORK:

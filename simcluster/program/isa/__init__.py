@@ -1,5 +1,6 @@
 """Instructions, blocks of them, their executions, and the Program that they make."""
 
+from simcluster.program.isa.executions import OF_RUN, Executions
 from simcluster.program.isa.instruction import (
     COMPUTE,
     FOLDED_RECV_NEXT,
@@ -44,6 +45,7 @@ __all__ = [
     "HOST",
     "INPUT",
     "OFFLOAD",
+    "OF_RUN",
     "RECEIVER_OF",
     "RECV_NEXT",
     "RECV_PREV",
@@ -54,6 +56,7 @@ __all__ = [
     "BlockExecution",
     "Call",
     "Category",
+    "Executions",
     "Instruction",
     "InstructionBlock",
     "InstructionKind",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from simcluster.layout import Layout, Mesh
 from simcluster.model import MemoryPlace, TensorType
+from simcluster.program.isa.executions import Executions
 from simcluster.program.isa.instruction import (
     BlockExecution,
     Category,
@@ -56,10 +57,15 @@ class StageProgram:
     slice.
     """
 
-    executions: tuple[BlockExecution, ...]
+    columns: Executions
     residents: tuple[PersistentBuffer, ...]
     names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     slices: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def executions(self) -> tuple[BlockExecution, ...]:
+        """The executions one by one."""
+        return self.columns.objects
 
     def buffer(self, instance: str, slot: str) -> str:
         """The name of a slot of an instance among all of the part."""
@@ -98,7 +104,7 @@ class Program:
     def fullest(self, stage: int) -> int:
         """The part of a stage with the most micro-batches."""
         parts = range(stage * self.num_variants, (stage + 1) * self.num_variants)
-        return max(parts, key=lambda part: len(self.parts[part].executions))
+        return max(parts, key=lambda part: len(self.parts[part].columns))
 
     @property
     def num_variants(self) -> int:
@@ -113,7 +119,7 @@ class Program:
     @cached_property
     def ring(self) -> bool:
         """Whether the last stage sends to, or receives from, the first as its next stage."""
-        last = {execution.code for part in self.parts[-self.num_variants :] for execution in part.executions}
+        last = {code for part in self.parts[-self.num_variants :] for code, _ in part.columns.pairs}
         streams = {stream for code in last for stream in self.codes[code].streams}
         return any(map(peer_is_next_stage, streams))
 
@@ -150,13 +156,8 @@ class Program:
         """Per part: buffer of micro-batch scope -> how often codes, each once an instance, have it so."""
         counted = []
         for part in self.parts:
-            runs = {
-                (execution.code, execution.instance): self.codes[execution.code]
-                for execution in part.executions
-            }
-            uses = (
-                (instance, code.slots[slot]) for (_, instance), code in runs.items() for slot in slots(code)
-            )
+            runs = ((instance, self.codes[code]) for code, instance in part.columns.pairs)
+            uses = ((instance, code.slots[slot]) for instance, code in runs for slot in slots(code))
             names = (
                 part.buffer(instance, slot.name) for instance, slot in uses if slot.scope is Scope.MICRO_BATCH
             )
@@ -179,7 +180,7 @@ class Program:
             dict(
                 Counter(
                     (part.buffer(execution.instance, name), execution.weights_of_micro_batch)
-                    for execution in part.executions
+                    for execution in (part.executions if any(kept) else ())
                     for name in kept[execution.code]
                 )
             )
@@ -223,7 +224,8 @@ class Program:
                 )
                 yield f"  {instruction.stream} {what} {shapes} {links}\n"
         for part in self.parts:
-            for run in part.executions:
-                yield f"{run.code} {run.instance} {run.micro_batch}\n"
+            pairs = [f"{code} {instance} " for code, instance in part.columns.pairs]
+            runs = zip(part.columns.pair.tolist(), part.columns.micro_batch.tolist(), strict=True)
+            yield "".join([f"{pairs[pair]}{micro_batch}\n" for pair, micro_batch in runs])
             for resident in part.residents:
                 yield f"{resident.category} {resident.num_bytes}\n"

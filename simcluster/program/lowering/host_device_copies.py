@@ -13,6 +13,7 @@ from simcluster.program.isa import (
     OFFLOAD,
     BlockExecution,
     Call,
+    Executions,
     Instruction,
     InstructionBlock,
     InstructionKind,
@@ -85,9 +86,7 @@ def kernels_awaited(index: int, instructions: Sequence[Instruction]) -> Iterator
             yield other
 
 
-def order_copies(
-    executions: Sequence[BlockExecution], codes: Sequence[InstructionBlock]
-) -> list[BlockExecution]:
+def order_copies(executions: Executions, codes: Sequence[InstructionBlock]) -> Executions:
     """The executions of a part, copies of their own operands to the device delayed until memory is free.
 
     Not before the execution of kernels is over that stands as many places ahead of the one before it as its
@@ -95,17 +94,17 @@ def order_copies(
     """
     ahead = {number: depth for number, code in enumerate(codes) if (depth := _ahead(code)) is not None}
     if not ahead:
-        return list(executions)
+        return executions
     made: list[BlockExecution] = []
     kernels: list[int] = []
-    for place, execution in enumerate(executions):
+    for place, execution in enumerate(executions.objects):
         depth = ahead.get(execution.code)
         if depth is not None and len(kernels) > depth:
             execution = replace(execution, after=(*execution.after, (kernels[-1 - depth], 0)))
         made.append(execution)
         if not {COMPUTE, HOST}.isdisjoint(codes[execution.code].streams):
             kernels.append(place)
-    return made
+    return Executions.of(made)
 
 
 def _ahead(code: InstructionBlock) -> int | None:

@@ -26,7 +26,9 @@ _RESIDENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ValueUses:
-    """Which codes read and write each value of a block; ``order`` are those that drop."""
+    """Which codes read and write each value of a block; ``order`` are those that drop, ``borders`` what other
+    blocks see, or the gradient of it.
+    """
 
     block: Block
     readers: Mapping[str, set[str]]
@@ -34,6 +36,7 @@ class ValueUses:
     given: Mapping[str, Scope]
     streams: Mapping[tuple[str, str], set[str]]
     order: tuple[str, ...]
+    borders: frozenset[str | None]
 
     @classmethod
     def of(
@@ -58,13 +61,13 @@ class ValueUses:
                 for value in node.outputs:
                     writers[value].add(name)
         order = tuple(name for name in phases if phase_of(name) in _EACH)
-        return cls(block, readers, writers, given, streams, order)
+        crossing = (*block.inputs, *block.outputs)
+        borders = frozenset((*crossing, *block.feeds, *map(block.gradients.get, crossing)))
+        return cls(block, readers, writers, given, streams, order, borders)
 
     def border(self, value: str) -> bool:
         """Whether the value, or the one it is the gradient of, is an input, output or feed of the block."""
-        crossing = (*self.block.inputs, *self.block.outputs)
-        gradients = (self.block.gradients.get(name) for name in crossing)
-        return value in (*crossing, *self.block.feeds, *gradients)
+        return value in self.borders
 
     def leaves(self, value: str) -> bool:
         """Whether another block reads the value, and so releases it."""

@@ -20,6 +20,7 @@ from simcluster.plan import ROUTING_PATH, ExpertRouting, collective_bytes, exper
 from simcluster.program.isa import (
     BlockExecution,
     Call,
+    Executions,
     Instruction,
     InstructionBlock,
     InstructionKind,
@@ -76,8 +77,8 @@ class _Ragged:
     def of(cls, program: Program) -> _Ragged:
         seen: dict[str, dict[int, None]] = {}
         for part in program.parts:
-            for run in part.executions:
-                seen.setdefault(run.instance, {})[run.code] = None
+            for code, instance in part.columns.pairs:
+                seen.setdefault(instance, {})[code] = None
         known: dict[tuple[int, ...], RaggedSlots | None] = {}
         by_instance = {}
         for instance, codes in seen.items():
@@ -121,8 +122,8 @@ class _Router:
             ranks = np.flatnonzero(stages == stage)
             for variant in range(count):
                 rank = int(ranks[np.flatnonzero(variants[ranks] == variant)[0]])
-                executions = tuple(self._execution(run, rank, variant) for run in part.executions)
-                parts.append(replace(part, executions=executions))
+                executions = Executions.of(self._execution(run, rank, variant) for run in part.executions)
+                parts.append(replace(part, columns=executions))
         assigned = tuple((stages * count + variants).tolist())
         return Program(
             mesh,

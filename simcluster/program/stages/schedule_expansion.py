@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain as joined
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simcluster.plan import BACKWARD as B_ACTION
 from simcluster.plan import FORWARD as F_ACTION
 from simcluster.plan import INPUTS, Action
 from simcluster.plan import RECOMPUTE as R_ACTION
 from simcluster.plan import WEIGHTS as W_ACTION
-from simcluster.program.isa import BlockExecution
+from simcluster.program.isa import OF_RUN, BlockExecution, Executions
 from simcluster.program.lowering import BACKWARD, FORWARD, PREPARE, RECOMPUTE, WEIGHTS
 from simcluster.program.stages.stage_boundary import BoundaryTensor
 from simcluster.program.stages.stage_context import ONCE, StageContext
+
+Ints = NDArray[np.int64]
+
+Half = tuple[str, int, int, bool, bool]
+"""Kind, chunk and slice of a half of an action, whether it was recomputed ahead by an action of its own, and
+whether it is the first forward or the last backward of its chunk."""
 
 _PHASES = {
     F_ACTION: (FORWARD,),
@@ -38,52 +46,81 @@ class ScheduleExpansion:
     part: StageContext
     overlapped: bool
     reductions: Sequence[tuple[str, BlockExecution]]
-    _moving: dict[tuple[int, int, bool, bool], list[tuple[int, str]]] = field(default_factory=dict)
 
-    def executions(self) -> Iterator[BlockExecution]:
+    def executions(
+        self, before: Sequence[BlockExecution] = (), after: Sequence[BlockExecution] = ()
+    ) -> Executions:
         """Every action with its transfers: receives one action ahead if overlapped, else just before.
 
         Transfers that are waited for are posted together where a forward and a backward follow each other.
+        All stand between executions ``before`` and ``after``.
         """
+        actions, turn = self.part.actions, self._turns()
+        count = len(actions)
+        # Of every action what is received for it, what it computes and what is sent after it.
+        due = np.concatenate([np.maximum(turn - self.overlapped, 0) * 3, turn * 3 + 1, turn * 3 + 2])
+        order = np.argsort(due, kind="stable")
+        shapes: dict[tuple[Half, ...], int] = {}
+        shape = np.array(
+            [shapes.setdefault(halves, len(shapes)) for halves in self._shapes()], dtype=np.int64
+        )
+        parts = list(shapes)
+        key = order // count * len(parts) + shape[order % count]
+        patterns: list[Sequence[BlockExecution]] = [before, after]
+        keys, first = np.unique(key, return_index=True)
+        number = np.zeros(3 * len(parts), dtype=np.int64)
+        for needed in keys[np.argsort(first)].tolist():
+            # Codes of transfers are lowered, and numbered, in the order in which they are needed.
+            what, which = divmod(needed, len(parts))
+            number[needed] = len(patterns)
+            computed = what == 1
+            patterns.append(
+                self._compute(parts[which]) if computed else self._transfers(parts[which], sent=what == 2)
+            )
+        runs = np.concatenate([[0], number[key], [1]])
+        action = np.concatenate([[0], order % count, [0]])
+        width = max(map(len, parts), default=1)
+        batches = [
+            [half.micro_batch for half in one.parts] if one.overlapped_with else [one.micro_batch]
+            for one in actions
+        ]
+        if width > 1:
+            batches = [row + [ONCE] * (width - len(row)) for row in batches]
+        micro_batches = np.array(batches or [[ONCE]], dtype=np.int64)[action]
+        return Executions.repeated(patterns, runs, micro_batches, list(map(str, actions)), action)
+
+    def _shapes(self) -> Iterator[tuple[Half, ...]]:
+        """By action its halves."""
         halves = [half for action in self.part.actions for half in action.parts]
-        begun = {half.chunk: half for half in reversed(halves) if half.kind == F_ACTION}
+        ahead = {half.unit for half in halves if half.kind == R_ACTION}
+        begun = {half.chunk: half.unit for half in reversed(halves) if half.kind == F_ACTION}
         over = {half.chunk: half for half in halves if half.kind in (B_ACTION, W_ACTION)}
-        ends = {*begun.values(), *over.values()}
-        turns = self._turns()
-        posted = 0
-        for index, turn in enumerate(turns):
-            ahead = index + 2 if self.overlapped else index + 1
-            for coming in (action for turn in turns[posted:ahead] for action in turn):
-                yield from self._transfers(coming, sent=False)
-            posted = max(posted, ahead)
-            for action in turn:
-                runs = [list(self._compute(half, str(action), at_end=half in ends)) for half in action.parts]
-                yield from joined.from_iterable(runs[0] if len(runs) == 1 else _woven(runs))
-            for action in turn:
-                yield from self._transfers(action, sent=True)
+        ends = {
+            *((F_ACTION, unit) for unit in begun.values()),
+            *((half.kind, half.unit) for half in over.values()),
+        }
 
-    def _turns(self) -> list[tuple[Action, ...]]:
-        """The actions between which nothing is sent or received.
+        def seen(half: Action) -> Half:
+            unit = half.unit
+            return half.kind, half.chunk, half.slice, unit in ahead, (half.kind, unit) in ends
 
-        Each by itself; but where stages have chunks and wait for what they send, a forward and the backward
-        behind it are one turn, as in Megatron (send_forward_backward_recv_forward_backward): with rounds
-        through several chunks, a stage that waits for its gradient to be taken would hold up who takes it.
-        Where all forwards come first, the last of them must be sent before anything comes back.
-        """
-        turns: list[tuple[Action, ...]] = []
-        kinds = "".join(action.kind for action in self.part.actions)
-        paired = not self.overlapped and len(self.part.chunks) > 1 and kinds.count(F_ACTION + B_ACTION) > 1
         for action in self.part.actions:
-            if (
-                paired
-                and action.kind != F_ACTION
-                and turns
-                and [action.kind for action in turns[-1]] == [F_ACTION]
-            ):
-                turns[-1] = (*turns[-1], action)
-            else:
-                turns.append((action,))
-        return turns
+            yield tuple(map(seen, action.parts)) if action.overlapped_with else (seen(action),)
+
+    def _turns(self) -> Ints:
+        """By action the number of its turn: nothing is sent or received within one.
+
+        Each is one by itself; but where stages have chunks and wait for what they send, a forward and the
+        backward behind it are one turn, as in Megatron (send_forward_backward_recv_forward_backward): with
+        rounds through several chunks, a stage that waits for its gradient to be taken would hold up who takes
+        it. Where all forwards come first, the last of them must be sent before anything comes back.
+        """
+        kinds = "".join([action.kind for action in self.part.actions])
+        begins = np.ones(len(kinds), dtype=np.int64)
+        if not self.overlapped and len(self.part.chunks) > 1 and kinds.count(F_ACTION + B_ACTION) > 1:
+            for place in range(1, len(kinds)):
+                begins[place] = kinds[place] == F_ACTION or kinds[place - 1] != F_ACTION
+        return np.cumsum(begins) - 1
 
     # -- what crosses stages ----------------------------------------------------------------------------
 
@@ -95,73 +132,55 @@ class ScheduleExpansion:
         ends = {False: crossings.arrivals, True: crossings.departures}
         return {out: {chunk: list(ends[out](at)) for chunk, at in places.items()} for out in ends}
 
-    def _transfers(self, action: Action, *, sent: bool) -> Iterator[BlockExecution]:
+    def _transfers(self, halves: Sequence[Half], *, sent: bool) -> list[BlockExecution]:
         """What is sent after an action and what overlaps it, or else what is received for them."""
-        for part in action.parts:
-            yield from self._moves(part, action, (part.kind == F_ACTION) == sent)
+        return [
+            self._transfer(tensor, OF_RUN - number, forward=kind == F_ACTION)
+            for number, (kind, chunk, part, _, _) in enumerate(halves)
+            if kind not in (W_ACTION, R_ACTION)
+            # Gradients leave a chunk where its values come.
+            for tensor in self._crossing[(kind == F_ACTION) == sent][chunk]
+            if tensor.slice == part
+        ]
 
-    def _moves(self, half: Action, action: Action, out: bool) -> Iterator[BlockExecution]:
-        """Values or gradients at the end of a chunk at which its values go ``out``, or at the other."""
-        if half.kind in (W_ACTION, R_ACTION):
-            return
-        key = (half.chunk, half.slice, half.kind == F_ACTION, out)
-        if key not in self._moving:
-            crossings = [tensor for tensor in self._crossing[out][half.chunk] if tensor.slice == half.slice]
-            self._moving[key] = [self._transfer(tensor, half) for tensor in crossings]
-        for code, buffer in self._moving[key]:
-            yield BlockExecution(code, buffer, half.micro_batch, str(action))
-
-    def _transfer(self, crossing: BoundaryTensor, half: Action) -> tuple[int, str]:
-        """The code that moves a value, or its gradient, and the buffer it is in."""
-        values = half.kind == F_ACTION
-        stream = crossing.out if values else crossing.back
-        buffer = crossing.buffer if values else f"{crossing.buffer}.grad"
+    def _transfer(self, crossing: BoundaryTensor, micro_batch: int, *, forward: bool) -> BlockExecution:
+        """The execution that moves a value, or its gradient; its instance is the buffer it is in."""
+        stream = crossing.out if forward else crossing.back
+        buffer = crossing.buffer if forward else f"{crossing.buffer}.grad"
         self.part.names[buffer, "value"] = buffer
-        return self.part.codes.transfer(stream, crossing.block, crossing.value, gradient=not values), buffer
+        code = self.part.codes.transfer(stream, crossing.block, crossing.value, gradient=not forward)
+        return BlockExecution(code, buffer, micro_batch, "")
 
     # -- what is computed -------------------------------------------------------------------------------
 
-    @cached_property
-    def _ahead(self) -> set[tuple[int, int, int]]:
-        """What an action of its own computes again."""
-        halves = (half for action in self.part.actions for half in action.parts)
-        return {half.unit for half in halves if half.kind == R_ACTION}
+    def _compute(self, halves: Sequence[Half]) -> list[BlockExecution]:
+        """What an action runs, overlapped halves in turns, evenly, each in its own order.
 
-    def _compute(self, half: Action, action: str, *, at_end: bool) -> Iterator[list[BlockExecution]]:
-        """A half of an action, code by code, each with what happens once a step around it; ``at_end``: it is
-        the first forward or the last backward of its chunk.
+        What happens once a step stays with the code it belongs to: gradients are reduced behind the last of
+        several copies, which is the last in its turn.
         """
-        part, phases = self.part, self._phases(half)
-        forward, instances = half.kind == F_ACTION, part.slices[half.chunk, half.slice]
+        runs = [list(self._codes(half, OF_RUN - number)) for number, half in enumerate(halves)]
+        places = [((number + 0.5) / len(half), half[number]) for half in runs for number in range(len(half))]
+        return [execution for _, run in sorted(places, key=lambda place: place[0]) for execution in run]
+
+    def _codes(self, half: Half, micro_batch: int) -> Iterator[list[BlockExecution]]:
+        """A half of an action, code by code, each with what happens once a step around it."""
+        part, (kind, chunk, number, ahead, at_end) = self.part, half
+        forward, instances = kind == F_ACTION, part.slices[chunk, number]
+        phases = [phase for phase in _PHASES[kind] if phase != RECOMPUTE or kind == R_ACTION or not ahead]
         for instance in instances if forward else instances[::-1]:
             block = part.graph.block_of(instance)
             runs = [
-                [BlockExecution(code, instance.name, half.micro_batch, action, not self.overlapped)]
+                [BlockExecution(code, instance.name, micro_batch, "", not self.overlapped)]
                 for phase in phases
                 for code in part.codes.run(block, phase)
             ] or [[]]
             if forward and at_end and PREPARE in (codes := part.codes_of(instance)):
-                runs[0].insert(0, BlockExecution(codes[PREPARE], instance.name, ONCE, action))
+                runs[0].insert(0, BlockExecution(codes[PREPARE], instance.name, ONCE, ""))
             if at_end and not forward and not part.codes.policy.reduce_after_backward:
                 runs[-1] += [
-                    replace(run, action=action)
+                    replace(run, action="")
                     for ready, run in self.reductions
                     if ready == instance.weight_owner
                 ]
             yield from runs
-
-    def _phases(self, half: Action) -> tuple[str, ...]:
-        """The phases that a half of an action runs."""
-        phases = _PHASES[half.kind]
-        ahead = half.kind != R_ACTION and half.unit in self._ahead
-        return tuple(phase for phase in phases if phase != RECOMPUTE) if ahead else phases
-
-
-def _woven(halves: Sequence[list[list[BlockExecution]]]) -> list[list[BlockExecution]]:
-    """Overlapped actions: what they run in turns, evenly, each in its own order.
-
-    What happens once a step stays with the code it belongs to: gradients are reduced behind the last of
-    several copies, which is the last in its turn.
-    """
-    places = [((number + 0.5) / len(half), half[number]) for half in halves for number in range(len(half))]
-    return [run for _, run in sorted(places, key=lambda place: place[0])]

@@ -82,14 +82,19 @@ class RankGroups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColouredGraph:
-    """Colours to begin with of ranks [ranks] and links [links], and who meets over which links."""
+    """Colours to begin with of ranks [ranks] and links [links], and who meets over which links.
+
+    ``implied`` are meetings without loads that change no partition, only how soon it is found: because of the
+    others, equal ranks are at equal places of equal ones of these.
+    """
 
     ranks: Ints
     meetings: Sequence[RankGroups]
     links: Ints
+    implied: Sequence[RankGroups] = ()
 
     def __post_init__(self) -> None:
-        for meetings in self.meetings:
+        for meetings in (*self.meetings, *self.implied):
             if meetings.members.size and not 0 <= meetings.members.min() <= meetings.members.max() < len(
                 self.ranks
             ):

@@ -25,6 +25,8 @@ _GOLDEN, _ODD = 0x9E3779B97F4A7C15, 0xD1342543DE82EF95
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _FIXED = 1 << 40
 """Salts from here on are those of labels, which keep their words; colours get new ones every round."""
+_BUCKET_BITS = 20
+"""Equal elements are found in at most as many buckets as there are numbers of so many bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,13 +117,9 @@ class _Colours:
         apart = np.flatnonzero(sums != sums[self.first][self.of])
         if not apart.size:
             return False
-        ours, theirs = self.of[apart], sums[apart]
-        order = np.lexsort((theirs, ours))
-        ours, theirs = ours[order], theirs[order]
-        starts = np.ones(len(order), dtype=np.bool_)
-        starts[1:] = (ours[1:] != ours[:-1]) | (theirs[1:] != theirs[:-1])
-        self.of[apart[order]] = len(self.first) - 1 + np.cumsum(starts)
-        self.first = np.concatenate([self.first, apart[order[starts]]])
+        first, number = _numbered(self.of[apart], sums[apart])
+        self.of[apart] = len(self.first) + number
+        self.first = np.concatenate([self.first, apart[first]])
         return True
 
     def numbering(self) -> ElementClasses:
@@ -131,6 +129,29 @@ class _Colours:
         number[order] = np.arange(len(order))
         of = number[self.of]
         return ElementClasses(of, self.first[order], np.bincount(of, minlength=len(order)).astype(np.int64))
+
+
+def _numbered(colours: Ints, sums: Words) -> tuple[Ints, Ints]:
+    """The first of all elements that are equal in both, rising, and for every element the number of its own.
+
+    There are few different ones as a rule: each has a bucket to itself, and nothing is sorted.
+    """
+    count = len(colours)
+    mixed = (sums ^ colours.astype(np.uint64) * np.uint64(_GOLDEN)) * _FIRST
+    bits = min(_BUCKET_BITS, count.bit_length() + 3)
+    bucket = (mixed >> np.uint64(64 - bits)).astype(np.int64)
+    # Of several assignments to one place the last counts, so that of the first element.
+    first_in = np.empty(1 << bits, dtype=np.int64)
+    first_in[bucket[::-1]] = np.arange(count)[::-1]
+    first = first_in[bucket]
+    shared = np.flatnonzero((sums[first] != sums) | (colours[first] != colours))
+    if shared.size:
+        shared = shared[np.lexsort((sums[shared], colours[shared]))]
+        starts = np.ones(len(shared), dtype=np.bool_)
+        starts[1:] = (colours[shared[1:]] != colours[shared[:-1]]) | (sums[shared[1:]] != sums[shared[:-1]])
+        first[shared] = shared[starts][np.cumsum(starts) - 1]
+    is_first = first == np.arange(count)
+    return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[first]
 
 
 class _Edges:
@@ -225,7 +246,7 @@ class _Refinement:
         self.ranks = _Colours(structure.ranks)
         self.meets = [
             _Meet(meeting, number)
-            for number, meeting in enumerate(structure.meetings)
+            for number, meeting in enumerate((*structure.meetings, *structure.implied))
             if meeting.members.size
         ]
         self.used = structure.used
@@ -246,7 +267,8 @@ class _Refinement:
         nothing = np.zeros(0, dtype=np.int64)
         groups = [ElementClasses(nothing, nothing, nothing)] * len(self.structure.meetings)
         for meet in self.meets:
-            groups[meet.number] = meet.colours.numbering()
+            if meet.number < len(groups):
+                groups[meet.number] = meet.colours.numbering()
         return _coloured(
             self.structure,
             self.ranks.numbering(),
@@ -257,7 +279,7 @@ class _Refinement:
 
     def _salt(self) -> int:
         """New words for colours: a salt for ranks or links, and one after it for each meeting."""
-        self.salt += 1 + len(self.structure.meetings)
+        self.salt += 1 + len(self.structure.meetings) + len(self.structure.implied)
         return self.salt
 
     def _round_of_ranks(self) -> bool:

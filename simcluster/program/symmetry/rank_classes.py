@@ -163,13 +163,15 @@ def partition_tenants(tenants: Sequence[TenantLoad], *, unfold: bool = False) ->
     wirings = [_Wiring.of(tenant.program, tenant.cluster, tenant.loading) for tenant in tenants]
     colours: list[Ints] = []
     meetings: list[RankGroups] = []
+    implied: list[RankGroups] = []
     first, used = 0, 0
     for tenant, wiring in zip(tenants, wirings, strict=True):
         own = _first_colours(tenant.program, tenant.cluster)
         meetings += [replace(met, members=met.members + first) for met in wiring.all]
+        implied += [replace(met, members=met.members + first) for met in _pipelines(tenant.program)]
         colours.append(own + used)
         first, used = first + len(own), used + int(own.max()) + 1
-    structure = ColouredGraph(np.concatenate(colours), meetings, links)
+    structure = ColouredGraph(np.concatenate(colours), meetings, links, implied)
     colouring = separate_colours(structure) if unfold else refine_colours(structure)
     classes: list[RankClasses] = []
     first, place = 0, 0
@@ -206,6 +208,17 @@ def pipeline_pairs(mesh: Mesh, stage_axis: str, *, ring: bool = False) -> Ints:
             following[lines[:, -1]] = lines[:, 0]
     has = np.flatnonzero(following >= 0)
     return np.stack([has, following[has]], axis=1)
+
+
+def _pipelines(program: Program) -> list[RankGroups]:
+    """All ranks along every pipeline, as one meeting: what its pairs say stage by stage is heard at once.
+
+    In a ring, a rank's place among them is known by the part that it runs, if parts are stages.
+    """
+    if program.mesh.size(program.stage_axis) < 3 or (program.ring and program.assigned):
+        return []
+    lines = program.mesh.groups((program.stage_axis,))
+    return [RankGroups(lines, np.zeros(len(lines), dtype=np.int64), ordered=True)]
 
 
 def _first_colours(program: Program, cluster: Cluster) -> Ints:

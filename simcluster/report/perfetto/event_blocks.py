@@ -17,8 +17,10 @@ from simcluster.report.content import Slices, action_slices, instance_owners, in
 from simcluster.report.perfetto.flow_arrows import BACKWARD, FORWARD, ends, match_transfers
 from simcluster.report.perfetto.json_columns import (
     join_columns,
+    json_levels,
     json_microseconds,
     json_numbers,
+    json_spans,
     json_text,
     texts_at,
 )
@@ -33,8 +35,10 @@ BLOCK = 8192
 WAITS = "waits of compute"
 """The thread that says what the compute stream stood still for."""
 
-_PID = "\x01"
-"""Stands for the number of a process until the text is written; JSON holds no such character."""
+_PID = b"\x01"
+"""Stands for the number of a process where several have the same text; JSON holds no such character."""
+
+_DURATION = b',"dur":'
 
 
 def event_blocks_of(run: Run, ranks: Iterable[int] | None = None) -> Iterator[bytes]:
@@ -50,14 +54,16 @@ def event_blocks_of(run: Run, ranks: Iterable[int] | None = None) -> Iterator[by
     paired = {index for a, _, b, _ in chosen.neighbours for index in (a, b)}
     transfers: dict[int, _Ends] = {}
     for index, members in chosen.by_class.items():
-        writer = _Class(index, run.recording.spans(index), run, names, owner)
+        pids = [b"%d" % track.pid for track in members]
+        pid = pids[0] if len(pids) == 1 else _PID
+        writer = _Class(index, pid, run.recording.spans(index), run, names, owner)
         for track in members:
             yield writer.metadata(track, order[track.pid])
-        mark, pids = _PID.encode(), [str(track.pid).encode() for track in members]
         for block in writer.blocks():
-            text = block.encode()
-            for pid in pids:
-                yield text.replace(mark, pid)
+            if pid != _PID:
+                yield block
+            else:
+                yield from (block.replace(_PID, own_pid) for own_pid in pids)
         if index in paired:
             transfers[index] = _Ends(ends(writer.spans), writer.threads)
     yield from _arrows(chosen, transfers)
@@ -68,7 +74,7 @@ class _Ends:
     """The sends and receives of a class, and the numbers of its threads."""
 
     spans: Table
-    threads: Mapping[str, str]
+    threads: Mapping[str, int]
 
 
 def _arrows(chosen: TraceTracks, transfers: Mapping[int, _Ends]) -> Iterator[bytes]:
@@ -89,7 +95,7 @@ def _arrows(chosen: TraceTracks, transfers: Mapping[int, _Ends]) -> Iterator[byt
         for ways, sender, receiver in ((forward, pid, other_pid), (backward, other_pid, pid)):
             for arrows in ways:
                 if arrows.starts:
-                    yield arrows.text(sender, receiver, count + 1).encode()
+                    yield arrows.text(sender, receiver, count + 1)
                     count += len(arrows.starts)
 
 
@@ -97,9 +103,9 @@ def _arrows(chosen: TraceTracks, transfers: Mapping[int, _Ends]) -> Iterator[byt
 class _Arrows:
     """The arrows from one class to another: when they start and end, and on which threads."""
 
-    starts: list[str]
-    ends: list[str]
-    threads: tuple[str, str]
+    starts: list[bytes]
+    ends: list[bytes]
+    threads: tuple[int, int]
 
     @classmethod
     def of(cls, senders: _Ends, receivers: _Ends, streams: tuple[str, str]) -> _Arrows:
@@ -108,24 +114,24 @@ class _Arrows:
         return cls(
             json_microseconds(senders.spans["start"][sends]),
             json_microseconds(receivers.spans["end"][receives] - 1),
-            (senders.threads.get(streams[0], ""), receivers.threads.get(streams[1], "")),
+            (senders.threads.get(streams[0], 0), receivers.threads.get(streams[1], 0)),
         )
 
-    def text(self, sender: int, receiver: int, first: int) -> str:
+    def text(self, sender: int, receiver: int, first: int) -> bytes:
         """The events between two processes, numbered from ``first``."""
         heads = [
-            f',"pid":{pid},"tid":{thread.replace(_PID, str(pid))},"ts":'
+            b',"pid":%d,"tid":%d%02d,"ts":' % (pid, pid, thread)
             for pid, thread in zip((sender, receiver), self.threads, strict=True)
         ]
-        numbers = list(map(str, range(first, first + len(self.starts))))
-        tail = ',"name":"transfer","cat":"transfer"}'
+        numbers = json_numbers(np.arange(first, first + len(self.starts)))
+        tail = b',"name":"transfer","cat":"transfer"}'
         return join_columns(
-            ',\n{"ph":"s","id":',
+            b',\n{"ph":"s","id":',
             numbers,
             heads[0],
             self.starts,
             tail,
-            ',\n{"ph":"f","bp":"e","id":',
+            b',\n{"ph":"f","bp":"e","id":',
             numbers,
             heads[1],
             self.ends,
@@ -135,24 +141,25 @@ class _Arrows:
 
 @dataclass(frozen=True)
 class _Class:
-    """The events of one class."""
+    """The events of one class; ``pid`` is the number of its process, or what stands for it."""
 
     index: int
+    pid: bytes
     spans: Table
     run: Run
     names: Sequence[str]
     owner: Ints
 
     @cached_property
-    def threads(self) -> dict[str, str]:
+    def threads(self) -> dict[str, int]:
         """Thread name -> number: compute, what it waits for, the communication streams by first use.
 
-        Threads of process n are numbered from n * 100, so that no two have the same number.
+        In the trace those of process n are numbered from n * 100, so that no two have the same number.
         """
         streams = self.spans.names["stream"]
         present = np.unique(self.spans["stream"]).tolist()
         others = [streams[number] for number in present if streams[number] != COMPUTE]
-        return {name: f"{_PID}{at:02}" for at, name in enumerate([COMPUTE, WAITS, *others], 1)}
+        return {name: at for at, name in enumerate([COMPUTE, WAITS, *others], 1)}
 
     def metadata(self, track: TraceTrack, order: int) -> bytes:
         """What a process and its threads are called, and in which order they stand."""
@@ -162,66 +169,62 @@ class _Class:
             ("process_labels", 0, {"labels": track.device}),
         ]
         for at, (thread, number) in enumerate(self.threads.items()):
-            tid = int(number.replace(_PID, str(track.pid)))
+            tid = int(f"{track.pid}{number:02}")
             metadata.append(("thread_name", tid, {"name": thread}))
             metadata.append(("thread_sort_index", tid, {"sort_index": at}))
         events = (
             {"ph": "M", "pid": track.pid, "tid": tid, "ts": 0, "name": name, "args": args}
             for name, tid, args in metadata
         )
-        return "".join(f",\n{json_text(event)}" for event in events).encode()
+        return b"".join(b",\n" + json_text(event) for event in events)
 
-    def blocks(self) -> Iterator[str]:
+    def blocks(self) -> Iterator[bytes]:
         """All slices and counters."""
         compute = kernel_slices(self.spans, self.index)
-        slices = action_slices(compute)
-        labels = [compute.names["action"][number] for number in compute["action"][slices.rows]]
-        yield from self._enclosing("action", labels, slices, compute)
-        slices = instance_slices(compute, self.owner)
-        layers = [self.names[number] for number in self.owner[compute["operator"][slices.rows]]]
-        yield from self._enclosing("instance", layers, slices, compute)
+        actions = action_slices(compute)
+        chosen = compute["action"][actions.rows]
+        yield from self._enclosing("action", compute.names["action"], chosen, actions, compute)
+        layers = instance_slices(compute, self.owner)
+        chosen = self.owner[compute["operator"][layers.rows]]
+        yield from self._enclosing("instance", self.names, chosen, layers, compute)
         yield from self._spans()
         yield from self._waits()
         yield from self._counters()
 
-    def _head(self, thread: str) -> str:
-        return f',\n{{"ph":"X","pid":{_PID},"tid":{self.threads[thread]},"ts":'
+    def _head(self, thread: str) -> bytes:
+        return b',\n{"ph":"X","pid":%b,"tid":%b%02d,"ts":' % (self.pid, self.pid, self.threads[thread])
 
-    def _enclosing(self, kind: str, labels: Sequence[str], slices: Slices, compute: Table) -> Iterator[str]:
-        """Slices around kernels."""
+    def _enclosing(
+        self, kind: str, names: Sequence[str], chosen: Ints, slices: Slices, compute: Table
+    ) -> Iterator[bytes]:
+        """Slices around kernels, each with one of the names."""
         if not len(slices):
             return
-        middle = f',"cat":{json_text(kind)},"args":{{'
+        numbers, which = np.unique(chosen, return_inverse=True)
         yield join_columns(
             self._head(COMPUTE),
-            json_microseconds(slices.starts),
-            ',"dur":',
-            json_microseconds(slices.ends - slices.starts),
-            ',"name":',
-            list(map(json_text, labels)),
-            middle,
+            json_spans(slices.starts, slices.ends, _DURATION),
+            b',"name":',
+            texts_at([json_text(names[number]) for number in numbers.tolist()], which.reshape(-1)),
+            b',"cat":%b,"args":{' % json_text(kind),
             _contexts(compute.where(slices.rows)),
-            "}}",
         )
 
-    def _spans(self) -> Iterator[str]:
+    def _spans(self) -> Iterator[bytes]:
         """One slice per span."""
         spans = self.spans
-        heads = [self._head(name) if name in self.threads else "" for name in spans.names["stream"]]
+        heads = [self._head(name) if name in self.threads else b"" for name in spans.names["stream"]]
         bodies, contexts = self._bodies(spans), _contexts(spans)
         for start in range(0, len(spans), BLOCK):
             part = slice(start, start + BLOCK)
             yield join_columns(
                 texts_at(heads, spans["stream"][part]),
-                json_microseconds(spans["start"][part]),
-                ',"dur":',
-                json_microseconds(spans["end"][part] - spans["start"][part]),
+                json_spans(spans["start"][part], spans["end"][part], _DURATION),
                 bodies[part],
                 contexts[part],
-                "}}",
             )
 
-    def _bodies(self, spans: Table) -> list[str]:
+    def _bodies(self, spans: Table) -> list[bytes]:
         """What spans of one instruction of one instance share, as text, for each span."""
         operators, kinds, graphs = (spans.names[name] for name in ("operator", "kind", "graph"))
         key = spans["code"].astype(np.int64) * (int(spans["instruction"].max(initial=0)) + 1)
@@ -238,47 +241,40 @@ class _Class:
                 args["graph"] = f"{self.names[self.owner[operator]]}.{graphs[graph]}"
             name = self._short(operators[operator], int(self.owner[operator]))
             body = json_text({"name": name, "cat": kinds[kind], "args": args})
-            texts.append(f",{body[1:-2]},")
+            texts.append(b",%b," % body[1:-2])
         return texts_at(texts, inverse.reshape(-1))
 
     def _short(self, operator: str, owner: int) -> str:
         """An operator's name within its instance: equal work has equal names. Transfers: what they do."""
         return operator[len(self.names[owner]) + 1 :] if owner >= 0 else operator.rpartition(".")[2]
 
-    def _waits(self) -> Iterator[str]:
+    def _waits(self) -> Iterator[bytes]:
         """One slice per wait of the compute stream, named by its cause."""
         waits = self.run.waits.among("class", self.index)
-        tails = [f',"name":{json_text(cause)},"cat":"wait"}}' for cause in waits.names["cause"]]
+        tails = [b',"name":%b,"cat":"wait"}' % json_text(cause) for cause in waits.names["cause"]]
         for start in range(0, len(waits), BLOCK):
             part = slice(start, start + BLOCK)
             yield join_columns(
                 self._head(WAITS),
-                json_microseconds(waits["start"][part]),
-                ',"dur":',
-                json_microseconds(waits["end"][part] - waits["start"][part]),
+                json_spans(waits["start"][part], waits["end"][part], _DURATION),
                 texts_at(tails, waits["cause"][part]),
             )
 
-    def _counters(self) -> Iterator[str]:
+    def _counters(self) -> Iterator[bytes]:
         """The bytes held under each category, and of all together, whenever they change."""
         memory = self.run.memory.among("class", self.index)
-        yield from _counter("memory", memory["time"], memory["bytes"])
+        yield from self._counter("memory", memory["time"], memory["bytes"])
         for number, category in enumerate(memory.names["category"]):
-            rows = memory["category"] == number
-            yield from _counter(f"memory {category}", memory["time"][rows], memory["bytes"][rows])
+            rows = np.flatnonzero(memory["category"] == number)
+            yield from self._counter(f"memory {category}", memory["time"][rows], memory["bytes"][rows])
 
-
-def _counter(name: str, times: Ints, changes: Ints) -> Iterator[str]:
-    when, level = level_changes(times, changes)
-    for start in range(0, len(when), BLOCK):
-        part = slice(start, start + BLOCK)
-        yield join_columns(
-            f',\n{{"ph":"C","pid":{_PID},"ts":',
-            json_microseconds(when[part]),
-            f',"name":{json_text(name)},"args":{{"bytes":',
-            json_numbers(level[part]),
-            "}}",
-        )
+    def _counter(self, name: str, times: Ints, changes: Ints) -> Iterator[bytes]:
+        when, level = level_changes(times, changes)
+        head = b',\n{"ph":"C","pid":%b,"ts":' % self.pid
+        middle = b',"name":%b,"args":{"bytes":' % json_text(name)
+        for start in range(0, len(when), BLOCK):
+            part = slice(start, start + BLOCK)
+            yield json_levels(when[part], level[part], head, middle, b"}}")
 
 
 def level_changes(times: Ints, changes: Ints) -> tuple[Ints, Ints]:
@@ -290,8 +286,8 @@ def level_changes(times: Ints, changes: Ints) -> tuple[Ints, Ints]:
     return when[new], level[new]
 
 
-def _contexts(table: Table) -> list[str]:
-    """For each span the arguments that say where in the schedule it belongs."""
+def _contexts(table: Table) -> list[bytes]:
+    """For each span the arguments that say where in the schedule it belongs, and the end of its event."""
     batches = table["micro_batch"].astype(np.int64)
     key = (table["step"].astype(np.int64) * len(table.names["action"]) + table["action"]) * (
         int(batches.max(initial=0)) + 2
@@ -305,5 +301,5 @@ def _contexts(table: Table) -> list[str]:
             args["micro_batch"] = int(batches[row])
         if steps > 1:
             args["step"] = int(table["step"][row])
-        texts.append(json_text(args)[1:-1])
+        texts.append(json_text(args)[1:] + b"}")
     return texts_at(texts, inverse.reshape(-1))

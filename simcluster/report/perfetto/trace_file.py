@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,8 +24,8 @@ from simcluster.trace import Run, write_file
 LEVEL = 1
 """Of compression: the next ones take far longer for little."""
 
-_PACKED = 2**20
-"""Bytes handed to the packing thread at a time."""
+_PACKED = 2**23
+"""Bytes handed to the packing thread at a time: after each it has to wait for the interpreter, some ms."""
 
 _GZIP = 31
 """zlib's window bits for a gzip stream. Its header holds no time: equal runs give equal bytes."""
@@ -55,10 +55,14 @@ def trace_events(run: Run, ranks: Iterable[int] | None = None) -> Iterator[bytes
 def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """A gzip stream. It is packed on a thread of its own while the next pieces are made."""
     compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, _GZIP)
+
+    def pack(gathered: Iterable[bytes]) -> bytes:
+        return compressor.compress(b"".join(gathered))
+
     with ThreadPoolExecutor(max_workers=1) as packer:
         packing: deque[Future[bytes]] = deque()
-        for piece in _gathered(pieces):
-            packing.append(packer.submit(compressor.compress, piece))
+        for gathered in _gathered(pieces):
+            packing.append(packer.submit(pack, gathered))
             if len(packing) > 2:
                 yield packing.popleft().result()
         while packing:
@@ -66,14 +70,14 @@ def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield compressor.flush()
 
 
-def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces worth handing to another thread."""
+def _gathered(pieces: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
+    """The same bytes, as many at a time as are worth handing to another thread."""
     gathered: list[bytes] = []
     size = 0
     for piece in pieces:
         gathered.append(piece)
         size += len(piece)
         if size >= _PACKED:
-            yield b"".join(gathered)
+            yield gathered
             gathered, size = [], 0
-    yield b"".join(gathered)
+    yield gathered

@@ -1,8 +1,23 @@
 """Tables and screens for a terminal."""
 
-from simcluster.report.terminal.layouts import layouts_text
-from simcluster.report.terminal.summary_screen import summary_renderable, summary_text
-from simcluster.report.terminal.verification import verification_text
-from simcluster.report.terminal.weight_layouts import weights_text
+from typing import TYPE_CHECKING
+
+from simcluster.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from simcluster.report.terminal.layouts import layouts_text
+    from simcluster.report.terminal.summary_screen import summary_renderable, summary_text
+    from simcluster.report.terminal.verification import verification_text
+    from simcluster.report.terminal.weight_layouts import weights_text
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "layouts": "layouts_text",
+            "summary_screen": "summary_renderable summary_text",
+            "verification": "verification_text",
+            "weight_layouts": "weights_text",
+        },
+    )
 
 __all__ = ["layouts_text", "summary_renderable", "summary_text", "verification_text", "weights_text"]

@@ -10,6 +10,7 @@ from simcluster.analysis import MemoryRule, PlacedProgram
 from simcluster.cluster import Cluster
 from simcluster.engine import (
     Fabric,
+    Implementation,
     Progress,
     Timing,
     Workload,
@@ -115,10 +116,12 @@ def run_alone(built: BuiltScenario, progress: Progress | None = None) -> Timing:
 
 def run_tenants(every: Sequence[BuiltScenario], progress: Progress | None = None) -> list[Timing]:
     """The timings of scenarios that run at once on common links."""
-    return run_together([_workload(built) for built in every], progress)
+    chosen = every[0].scenario.spec.run.engine
+    return run_together([workload_of(built) for built in every], progress, chosen and Implementation(chosen))
 
 
-def _workload(built: BuiltScenario) -> Workload:
+def workload_of(built: BuiltScenario) -> Workload:
+    """What the engine times of a built scenario."""
     return Workload(
         built.program,
         built.cluster,

@@ -11,11 +11,9 @@ import numpy as np
 from simcluster.analysis import (
     LazyTrace,
     MemoryRule,
-    class_peaks,
-    memory_by_stage,
     overall_verdict,
+    report_memory,
     wait_times,
-    with_verdicts,
 )
 from simcluster.cluster import format_index_list
 from simcluster.engine import Progress, Timing, classes_together
@@ -91,8 +89,8 @@ def _figures(tenant: TenantResult) -> dict[str, Any]:
     steps = built.scenario.spec.run.steps
     rule = MemoryRule.of(built.scenario.framework, built.scenario.spec.run)
     account = LazyTrace(built.placed, built.plan.num_stages, tenant.timing).memory
-    tops = class_peaks(built.placed, tenant.timing, account, assigned=bool(built.plan.placement.part_of_rank))
-    memory = with_verdicts(rule, tops, memory_by_stage(rule, steps, account, tops))
+    assigned = bool(built.plan.placement.part_of_rank)
+    memory, _ = report_memory(built.placed, tenant.timing, account, rule, steps, assigned=assigned)
     hosts = built.cluster.hosts
     assert hosts is not None
     return {

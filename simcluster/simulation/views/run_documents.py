@@ -12,16 +12,14 @@ from simcluster._version import __version__
 from simcluster.analysis import (
     MemoryRule,
     assumptions,
-    class_peaks,
     dispatch_counts,
     find_class_splits,
-    memory_by_stage,
     memory_maxima,
     program_of,
+    report_memory,
     step_flops,
     summarise_host_memory,
     summarise_run,
-    with_verdicts,
 )
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
@@ -41,8 +39,8 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
     plan, placed, spec = built.plan, built.placed, built.scenario.spec
     rule = MemoryRule.of(built.scenario.framework, spec.run)
     hosts = summarise_host_memory(placed, timing, plan.offload)
-    tops = class_peaks(placed, timing, account, assigned=bool(plan.placement.part_of_rank))
-    memory = memory_by_stage(rule, spec.run.steps, account, tops)
+    assigned = bool(plan.placement.part_of_rank)
+    peaks, memory = report_memory(placed, timing, account, rule, spec.run.steps, assigned=assigned)
     summary = summarise_run(
         placed,
         timing,
@@ -53,7 +51,7 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
         matmul=plan.numerics.matmul,
         host=HostCalls.of(plan),
         hosts=hosts,
-        memory=with_verdicts(rule, tops, memory),
+        memory=peaks,
         dispatch=dispatch_counts(placed, plan.execution.dispatch) if plan.pieces else None,
         assumed=assumptions(placed, built.scenario.framework, spec.run),
     )

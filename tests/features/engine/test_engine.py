@@ -8,7 +8,7 @@ import pytest
 from simcluster.engine import Progress, run
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import InstructionKind, partition_ranks
+from simcluster.program import Executions, InstructionKind, partition_ranks
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
 from tests.support.pipelines import burning_program, quiet_cluster
@@ -125,7 +125,7 @@ def test_a_deadlock_names_who_waits_for_whom():
         if program.codes[execution.code].instructions[0].action is InstructionKind.RECEIVE
     ]
     executions = [each for index, each in enumerate(stage.executions) if index != receives[-1]]
-    broken = replace(program, parts=(program.parts[0], replace(stage, executions=tuple(executions))))
+    broken = replace(program, parts=(program.parts[0], replace(stage, columns=Executions.of(executions))))
     cluster = quiet_cluster(2)
     with pytest.raises(SimulationError, match="deadlock") as caught:
         run(broken, cluster, partition_ranks(broken, cluster))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster.device.communication_kernels import SCALE, CommunicationKernels, ResourceShare
-from simcluster.engine import Method, beside, paced
+from simcluster.engine import Implementation, beside, paced
 from simcluster.engine.beside import Others, Work, part_ends
 from simcluster.engine.stage import Stage
 from simcluster.engine.workload import Workload
@@ -18,6 +16,7 @@ from simcluster.program import InstructionKind
 from simcluster.simulation.compose.build import build_scenario
 from tests.support.event_equality import assert_equal, crowded
 from tests.support.input_scenarios import fed
+from tests.support.random_runs import giving_way
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 from tests.support.slowed_kernels import ran, segment
 from tests.support.sweep import assert_sweep_is_events, timed
@@ -26,15 +25,6 @@ JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.2]}, "memory_bandwidth
 FSDP = {"fsdp": {"reshard_after_forward": True}}
 MESHES = [{"pipeline": 4, "data": 2}, {"pipeline": 3, "data": 2, "tensor": 2}, {"data": 4}, {"pipeline": 2}]
 SMALL = {"layers": 4, "hidden": 256, "heads": 8, "kv_heads": 4, "ffn": 512, "vocab": 1000}
-GREEDY = CommunicationKernels(inside=0.6, network=0.3, copied=4.0, added=6.0)
-
-
-def giving_way(built, communication=GREEDY):
-    """The same on devices without launches, whose kernels give way to communication."""
-    (group,) = built.cluster.groups
-    device = replace(group.host.device, launch=0.0, dispatch=0.0, communication=communication)
-    host = replace(group.host, device=device)
-    return replace(built, cluster=replace(built.cluster, groups=(replace(group, host=host),)))
 
 
 def plans(draw, host, **more):
@@ -160,7 +150,7 @@ def test_ends_are_forgotten(monkeypatch):
     monkeypatch.setattr(paced._Paced, "_forget", looked)
     mesh = {"pipeline": 2, "tensor": 2}
     which = scenario(mesh, host="dgx-h100", micro_batches=64, changes=[JITTER])
-    timing = timed(giving_way(build_scenario(which)), Method.SWEEP)
+    timing = timed(giving_way(build_scenario(which)), Implementation.SWEEP)
     entries = max(lane.length for lanes in timing.swept.lanes for lane in lanes if lane.drops)
     assert entries > 1000
     assert max(held) < entries / 4
@@ -203,6 +193,6 @@ def test_parts_end_as_they_do_with_events(scale, data):
 
 def test_a_kernel_of_hours_is_left_to_events(monkeypatch):
     which = scenario({"pipeline": 2, "data": 2}, host="dgx-h100", changes=[JITTER])
-    assert timed(build_scenario(which), Method.SWEEP).swept is not None
+    assert timed(build_scenario(which), Implementation.SWEEP).swept is not None
     monkeypatch.setattr(beside, "LONG", 100)
-    assert timed(build_scenario(which), Method.SWEEP).swept is None
+    assert timed(build_scenario(which), Implementation.SWEEP).swept is None

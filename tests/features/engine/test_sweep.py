@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Device
-from simcluster.engine import Method, Progress, run
+from simcluster.engine import Implementation, Progress, run
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
-from simcluster.program import InstructionKind, partition_ranks
+from simcluster.program import Executions, InstructionKind, partition_ranks
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
@@ -146,14 +146,14 @@ def test_a_deadlock_is_told_in_the_same_words(broken):
     ]
     gone = receives[-1:] if broken == "order" else receives
     executions = [each for index, each in enumerate(stage.executions) if index not in gone]
-    broken = replace(program, parts=(program.parts[0], replace(stage, executions=tuple(executions))))
+    broken = replace(program, parts=(program.parts[0], replace(stage, columns=Executions.of(executions))))
     cluster = quiet_cluster(2)
     told = []
-    for method in Method:
+    for method in Implementation:
         with pytest.raises(SimulationError, match="deadlock") as caught:
-            run(broken, cluster, partition_ranks(broken, cluster), method=method)
+            run(broken, cluster, partition_ranks(broken, cluster), implementation=method)
         told.append(str(caught.value))
-    assert told[0] == told[1]
+    assert told[0] == told[1] == told[2]
 
 
 def test_many_classes_are_swept_and_few_are_not():
@@ -170,7 +170,7 @@ def test_progress_of_a_sweep():
     built = build_scenario(
         scenario({"pipeline": 2, "data": 4, "tensor": 2}, recipe="megatron_sp"), unfold=True
     )
-    timing = timed(built, Method.SWEEP, progress=progress)
+    timing = timed(built, Implementation.SWEEP, progress=progress)
     assert progress.done == progress.total == timing.num_events
     assert progress.now == pytest.approx(timing.end * 1e-9)
 

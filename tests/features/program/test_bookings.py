@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import SimclusterError, SimulationError
-from simcluster.program import Category, Scope, check_program
+from simcluster.program import Category, Executions, Scope, check_program
 from simcluster.simulation import build_scenario, simulate
 from tests.support.scenarios import TINY, scenario, under
 
@@ -149,6 +149,6 @@ def test_a_release_unlike_its_booking_is_refused(what, said):
 def test_a_release_before_its_booking_is_refused():
     built = build_scenario(scenario({"data": 2}))
     (part,) = built.program.parts
-    backwards = replace(part, executions=part.executions[::-1])
+    backwards = replace(part, columns=Executions.of(part.executions[::-1]))
     with pytest.raises(SimulationError, match="before it is booked"):
         check_program(replace(built.program, parts=(backwards,)), built.classes)

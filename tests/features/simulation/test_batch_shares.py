@@ -15,7 +15,7 @@ from simcluster.layout import Mesh
 from simcluster.plan.data.batch_shares import MicroBatches, micro_batches_of
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import build, check_program, partition_ranks
+from simcluster.program import Executions, build, check_program, partition_ranks
 from simcluster.program.lowering.phases import REDUCE
 from simcluster.report.content.run_header import header_rows
 from simcluster.scenario import Scenario
@@ -217,7 +217,7 @@ def test_parts_that_reduce_in_different_orders_are_found():
         (a, b) for a in reduced for b in reduced if executions[a].code != executions[b].code and a < b
     )
     executions[one], executions[other] = executions[other], executions[one]
-    broken = replace(program, parts=(program.parts[0], replace(part, executions=tuple(executions))))
+    broken = replace(program, parts=(program.parts[0], replace(part, columns=Executions.of(executions))))
     with pytest.raises(SimulationError, match="over data issue different collectives"):
         check_program(broken, built.classes)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.analysis import build_allocation_table, instruction_times
+from simcluster.analysis import build_allocation_table
 from simcluster.cluster import HostPath
 from simcluster.collectives import AUTOMATIC, copy_time
 from simcluster.errors import SimclusterError
@@ -306,7 +306,6 @@ def test_every_buffer_of_the_hosts_is_released_again():
             [built.program.part_of(rank) for rank in ranks],
             [built.cluster.device(rank) for rank in ranks],
             timing.classes,
-            [instruction_times(each) for each in timing.classes],
             place,
         )
         assert len(table["bytes"]) and table["bytes"].sum() == 0

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.analysis import build_allocation_table, instruction_times, record_run
+from simcluster.analysis import build_allocation_table, record_run
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
 from simcluster.engine import run
@@ -135,11 +135,10 @@ def timed(which, prefetch, slow=False):
     classes = partition_ranks(program, cluster)
     check_program(program, classes)
     timing = run(program, cluster, classes)
-    found = [instruction_times(each) for each in timing.classes]
     stages = [program.stage_of(rank) for rank in classes.representatives]
     devices = [cluster.device(rank) for rank in classes.representatives]
     return record_run(program, stages, timing.classes).table(), build_allocation_table(
-        program, stages, devices, timing.classes, found
+        program, stages, devices, timing.classes
     )
 
 

@@ -13,7 +13,7 @@ from simcluster.engine import run
 from simcluster.layout import Layout, Movement, MovementKind
 from simcluster.model import Operator
 from simcluster.plan import make_plan
-from simcluster.program import COMPUTE, Call, InstructionKind, Scope, build, partition_ranks
+from simcluster.program import COMPUTE, Call, Executions, InstructionKind, Scope, build, partition_ranks
 from simcluster.program.communication.host_calls import HostCalls
 from simcluster.simulation.verification.single_device_comparison import compare_values
 from simcluster.values.events import replay_events
@@ -204,7 +204,7 @@ def test_micro_batches_that_change_places():
             else execution
             for execution, kernel in zip(stage.executions, kernels, strict=True)
         )
-        return replace(program, parts=(program.parts[0], replace(stage, executions=executions)))
+        return replace(program, parts=(program.parts[0], replace(stage, columns=Executions.of(executions))))
 
     assert is_caught("megatron", shift)
 
@@ -219,7 +219,7 @@ def test_one_micro_batch_twice_and_another_never(phase):
             else execution
             for execution in stage.executions
         )
-        return replace(program, parts=(replace(stage, executions=executions), program.parts[1]))
+        return replace(program, parts=(replace(stage, columns=Executions.of(executions)), program.parts[1]))
 
     assert is_caught("megatron", shift)
 

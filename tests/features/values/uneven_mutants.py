@@ -15,7 +15,7 @@ from simcluster.model.operators.pointwise import Add
 from simcluster.plan.data.batch_shares import MicroBatches
 from simcluster.plan.optimizer import fsdp_units as units
 from simcluster.plan.sharding import padding
-from simcluster.program.buckets import communication_buckets as travel
+from simcluster.program.assembly import build_program
 from tests.features.values.layout_mutants import Mutant
 
 
@@ -112,8 +112,8 @@ def last_stage_turned(original):
 
 
 TIES = [
-    Mutant("stages reduce what they share when they have it", travel, "crossing_ties", always({})),
-    Mutant("the last stage has an order of its own", travel, "crossing_ties", last_stage_turned),
+    Mutant("stages reduce what they share when they have it", build_program, "crossing_ties", always({})),
+    Mutant("the last stage has an order of its own", build_program, "crossing_ties", last_stage_turned),
 ]
 
 

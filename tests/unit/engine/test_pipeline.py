@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.analysis import find_idle_gaps, instruction_times, record_run
+from simcluster.analysis import find_idle_gaps, record_run
 from simcluster.analysis.memory_usage.allocation_table import build_allocation_table
 from simcluster.engine import run
 from simcluster.plan.pipeline.schedule import activation_peaks, has_split_backward
@@ -100,10 +100,9 @@ def test_blocking_transfers_cost_more_than_overlapped_ones():
 @pytest.mark.parametrize(("schedule", "alive"), [(GPipe(), [8, 8, 8, 8]), (OneFOneB(), [4, 3, 2, 1])])
 def test_activations_alive_at_the_peak(schedule, alive):
     program, cluster, classes, timing = timing_of([F] * 4, [B] * 4, schedule, 8)
-    times = [instruction_times(each) for each in timing.classes]
     stages = [program.stage_of(rank) for rank in classes.representatives]
     devices = [cluster.device(rank) for rank in classes.representatives]
-    account = build_allocation_table(program, stages, devices, timing.classes, times)
+    account = build_allocation_table(program, stages, devices, timing.classes)
     for index, count in enumerate(alive):
         rows = account.where(account["class"] == index)
         kept = rows["category"] == rows.index("category", "activations")
@@ -174,10 +173,9 @@ def test_golden_bubbles_of_interleaved_stages(v, micro_batches, bubble):
 def test_what_chunks_hold_is_what_the_schedule_says(kind):
     """What enters a chunk stays until its last half has read it."""
     timetable, chain, program, cluster, classes, timing = run_of(kind, 4, 9 if is_v_shape(kind) else 8, F)
-    times = [instruction_times(each) for each in timing.classes]
     stages = [program.stage_of(rank) for rank in classes.representatives]
     devices = [cluster.device(rank) for rank in classes.representatives]
-    account = build_allocation_table(program, stages, devices, timing.classes, times)
+    account = build_allocation_table(program, stages, devices, timing.classes)
     for stage, count in enumerate(activation_peaks(timetable)):
         rows = account.where(account["class"] == stage)
         entering = {"stage0.in"} if stage == 0 else set()

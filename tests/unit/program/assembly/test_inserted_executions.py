@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcluster.cluster import HostPath
 from simcluster.model import MemoryPlace, Relocation
 from simcluster.plan import InputPipeline
-from simcluster.program import InstructionKind
+from simcluster.program import Executions, InstructionKind
 from simcluster.program.assembly.input_pipeline import RankInput, add_input_executions, input_codes
 from simcluster.program.assembly.offload_prefetch import add_prefetches
 from simcluster.program.isa.instruction import Call, Instruction
@@ -36,7 +36,7 @@ def test_a_fetch_stands_one_kernel_ahead_of_its_backward_and_after_its_own_forwa
     ]
     layers = ("a", "b", "c")
     executions = [*(run(0, name) for name in layers), *(run(1, name) for name in reversed(layers))]
-    made = add_prefetches(executions, codes, dict.fromkeys(layers, 2))
+    made = add_prefetches(Executions.of(executions), codes, dict.fromkeys(layers, 2)).objects
     assert shown(made, codes) == [
         *("forward a", "forward b", "forward c", "fetch c >2"),
         *("fetch b >2", "backward c", "fetch a >5", "backward b", "backward a"),
@@ -48,12 +48,14 @@ def test_a_forward_whose_copies_leave_waits_for_the_one_so_many_before_it():
         block("forward", [instruction("kernel"), relocates(TAKES)]),
         block("fetch", [relocates(BRINGS)], phase="fetch"),
     ]
-    made = add_prefetches([run(0, name) for name in "abc"], codes, dict.fromkeys("abc", 1))
+    made = add_prefetches(
+        Executions.of([run(0, name) for name in "abc"]), codes, dict.fromkeys("abc", 1)
+    ).objects
     assert shown(made, codes) == ["forward a", "forward b", "forward c >0"]
 
 
 def test_without_anything_to_bring_back_nothing_changes():
-    assert add_prefetches([run(0)], [], {}) == [run(0)]
+    assert add_prefetches(Executions.of([run(0)]), [], {}).objects == (run(0),)
 
 
 def test_the_next_micro_batch_is_copied_while_one_is_worked_on():
@@ -63,7 +65,9 @@ def test_the_next_micro_batch_is_copied_while_one_is_worked_on():
     codes = [reads, *input_codes(inputs, fed)]
     assert [code.name for code in codes[1:]] == ["input.copy"]
     assert codes[1].instructions[0].num_bytes == fed.num_bytes == 16
-    made = add_input_executions([run(0, micro_batch=number) for number in range(3)], codes, 2, [1])
+    made = add_input_executions(
+        Executions.of([run(0, micro_batch=number) for number in range(3)]), codes, 2, [1]
+    ).objects
     assert [f"{codes[each.code].name} {each.micro_batch}" for each in made] == [
         *("input.copy 1", "forward 0", "input.copy 2", "forward 1", "input.copy 0", "forward 2")
     ]

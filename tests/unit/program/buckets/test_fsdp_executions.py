@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.program import BlockExecution
+from simcluster.program import BlockExecution, Executions
 from simcluster.program.buckets.fsdp_executions import add_unit_executions
 
 PHASES = ("gather", "forward", "regather", "backward", "scatter")
@@ -31,7 +31,7 @@ def shown(executions, codes):
 
 def test_gathers_stand_one_unit_ahead_and_scatters_right_behind():
     codes = codes_of("abc")
-    made = add_unit_executions(list(scheduled("F0 B0", codes)), codes, prefetch=1)
+    made = add_unit_executions(Executions.of(scheduled("F0 B0", codes)), codes, prefetch=1).objects
     assert shown(made, codes) == [
         "gather a0",
         "gather b0",
@@ -71,7 +71,9 @@ def test_units_gathered_together_stand_where_the_first_of_them_would():
         },
         "regather": {"d": [BlockExecution(103, "four", -1, "")], "c": (), "b": (), "a": ()},
     }
-    made = add_unit_executions(list(scheduled("F0 B0 F1", codes)), codes, prefetch=1, weights=weights)
+    made = add_unit_executions(
+        Executions.of(scheduled("F0 B0 F1", codes)), codes, prefetch=1, weights=weights
+    ).objects
     names = {100: "one", 101: "two", 102: "three", 103: "four"}
     told = [names.get(each.code) or f"{each.action} {each.instance}" for each in made if each.code % 10 != 4]
     assert told == [
@@ -86,14 +88,16 @@ def test_units_gathered_together_stand_where_the_first_of_them_would():
 
 def test_without_prefetch_a_gather_waits_for_the_unit_before():
     codes = codes_of("ab")
-    made = add_unit_executions(list(scheduled("F0", codes)), codes, prefetch=0)
+    made = add_unit_executions(Executions.of(scheduled("F0", codes)), codes, prefetch=0).objects
     assert shown(made, codes) == ["gather a0", "forward a0", "gather b0", "forward b0"]
     assert [each.after for each in made] == [(), (), ((1, 0),), ()]
 
 
 def test_kept_weights_carry_the_micro_batch_they_were_gathered_for():
     codes = codes_of("a", ("gather", "forward", "backward"))
-    made = add_unit_executions(list(scheduled("F0 F1 B0 F2 B1 B2 F3 B3", codes)), codes, prefetch=0)
+    made = add_unit_executions(
+        Executions.of(scheduled("F0 F1 B0 F2 B1 B2 F3 B3", codes)), codes, prefetch=0
+    ).objects
     assert [
         (name, each.weights_of_micro_batch) for name, each in zip(shown(made, codes), made, strict=True)
     ] == [
@@ -112,7 +116,9 @@ def test_kept_weights_carry_the_micro_batch_they_were_gathered_for():
 
 def test_weights_gathered_once_serve_the_whole_step():
     codes = codes_of("a", ("gather", "forward", "backward"))
-    made = add_unit_executions(list(scheduled("F0 B0 F1 B1", codes)), codes, prefetch=0, once=True)
+    made = add_unit_executions(
+        Executions.of(scheduled("F0 B0 F1 B1", codes)), codes, prefetch=0, once=True
+    ).objects
     assert [
         (name, each.weights_of_micro_batch) for name, each in zip(shown(made, codes), made, strict=True)
     ] == [
@@ -127,7 +133,7 @@ def test_weights_gathered_once_serve_the_whole_step():
 def test_what_has_no_units_stays_as_it_is():
     codes = codes_of("ab", ("forward", "backward"))
     executions = list(scheduled("F0 B0 F1 B1", codes))
-    assert add_unit_executions(executions, codes, prefetch=1) == executions
+    assert add_unit_executions(Executions.of(executions), codes, prefetch=1).objects == tuple(executions)
 
 
 @given(
@@ -139,7 +145,7 @@ def test_at_most_one_more_unit_than_the_prefetch_depth_can_be_gathered(units, pr
     """A copy exists from the end of what its gather waits for to the end of what reads it."""
     codes = codes_of([f"u{index}_" for index in range(units)])
     given_ = list(scheduled(text, codes))
-    made = add_unit_executions(given_, codes, prefetch)
+    made = add_unit_executions(Executions.of(given_), codes, prefetch).objects
     names = shown(made, codes)
     users = [index for index, name in enumerate(names) if name.startswith(("forward", "backward"))]
     assert [names[index] for index in users] == shown(given_, codes)

@@ -64,7 +64,7 @@ def ran(stage, text, *, overlapped, reductions=()):
     codes = CodeTable(Lowering(Mesh.of({"pipeline": 2})))
     tensors = BoundaryTensors(graph, VirtualStages.round_robin(2))
     context = StageContext(graph, tensors, stage, parse(text)[0], codes)
-    executions = ScheduleExpansion(context, overlapped, reductions).executions()
+    executions = ScheduleExpansion(context, overlapped, reductions).executions().objects
     return [f"{codes.codes[run.code].name} {run.micro_batch}" for run in executions]
 
 

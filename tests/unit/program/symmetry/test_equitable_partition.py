@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simcluster.errors import SimulationError
 from simcluster.program.symmetry import equitable_partition as colouring
@@ -127,6 +129,34 @@ def ring(size, lines, slow=None):
         meetings(pairs, rows(*forth), rows(*back), ordered=True),
         links=links,
     )
+
+
+@settings(max_examples=80)
+@given(data=st.data(), lines=st.integers(1, 4), stages=st.integers(3, 5), ring=st.booleans())
+def test_whole_pipelines_change_nothing_that_their_pairs_do_not(data, lines, stages, ring):
+    """In a ring, stages are told apart to begin with."""
+    ranks = np.arange(lines * stages).reshape(stages, lines)
+    pairs = np.stack([ranks, np.roll(ranks, -1, axis=0)], axis=-1)[: stages if ring else stages - 1]
+    pairs = pairs.reshape(-1, 2)
+    odd = np.array(data.draw(st.lists(st.integers(0, 1), min_size=ranks.size, max_size=ranks.size)))
+    unlike = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(pairs), max_size=len(pairs))))
+    together = [ranks[stage].tolist() for stage in range(stages) if data.draw(st.booleans())]
+    met = [meetings(pairs.tolist(), colours=unlike.tolist(), ordered=True)]
+    met += [meetings([group]) for group in together]
+    own = odd + 2 * ring * np.repeat(np.arange(stages), lines)
+    alone = structure(own, *met)
+    implied = replace(alone, implied=[meetings(ranks.T.tolist(), ordered=True)])
+    slow, fast = refine_colours(alone), refine_colours(implied)
+    assert np.array_equal(slow.ranks.of, fast.ranks.of)
+    assert len(slow.meetings) == len(fast.meetings) == len(met)
+    for one, other in zip(slow.meetings, fast.meetings, strict=True):
+        assert np.array_equal(one.of, other.of)
+
+
+def test_different_sums_in_one_bucket_stay_apart(monkeypatch):
+    monkeypatch.setattr(colouring, "_BUCKET_BITS", 1)
+    found = structure([0] * 8, meetings([[rank] for rank in range(8)], colours=[0, 1, 2, 3, 3, 2, 1, 0]))
+    assert refine_colours(found).ranks.of.tolist() == [0, 1, 2, 3, 3, 2, 1, 0]
 
 
 def test_ring_neighbours_stay_apart_by_stage_and_together_by_line():

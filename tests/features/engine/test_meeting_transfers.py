@@ -1,4 +1,4 @@
-"""A sweep whose transfers meet on links, the rest of it with events, against events from the start."""
+"""Many classes whose transfers meet on links: the compiled loop behind a sweep, against the reference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simcluster.engine import (
     Background,
     CapacityChange,
-    Method,
+    Implementation,
     run,
 )
 from simcluster.engine.fabric import Late
@@ -68,7 +68,7 @@ def test_random_plans_on_few_links(data):
 
 
 @pytest.mark.parametrize("unfold", [False, True])
-def test_transfers_that_meet_are_carried_with_events(unfold):
+def test_transfers_that_meet_are_left_to_the_loop(unfold):
     built = build_scenario(
         scenario({"pipeline": 2, "data": 2, "tensor": 2}, micro_batches=3, changes=[JITTER]), unfold=unfold
     )
@@ -76,7 +76,7 @@ def test_transfers_that_meet_are_carried_with_events(unfold):
     assert min(solves) > 10
 
 
-def test_waits_into_which_a_window_falls_are_carried_with_events():
+def test_waits_into_which_a_window_falls_are_left_to_the_loop():
     """A window that opens while a transfer waits, or closes before it is through, or both."""
     built = build_scenario(scenario({"data": 4}, micro_batches=2, changes=[JITTER]), unfold=True)
 
@@ -84,9 +84,13 @@ def test_waits_into_which_a_window_falls_are_carried_with_events():
         """Starts and ends of what the first rank moves, by events."""
         fabric = crowded(built, links=5, rate=100, lates=lates, latency=30_000)
         assert_equal(built, fabric)
-        first = run(built.program, built.cluster, built.classes, fabric=fabric, method=Method.EVENTS).classes[
-            0
-        ]
+        first = run(
+            built.program,
+            built.cluster,
+            built.classes,
+            fabric=fabric,
+            implementation=Implementation.REFERENCE,
+        ).classes[0]
         return [
             (start, end)
             for each, starts, ends in zip(first.linked.streams, first.starts, first.ends, strict=True)

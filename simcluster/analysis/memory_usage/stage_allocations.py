@@ -1,0 +1,382 @@
+"""What a stage allocates and releases, from its codes: rows of columns, for all executions at once.
+
+Executions of a code for one instance allocate the same buffers: they are a *group* of rows that differ in
+their moments and micro-batches only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.analysis.memory_usage.allocation_log import (
+    CATEGORIES,
+    AllocationLog,
+    EventIndex,
+    Ints,
+    Numbers,
+)
+from simcluster.analysis.timeline import ExecutionColumns, NameIndex
+from simcluster.cluster import Device
+from simcluster.engine import ClassProgram
+from simcluster.layout import without_root
+from simcluster.model import MemoryPlace
+from simcluster.program import Category, InstructionBlock, InstructionKind, Program, Scope, Slot
+
+START, END, ARRIVAL = range(3)
+"""Of an instruction, in the order of ``EventIndex``."""
+
+_KINDS = {category: CATEGORIES.index(category) for category in Category}
+
+
+def log_allocations(
+    program: Program,
+    part: int,
+    device: Device,
+    linked: ClassProgram,
+    buffers: NameIndex,
+    place: MemoryPlace = MemoryPlace.DEVICE,
+) -> AllocationLog:
+    """The allocations of a stage on its device, or those of each rank in memory or on disks of its host."""
+    return _Stage(program, part, device, linked, buffers, place).account()
+
+
+class _Group(NamedTuple):
+    """Rows of one buffer, in the order of logs: releases, then allocations, by buffer.
+
+    ``moments`` are those of the first execution of its code. The executions are ``length`` of those listed
+    for the stage, from ``begin`` on; ``label`` says which of their labels the micro-batch is.
+    """
+
+    allocates: bool
+    buffer: int
+    number: int
+    moments: tuple[int, ...]
+    begin: int
+    length: int
+    latest: bool
+    kind: int
+    size: int
+    label: int
+
+
+class _Sightings(NamedTuple):
+    """Buffers that several codes write or drop: one row for each execution of one of them.
+
+    ``moments`` [executions, moments] are those at which this one does.
+    """
+
+    allocates: bool
+    buffers: Ints
+    labels: Ints
+    steps: Ints
+    moments: Ints
+    kind: int
+    size: int
+
+
+class _Rows(NamedTuple):
+    """Columns of rows, and their moments one after the other, so many ``counts`` of each."""
+
+    keys: Ints
+    moments: Ints
+    counts: Ints
+    latest: NDArray[np.bool_]
+    kinds: Numbers
+    sizes: Ints
+    buffers: Numbers
+    micro_batches: Numbers
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The executions of a code.
+
+    ``executions`` are their numbers; ``instances`` those it runs for, and ``which`` of them each execution
+    is for; ``begins`` and ``lengths`` say by instance where its executions are listed.
+    """
+
+    number: int
+    code: InstructionBlock
+    executions: Ints
+    instances: Sequence[str]
+    which: Ints
+    begins: Sequence[int]
+    lengths: Sequence[int]
+
+
+@dataclass
+class _Stage:
+    program: Program
+    part: int
+    device: Device
+    linked: ClassProgram
+    names: NameIndex
+    place: MemoryPlace
+    groups: list[_Group] = field(default_factory=list)
+    shared: list[_Sightings] = field(default_factory=list)
+    listed: list[Ints] = field(default_factory=lambda: [np.zeros(1, dtype=np.int64)])
+    strides: list[Ints] = field(default_factory=lambda: [np.zeros(1, dtype=np.int64)])
+    count: int = 1
+
+    def account(self) -> AllocationLog:
+        """All rows."""
+        self.moments = EventIndex.of(self.program, self.linked)
+        self.columns = ExecutionColumns.of(self.linked)
+        without = np.full(len(self.columns.code), -1, dtype=np.int64)
+        # The first of those listed stands for what is held from the start.
+        self.labels = {Scope.MICRO_BATCH: self.columns.micro_batch, Scope.KEPT: self.columns.kept}
+        self.labels |= {Scope.LOCAL: self.columns.micro_batch, Scope.STEP: without}
+        self.scopes = {scope: number for number, scope in enumerate(self.labels)}
+        self._residents()
+        for code, executions in self.moments.executions.items():
+            self._code(self._listed(code, executions))
+        return self._log()
+
+    # -- what is held from the start ----------------------------------------------------------------------
+
+    def _residents(self) -> None:
+        """What is held from the start: parameters, gradients, states, and what the runtime takes."""
+        held = [
+            (resident.name, resident.category, resident.num_bytes)
+            for resident in self.program.parts[self.part].residents
+            if resident.num_bytes and resident.place is self.place
+        ]
+        held += self._of_the_runtime() if self.place is MemoryPlace.DEVICE else ()
+        zero, label = (self.moments.zero,), self.scopes[Scope.STEP]
+        self.groups += [
+            _Group(size > 0, self.names.number(name), nth, zero, 0, 1, True, _KINDS[category], size, label)
+            for nth, (name, category, size) in enumerate(held)
+        ]
+
+    def _of_the_runtime(self) -> Iterator[tuple[str, Category, int]]:
+        """What the runtime and the communication library take of the device."""
+        yield "runtime", Category.RUNTIME, self.device.reserved
+        meetings = {
+            tuple(map(without_root, instruction.group)) or self.program.stage_axis
+            for code in self.moments.executions
+            for instruction in self.program.codes[code].instructions
+            if instruction.operation and instruction.action is not InstructionKind.COPY
+        }
+        workspaces = self.program.workspaces * self.device.workspace
+        if workspaces:
+            yield "workspaces", Category.RUNTIME, workspaces
+        yield "communicators", Category.COMMUNICATION, len(meetings) * self.device.communicator
+
+    # -- what codes allocate ------------------------------------------------------------------------------
+
+    def _listed(self, number: int, executions: Ints) -> _Runs:
+        """Lists the executions of a code instance by instance."""
+        code = self.program.codes[number]
+        numbers, first, which = np.unique(
+            self.columns.instance[executions], return_index=True, return_inverse=True
+        )
+        # Instances in the order in which they first run.
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        which = rank[which.reshape(-1)]
+        by_instance = np.argsort(which, kind="stable")
+        lengths = np.bincount(which)
+        begins = self.count + np.cumsum(lengths) - lengths
+        self.listed.append(executions[by_instance])
+        self.strides.append(by_instance * len(code.instructions))
+        self.count += len(executions)
+        instances = [self.columns.instances[instance] for instance in numbers[order].tolist()]
+        return _Runs(number, code, executions, instances, which, begins.tolist(), lengths.tolist())
+
+    def _moment(self, runs: _Runs, event: int, instruction: int) -> int:
+        """The moment of an instruction in the first execution of its code."""
+        of_kind = len(runs.executions) * len(runs.code.instructions)
+        return self.moments.first[runs.number] + event * of_kind + instruction
+
+    def _code(self, runs: _Runs) -> None:
+        code, plan = runs.code, self.program.parts[self.part]
+        for index, instruction in enumerate(code.instructions):
+            if instruction.scratch and self.place is MemoryPlace.DEVICE:
+                names = [f"{instance}.{instruction.name} (scratch)" for instance in runs.instances]
+                numbers = [self.names.number(name) for name in names]
+                for event, size in ((ARRIVAL, instruction.scratch), (END, -instruction.scratch)):
+                    when = (self._moment(runs, event, index),)
+                    self._groups(runs, numbers, size, when, Category.TEMPORARY, Scope.MICRO_BATCH)
+        for index, slot in enumerate(code.slots):
+            if slot.scope is Scope.STEP or not slot.num_bytes or slot.place is not self.place:
+                continue
+            if index not in code.books and index not in code.dropped:
+                continue
+            names = [plan.buffer(instance, slot.name) for instance in runs.instances]
+            numbers = [self.names.number(name) for name in names]
+            if index in code.books:
+                writers, event = self.program.makers[self.part], _booked(code, index)
+                moments = tuple(self._moment(runs, event, writer) for writer in code.books[index])
+                alone = slot.scope is Scope.LOCAL or all(writers.get(name, 1) == 1 for name in names)
+                self._slot(runs, numbers, slot, slot.num_bytes, moments, alone)
+            if index in code.dropped:
+                references = self.program.references[self.part]
+                moments = tuple(self._moment(runs, END, reader) for reader in code.dropped[index])
+                alone = slot.scope is Scope.LOCAL or (
+                    slot.scope is not Scope.KEPT and all(references[name] == len(moments) for name in names)
+                )
+                self._slot(runs, numbers, slot, -slot.num_bytes, moments, alone)
+
+    def _slot(
+        self,
+        runs: _Runs,
+        numbers: Sequence[int],
+        slot: Slot,
+        size: int,
+        moments: tuple[int, ...],
+        alone: bool,
+    ) -> None:
+        """Books a buffer here if this code is ``alone`` in writing or dropping it; else when the first of all
+        begins, or the last has ended.
+        """
+        if alone:
+            self._groups(runs, numbers, size, moments, slot.category, slot.scope)
+            return
+        inside = np.arange(len(runs.executions)) * len(runs.code.instructions)
+        self.shared.append(
+            _Sightings(
+                size > 0,
+                np.array(numbers, dtype=np.int64)[runs.which],
+                self.labels[slot.scope][runs.executions],
+                self.columns.step[runs.executions],
+                inside[:, None] + np.array(moments, dtype=np.int64),
+                _KINDS[slot.category],
+                size,
+            )
+        )
+
+    def _groups(
+        self,
+        runs: _Runs,
+        numbers: Sequence[int],
+        size: int,
+        moments: tuple[int, ...],
+        category: Category,
+        scope: Scope,
+    ) -> None:
+        """A group for every instance."""
+        count, kind, label = len(self.groups), _KINDS[category], self.scopes[scope]
+        self.groups += [
+            _Group(size > 0, number, nth, moments, begin, length, size < 0, kind, size, label)
+            for nth, (number, begin, length) in enumerate(
+                zip(numbers, runs.begins, runs.lengths, strict=True), count
+            )
+        ]
+
+    # -- rows ---------------------------------------------------------------------------------------------
+
+    def _log(self) -> AllocationLog:
+        rows, *others = self._grouped(), *self._together()
+        first, moments = np.cumsum(rows.counts) - rows.counts, rows.moments
+        order: Ints | slice = slice(None)
+        if others:
+            rows = _Rows(*map(np.concatenate, zip(rows, *others, strict=True)))
+            first, moments, order = _merged(rows)
+        return AllocationLog(
+            self.moments,
+            moments,
+            first,
+            rows.latest[order],
+            rows.kinds[order],
+            rows.sizes[order],
+            rows.buffers[order],
+            rows.micro_batches[order],
+        )
+
+    def _keys(self, allocates: Ints, buffers: Ints) -> Ints:
+        """Numbers in the order of logs."""
+        return allocates * len(self.names.names) + buffers
+
+    def _grouped(self) -> _Rows:
+        """The rows of all groups, in order."""
+        groups = sorted(self.groups)
+        allocates, buffers, begins, lengths, latest, kinds, sizes, labels = (
+            np.array([group[column] for group in groups], dtype=np.int64) for column in (0, 1, *range(4, 10))
+        )
+        places = np.repeat(begins - np.cumsum(lengths) + lengths, lengths) + np.arange(int(lengths.sum()))
+        listed = np.concatenate(self.listed)
+        every = np.concatenate([self.labels[scope][listed] for scope in self.scopes]).astype(np.int32)
+        moments, counts = self._moments(groups, np.concatenate(self.strides)[places], lengths)
+        return _Rows(
+            np.repeat(self._keys(allocates, buffers), lengths),
+            moments,
+            counts,
+            np.repeat(latest.astype(np.bool_), lengths),
+            np.repeat(kinds.astype(np.int8), lengths),
+            np.repeat(sizes, lengths),
+            np.repeat(buffers.astype(np.int32), lengths),
+            every[places + np.repeat(labels * len(listed), lengths)],
+        )
+
+    @staticmethod
+    def _moments(groups: Sequence[_Group], inside: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+        """The moments of the rows of groups, one after the other, and how many each row has."""
+        first = np.array([moment for group in groups for moment in group.moments], dtype=np.int64)
+        if len(first) == len(groups):
+            return inside + np.repeat(first, lengths), np.ones(len(inside), dtype=np.int64)
+        widths = np.array([len(group.moments) for group in groups], dtype=np.int64)
+        counts = np.repeat(widths, lengths)
+        since = np.repeat(np.cumsum(widths) - widths, lengths) - (np.cumsum(counts) - counts)
+        nth = np.repeat(since, counts) + np.arange(int(counts.sum()))
+        return np.repeat(inside, counts) + first[nth], counts
+
+    def _together(self) -> Iterator[_Rows]:
+        """What several codes write or drop: from the first to begin to the last to end."""
+        for allocates in (False, True):
+            seen = [sighting for sighting in self.shared if sighting.allocates is allocates]
+            if seen:
+                yield self._settled(seen, allocates)
+
+    def _settled(self, seen: Sequence[_Sightings], allocates: bool) -> _Rows:
+        """A row for each of the buffers that were seen, with all moments of all codes."""
+        runs = [len(sighting.buffers) for sighting in seen]
+        buffers, labels, steps = (
+            np.concatenate([sighting[column] for sighting in seen]) for column in (1, 2, 3)
+        )
+        kinds, sizes = (np.repeat([sighting[column] for sighting in seen], runs) for column in (5, 6))
+        keys = (buffers * self.linked.steps + steps) * (int(labels.max()) + 2) + labels + 1
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        # One buffer, however many codes see it: the account would not come out even otherwise.
+        which = which.reshape(-1)
+        assert (kinds == kinds[first][which]).all() and (sizes == sizes[first][which]).all()
+        order = np.lexsort((first, buffers[first]))
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        first = first[order]
+        # Moments of a row in the order in which it was seen.
+        widths = np.repeat([sighting.moments.shape[1] for sighting in seen], runs)
+        every = np.concatenate([sighting.moments.ravel() for sighting in seen])
+        rows = np.repeat(rank[which], widths)
+        return _Rows(
+            self._keys(np.full(len(first), allocates, dtype=np.int64), buffers[first]),
+            every[np.argsort(rows, kind="stable")],
+            np.bincount(rows, minlength=len(first)),
+            np.full(len(first), not allocates),
+            kinds[first].astype(np.int8),
+            sizes[first].astype(np.int64),
+            buffers[first].astype(np.int32),
+            labels[first].astype(np.int32),
+        )
+
+
+def _merged(rows: _Rows) -> tuple[Ints, Ints, Ints]:
+    """Where the moments of each row begin, these, and the places of the rows, in the order of logs."""
+    order = np.argsort(rows.keys, kind="stable")
+    earlier, counts = (np.cumsum(rows.counts) - rows.counts)[order], rows.counts[order]
+    first = np.cumsum(counts) - counts
+    places = np.repeat(earlier - first, counts) + np.arange(len(rows.moments))
+    return first, rows.moments[places], order
+
+
+def _booked(code: InstructionBlock, slot: int) -> int:
+    """The moment of its writers at which a slot is booked."""
+    first = code.instructions[code.books[slot][0]]
+    if slot not in first.writes:
+        return START
+    return END if first.in_place else ARRIVAL

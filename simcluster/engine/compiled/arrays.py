@@ -1,0 +1,291 @@
+"""What the compiled loop works on: arrays of records, one for every stream, entry, meeting, flow, link and so
+on.
+
+All integers are of 64 bits and all times nanoseconds. Streams lie class after class, the classes of one
+workload after another. A *slot* is where those who meet carry their bytes, or one stream that copies by
+itself: of them only one collective or transfer is under way at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Records = NDArray[Any]
+
+NONE = -1
+"""No stream, meeting, transfer or node."""
+
+NEVER = 2**63 - 1
+"""A time that does not come."""
+
+FIRST: Any = np.int64(0)
+"""A place; a plain 0 would be a type of its own, for which functions are compiled once more."""
+
+TOO_LATE, TOO_LOADED = 1, 2
+"""Why a run fails: a time is beyond 64 bits of nanoseconds, the loads on a link add up to more than is exact.
+"""
+
+
+def _record(ints: tuple[str, ...], floats: tuple[str, ...] = ()) -> np.dtype[Any]:
+    """Records with these fields."""
+    fields = [(name, np.int64) for name in ints] + [(name, np.float64) for name in floats]
+    return np.dtype(fields, align=True)
+
+
+TOTALS = _record(
+    (
+        "now",
+        "order",
+        "heap",
+        "stack",
+        "touched",
+        "pending",
+        "ends",
+        "armed",
+        "begun",
+        "num_flows",
+        "num_solves",
+        "done",
+        "waiting",
+        "stretched",
+        "kernels",
+        "most_kernels",
+        "stream",
+        "value",
+        "stamp",
+        "cost",
+        "over",
+        "failed",
+    )
+)
+"""One record: the time; how many events were made, are in the heap; streams on the stack; touched links;
+whether rates are to be found at the end of this instant; ends in their heap, and for when the timer of ends
+is set; flows begun, flows of transfers, re-solves; entries that ended; workloads in their first round; slowed
+segments, their kernels, the most kernels of one; the stream that asks for a latency, and the answer; how
+often flows were searched for; work done in this slice; when the last entry ended; why the run has failed.
+"""
+
+STREAM = _record(
+    (
+        "first_entry",
+        "length",
+        "class_stream",
+        "kernels",
+        "pace",
+        "workload",
+        "start_row",
+        "end_row",
+        "row",
+        "done",
+        "mode",
+        "wait_until",
+        "first_waiter",
+        "next_waiter",
+        "next_member",
+        "phase",
+        "carried_since",
+    )
+)
+"""A stream: its first entry (equal classes share entries), and how many it has; the first stream of its
+class; 1 if it runs kernels; the pace of its class's kernels, or ``NONE`` if nothing slows them; its workload;
+where the starts of its entries are recorded, and for communication their arrivals and ends; its first
+segment, or its first kind of communication. Then how many entries have ended, and where it goes on; the
+position it waits for, who waits for it, and who waits for the same after it; who has arrived at the same
+meeting after it; the phase that it carries, and since when.
+"""
+
+ENTRY = _record(("wait_stream", "wait_position", "what"))
+"""An entry: the stream of its class that it waits for, and how many entries of that must have ended; the
+number of its segment, or kind of communication, among those of the stream, ``NONE`` where it only waits.
+"""
+
+KIND = _record(("slot", "size", "time", "transfer", "units", "memory"))
+"""A kind of communication: the slot of those who meet, and how many they are; how long it takes where it
+loads no link, else what it puts on links; millionths of the device's units that it takes (``NONE``: nothing
+at all), and of the memory's bandwidth.
+"""
+
+TRANSFER = _record(("latency", "late", "first_phase"))
+"""A transfer: its latency, or 1 if that depends on when it begins; its first phase. One more at the end."""
+
+PHASE = _record(("vector",), ("num_bytes", "cap"))
+"""Bytes that flow with one load vector, at most ``cap`` of them a second."""
+
+VECTOR = _record(("first_load",))
+"""A load vector. One more at the end."""
+
+LOAD = _record(("link",), ("load",))
+"""What one byte of a vector puts on a link."""
+
+SLOT = _record(
+    (
+        "first_node",
+        "arrived",
+        "first_member",
+        "last_member",
+        "met_at",
+        "vector",
+        "since",
+        "end",
+        "own",
+        "over",
+        "number",
+        "stream",
+        "stamp",
+    ),
+    ("cap", "left", "rate"),
+)
+"""A slot: its nodes, one for every link that its flow may load. Who meets: how many have arrived, the first
+and the last of those who wait, when the last one came. Its flow: the vector; since when the rate holds; when
+it ends; the event that ends it while it meets no other; 1 if it has ended or never began; in which order
+flows began; the stream that carries it; which search has found it; bytes/s at most, bytes that were left at
+``since``, bytes/s. One more at the end; background traffic has the last ones.
+"""
+
+LINK = _record(
+    ("first_node", "touched", "stamp", "full"), ("capacity", "load", "used", "share", "gone", "spent")
+)
+"""A link: the first node of the flows on it; 1 if something changed on it at this instant; which search has
+found it. While rates are found: 1 if none of its flows can rise to less elsewhere, 2 if some of this round
+are on it; bytes/s; loads of flows that still rise; bytes/s of the others; bytes/s left per load; loads of
+flows with one rate; bytes/s of the flows of this round.
+"""
+
+NODE = _record(("slot", "next", "previous"))
+"""One flow on one link: its slot, and the nodes before and after it on the link."""
+
+FOUND = _record((), ("reach", "rate"))
+"""A flow whose rate is to be found: to what it can rise, and the rate."""
+
+SEGMENT = _record(("first_part", "time"))
+"""Kernels that run one after another: the first of their parts; nanoseconds at full rates. One more at the
+end.
+"""
+
+PACE = _record(
+    (
+        "stream",
+        "first_part",
+        "count",
+        "units",
+        "memory",
+        "rate_units",
+        "rate_memory",
+        "segment",
+        "start",
+        "entry",
+        "known",
+        "turned",
+        "part",
+        "part_since",
+        "part_left",
+        "part_left_millionths",
+        "order",
+    )
+)
+"""The kernels of a class that communication slows: their stream, and the first of its rows in ``part_end``;
+how much communication is under way, and what that takes of units and memory, in millionths; at how many
+millionths parts bound by units and by memory go on. The segment that runs: its start and entry; 1 if
+``part_end`` has its ends, which it has once it was slowed; 1 if rates changed while it ran; the part that ran
+then, since when what is left of it counts, and how many nanoseconds at full rate, and millionths of one, that
+is; the event that ends it.
+"""
+
+WORKLOAD = _record(("first_stream", "left", "round"))
+"""A workload: its first stream; streams that have not ended in this round; rounds that are over. One more at
+the end.
+"""
+
+CHANGE = _record(("time", "link"), ("capacity",))
+"""From a time on, a link has another capacity."""
+
+TRAFFIC = _record(("vector", "begin", "end"), ("rate",))
+"""Traffic of others: bytes/s at most, from when to when."""
+
+ROW = _record(("time", "order", "item"))
+"""A row of a heap."""
+
+STRETCHED = _record(("pace", "entry", "first_kernel"))
+"""A segment that was slowed, in the order of their ends: its pace, its entry, its first kernel in
+``kernel_end``.
+"""
+
+
+class Arrays(NamedTuple):
+    """A run: what it is made of, and where it is."""
+
+    totals: Records
+    """What there is once: ``TOTALS``."""
+    streams: Records
+    """Streams of all classes."""
+    entries: Records
+    """Entries of streams; equal classes share them."""
+    kinds: Records
+    """Kinds of communication, by class and stream."""
+    transfers: Records
+    """What collectives and transfers put on links."""
+    phases: Records
+    """Phases of transfers."""
+    vectors: Records
+    """Load vectors."""
+    loads: Records
+    """Entries of load vectors."""
+    slots: Records
+    """Meetings, and their flows."""
+    links: Records
+    """Links that flows share."""
+    nodes: Records
+    """Flows on links."""
+    segments: Records
+    """Kernels that run one after another."""
+    work: Ints
+    """By part of a kernel: nanoseconds at full rate."""
+    paces: Records
+    """Kernels of classes that communication slows."""
+    part_end: Ints
+    """By part of the segments that run: when it ends at the rates of now."""
+    workloads: Records
+    """Programs that run at once."""
+    changes: Records
+    """In the order of their times."""
+    traffic: Records
+    """Traffic of others."""
+    heap: Records
+    """Events by time and the order in which they were made: 8 x whom they concern + their kind."""
+    ends_heap: Records
+    """Ends of flows that have met others, by time and number: their slots."""
+    stack: Ints
+    """Streams that go on at this instant, the next one last."""
+    touched: Ints
+    """Links on which something changed at this instant; then those reached from them."""
+    marked: Ints
+    """Links of one round of finding rates."""
+    reached: Ints
+    """Slots of the flows whose rates are to be found."""
+    rising: Ints
+    """Numbers, in ``reached``, of those that still rise."""
+    flow_rates: Records
+    """By number in ``reached``."""
+    starts: Ints
+    """By entry of every stream."""
+    arrivals: Ints
+    """By entry of streams of communication."""
+    ends: Ints
+    """Likewise."""
+    stretched: Records
+    """Segments that were slowed."""
+    kernel_end: Ints
+    """By kernel of segments that were slowed."""
+
+
+RECORDS = (
+    *(TOTALS, STREAM, ENTRY, KIND, TRANSFER, PHASE, VECTOR, LOAD, SLOT, LINK, NODE, SEGMENT, np.int64, PACE),
+    *(np.int64, WORKLOAD, CHANGE, TRAFFIC, ROW, ROW, np.int64, np.int64, np.int64, np.int64, np.int64, FOUND),
+    *(np.int64, np.int64, np.int64, STRETCHED, np.int64),
+)
+"""What the arrays of a run hold, in their order."""

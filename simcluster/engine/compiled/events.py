@@ -1,0 +1,69 @@
+"""The events of a run: what is to happen when, in the order in which it was asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from simcluster.engine.compiled.arrays import FIRST, NONE, TOO_LATE, Arrays
+from simcluster.engine.compiled.compiling import compiled
+from simcluster.engine.compiled.event_heap import push_row
+
+_KINDS: Any = np.arange(8)  # plain integers would be types of their own
+GO_ON, FLOW_ENDS, TIMER, SEGMENT_ENDS, CHANGE, TRAFFIC_BEGINS, TRAFFIC_ENDS, ROUND_ENDS = _KINDS
+"""Kinds of events: of a stream, a flow that is alone on its links, the next end of flows that are not, a
+pace, a change of capacity, background traffic, a workload."""
+
+
+@compiled
+def is_stale(r: Arrays, order: int, event: int) -> bool:
+    """Whether an event was replaced by another."""
+    kind, whom = event & 7, event >> 3
+    if kind == FLOW_ENDS:
+        return r.slots[whom].own != order
+    if kind == SEGMENT_ENDS:
+        return r.paces[whom].order != order
+    return False
+
+
+@compiled
+def drop_stale(r: Arrays) -> int:
+    """Makes room in the heap; says how many events are left. Timers that were set for later than now are
+    asked for again.
+    """
+    count = FIRST
+    kept = r.totals[0].heap
+    for place in range(kept):
+        time, order, event = r.heap[place].time, r.heap[place].order, r.heap[place].item
+        if is_stale(r, order, event):
+            continue
+        # Rows move up to or before their place: nothing unread is overwritten.
+        push_row(r.heap, count, time, order, event)
+        count += 1
+    r.totals[0].heap = count
+    return count
+
+
+@compiled
+def add_event(r: Arrays, time: int, kind: int, whom: int) -> int:
+    """Adds an event, and says which one it is."""
+    if time < r.totals[0].now:
+        r.totals[0].failed = TOO_LATE
+        return NONE
+    order = r.totals[0].order
+    count = r.totals[0].heap
+    if count == len(r.heap):
+        count = drop_stale(r)
+    push_row(r.heap, count, time, order, whom * 8 + kind)
+    r.totals[0].heap = count + 1
+    r.totals[0].order = order + 1
+    return order
+
+
+@compiled
+def let_go(r: Arrays, stream: int) -> None:
+    """Lets a stream go on at this instant, before those let go earlier."""
+    count = r.totals[0].stack
+    r.stack[count] = stream
+    r.totals[0].stack = count + 1

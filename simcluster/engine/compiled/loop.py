@@ -1,0 +1,139 @@
+"""The loop: events happen in their order, and every stream that they let go goes on until it has to wait."""
+
+from __future__ import annotations
+
+from simcluster.engine.compiled.arrays import FIRST, NEVER, NONE, Arrays
+from simcluster.engine.compiled.compiling import compiled, compiled_for_python, mark_ready
+from simcluster.engine.compiled.event_heap import drop_first
+from simcluster.engine.compiled.events import (
+    CHANGE,
+    FLOW_ENDS,
+    GO_ON,
+    SEGMENT_ENDS,
+    TIMER,
+    TRAFFIC_BEGINS,
+    TRAFFIC_ENDS,
+    add_event,
+    is_stale,
+    let_go,
+)
+from simcluster.engine.compiled.flows import begin_flow, change_capacity, end_flows, finish_flow, settle_rates
+from simcluster.engine.compiled.kernel_rates import stop_segment
+from simcluster.engine.compiled.stream_steps import LATENCY_KNOWN, READY, go_on
+
+ENDED, PAUSED, FULL, ASKS = range(4)
+"""Why a slice ends: nothing happens any more; it has worked enough; the records of slowed segments are full;
+it needs the latency of a transfer, for the stream that ``totals`` names.
+"""
+
+
+@compiled
+def _begin_traffic(r: Arrays, number: int) -> None:
+    slot = (len(r.slots) - 1) - len(r.traffic) + number
+    r.slots[slot].stream = NONE
+    begin_flow(r, slot, r.traffic[number].vector, float("inf"), r.traffic[number].rate)
+    if r.traffic[number].end < NEVER:
+        add_event(r, r.traffic[number].end, TRAFFIC_ENDS, number)
+
+
+@compiled
+def _begin_round(r: Arrays, workload: int) -> None:
+    """Lets all streams of a workload begin."""
+    first, end = r.workloads[workload].first_stream, r.workloads[workload + 1].first_stream
+    r.workloads[workload].left = end - first
+    for stream in range(end - 1, first - 1, -1):
+        r.streams[stream].done = 0
+        r.streams[stream].mode = READY
+        let_go(r, stream)
+
+
+@compiled
+def _change_links(r: Arrays, number: int) -> None:
+    """Makes the changes of capacity that are due, from one on; the next comes at its time."""
+    while number < len(r.changes) and r.changes[number].time <= r.totals[0].now:
+        change_capacity(r, r.changes[number].link, r.changes[number].capacity)
+        number += 1
+    if number < len(r.changes):
+        add_event(r, r.changes[number].time, CHANGE, number)
+
+
+@compiled_for_python
+def begin_run(r: Arrays) -> None:
+    """What happens first: changes, background traffic, and all streams in their order."""
+    r.totals[0].waiting = len(r.workloads) - 1
+    _change_links(r, FIRST)
+    for number in range(len(r.traffic)):
+        if r.traffic[number].begin > 0:
+            add_event(r, r.traffic[number].begin, TRAFFIC_BEGINS, number)
+        else:
+            _begin_traffic(r, number)
+    for workload in range(len(r.workloads) - 1, 0, -1):
+        _begin_round(r, workload - 1)
+
+
+@compiled
+def _happen(r: Arrays, kind: int, whom: int) -> bool:
+    """Lets an event happen; whether it ends the run."""
+    if kind == GO_ON:
+        let_go(r, whom)
+    elif kind == SEGMENT_ENDS:
+        stream = r.paces[whom].stream
+        stop_segment(r, whom, r.workloads[r.streams[stream].workload].round == 0)
+        let_go(r, stream)
+    elif kind == FLOW_ENDS:
+        let_go(r, r.slots[whom].stream)
+    elif kind == TIMER:
+        end_flows(r)
+    elif kind == CHANGE:
+        _change_links(r, whom)
+    elif kind == TRAFFIC_BEGINS:
+        _begin_traffic(r, whom)
+    elif kind == TRAFFIC_ENDS:
+        finish_flow(r, (len(r.slots) - 1) - len(r.traffic) + whom)
+    elif r.totals[0].waiting == 0:
+        return True
+    else:
+        _begin_round(r, whom)
+    return False
+
+
+@compiled_for_python
+def run_slice(r: Arrays, most: int, answered: bool) -> int:
+    """Lets time pass until something has to be done outside, or ``most`` work is done; says why it ends.
+
+    ``answered``: ``VALUE`` is the latency that ``STREAM`` asked for.
+    """
+    r.totals[0].cost = 0
+    if answered:
+        r.streams[r.totals[0].stream].mode = LATENCY_KNOWN
+        let_go(r, r.totals[0].stream)
+    while not r.totals[0].failed:
+        if r.totals[0].stack:
+            r.totals[0].stack -= 1
+            if go_on(r, r.stack[r.totals[0].stack]):
+                return ASKS
+            continue
+        if r.totals[0].cost > most:
+            return PAUSED
+        if r.totals[0].stretched == len(r.stretched) or r.totals[0].kernels + r.totals[0].most_kernels > len(
+            r.kernel_end
+        ):
+            return FULL
+        count = r.totals[0].heap
+        if r.totals[0].pending and (not count or r.heap[0].time > r.totals[0].now):
+            settle_rates(r)
+            continue
+        if not count:
+            return ENDED
+        time, order, event = r.heap[0].time, r.heap[0].order, r.heap[0].item
+        drop_first(r.heap, count)
+        r.totals[0].heap = count - 1
+        r.totals[0].cost += 1
+        stale = is_stale(r, order, event)
+        r.totals[0].now = time
+        if not stale and _happen(r, event & 7, event >> 3):
+            return ENDED
+    return ENDED
+
+
+mark_ready()

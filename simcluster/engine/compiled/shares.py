@@ -1,0 +1,145 @@
+"""Max-min fair rates of the flows that a search has found, by progressive filling (DESIGN 4.8).
+
+The same operations on the same numbers as ``sharing``, so the same bits: sums of loads are exact in any
+order, and what a link's flows use is added by ascending rate.
+"""
+
+from __future__ import annotations
+
+from simcluster.engine.compiled.arrays import TOO_LOADED, Arrays
+from simcluster.engine.compiled.compiling import compiled
+from simcluster.engine.vectors import MOST
+
+
+@compiled
+def rate_alone(r: Arrays, slot: int) -> float:
+    """What a flow gets that shares no link."""
+    vector = r.slots[slot].vector
+    rate = r.slots[slot].cap
+    for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+        rate = min(rate, r.links[r.loads[entry].link].capacity / r.loads[entry].load)
+    return rate
+
+
+@compiled
+def _freeze(r: Arrays, count: int) -> int:
+    """Finds the rates of this round; how many. Those that still rise are the first in ``rising`` then."""
+    for place in range(count):
+        number = r.rising[place]
+        vector = r.slots[r.reached[number]].vector
+        reach = r.slots[r.reached[number]].cap
+        r.totals[0].cost += r.vectors[vector + 1].first_load - r.vectors[vector].first_load
+        for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+            link = r.loads[entry].link
+            r.links[link].full = 1
+            reach = min(reach, r.links[link].share)
+        r.flow_rates[number].reach = reach
+    for place in range(count):
+        number = r.rising[place]
+        vector = r.slots[r.reached[number]].vector
+        for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+            link = r.loads[entry].link
+            if r.flow_rates[number].reach < r.links[link].share:
+                r.links[link].full = 0
+    left, right = 0, count
+    while left < right:
+        number = r.rising[left]
+        slot = r.reached[number]
+        vector = r.slots[slot].vector
+        freezes = r.flow_rates[number].reach == r.slots[slot].cap
+        for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+            if r.links[r.loads[entry].link].full:
+                freezes = True
+                break
+        if freezes:
+            right -= 1
+            r.rising[left], r.rising[right] = r.rising[right], number
+            r.flow_rates[number].rate = r.flow_rates[number].reach
+        else:
+            left += 1
+    return count - right
+
+
+@compiled
+def _by_rate(r: Arrays, first: int, end: int) -> None:
+    """Puts the numbers from ``first`` to ``end`` in ``rising`` in the order of their rates (Shell's sort)."""
+    gap = 1
+    while 3 * gap < end - first:
+        gap = 3 * gap + 1
+    while gap:
+        for place in range(first + gap, end):
+            number = r.rising[place]
+            rate = r.flow_rates[number].rate
+            before = place - gap
+            while before >= first and r.flow_rates[r.rising[before]].rate > rate:
+                r.rising[before + gap] = r.rising[before]
+                before -= gap
+            r.rising[before + gap] = number
+        gap //= 3
+
+
+@compiled
+def _use(r: Arrays, first: int, end: int) -> None:
+    """Takes what the flows from ``first`` to ``end`` in ``rising`` use off their links."""
+    _by_rate(r, first, end)
+    changed = 0
+    place = first
+    while place < end:
+        rate = r.flow_rates[r.rising[place]].rate
+        behind = place
+        while behind < end and r.flow_rates[r.rising[behind]].rate == rate:
+            vector = r.slots[r.reached[r.rising[behind]]].vector
+            for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+                r.links[r.loads[entry].link].gone += r.loads[entry].load
+            behind += 1
+        for at in range(place, behind):
+            vector = r.slots[r.reached[r.rising[at]]].vector
+            for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+                link = r.loads[entry].link
+                gone = r.links[link].gone
+                if gone == 0.0:
+                    continue
+                r.links[link].gone = 0.0
+                r.links[link].load -= gone
+                if r.links[link].full < 2:
+                    r.links[link].full = 2
+                    r.links[link].spent = 0.0
+                    r.marked[changed] = link
+                    changed += 1
+                r.links[link].spent += rate * gone
+        place = behind
+    for at in range(changed):
+        link = r.marked[at]
+        r.links[link].used += r.links[link].spent
+        if r.links[link].load > 0:
+            # Exactly it never falls; rounding must not make it.
+            r.links[link].share = max(
+                r.links[link].share, (r.links[link].capacity - r.links[link].used) / r.links[link].load
+            )
+
+
+@compiled
+def find_rates(r: Arrays, num_flows: int, num_links: int) -> None:
+    """Puts the rates of ``num_flows`` flows in ``reached`` into ``rates``; their links are the first
+    ``num_links`` in ``touched``.
+    """
+    for place in range(num_links):
+        link = r.touched[place]
+        r.links[link].load = 0.0
+        r.links[link].used = 0.0
+    for number in range(num_flows):
+        vector = r.slots[r.reached[number]].vector
+        r.rising[number] = number
+        for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+            r.links[r.loads[entry].link].load += r.loads[entry].load
+    for place in range(num_links):
+        link = r.touched[place]
+        if r.links[link].load >= MOST:
+            r.totals[0].failed = TOO_LOADED
+        if r.links[link].load > 0:
+            r.links[link].share = r.links[link].capacity / r.links[link].load
+    count = num_flows
+    while count:
+        frozen = _freeze(r, count)
+        _use(r, count - frozen, count)
+        count -= frozen

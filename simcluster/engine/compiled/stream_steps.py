@@ -1,0 +1,282 @@
+"""What a stream does, step by step: what its process does in the reference.
+
+Even what happens at one instant happens in the same order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from simcluster.engine.compiled.arrays import NONE, Arrays
+from simcluster.engine.compiled.compiling import compiled
+from simcluster.engine.compiled.events import (
+    GO_ON,
+    ROUND_ENDS,
+    add_event,
+    let_go,
+)
+from simcluster.engine.compiled.flows import begin_flow, finish_flow
+from simcluster.engine.compiled.kernel_rates import BEGINS, ENDS, change_rates, start_segment
+
+_MODES: Any = np.arange(8)  # plain integers would be types of their own
+READY, BEGIN, MET, CARRIED, LATENCY_KNOWN, PHASE, FLOWING, OVER = _MODES
+"""Where a stream goes on: at its next entry; at it, once what it waits for has ended; when those it has met
+are through; when the bytes have arrived; with a latency that was asked for; at a phase; when that has flowed;
+when an entry is over.
+"""
+
+ASKING, STOPS = 100, -1
+"""What a step of a stream gives instead of a mode: it needs the latency of a transfer, or has to wait, and
+its ``mode`` says where it goes on.
+"""
+
+
+@compiled
+def _end_stream(r: Arrays, stream: int) -> None:
+    """A stream is through: with the last one of a workload among others, that begins anew."""
+    workload = r.streams[stream].workload
+    r.workloads[workload].left -= 1
+    if r.workloads[workload].left:
+        return
+    if r.workloads[workload].round == 0:
+        r.totals[0].waiting -= 1
+    r.workloads[workload].round += 1
+    if len(r.workloads) > 2:
+        add_event(r, r.totals[0].now, ROUND_ENDS, workload)
+
+
+@compiled
+def _kind(r: Arrays, stream: int) -> int:
+    """The kind of the entry that a stream of communication is at."""
+    return r.streams[stream].row + r.entries[r.streams[stream].first_entry + r.streams[stream].done].what
+
+
+@compiled
+def _waits(r: Arrays, stream: int) -> bool:
+    """Whether a stream has to wait for another, which then knows it."""
+    row = r.streams[stream].first_entry + r.streams[stream].done
+    if r.entries[row].wait_stream == NONE:
+        return False
+    other = r.streams[stream].class_stream + r.entries[row].wait_stream
+    position = r.entries[row].wait_position
+    if r.streams[other].done >= position:
+        return False
+    r.streams[stream].wait_until = position
+    r.streams[stream].next_waiter = NONE
+    last = r.streams[other].first_waiter
+    if last == NONE:
+        r.streams[other].first_waiter = stream
+        return True
+    while r.streams[last].next_waiter != NONE:
+        last = r.streams[last].next_waiter
+    r.streams[last].next_waiter = stream
+    return True
+
+
+@compiled
+def _sleep(r: Arrays, stream: int, span: int, mode: int) -> int:
+    """Lets a stream go on after a time, in a mode."""
+    r.streams[stream].mode = mode
+    add_event(r, r.totals[0].now + span, GO_ON, stream)
+    return STOPS
+
+
+@compiled
+def _begin_kernels(r: Arrays, stream: int) -> int:
+    """Starts an entry of kernels."""
+    now, entry = r.totals[0].now, r.streams[stream].done
+    if r.workloads[r.streams[stream].workload].round == 0:
+        r.starts[r.streams[stream].start_row + entry] = now
+    what = r.entries[r.streams[stream].first_entry + entry].what
+    if what == NONE:
+        return OVER
+    segment = r.streams[stream].row + what
+    pace = r.streams[stream].pace
+    if pace != NONE:
+        r.streams[stream].mode = OVER
+        start_segment(r, pace, entry, segment)
+        return STOPS
+    if r.segments[segment].time == 0:
+        return OVER
+    return _sleep(r, stream, r.segments[segment].time, OVER)
+
+
+@compiled
+def _take(r: Arrays, stream: int, slot: int, sign: int) -> None:
+    """Slows the kernels of all who have met, the last of whom is ``stream``, or lets them go on."""
+    member = r.slots[slot].first_member
+    while True:
+        who = stream if member == NONE else member
+        if r.streams[who].pace != NONE:
+            kind = _kind(r, who)
+            if r.kinds[kind].units != NONE:
+                change_rates(r, r.streams[who].pace, sign, r.kinds[kind].units, r.kinds[kind].memory)
+        if member == NONE:
+            return
+        member = r.streams[member].next_member
+
+
+@compiled
+def _arrive(r: Arrays, stream: int) -> int:
+    """A stream of communication is ready for its entry; the last one to arrive carries the bytes for all."""
+    now, entry = r.totals[0].now, r.streams[stream].done
+    if r.workloads[r.streams[stream].workload].round == 0:
+        r.arrivals[r.streams[stream].end_row + entry] = now
+    if r.entries[r.streams[stream].first_entry + entry].what == NONE:
+        return OVER
+    kind = _kind(r, stream)
+    slot = r.kinds[kind].slot
+    r.slots[slot].arrived += 1
+    if r.slots[slot].arrived < r.kinds[kind].size:
+        r.streams[stream].next_member = NONE
+        if r.slots[slot].first_member == NONE:
+            r.slots[slot].first_member = stream
+        else:
+            r.streams[r.slots[slot].last_member].next_member = stream
+        r.slots[slot].last_member = stream
+        r.streams[stream].mode = MET
+        return STOPS
+    r.slots[slot].met_at = now
+    _take(r, stream, slot, BEGINS)
+    transfer = r.kinds[kind].transfer
+    if transfer == NONE:
+        return _sleep(r, stream, r.kinds[kind].time, CARRIED)
+    r.streams[stream].phase, r.streams[stream].carried_since = 0, now
+    if r.transfers[transfer].late:
+        return ASKING
+    if r.transfers[transfer].latency == 0:
+        return PHASE
+    return _sleep(r, stream, r.transfers[transfer].latency, PHASE)
+
+
+@compiled
+def _flow(r: Arrays, stream: int) -> int:
+    """Begins the next phase of what a stream carries; a transfer takes a nanosecond at least."""
+    kind = _kind(r, stream)
+    transfer = r.kinds[kind].transfer
+    phase = r.transfers[transfer].first_phase + r.streams[stream].phase
+    if phase == r.transfers[transfer + 1].first_phase:
+        if r.totals[0].now > r.streams[stream].carried_since:
+            return CARRIED
+        return _sleep(r, stream, 1, CARRIED)
+    slot = r.kinds[kind].slot
+    r.totals[0].num_flows += 1
+    r.slots[slot].stream = stream
+    r.streams[stream].mode = FLOWING
+    begin_flow(r, slot, r.phases[phase].vector, r.phases[phase].num_bytes, r.phases[phase].cap)
+    return STOPS
+
+
+@compiled
+def _reverse(r: Arrays, first: int) -> None:
+    """Turns the streams on the stack from ``first`` on around: the first to be let go goes on first."""
+    last = r.totals[0].stack - 1
+    while first < last:
+        r.stack[first], r.stack[last] = r.stack[last], r.stack[first]
+        first, last = first + 1, last - 1
+
+
+@compiled
+def _part(r: Arrays, stream: int) -> int:
+    """The bytes have arrived: all who have met go on, in the order in which they came."""
+    slot = r.kinds[_kind(r, stream)].slot
+    _take(r, stream, slot, ENDS)
+    member = r.slots[slot].first_member
+    r.slots[slot].arrived, r.slots[slot].first_member = 0, NONE
+    if member == NONE:
+        return OVER
+    r.streams[stream].mode = OVER
+    let_go(r, stream)
+    first = r.totals[0].stack
+    while member != NONE:
+        let_go(r, member)
+        member = r.streams[member].next_member
+    _reverse(r, first)
+    return STOPS
+
+
+@compiled
+def _end_entry(r: Arrays, stream: int) -> int:
+    """An entry is over: those who waited for it go on before the stream does."""
+    entry = r.streams[stream].done
+    if not r.streams[stream].kernels and r.workloads[r.streams[stream].workload].round == 0:
+        now = r.totals[0].now
+        row = r.streams[stream].end_row + entry
+        r.ends[row] = now
+        only_waits = r.entries[r.streams[stream].first_entry + entry].what == NONE
+        start = r.arrivals[row] if only_waits else r.slots[r.kinds[_kind(r, stream)].slot].met_at
+        r.starts[r.streams[stream].start_row + entry] = start
+    r.streams[stream].done = entry + 1
+    r.totals[0].done += 1
+    r.totals[0].over = r.totals[0].now
+    waiter = r.streams[stream].first_waiter
+    if waiter == NONE:
+        return READY
+    r.streams[stream].first_waiter = NONE
+    r.streams[stream].mode = READY
+    let_go(r, stream)
+    first = r.totals[0].stack
+    last = NONE
+    while waiter != NONE:
+        following = r.streams[waiter].next_waiter
+        if r.streams[waiter].wait_until <= entry + 1:
+            let_go(r, waiter)
+        else:
+            r.streams[waiter].next_waiter = NONE
+            if last == NONE:
+                r.streams[stream].first_waiter = waiter
+            else:
+                r.streams[last].next_waiter = waiter
+            last = waiter
+        waiter = following
+    if r.totals[0].stack == first:
+        r.totals[0].stack -= 1
+        return READY
+    _reverse(r, first)
+    return STOPS
+
+
+@compiled
+def go_on(r: Arrays, stream: int) -> bool:
+    """Lets a stream go on until it has to wait; whether it has to for an answer."""
+    mode = r.streams[stream].mode
+    if mode == MET:
+        mode = OVER
+    elif mode == LATENCY_KNOWN:
+        mode = PHASE
+        if r.totals[0].value:
+            _sleep(r, stream, r.totals[0].value, PHASE)
+            return False
+    while True:
+        if mode == READY:
+            if r.streams[stream].done == r.streams[stream].length:
+                _end_stream(r, stream)
+                return False
+            if _waits(r, stream):
+                r.streams[stream].mode = BEGIN
+                return False
+            mode = BEGIN
+        elif mode == BEGIN:
+            if r.streams[stream].kernels:
+                mode = _begin_kernels(r, stream)
+            else:
+                mode = _arrive(r, stream)
+            if mode == ASKING:
+                r.totals[0].stream = stream
+                return True
+        elif mode == PHASE:
+            mode = _flow(r, stream)
+        elif mode == FLOWING:
+            slot = r.kinds[_kind(r, stream)].slot
+            if not r.slots[slot].over:
+                finish_flow(r, slot)
+            r.streams[stream].phase += 1
+            mode = PHASE
+        elif mode == CARRIED:
+            mode = _part(r, stream)
+        elif mode == OVER:
+            mode = _end_entry(r, stream)
+        if mode < 0:
+            return False

@@ -1,0 +1,179 @@
+"""Links the executions of a part: one list of entries for each stream, with what every entry waits for.
+
+Waits between executions are resolved here: who made what a buffer holds, on which streams, at which position.
+What a stream already knows to be over is not waited for again. All is columns over executions, reads, waits
+and entries: nothing is done for one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.engine.class_program import BARRIER, ClassProgram, LinkedPart, LinkedStream
+from simcluster.engine.produced_buffers import waits_for_buffers
+from simcluster.engine.row_lists import RowLists
+from simcluster.engine.timed import NOTHING, TimedCode
+from simcluster.engine.waits import NeededWaits, Waits
+from simcluster.program import COMPUTE, SENDER_OF, TRANSFER_STREAMS, Program
+
+Ints = NDArray[np.int64]
+
+
+def link(program: Program, part: int, timed: Mapping[int, TimedCode], steps: int) -> ClassProgram:
+    """Links the executions of a part, ``steps`` times over."""
+    return link_part(program, part, timed, steps).timed(timed)
+
+
+def link_part(program: Program, part: int, timed: Mapping[int, TimedCode], steps: int) -> LinkedPart:
+    """The same for all classes that run the part, whatever times these codes have there."""
+    return _Linker(program, part, timed, steps).run()
+
+
+class _Linker:
+    def __init__(self, program: Program, part: int, timed: Mapping[int, TimedCode], steps: int) -> None:
+        self.program, self.plan, self.timed, self.steps = program, program.parts[part], timed, steps
+        codes, which = np.unique(self.plan.columns.code, return_inverse=True)
+        self.codes: list[int] = codes.tolist()
+        self.which = np.tile(which, steps)
+        self.numbers: dict[str, int] = {}
+        self.local = {
+            code: [self.numbers.setdefault(stream, len(self.numbers)) for stream in timed[code].streams]
+            for code in self.codes
+        }
+        self.compute = self.numbers.setdefault(COMPUTE, len(self.numbers))
+        self.lengths = np.zeros((len(self.codes), len(self.numbers)), dtype=np.int64)
+        for place, code in enumerate(self.codes):
+            self.lengths[place, self.local[code]] = [len(track) for track in timed[code].tracks]
+        # Most wait for nothing but what they read.
+        self.ordered = [
+            (index, execution)
+            for index, execution in enumerate(self.plan.executions)
+            if execution.after or execution.after_streams or execution.wait_for_transfers
+        ]
+
+    def run(self) -> LinkedPart:
+        lengths = self.lengths[self.which]
+        kinds = [
+            waits_for_buffers(self.plan, self.program.codes, self.timed, self.local, self.steps),
+            self._for_transfers(),
+            self._for_streams(),
+            self._for_kernels(),
+            self._for_executions(),
+        ]
+        needed = NeededWaits.of(Waits.in_order(kinds), lengths)
+        before = np.cumsum(lengths, axis=0) - lengths
+        streams, tracks, rows = [], [], []
+        for name, number in self.numbers.items():
+            track = [(code, own.index(number)) for code, own in self.local.items() if number in own]
+            stream, row = self._stream(name, number, track, needed, before[:, number])
+            streams.append(stream)
+            tracks.append(tuple(track))
+            rows.append(row)
+        program = ClassProgram(tuple(streams), needed.bases, self.plan.columns, self.steps)
+        return LinkedPart(program, tuple(tracks), tuple(rows))
+
+    def _stream(
+        self, name: str, number: int, tracks: Sequence[tuple[int, int]], needed: NeededWaits, before: Ints
+    ) -> tuple[LinkedStream, Ints]:
+        """The entries of a stream, and by entry its row among those of all ``tracks``, (code, own number).
+
+        ``before`` [executions] counts the entries of earlier executions that are no waits.
+        """
+        rows = [np.zeros((3, 0), dtype=np.int64)]
+        for code, own in tracks:
+            track = self.timed[code].tracks[own]
+            # The last number of the table is that of no stream at all.
+            other = _ints([*self.local[code], NOTHING])[track.wait_stream]
+            rows.append(np.stack([other, track.wait_position, track.meeting]))
+        columns = np.concatenate(rows, axis=1)
+        first = np.concatenate([[0], np.cumsum(self.lengths[:, number])])
+        lists = RowLists(first, np.concatenate([columns, np.arange(columns.shape[1])[np.newaxis]]))
+        execution, (stream, position, meeting, row) = lists.of_each(self.which)
+        # Waits inside a code are relative to where the code begins on the stream that is waited for.
+        inside = np.flatnonzero(stream != NOTHING)
+        position[inside] += needed.bases[execution[inside], stream[inside]]
+        waits = np.flatnonzero(needed.waits.stream == number)
+        waiting = before[needed.waits.execution[waits]] + np.arange(len(waits))
+        does = np.ones(len(row) + len(waits), dtype=np.bool_)
+        does[waiting] = False
+
+        def all_entries(values: Ints, of_waits: Ints | int) -> Ints:
+            column = np.empty(len(does), dtype=np.int64)
+            column[does], column[waiting] = values, of_waits
+            return column
+
+        linked = LinkedStream(
+            name,
+            all_entries(stream, needed.waits.other[waits]),
+            all_entries(position, needed.ended[waits]),
+            np.zeros(len(does), dtype=np.int64),
+            all_entries(meeting, NOTHING),
+            all_entries(execution, BARRIER),
+        )
+        return linked, all_entries(row, columns.shape[1])
+
+    def _every_step(self, executions: Sequence[int] | Ints) -> Ints:
+        """Executions of the first step, and the same of all others."""
+        first = np.arange(self.steps) * len(self.plan.columns)
+        return (first[:, np.newaxis] + np.asarray(executions, dtype=np.int64)).ravel()
+
+    def _for_transfers(self) -> Waits:
+        """Of the kernels of executions that wait for transfers: for all of these."""
+        runs = [index for index, execution in self.ordered if execution.wait_for_transfers]
+        transfers = _ints([self.numbers[stream] for stream in TRANSFER_STREAMS if stream in self.numbers])
+        execution = np.repeat(self._every_step(runs), len(transfers))
+        other = np.tile(transfers, len(runs) * self.steps)
+        return Waits.for_all_before(execution, np.full_like(execution, self.compute), other)
+
+    def _for_streams(self) -> Waits:
+        """Of all streams of executions that say so: for everything on some streams."""
+        rows = [
+            (index, own, self.numbers[stream])
+            for index, execution in self.ordered
+            for stream in execution.after_streams
+            if stream in self.numbers
+            for own in self.local[execution.code]
+        ]
+        runs, stream, other = _ints(rows).reshape(-1, 3).T
+        return Waits.for_all_before(
+            self._every_step(runs), np.tile(stream, self.steps), np.tile(other, self.steps)
+        )
+
+    def _for_kernels(self) -> Waits:
+        """Of receives, which are posted when the kernels before them in program order are done: for these."""
+        receives = [self.timed[code].streams[0] in SENDER_OF for code in self.codes]
+        execution = np.flatnonzero(np.array(receives, dtype=np.bool_)[self.which])
+        stream = _ints([self.local[code][0] for code in self.codes])[self.which[execution]]
+        return Waits.for_all_before(execution, stream, np.full_like(execution, self.compute))
+
+    def _for_executions(self) -> Waits:
+        """Of all streams of executions that say so: for others, of the same step or so many before. What was
+        before the first step is over.
+        """
+        rows = [(index, place, ago) for index, execution in self.ordered for place, ago in execution.after]
+        per_step = len(self.plan.columns)
+        runs, place, ago = _ints(rows).reshape(-1, 3).T
+        execution = self._every_step(runs)
+        awaited = execution + np.tile(place - runs - ago * per_step, self.steps)
+        execution, awaited = execution[awaited >= 0], awaited[awaited >= 0]
+        streams = RowLists.of(
+            [
+                [
+                    (own, len(track))
+                    for own, track in zip(self.local[code], self.timed[code].tracks, strict=True)
+                ]
+                for code in self.codes
+            ],
+            2,
+        )
+        pair, (other, position) = streams.of_each(self.which[awaited])
+        execution, awaited = execution[pair], awaited[pair]
+        pair, (stream, _) = streams.of_each(self.which[execution])
+        return Waits(execution[pair], stream, other[pair], awaited[pair], position[pair])
+
+
+def _ints(values: Sequence[int] | Sequence[Sequence[int]]) -> Ints:
+    return np.array(values, dtype=np.int64)

@@ -1,0 +1,149 @@
+"""The compiled loop gives what the reference gives, to the nanosecond, and is only loaded where it pays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcluster.engine import Implementation, Progress, classes_together, run_together
+from simcluster.engine.implementation import COMPILATION, choose_implementation
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+from simcluster.simulation.compose.build import build_scenario, workload_of
+from tests.support.event_equality import assert_same_times
+from tests.support.random_runs import random_workload
+from tests.support.scenarios import scenario
+from tests.support.sweep import timed
+from tests.support.tenants import shared, tenant_scenario
+
+ROOT = Path(__file__).parents[3]
+SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
+MESH = {"pipeline": 2, "data": 2, "tensor": 2}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_shipped_scenarios(path):
+    built = build_scenario(Scenario.load(path))
+    assert_same_times(timed(built, Implementation.COMPILED), timed(built, Implementation.REFERENCE))
+
+
+def assert_equal(seed):
+    """Both implementations of one random run."""
+    workload = random_workload(seed)
+    (ours,), (theirs,) = (
+        run_together([workload], None, each) for each in (Implementation.COMPILED, Implementation.REFERENCE)
+    )
+    assert_same_times(ours, theirs)
+
+
+@pytest.mark.parametrize("seed", [*range(24), 9_279])
+def test_random_programs(seed):
+    assert_equal(seed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("hundred", range(100))
+def test_ten_thousand_random_programs(hundred):
+    for seed in range(100 * hundred, 100 * hundred + 100):
+        assert_equal(seed)
+
+
+@settings(max_examples=8)
+@given(data=st.data())
+def test_tenants(data):
+    """Programs of different length, begun anew until all have ended, on links they share."""
+    tenants = [
+        tenant_scenario(
+            {"data": 16},
+            steps=data.draw(st.integers(1, 3)),
+            batch=data.draw(st.integers(1, 3)),
+        )
+        for _ in range(3)
+    ]
+    which = shared(tenants[0], [0, 2], [(tenants[1], [1, 3]), (tenants[2], [4, 6])])
+    every = [built := build_scenario(which), *built.tenants]
+    parts = [(each.program, each.cluster, each.plan.execution.algorithms) for each in every]
+    together = classes_together(parts, unfold=data.draw(st.booleans()))
+    workloads = [
+        workload_of(replace(each, classes=classes, fabric=fabric))
+        for each, (classes, fabric) in zip(every, together, strict=True)
+    ]
+    results = (
+        run_together(workloads, None, each) for each in (Implementation.COMPILED, Implementation.REFERENCE)
+    )
+    for compiled, reference in zip(*results, strict=True):
+        assert_same_times(compiled, reference)
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_the_scenario_chooses(engine, monkeypatch):
+    """``run.engine``; both give the same result."""
+    called = []
+    for name in ("_by_events", "_compiled"):
+        whole = getattr(sys.modules["simcluster.engine.engine"], name)
+        monkeypatch.setattr(
+            f"simcluster.engine.engine.{name}",
+            lambda *each, name=name, whole=whole: called.append(name) or whole(*each),
+        )
+    result = simulate(scenario(MESH, run={"engine": engine}))
+    assert called == [{"reference": "_by_events", "compiled": "_compiled"}[engine]]
+    plain = simulate(scenario(MESH))
+    for each in (result, plain):
+        each.documents["summary"].pop("wall_s")
+    assert result.documents["summary"] == plain.documents["summary"]
+
+
+def test_progress():
+    progress = Progress()
+    built = build_scenario(scenario(MESH, recipe="megatron_sp"))
+    timing = timed(built, Implementation.COMPILED, progress=progress)
+    assert progress.done == progress.total == timing.num_events
+    assert progress.now == pytest.approx(timing.end * 1e-9)
+
+
+def test_few_entries_are_for_the_reference(monkeypatch):
+    """Unless the loop is loaded already."""
+    for name in [name for name in sys.modules if name.startswith("simcluster.engine.compiled")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert choose_implementation(1_000) is Implementation.REFERENCE
+    assert choose_implementation(10 * COMPILATION) is Implementation.COMPILED
+    monkeypatch.setitem(sys.modules, "simcluster.engine.compiled", sys)
+    assert choose_implementation(1_000) is Implementation.COMPILED
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "scenarios/quickstart.yaml"]])
+def test_small_runs_do_not_load_the_compiler(arguments):
+    code = (
+        "import sys; from simcluster.cli.app import command_line; code = command_line(sys.argv[1:]);"
+        "sys.exit(code or ('numba' in sys.modules and 'numba was imported'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.thorough
+def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path):
+    (tmp_path / "file").write_text("in the way of a folder")
+    code = (
+        "from simcluster.engine.implementation import cache_folder; from simcluster.engine import compiled;"
+        "import simcluster.engine.compiled.loop as loop;"
+        "assert cache_folder() is None; assert loop.run_slice.signatures"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "file")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,99 @@
+"""Waits and allocations found one by one, in loops: what the columns of a run must come to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from simcluster.analysis import instruction_times
+from simcluster.model import MemoryPlace
+from simcluster.program import COMPUTE, Scope, charged_to, is_host_stream
+
+OF_RUNTIME = ("runtime", "workspaces", "communicators")
+
+
+def waits_of(timing, end, stage_axis, num_stages):
+    """(start, end, cause) of every wait of a class, in order."""
+    streams = timing.linked.streams
+    compute = next(number for number, stream in enumerate(streams) if stream.name == COMPUTE)
+    starts, ends = timing.starts[compute].tolist(), timing.ends[compute].tolist()
+    work = timing.linked.streams[compute].duration.cumsum() - timing.linked.streams[compute].duration
+    episodes, before = {}, 0
+    for entry, (start, over) in enumerate(zip(starts, ends, strict=True)):
+        if start > before:
+            since, *_ = episodes.get(int(work[entry]), (before,))
+            episodes[int(work[entry])] = since, start, compute, entry
+        before = over
+    pieces = []
+    for since, until, stream, entry in episodes.values():
+        pieces += blamed(timing, stage_axis, since, until, *awaited(timing, stream, entry))
+    idle = ends[-1] if ends else 0
+    last = [
+        (each[-1], stream.name, at)
+        for at, (each, stream) in enumerate(zip(timing.ends, streams, strict=True))
+        if len(each)
+    ]
+    over, name, number = max(last)
+    if over > idle and is_host_stream(name):
+        pieces += blamed(timing, stage_axis, idle, over, number, len(timing.ends[number]) - 1)
+    elif over > idle:
+        pieces.append((idle, over, "+".join(charged_to(name, stage_axis))))
+    pieces.append((max(idle, over), end, "pipeline wait" if num_stages > 1 else "idle"))
+    return [(int(start), int(over), cause) for start, over, cause in pieces if over > start]
+
+
+def awaited(timing, stream, entry):
+    """The stream and the entry that an entry waits for; entry -1: none."""
+    linked = timing.linked.streams[stream]
+    return int(linked.wait_stream[entry]), int(linked.wait_position[entry]) - 1
+
+
+def blamed(timing, stage_axis, since, until, stream, entry):
+    """A wait for an entry, cut by what this waited for in turn."""
+    while until > since and entry >= 0:
+        axes = charged_to(timing.linked.streams[stream].name, stage_axis)
+        start = max(since, min(until, timing.starts[stream][entry]))
+        yield start, until, "+".join(axes)
+        until = max(since, min(start, timing.arrivals[stream][entry]))
+        yield until, start, "pipeline wait" if stage_axis in axes else "+".join(axes)
+        other, position = awaited(timing, stream, entry)
+        if other >= 0 and timing.ends[other][position] >= until:
+            stream, entry = other, position
+        else:
+            entry -= 1
+
+
+def allocations_of(program, part, timing):
+    """(time, bytes, buffer, category, micro-batch) of a class's rows, sorted, but those of the runtime."""
+    plan, linked = program.parts[part], timing.linked
+    rows = [
+        (0, held.num_bytes, held.name, held.category, -1)
+        for held in plan.residents
+        if held.num_bytes and held.place is MemoryPlace.DEVICE
+    ]
+    begun, over, kinds = defaultdict(list), defaultdict(list), {}
+    for number, times in instruction_times(timing).items():
+        code = program.codes[number]
+        for row, place in enumerate(times.executions.tolist()):
+            run, step = linked.executions[place], place * linked.steps // len(linked.executions)
+            for index, each in enumerate(code.instructions):
+                if each.scratch:
+                    what = f"{run.instance}.{each.name} (scratch)", "temporary", run.micro_batch
+                    rows.append((times.arrivals[row, index], each.scratch, *what))
+                    rows.append((times.ends[row, index], -each.scratch, *what))
+            for index, slot in enumerate(code.slots):
+                if slot.scope is Scope.STEP or slot.place is not MemoryPlace.DEVICE or not slot.num_bytes:
+                    continue
+                local = slot.scope is Scope.LOCAL
+                name, label = plan.buffer(run.instance, slot.name), run.label(slot.scope)
+                key = (name, run.micro_batch, place) if local else (name, label, step, "shared")
+                kinds[key] = slot.num_bytes, slot.category
+                for writer in code.books.get(index, ()):
+                    first = code.instructions[code.books[index][0]]
+                    when = times.ends if first.in_place else times.arrivals
+                    begun[key].append((when if index in first.writes else times.starts)[row, writer])
+                over[key] += [times.ends[row, reader] for reader in code.dropped.get(index, ())]
+    for (name, label, *rest), (size, category) in kinds.items():
+        key = name, label, *rest
+        rows += [(min(begun[key]), size, name, category, label)] if begun[key] else []
+        rows += [(max(over[key]), -size, name, category, label)] if over[key] else []
+    return sorted((int(time), size, name, str(category), label) for time, size, name, category, label in rows)

@@ -1,0 +1,178 @@
+"""Linking all executions of a part at once gives what stringing them together one by one does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcluster.engine.entry_types import EntryTypes
+from simcluster.engine.linking import link, link_part
+from simcluster.engine.timed import NOTHING, CodeEntries
+from simcluster.program import COMPUTE, Scope
+from tests.support.instruction_blocks import block, instruction, program, run, slot
+from tests.support.linking import linked_one_by_one
+
+STREAMS = (COMPUTE, "tensor", "data", "send_next", "recv_prev", "offload")
+SCOPES = (Scope.LOCAL, Scope.MICRO_BATCH, Scope.KEPT, Scope.STEP)
+
+
+def timed(codes, times=range(1, 1000)):
+    return {
+        number: CodeEntries.of(code).timed(
+            [(time, 0, 0) for _, time in zip(code.instructions, times, strict=False)]
+        )
+        for number, code in enumerate(codes)
+    }
+
+
+def told(linked):
+    """The entries of every stream, as ``linked_one_by_one`` has them, and where executions begin."""
+    names = [*(stream.name for stream in linked.streams), None]
+    entries = {
+        stream.name: [
+            (execution, names[other], position, duration, meeting)
+            for execution, other, position, duration, meeting in zip(
+                stream.execution.tolist(),
+                stream.wait_stream.tolist(),
+                stream.wait_position.tolist(),
+                stream.duration.tolist(),
+                stream.meeting.tolist(),
+                strict=True,
+            )
+        ]
+        for stream in linked.streams
+    }
+    return entries, [dict(zip(names, base, strict=False)) for base in linked.bases.tolist()]
+
+
+@st.composite
+def programs(draw):
+    """Blocks that read, write and add to the same slots on several streams, run in any order for several
+    instances and micro-batches, with every kind of wait.
+    """
+    slots = [
+        slot(f"slot {number}", draw(st.sampled_from(SCOPES))) for number in range(draw(st.integers(1, 5)))
+    ]
+    numbers = st.lists(st.integers(0, len(slots) - 1), max_size=2, unique=True)
+    codes = []
+    for code in range(draw(st.integers(1, 4))):
+        rows = []
+        for row in range(draw(st.integers(1, 6))):
+            writes = draw(numbers)
+            rows.append(
+                instruction(
+                    f"{code}.{row}",
+                    draw(numbers),
+                    writes,
+                    draw(st.sampled_from(STREAMS)),
+                    adds=[number for number in writes if draw(st.booleans())],
+                    group=draw(st.sampled_from(((), ("pipeline",)))),
+                    after=tuple(draw(st.sets(st.integers(0, row - 1), max_size=2))) if row else (),
+                )
+            )
+        codes.append(block(f"code {code}", rows, slots))
+    runs = []
+    for index in range(draw(st.integers(1, 12))):
+        earlier = st.tuples(st.integers(0, index - 1), st.just(0)) if index else st.nothing()
+        runs.append(
+            run(
+                draw(st.integers(0, len(codes) - 1)),
+                draw(st.sampled_from(("a", "b"))),
+                draw(st.integers(-1, 1)),
+                wait_for_transfers=draw(st.integers(0, 4)) == 0,
+                after_streams=tuple(draw(st.lists(st.sampled_from(STREAMS), max_size=2))),
+                after=tuple(
+                    draw(st.lists(earlier | st.tuples(st.integers(0, index), st.just(1)), max_size=2))
+                ),
+                weights_of_micro_batch=draw(st.integers(-1, 1)),
+            )
+        )
+    made = program(codes, runs)
+    names = {("a", slots[0].name): f"b.{slots[-1].name}"} if draw(st.booleans()) else {}
+    return replace(made, parts=(replace(made.parts[0], names=names),))
+
+
+@given(programs(), st.integers(1, 3))
+@settings(max_examples=200, deadline=None)
+def test_all_at_once_is_one_by_one(made, steps):
+    codes = timed(made.codes)
+    linked = link(made, 0, codes, steps)
+    entries, begins = told(linked)
+    expected, places = linked_one_by_one(made, 0, codes, steps)
+    assert entries == {stream: expected[stream] for stream in entries}
+    assert set(expected) <= set(entries)
+    assert begins == places
+    runs = [execution.code for execution in made.parts[0].executions] * steps
+    assert linked.code_of.tolist() == runs
+    assert {code: found.tolist() for code, found in linked.by_code().items()} == {
+        code: [index for index, each in enumerate(runs) if each == code] for code in sorted(set(runs))
+    }
+
+
+def test_a_part_is_linked_once_for_other_times():
+    slots = [slot("x", Scope.MICRO_BATCH)]
+    codes = [
+        block(
+            "make",
+            [instruction("burn", writes=(0,)), instruction("gather", stream="data", after=(0,))],
+            slots,
+        ),
+        block("use", [instruction("send", reads=(0,), stream="tensor")], slots),
+    ]
+    made = program(codes, [run(0), run(1)])
+    part = link_part(made, 0, timed(codes), 2)
+    for times in (range(1, 9), (7, 5, 3)):
+        slow = timed(codes, times)
+        linked = part.timed(slow)
+        assert told(linked)[0] == dict(linked_one_by_one(made, 0, slow, 2)[0])
+        assert linked.streams[0].wait_stream is part.untimed.streams[0].wait_stream
+
+
+def test_what_comes_of_several_streams_is_waited_for_in_the_order_in_which_they_came_first():
+    slots = [slot("sum", Scope.STEP)]
+    add = [
+        instruction("add", writes=(0,), adds=(0,), stream=stream) for stream in ("data", "offload", "data")
+    ]
+    codes = [
+        block("begin", [instruction("zero", writes=(0,), stream="tensor")], slots),
+        *(block("add", [each], slots) for each in add),
+        block("read", [instruction("read", reads=(0,))], slots),
+    ]
+    linked = link(program(codes, [run(code) for code in (0, 1, 2, 3, 4)]), 0, timed(codes), 1)
+    compute = next(stream for stream in linked.streams if stream.name == COMPUTE)
+    names = [stream.name for stream in linked.streams]
+    assert [names[other] for other in compute.wait_stream[:-1].tolist()] == ["tensor", "data", "offload"]
+    # Reading waits for the second addition on "data", and no stream for itself.
+    assert compute.wait_position.tolist() == [1, 2, 1, 0]
+    assert compute.wait_stream[-1] == NOTHING
+    assert np.array_equal(compute.duration, [0, 0, 0, 1])
+
+
+@given(programs())
+@settings(max_examples=50, deadline=None)
+def test_entries_are_numbered_by_what_they_do_as_they_come(made):
+    linked = link(made, 0, timed(made.codes), 2)
+    for number, stream in enumerate(linked.streams):
+        kinds = EntryTypes.of(made, linked, number)
+        met = {}
+        seen = []
+        for execution, index, kind, ordinal in zip(
+            stream.execution.tolist(),
+            stream.meeting.tolist(),
+            kinds.which.tolist(),
+            kinds.ordinals.tolist(),
+            strict=True,
+        ):
+            if index == NOTHING:
+                assert (kind, ordinal) == (NOTHING, 0)
+                continue
+            place = linked.executions[execution].code, index
+            group = made.codes[place[0]].instructions[index].group
+            assert kinds.places[kind] == place
+            assert ordinal == met.get(group, 0)
+            met[group] = ordinal + 1
+            seen.append(kind)
+        assert list(dict.fromkeys(seen)) == list(range(len(kinds.places)))
