@@ -21,7 +21,7 @@ MOST_EXPANDED = 2**23
 
 @dataclass
 class LazyTrace:
-    """The recording and the tables of a run; those of a sweep, with its many classes, are made on demand.
+    """The recording and the tables of a run; those of many different classes are made on demand.
 
     ``num_stages`` are those of the plan: a Program written by hand has programs for stages.
     """
@@ -33,7 +33,7 @@ class LazyTrace:
     @cached_property
     def recording(self) -> Recording | LazyRecording:
         """When everything ran."""
-        if self.timing.swept is None:
+        if not self.timing.differ:
             return Recording.deferred(lambda: self._record(self._all))
         first: dict[int, int] = {}
         alike = np.array([first.setdefault(part, index) for index, part in enumerate(self.placed.parts)])
@@ -42,7 +42,7 @@ class LazyTrace:
     @cached_property
     def memory(self) -> Table:
         """Allocations and releases."""
-        if self.timing.swept is not None:
+        if self.timing.differ:
             return self._table(lambda chosen: self._account(chosen).table())
         account = self._account(self._all)
         return Table.deferred(account.table, account.rows)
@@ -50,7 +50,7 @@ class LazyTrace:
     @cached_property
     def waits(self) -> Table:
         """Gaps between kernels, with their causes."""
-        return self._waits(self._all) if self.timing.swept is None else self._table(self._waits)
+        return self._waits(self._all) if not self.timing.differ else self._table(self._waits)
 
     @property
     def _all(self) -> Sequence[int]:
@@ -83,7 +83,7 @@ class LazyTrace:
         )
 
     def _table(self, make: Callable[[Sequence[int]], Table]) -> Table:
-        """A table of a sweep."""
+        """A table of many different classes."""
 
         def every() -> Table:
             if self._refusal is not None:

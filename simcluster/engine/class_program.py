@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.timed import TimedCode
 from simcluster.program import BlockExecution, Executions
 
 Ints = NDArray[np.int64]
@@ -64,26 +62,3 @@ class ClassProgram:
         order = np.argsort(self.code_of, kind="stable")
         codes, first = np.unique(self.code_of[order], return_index=True)
         return dict(zip(codes.tolist(), np.split(order, first[1:]), strict=True)) if len(codes) else {}
-
-
-@dataclass(frozen=True, slots=True)
-class LinkedPart:
-    """The executions of a part, linked before anything has a duration: what all its classes share.
-
-    ``untimed`` is a program of entries that take no time. ``rows`` has for each of its streams the row of
-    every entry among those of all codes on the stream, as ``tracks`` has them: (code, its own number of the
-    stream), one behind the other; behind them is a row for entries that only wait.
-    """
-
-    untimed: ClassProgram
-    tracks: tuple[tuple[tuple[int, int], ...], ...]
-    rows: tuple[Ints, ...]
-
-    def timed(self, codes: Mapping[int, TimedCode]) -> ClassProgram:
-        """The program of a class that does these codes in these times."""
-        streams = []
-        for stream, tracks, rows in zip(self.untimed.streams, self.tracks, self.rows, strict=True):
-            durations = [codes[code].tracks[own].duration for code, own in tracks]
-            durations.append(np.zeros(1, dtype=np.int64))
-            streams.append(replace(stream, duration=np.concatenate(durations)[rows]))
-        return replace(self.untimed, streams=tuple(streams))

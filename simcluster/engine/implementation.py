@@ -29,8 +29,6 @@ class Implementation(enum.StrEnum):
 
     REFERENCE = "reference"
     COMPILED = "compiled"
-    SWEEP = "sweep"
-    """Vectors over the classes of a stage, of which there must be many that differ in their devices only."""
 
 
 def choose_implementation(num_entries: int) -> Implementation:

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.class_program import BARRIER, ClassProgram, LinkedPart, LinkedStream
+from simcluster.engine.class_program import BARRIER, ClassProgram, LinkedStream
+from simcluster.engine.linked_part import LinkedPart
 from simcluster.engine.produced_buffers import waits_for_buffers
 from simcluster.engine.row_lists import RowLists
 from simcluster.engine.timed import NOTHING, TimedCode
@@ -22,13 +23,10 @@ from simcluster.program import COMPUTE, SENDER_OF, TRANSFER_STREAMS, Program
 Ints = NDArray[np.int64]
 
 
-def link(program: Program, part: int, timed: Mapping[int, TimedCode], steps: int) -> ClassProgram:
-    """Links the executions of a part, ``steps`` times over."""
-    return link_part(program, part, timed, steps).timed(timed)
-
-
 def link_part(program: Program, part: int, timed: Mapping[int, TimedCode], steps: int) -> LinkedPart:
-    """The same for all classes that run the part, whatever times these codes have there."""
+    """Links the executions of a part, ``steps`` times over, for all classes that run it, whatever times these
+    codes have there.
+    """
     return _Linker(program, part, timed, steps).run()
 
 
@@ -70,10 +68,10 @@ class _Linker:
             track = [(code, own.index(number)) for code, own in self.local.items() if number in own]
             stream, row = self._stream(name, number, track, needed, before[:, number])
             streams.append(stream)
-            tracks.append(tuple(track))
+            tracks.append(track)
             rows.append(row)
         program = ClassProgram(tuple(streams), needed.bases, self.plan.columns, self.steps)
-        return LinkedPart(program, tuple(tracks), tuple(rows))
+        return LinkedPart(self.program, self.timed, program, tracks, rows)
 
     def _stream(
         self, name: str, number: int, tracks: Sequence[tuple[int, int]], needed: NeededWaits, before: Ints

@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from simcluster.cluster import ResourceShare
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster import SCALE, Device, ResourceShare
+from simcluster.engine.class_groups import ClassGroup, DifferentClasses, EqualClasses
 from simcluster.engine.class_meetings import Who, meeting_of
 from simcluster.engine.deadlock import stuck
-from simcluster.engine.entry_types import EntryTypes
-from simcluster.engine.fabric import Moves
-from simcluster.engine.priced_program import PricedPrograms
+from simcluster.engine.device_prices import DevicePrices, examples_of
+from simcluster.engine.fabric import Transfer
+from simcluster.engine.linked_part import LinkedPart
+from simcluster.engine.linking import link_part
+from simcluster.engine.priced_program import PricedProgram
+from simcluster.engine.prices import Prices
+from simcluster.engine.timed import TimedCode
 from simcluster.engine.workload import Workload
+from simcluster.program import Instruction
+
+Ints = NDArray[np.int64]
+
+MANY_DEVICES = 8
+"""Classes of a part on devices of different speeds from which on they are priced in arrays."""
 
 
 @dataclass(frozen=True)
-class PricedCommunications:
-    """What a class does on a communication stream, by kind of its entries.
+class Communication:
+    """One kind of collective, transfer or copy of the classes of a group, which are the columns.
 
-    ``met`` says who meets and how many they are, where there are several.
+    ``met`` says who meets in it, and how many they are. Every class puts the ``transfers`` of its number in
+    ``which`` on links, or takes so many nanoseconds, ``times``, where these are None. ``units`` and ``memory``
+    are what it takes of each device, in millionths; None: nothing.
     """
 
-    kinds: EntryTypes
-    moves: list[Moves]
-    takes: list[ResourceShare | None]
-    met: list[tuple[Who, int] | None]
+    met: Sequence[tuple[Who, int]]
+    transfers: Sequence[Transfer | None]
+    which: Ints
+    times: Ints
+    units: Ints | None
+    memory: Ints | None
+
+    def moves(self, column: int) -> Transfer | int:
+        """What a class moves, or how long it takes."""
+        return self.transfers[self.which[column]] or int(self.times[column])
+
+    def taken(self, column: int) -> ResourceShare | None:
+        """What it takes of its device."""
+        if self.units is None or self.memory is None:
+            return None
+        return ResourceShare(int(self.units[column]), int(self.memory[column]))
 
 
 class PricedClasses:
@@ -33,40 +63,81 @@ class PricedClasses:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self._prices = workload.prices()
-        self._communications: dict[tuple[int, int], PricedCommunications] = {}
-        programs = PricedPrograms(self._prices, workload.steps)
-        self.programs = [programs.of(index) for index in range(len(workload.classes))]
+        self._communications: dict[tuple[int, int], list[Communication]] = {}
+        self._met: dict[tuple[object, ...], tuple[Sequence[tuple[Who, int]], list[int], Ints]] = {}
+        self._moved: dict[tuple[object, ...], tuple[list[int], Ints]] = {}
+        self.groups: Sequence[ClassGroup] = list(_Grouping(self._prices, workload).groups())
+        self.place_of: Mapping[int, tuple[int, int]] = {
+            index: (number, column)
+            for number, group in enumerate(self.groups)
+            for column, index in enumerate(group.indices)
+        }
 
-    @property
+    @cached_property
     def num_entries(self) -> int:
         """Entries of all streams of all classes."""
-        return sum(len(stream) for priced in self.programs for stream in priced.linked.streams)
+        return sum(group.part.num_entries * len(group.indices) for group in self.groups)
 
-    def slows(self, index: int) -> bool:
-        """Whether a class's kernels and its communication share the device."""
-        device = self.workload.cluster.device(self.workload.classes.representatives[index])
-        return device.communication is not None and len(self.programs[index].linked.streams) > 1
+    @property
+    def differ(self) -> bool:
+        """Whether there are many classes on devices of different speeds."""
+        return any(isinstance(group, DifferentClasses) for group in self.groups)
 
-    def communications(self, index: int, number: int) -> PricedCommunications:
-        """What a class does on one of its communication streams."""
-        if (index, number) not in self._communications:
-            self._communications[index, number] = self._priced(index, number)
-        return self._communications[index, number]
+    def slows(self, group: ClassGroup) -> bool:
+        """Whether the kernels of these classes and their communication share the device."""
+        return (
+            self._device(group.indices[0]).communication is not None and len(group.part.untimed.streams) > 1
+        )
 
-    def _priced(self, index: int, number: int) -> PricedCommunications:
-        program, priced = self.workload.program, self.programs[index]
-        kinds = priced.kinds(program, number)
-        moves: list[Moves] = []
-        takes: list[ResourceShare | None] = []
-        met: list[tuple[Who, int] | None] = []
-        for code, place in kinds.places:
-            instruction = program.codes[code].instructions[place]
-            transfer = self._prices.transfer(index, program.codes[code], instruction)
-            moves.append(transfer or priced.alone(code, place))
-            takes.append(self._prices.choices.taken(index, instruction))
-            who, size = meeting_of(self.workload.classes, index, instruction)
-            met.append((who, size) if size > 1 else None)
-        return PricedCommunications(kinds, moves, takes, met)
+    def communications(self, group: int, number: int) -> Sequence[Communication]:
+        """What the classes of a group do on one of their communication streams."""
+        if (group, number) not in self._communications:
+            kinds = self.groups[group].part.kinds(number)
+            self._communications[group, number] = [self._priced(group, *place) for place in kinds.places]
+        return self._communications[group, number]
+
+    def _priced(self, number: int, code: int, place: int) -> Communication:
+        group, block = self.groups[number], self.workload.program.codes[code]
+        instruction = block.instructions[place]
+        met, examples, which = self._meetings(number, instruction)
+        transfers = [self._prices.transfer(group.indices[first], block, instruction) for first in examples]
+        shares = self._taken(number, instruction) if self.slows(group) else (None, None)
+        return Communication(met, transfers, which, group.durations(code, place), *shares)
+
+    def _taken(self, number: int, instruction: Instruction) -> tuple[Ints, Ints] | tuple[None, None]:
+        """What it takes of every device: units and memory, in millionths; None if nothing."""
+        group, choices = self.groups[number], self._prices.choices
+        examples, which = self._ways(number, instruction)
+        occupied = [choices.occupied(group.indices[first], instruction) for first in examples]
+        taking = [share for share in occupied if share is not None]
+        if not taking:
+            return None, None
+        assert len(taking) == len(occupied)
+        units, passing = (np.array(column)[which] for column in zip(*taking, strict=True))
+        bandwidth = np.array([self._device(index).memory_bandwidth for index in group.indices])
+        return units, np.rint(np.minimum(1.0, passing / bandwidth) * SCALE).astype(np.int64)
+
+    def _meetings(
+        self, number: int, instruction: Instruction
+    ) -> tuple[Sequence[tuple[Who, int]], list[int], Ints]:
+        """Who meets in it, by class; one class of each of those, and which of these every class is like."""
+        key = number, instruction.action, instruction.stream, instruction.group, instruction.parts is None
+        if key not in self._met:
+            indices = self.groups[number].indices
+            met = [meeting_of(self.workload.classes, index, instruction) for index in indices]
+            self._met[key] = met, *examples_of([who for who, _ in met])
+        return self._met[key]
+
+    def _ways(self, number: int, instruction: Instruction) -> tuple[list[int], Ints]:
+        """One class of each place from which it moves something, and which of them every class is like."""
+        key = number, instruction.action, instruction.stream, instruction.group, instruction.parts is None
+        if key not in self._moved:
+            indices = self.groups[number].indices
+            self._moved[key] = examples_of([self._prices.way(index, instruction) for index in indices])
+        return self._moved[key]
+
+    def _device(self, index: int) -> Device:
+        return self.workload.cluster.device(self.workload.classes.representatives[index])
 
     def stuck(self, done: Sequence[Sequence[int]], held: Sequence[Sequence[str | None]]) -> list[str]:
         """One line per stuck stream: what it is at and what it waits for.
@@ -75,7 +146,66 @@ class PricedClasses:
         arrived.
         """
         lines = []
-        for index, (priced, ended, why) in enumerate(zip(self.programs, done, held, strict=True)):
+        for index, (ended, why) in enumerate(zip(done, held, strict=True)):
             rank = self.workload.classes.representatives[index]
-            lines += stuck(self.workload.program, rank, priced.linked, ended, why)
+            linked = self.groups[self.place_of[index][0]].part.untimed
+            lines += stuck(self.workload.program, rank, linked, ended, why)
         return lines
+
+
+@dataclass
+class _Grouping:
+    """Puts classes together that run one part; those that differ in nothing that has a price have one program."""
+
+    prices: Prices
+    workload: Workload
+    parts: dict[int, LinkedPart] = field(default_factory=dict)
+    by_place: dict[tuple[object, ...], TimedCode] = field(default_factory=dict)
+    by_price: dict[tuple[object, ...], TimedCode] = field(default_factory=dict)
+
+    def groups(self) -> Iterator[ClassGroup]:
+        """All of them."""
+        members: defaultdict[int, list[int]] = defaultdict(list)
+        for index, rank in enumerate(self.prices.classes.representatives):
+            members[self.prices.program.part_of(rank)].append(index)
+        for part, indices in members.items():
+            used = sorted(self.prices.program.parts[part].columns.times())
+            if len({self._device(index) for index in indices}) < MANY_DEVICES or self.prices.cluster.mixed:
+                yield from self._equal(part, used, indices)
+            else:
+                yield self._different(part, used, indices)
+
+    def _device(self, index: int) -> Device:
+        return self.prices.cluster.device(self.prices.classes.representatives[index])
+
+    def _linked(self, part: int, codes: Mapping[int, TimedCode]) -> LinkedPart:
+        if part not in self.parts:
+            self.parts[part] = link_part(self.prices.program, part, codes, self.workload.steps)
+        return self.parts[part]
+
+    def _different(self, part: int, used: Sequence[int], indices: Sequence[int]) -> DifferentClasses:
+        devices = DevicePrices.of(self.prices, indices)
+        codes = {code: devices.of_code(self.prices.program.codes[code]) for code in used}
+        first = {code: self.prices.with_prices(code, priced.of(0)) for code, priced in codes.items()}
+        return DifferentClasses(self._linked(part, first), indices, self.prices, codes)
+
+    def _equal(self, part: int, used: Sequence[int], indices: Sequence[int]) -> Iterator[EqualClasses]:
+        equal: dict[tuple[object, ...], tuple[PricedProgram, list[int]]] = {}
+        for index in indices:
+            codes = {code: self._timed(index, code) for code in used}
+            key = self._device(index), *map(id, codes.values())
+            if key not in equal:
+                equal[key] = PricedProgram(codes, self._linked(part, codes)), []
+            equal[key][1].append(index)
+        for program, alike in equal.values():
+            yield EqualClasses(program.part, alike, program)
+
+    def _timed(self, index: int, code: int) -> TimedCode:
+        """A code, priced for a class; one object for all to whom it costs the same."""
+        place = code, *self.prices.place(index, code)
+        if place not in self.by_place:
+            prices = tuple(self.prices.of_code(index, self.prices.program.codes[code]))
+            if (code, prices) not in self.by_price:
+                self.by_price[code, prices] = self.prices.with_prices(code, prices)
+            self.by_place[place] = self.by_price[code, prices]
+        return self.by_place[place]

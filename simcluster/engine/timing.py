@@ -1,8 +1,8 @@
-"""What the engine hands back: when every entry of every class started."""
+"""What the engine hands back: when every entry of every class was ready, started and ended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
@@ -10,25 +10,23 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.engine.class_groups import ClassGroup, DifferentClasses
 from simcluster.engine.class_program import ClassProgram
-from simcluster.engine.pace import segments_of, stretched_times
-from simcluster.engine.replayed import replayed, shares_of
-from simcluster.engine.segments import Segments
-from simcluster.engine.sweep import Swept
 from simcluster.engine.timed import TimedCode
-from simcluster.program import COMPUTE
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
 
+MOST_KEPT = 2**22
+"""Entries of the streams of classes up to which these are kept, once each was looked at: 100 MB."""
+
 
 @dataclass(frozen=True)
 class ClassTiming:
-    """What one class did: its linked entries, and per stream when each entry started and ended.
+    """What one class did: its linked entries, and per stream when each was ready, started and ended.
 
-    ``arrivals`` has when communication entries were ready to start, and nothing for the compute stream. The
-    ends of communication entries are results: ``linked`` has what they take alone. ``stretched`` has entry,
-    start and end of every kernel of the segments that communication slowed, by entry, in their order.
+    The ends of communication entries are results: ``linked`` has what they take alone. ``stretched`` has
+    entry, start and end of every kernel of the segments that communication slowed, by entry, in their order.
     """
 
     linked: ClassProgram
@@ -39,47 +37,86 @@ class ClassTiming:
     stretched: Table
 
 
-@dataclass(frozen=True)
-class Timing:
-    """What every class did, the time at which the last one ended (ns), and the number of entries run.
-
-    ``num_flows`` counts what was carried over shared links, ``num_solves`` how often rates were worked out
-    anew where flows shared one. ``swept`` are the stages beside each other where a sweep timed them:
-    ``classes`` are then made from it one by one, when they are asked for.
+@dataclass(frozen=True, slots=True)
+class SlowedSegments:
+    """Segments of a class that communication slowed: their ``entries`` of the compute stream, and one after
+    the other the ends of the kernels of each, so many as ``sizes`` says.
     """
 
-    classes: Sequence[ClassTiming]
+    entries: Ints
+    sizes: Ints
+    kernel_ends: Ints
+
+    def table(self, starts: Ints) -> Table:
+        """Entry, start and end of every kernel, of the ``starts`` of all entries of the stream."""
+        begun = np.empty_like(self.kernel_ends)
+        begun[1:] = self.kernel_ends[:-1]
+        begun[np.cumsum(self.sizes) - self.sizes] = starts[self.entries]
+        return Table({"entry": np.repeat(self.entries, self.sizes), "start": begun, "end": self.kernel_ends})
+
+
+NONE_SLOWED = SlowedSegments(*np.zeros((3, 0), dtype=np.int64))
+"""Nothing is slowed."""
+
+
+@dataclass(frozen=True)
+class GroupTiming:
+    """What the classes of a group did: by stream the times [entries, classes] of its entries.
+
+    Kernels are ready when they start. ``slowed`` has the segments of those classes that have any.
+    """
+
+    group: ClassGroup
+    starts: Sequence[Ints]
+    arrivals: Sequence[Ints]
+    ends: Sequence[Ints]
+    slowed: Mapping[int, SlowedSegments]
+
+    def of_class(self, column: int) -> ClassTiming:
+        """What one of them did."""
+        priced, compute = self.group.program(column), self.group.part.compute
+        starts, arrivals, ends = (
+            [times[:, column] for times in streams] for streams in (self.starts, self.arrivals, self.ends)
+        )
+        stretched = self.slowed.get(column, NONE_SLOWED).table(starts[compute])
+        return ClassTiming(priced.linked, priced.codes, starts, arrivals, ends, stretched)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What all classes did, the time at which the last one ended (ns), and the number of entries run.
+
+    ``num_flows`` counts what was carried over shared links, ``num_solves`` how often rates were worked out
+    anew where flows shared one.
+    """
+
+    groups: Sequence[GroupTiming]
     end: int
     num_events: int
     num_flows: int = 0
     num_solves: int = 0
-    swept: Swept | None = None
+
+    @cached_property
+    def classes(self) -> Sequence[ClassTiming]:
+        """What every class did, made when it is asked for."""
+        return _Classes(self.groups, self.num_events <= MOST_KEPT)
+
+    @property
+    def differ(self) -> bool:
+        """Whether there are many classes on devices of different speeds: their tables would be very large."""
+        return any(isinstance(timing.group, DifferentClasses) for timing in self.groups)
 
 
-Coded = Callable[[int, Sequence[int]], Mapping[int, TimedCode]]
-"""(class, codes) -> its priced codes."""
-
-
-@dataclass(frozen=True)
-class SweptClasses(Sequence[ClassTiming]):
-    """The classes of a sweep, each expanded when it is asked for."""
-
-    swept: Swept
-    coded: Coded
-    where: Sequence[tuple[int, int]]
-
-    @classmethod
-    def of(cls, swept: Swept, coded: Coded) -> SweptClasses:
-        """``coded`` prices the codes of one class."""
-        places = {
-            index: (stage.number, column)
-            for stage in swept.stages
-            for column, index in enumerate(stage.columns.tolist())
+class _Classes(Sequence[ClassTiming]):
+    def __init__(self, groups: Sequence[GroupTiming], keep: bool) -> None:
+        self._groups, self._keep = groups, keep
+        self._places = {
+            index: (group, column) for group in groups for column, index in enumerate(group.group.indices)
         }
-        return cls(swept, coded, [places[index] for index in range(len(places))])
+        self._kept: dict[int, ClassTiming] = {}
 
     def __len__(self) -> int:
-        return len(self.where)
+        return len(self._places)
 
     @overload
     def __getitem__(self, index: int) -> ClassTiming: ...
@@ -88,70 +125,11 @@ class SweptClasses(Sequence[ClassTiming]):
     def __getitem__(self, index: int | slice) -> ClassTiming | list[ClassTiming]:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        number, column = self.where[index]
-        stage, lanes = self.swept.stages[number], self.swept.lanes[number]
-        codes = self.coded(int(stage.columns[column]), list(stage.codes))
-        linked = stage.one(column)
-        longer = self._longer(number, column)
-        ends = [np.zeros(0, dtype=np.int64) if lane.drops else lane.of(column) for lane in lanes]
-        for lane in lanes:
-            if lane.drops:
-                ends[lane.number] = _kernel_ends(linked, lane.number, ends, longer)
-        starts, arrivals = [], []
-        for lane, stream, ended in zip(lanes, linked.streams, ends, strict=True):
-            starts.append(ended - (stream.duration + longer if lane.drops else lane.spent(column)))
-            before = np.concatenate([[0], ended[:-1]])[: len(ended)]
-            ready = np.maximum(before, _awaited(linked, stream.wait_stream, stream.wait_position, ends))
-            arrivals.append(ready if stream.name != COMPUTE else np.zeros(0, dtype=np.int64))
-        pace = None
-        if longer.any():
-            segments, shares = segments_of(Segments.of(linked, codes)), shares_of(stage, column)
-            pace = replayed(np.flatnonzero(longer), segments, starts, ends, linked, shares)
-        compute = next(lane.number for lane in lanes if lane.drops)
-        stretched = stretched_times(pace, starts[compute])
-        return ClassTiming(linked, codes, starts, arrivals, ends, stretched)
-
-    def _longer(self, number: int, column: int) -> Ints:
-        """How much longer the segments of a class take beside its communication."""
-        lane = next(lane for lane in self.swept.lanes[number] if lane.drops)
-        longer = np.zeros(lane.length, dtype=np.int64)
-        entries, spent, first = self._by_column[number]
-        own = slice(first[column], first[column + 1])
-        longer[entries[own]] = spent[own]
-        return longer
-
-    @cached_property
-    def _by_column(self) -> Sequence[tuple[Ints, Ints, Ints]]:
-        """By stage the slowed segments and how much longer they take, column after column, each from its
-        ``first`` on.
-        """
-        by_stage = []
-        for stage, lanes in zip(self.swept.stages, self.swept.lanes, strict=True):
-            longer = next(lane for lane in lanes if lane.drops).longer
-            nothing = [np.zeros(0, dtype=np.int64)]
-            columns = np.concatenate([*nothing, *(which for which, _ in longer.values())])
-            spent = np.concatenate([*nothing, *(more for _, more in longer.values())])
-            sizes = [len(which) for which, _ in longer.values()]
-            entries = np.repeat(np.array(list(longer), dtype=np.int64), sizes)
-            order = np.lexsort((entries, columns))
-            first = np.searchsorted(columns[order], np.arange(len(stage.columns) + 1))
-            by_stage.append((entries[order], spent[order], first))
-        return by_stage
-
-
-def _awaited(linked: ClassProgram, streams: Ints, positions: Ints, ends: Sequence[Ints]) -> Ints:
-    """Per entry when what it waits for has ended; 0 where it waits for nothing."""
-    over = np.zeros(len(streams), dtype=np.int64)
-    for number in range(len(linked.streams)):
-        waiting = np.flatnonzero(streams == number)
-        over[waiting] = ends[number][positions[waiting] - 1]
-    return over
-
-
-def _kernel_ends(linked: ClassProgram, number: int, ends: Sequence[Ints], longer: Ints) -> Ints:
-    """The ends of a compute stream's entries: ``end = max(end before, awaited) + duration`` as one scan."""
-    stream = linked.streams[number]
-    duration = stream.duration + longer
-    spent = np.cumsum(duration)
-    slack = _awaited(linked, stream.wait_stream, stream.wait_position, ends)
-    return spent + np.maximum.accumulate(np.maximum(slack - (spent - duration), 0))
+        number = range(len(self))[index]
+        if number in self._kept:
+            return self._kept[number]
+        group, column = self._places[number]
+        timing = group.of_class(column)
+        if self._keep:
+            self._kept[number] = timing
+        return timing

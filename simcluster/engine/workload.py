@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-
-import simpy
+from dataclasses import dataclass
 
 from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.engine.choices import Choices
 from simcluster.engine.fabric import Fabric
 from simcluster.engine.prices import Prices
-from simcluster.engine.streams import Stream
 from simcluster.program import (
     FREE_CALLS,
     CollectiveCalls,
@@ -53,29 +50,31 @@ class Workload:
         return Prices(self.program, choices, calls, self.dispatch, self.fabric)
 
 
-@dataclass
 class Progress:
     """How far a running engine is, for whoever watches from another thread."""
 
-    env: simpy.Environment | None = None
-    streams: list[Stream] = field(default_factory=list)
-    total: int = 0
-    ended: int = 0
-    time: int = 0
+    def __init__(self, total: int = 0) -> None:
+        self.total = total
+        self._reached = 0, 0
+        self._look: Callable[[], tuple[int, int]] | None = None
 
-    def update(self, ended: int, time: int) -> None:
+    def update(self, done: int, time: int) -> None:
         """Takes in how many entries have ended, and a time (ns) that has been reached."""
-        self.ended, self.time = ended, max(time, self.time)
+        self._reached = done, max(time, self._reached[1])
+
+    def follow(self, look: Callable[[], tuple[int, int]]) -> None:
+        """Asks for both from now on."""
+        self._look = look
 
     @property
     def now(self) -> float:
         """Simulated seconds."""
-        return float(self.env.now if self.env is not None else self.time) * 1e-9
+        return float((self._look() if self._look else self._reached)[1]) * 1e-9
 
     @property
     def done(self) -> int:
         """Entries that have ended."""
-        return self.ended + sum(stream.done for stream in self.streams)
+        return (self._look() if self._look else self._reached)[0]
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from simcluster.analysis.memory_usage.memory_verdict import (
     outside_allocator,
     overall_verdict,
 )
-from simcluster.analysis.memory_usage.peak_memory import find_stage_peaks
+from simcluster.analysis.memory_usage.peak_memory import find_group_peaks
 from simcluster.analysis.memory_usage.peak_report import program_of
 from simcluster.analysis.memory_usage.stage_allocations import log_allocations
 
@@ -35,7 +35,7 @@ __all__ = [
     "ReservedMemory",
     "build_allocation_table",
     "deciding_verdict",
-    "find_stage_peaks",
+    "find_group_peaks",
     "headroom",
     "largest_live_buffers",
     "live_bytes_by_name",

@@ -1,4 +1,4 @@
-"""Bounds on when the events of a stage happen, in ticks of its kernels, valid for all its classes.
+"""Bounds on when the events of classes that run one part happen, in ticks of its kernels, valid for all.
 
 The kernels of a compute stream run one after another in every class. Kernel q starts at tick 2q and ends at
 tick 2q + 1; an event of another stream lies between two ticks that the waits around it give, the same for
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import EventIndex
-from simcluster.engine import NOTHING, Lane, kernels
+from simcluster.engine import NOTHING, GroupTiming, LinkedPart
 
 Ints = NDArray[np.int64]
 
@@ -39,32 +39,27 @@ class EventBounds:
     before: Ints
     after: Ints
 
-    def of(self, lanes: Sequence[Lane], moments: EventIndex) -> tuple[Ints, Ints]:
+    def of(self, part: LinkedPart, moments: EventIndex) -> tuple[Ints, Ints]:
         """The two ticks of every moment."""
-        stage = lanes[0].stage
         low, high = (np.full(moments.zero + 1, -1, dtype=np.int64) for _ in range(2))
-        compute = next(lane.number for lane in lanes if lane.drops)
+        numbers = {stream.name: number for number, stream in enumerate(part.untimed.streams)}
         for code, executions in moments.executions.items():
-            timed = stage.codes[code]
+            timed = part.codes[code]
             shape = (3, len(executions), moments.instructions[code])
             block = slice(moments.first[code], moments.first[code] + int(np.prod(shape)))
             lows, highs = low[block].reshape(shape), high[block].reshape(shape)
             for local, name in enumerate(timed.streams):
-                number = stage.streams[name]
+                number = numbers[name]
                 indices = np.flatnonzero(timed.stream_of == local)
-                entries = stage.linked.bases[executions, number][:, None] + timed.entry[indices][None, :]
-                if number == compute:
+                own = timed.entry[indices]
+                entries = part.untimed.bases[executions, number][:, None] + own[None, :]
+                if number == part.compute:
                     # Kernels of one entry follow one another.
-                    nth = np.arange(len(indices)) - np.searchsorted(
-                        timed.entry[indices], timed.entry[indices]
-                    )
+                    nth = np.arange(len(indices)) - np.searchsorted(own, own)
                     start = 2 * (self.before[entries] + nth[None, :])
                     for ticks in (lows, highs):
-                        ticks[0][:, indices], ticks[1][:, indices], ticks[2][:, indices] = (
-                            start,
-                            start + 1,
-                            start,
-                        )
+                        ticks[0][:, indices] = ticks[2][:, indices] = start
+                        ticks[1][:, indices] = start + 1
                 else:
                     lows[:, :, indices] = self.earliest[number][entries][None]
                     highs[:2, :, indices] = self.latest[number][entries][None]
@@ -72,68 +67,64 @@ class EventBounds:
         return low, high
 
 
-def bounds(lanes: Sequence[Lane]) -> EventBounds:
-    """The bounds of all entries of a stage."""
-    stage = lanes[0].stage
-    compute = next(lane.number for lane in lanes if lane.drops)
-    count = stage.kernels(compute)
+def bounds(timing: GroupTiming) -> EventBounds:
+    """The bounds of all entries of the part that the classes of a group run."""
+    part = timing.group.part
+    streams, compute = part.untimed.streams, part.compute
+    segments = part.segments
+    count = np.append(np.diff(segments.first), 0)[segments.which]
     after = np.cumsum(count)
     before = after - count
     last = 2 * int(after[-1]) if len(after) else 0
-    waits = [
-        (np.array(lane.waits, dtype=np.int64), np.array(lane.positions, dtype=np.int64)) for lane in lanes
-    ]
-    earliest = [np.full(lane.length, -1, dtype=np.int64) for lane in lanes]
-    latest = [np.full(lane.length, last, dtype=np.int64) for lane in lanes]
+    earliest = [np.full(len(stream), -1, dtype=np.int64) for stream in streams]
+    latest = [np.full(len(stream), last, dtype=np.int64) for stream in streams]
     earliest[compute], latest[compute] = 2 * after - 1, 2 * before
+    waits = [
+        (number, other, waiting, stream.wait_position[waiting] - 1)
+        for number, stream in enumerate(streams)
+        for other in np.unique(stream.wait_stream).tolist()
+        if other != NOTHING
+        for waiting in [np.flatnonzero(stream.wait_stream == other)]
+    ]
     changed = True
     while changed:
         changed = False
-        for lane, (streams, positions) in zip(lanes, waits, strict=True):
-            for number in set(lane.waits) - {NOTHING}:
-                waiting = np.flatnonzero(streams == number)
-                if lane.number != compute:
-                    raised = earliest[lane.number].copy()
-                    np.maximum.at(raised, waiting, earliest[number][positions[waiting] - 1])
-                    raised = np.maximum.accumulate(raised)
-                    changed |= not np.array_equal(raised, earliest[lane.number])
-                    earliest[lane.number] = raised
-                if number != compute:
-                    raised = latest[number].copy()
-                    np.minimum.at(raised, positions[waiting] - 1, latest[lane.number][waiting])
-                    raised = np.minimum.accumulate(raised[::-1])[::-1]
-                    changed |= not np.array_equal(raised, latest[number])
-                    latest[number] = raised
-    _tighten(lanes, earliest, latest, after)
+        for number, other, waiting, awaited in waits:
+            if number != compute:
+                raised = earliest[number].copy()
+                np.maximum.at(raised, waiting, earliest[other][awaited])
+                raised = np.maximum.accumulate(raised)
+                changed |= not np.array_equal(raised, earliest[number])
+                earliest[number] = raised
+            if other != compute:
+                raised = latest[other].copy()
+                np.minimum.at(raised, awaited, latest[number][waiting])
+                raised = np.minimum.accumulate(raised[::-1])[::-1]
+                changed |= not np.array_equal(raised, latest[other])
+                latest[other] = raised
+    _tighten(timing, earliest, latest, after)
     # An entry is ready when the one before it and the one it waits for are over: no later than these can be.
-    over = [2 * after - 1 if lane.drops else latest[lane.number] for lane in lanes]
-    ready = []
-    for lane, (streams, positions) in zip(lanes, waits, strict=True):
-        raised = np.concatenate([np.full(1, -1, dtype=np.int64), over[lane.number][:-1]])[: lane.length]
-        for number in set(lane.waits) - {NOTHING}:
-            waiting = np.flatnonzero(streams == number)
-            raised[waiting] = np.maximum(raised[waiting], over[number][positions[waiting] - 1])
-        ready.append(np.minimum(raised, latest[lane.number]))
+    over = [2 * after - 1 if number == compute else latest[number] for number in range(len(streams))]
+    ready = [np.concatenate([np.full(1, -1, dtype=np.int64), ended[:-1]])[: len(ended)] for ended in over]
+    for number, other, waiting, awaited in waits:
+        ready[number][waiting] = np.maximum(ready[number][waiting], over[other][awaited])
+    ready = [np.minimum(*pair) for pair in zip(ready, latest, strict=True)]
     return EventBounds(earliest, ready, latest, before, after)
 
 
-def _tighten(lanes: Sequence[Lane], earliest: Sequence[Ints], latest: Sequence[Ints], after: Ints) -> None:
+def _tighten(timing: GroupTiming, earliest: Sequence[Ints], latest: Sequence[Ints], after: Ints) -> None:
     """Lowers the upper bounds of what no kernel waits for soon, by looking at the times."""
+    compute = timing.group.part.compute
     loose: Mapping[int, deque[int]] = {
-        lane.number: deque(np.flatnonzero(latest[lane.number] - earliest[lane.number] > LOOSE).tolist())
-        for lane in lanes
-        if not lane.drops
+        number: deque(np.flatnonzero(late - early > LOOSE).tolist())
+        for number, (early, late) in enumerate(zip(earliest, latest, strict=True))
+        if number != compute
     }
     if not any(loose.values()):
         return
-    for index, now in kernels(lanes):
-        if index % EVERY:
-            continue
+    for index in range(0, len(after), EVERY):
+        now = timing.ends[compute][index]
         for number, entries in loose.items():
-            while entries:
-                end = lanes[number].ends[entries[0]]
-                assert end is not None
-                if not (now >= end).all():
-                    break
+            while entries and (now >= timing.ends[number][entries[0]]).all():
                 entry = entries.popleft()
                 latest[number][entry] = min(int(latest[number][entry]), 2 * int(after[index]) - 1)

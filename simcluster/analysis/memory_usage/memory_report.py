@@ -9,7 +9,7 @@ import numpy as np
 
 from simcluster.analysis.memory_usage.live_set import live_bytes_by_name
 from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside_allocator
-from simcluster.analysis.memory_usage.peak_report import class_peak, swept_peaks
+from simcluster.analysis.memory_usage.peak_report import class_peak, group_peaks
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.engine import Timing
 from simcluster.trace import Table
@@ -35,15 +35,15 @@ def report_memory(
     where there is no allocator to replay. ``assigned`` says that the plan wrote several programs by hand.
     """
     every: Mapping[int, dict[str, Any]] = {}
-    if timing.swept is not None:
-        every = dict(enumerate(swept_peaks(placed, timing.swept, assigned=assigned)))
+    if timing.differ:
+        every = dict(enumerate(group_peaks(placed, timing, assigned=assigned)))
     brief = len(placed.classes) > MOST_CLASSES and not rule.pools
     peaks, fullest, stages = {}, [], []
     for members in _members(placed):
         best, kept = members[0], None
         for index in members:
             rows = None
-            if timing.swept is None:
+            if not timing.differ:
                 rows = account.among("class", index)
             peaks[index] = (
                 every[index] if rows is None else class_peak(placed, index, rows, assigned=assigned)

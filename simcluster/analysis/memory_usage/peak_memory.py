@@ -1,4 +1,4 @@
-"""Peak memory of all classes of a sweep, without sorting the allocations of each.
+"""Peak memory of many classes that run one part, without sorting the allocations of each.
 
 What a class holds when an allocation happens is the sum of all rows of its account that are not later. For
 most rows the kernels between which they lie already say whether they are; only for the others are times
@@ -8,7 +8,7 @@ as much as some other certainly does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import AllocationLog
-from simcluster.analysis.memory_usage.event_bounds import EventBounds, bounds
-from simcluster.engine import NOTHING, Beside, Lane, kernels
+from simcluster.analysis.memory_usage.event_bounds import bounds
+from simcluster.engine import GroupTiming
 
 Ints = NDArray[np.int64]
 
@@ -35,7 +35,7 @@ class PeakContents:
 
 
 @dataclass(frozen=True)
-class StagePeaks:
+class GroupPeaks:
     """By column: the peak in bytes, when it is first reached (ns), and what is held then.
 
     ``exceeded`` is when more than the capacity is first held, -1 if never.
@@ -47,28 +47,25 @@ class StagePeaks:
     contents: Sequence[PeakContents]
 
 
-def find_stage_peaks(account: AllocationLog, lanes: Sequence[Lane], capacity: int) -> StagePeaks:
-    """The peaks of the classes of one stage."""
-    return _Peaks(account, lanes, bounds(lanes), capacity).run()
+def find_group_peaks(account: AllocationLog, timing: GroupTiming, capacity: int) -> GroupPeaks:
+    """The peaks of the classes of a group."""
+    return _Peaks(account, timing, capacity).run()
 
 
 @dataclass
 class _Peaks:
     account: AllocationLog
-    lanes: Sequence[Lane]
-    bounds: EventBounds
+    timing: GroupTiming
     capacity: int
     rows: dict[int, Ints] = field(default_factory=dict)
-    slowed: dict[int, Ints] = field(default_factory=dict)
 
-    def run(self) -> StagePeaks:
+    def run(self) -> GroupPeaks:
         account, sizes = self.account, self.account.sizes
-        low, high = self.ticks = self.bounds.of(self.lanes, account.numbers)
+        low, high = self.ticks = bounds(self.timing).of(self.timing.group.part, account.numbers)
         self.low, self.high = account.decisive(low), account.decisive(high)
         self.allocations = np.flatnonzero(sizes > 0)
         most, least = self._limits()
         chosen = self._in_order(self.allocations[most >= least.max()])
-        self._note(chosen)
         total, time, which = self._highest(chosen)
         contents = list(self._contents(which))
         exceeded = np.full(len(total), -1, dtype=np.int64)
@@ -77,9 +74,8 @@ class _Peaks:
             until = self.high[self.allocations[certain]].min() if certain.any() else self.high.max()
             over = (most > self.capacity) & (self.low[self.allocations] <= until)
             over = self._in_order(self.allocations[over])
-            self._note(over)
             exceeded = self._exceeded(over)
-        return StagePeaks(total, time, exceeded, contents)
+        return GroupPeaks(total, time, exceeded, contents)
 
     def _in_order(self, allocations: Ints) -> Ints:
         """Allocations by the kernels around them: neighbours ask for the times of the same rows."""
@@ -147,7 +143,7 @@ class _Peaks:
 
     @property
     def _width(self) -> int:
-        return len(self.lanes[0].stage.columns)
+        return len(self.timing.group.indices)
 
     def _time(self, row: int) -> Ints:
         """When every column comes to a row."""
@@ -172,95 +168,67 @@ class _Peaks:
             able = (low < self.high[row]) | (high == self.high[row])
         return [int(moment) for moment in moments[able]]
 
-    @cached_property
-    def _compute(self) -> int:
-        return next(lane.number for lane in self.lanes if lane.drops)
-
-    def _note(self, allocations: Ints) -> None:
-        """Keeps the ends of the kernels that decide when some allocations are, and what else is unsure."""
-        rows = np.unique(np.concatenate([allocations, *(self._unsure(row) for row in allocations.tolist())]))
-        self.rows.clear()
-        wanted: set[int] = set()
-        for moment in {moment for row in rows.tolist() for moment in self._deciding(row)}:
-            if moment == self.account.numbers.zero:
-                continue
-            stream, entry, _, kind, _ = self._place(moment)
-            lane = self.lanes[stream]
-            if stream == self._compute:
-                wanted.add(entry)
-            elif kind == 2 and lane.waits[entry] == self._compute:
-                wanted.add(lane.positions[entry] - 1)
-        self.slowed.clear()
-        self.kept = {index: now for index, now in kernels(self.lanes) if index in wanted}
-
     def _place(self, moment: int) -> tuple[int, int, int, int, int]:
         """(stream, entry, code, start, end or arrival, instruction) of a moment."""
-        numbers, stage = self.account.numbers, self.lanes[0].stage
+        numbers, part = self.account.numbers, self.timing.group.part
         code = max(
             (code for code in numbers.first if numbers.first[code] <= moment), key=numbers.first.__getitem__
         )
         width, count = numbers.instructions[code], len(numbers.executions[code])
         kind, inside = divmod(moment - numbers.first[code], width * count)
         nth, instruction = divmod(inside, width)
-        timed = stage.codes[code]
-        stream = stage.streams[timed.streams[int(timed.stream_of[instruction])]]
-        base = int(stage.linked.bases[numbers.executions[code][nth], stream])
+        timed = part.codes[code]
+        stream = self._streams[timed.streams[int(timed.stream_of[instruction])]]
+        base = int(part.untimed.bases[numbers.executions[code][nth], stream])
         return stream, base + int(timed.entry[instruction]), code, kind, instruction
+
+    @cached_property
+    def _streams(self) -> Mapping[str, int]:
+        return {stream.name: number for number, stream in enumerate(self.timing.group.part.untimed.streams)}
 
     def _moment(self, moment: int) -> Ints:
         """The times of a moment by column."""
         if moment == self.account.numbers.zero:
             return np.zeros(self._width, dtype=np.int64)
         stream, entry, code, kind, instruction = self._place(moment)
-        stage, lane = self.lanes[0].stage, self.lanes[stream]
-        if stream == self._compute:
-            duration = stage.priced[code].duration
-            timed = stage.codes[code]
-            together = np.flatnonzero(
-                (timed.stream_of == timed.stream_of[instruction]) & (timed.entry == timed.entry[instruction])
-            )
-            later = together[together > instruction] if kind == 1 else together[together >= instruction]
-            times: Ints = self._flat(self.kept[entry]) - duration[later].sum(axis=0)
-            if entry in lane.longer:
-                times[lane.longer[entry][0]] = self._slowed(lane, entry)[len(together) - len(later)]
-            return times
-        if kind == 2:
-            return self._arrival(lane, entry)
-        ended = lane.ends[entry]
-        assert ended is not None
-        spent = lane.durations[entry]
-        return self._flat(ended if kind == 1 or spent is None else ended - spent)
+        group = self.timing.group
+        if stream != group.part.compute:
+            times_of_kind = (self.timing.starts, self.timing.ends, self.timing.arrivals)[kind]
+            return np.asarray(times_of_kind[stream][entry])
+        timed = group.part.codes[code]
+        together = np.flatnonzero(
+            (timed.stream_of == timed.stream_of[instruction]) & (timed.entry == timed.entry[instruction])
+        )
+        before = together[together <= instruction] if kind == 1 else together[together < instruction]
+        times: Ints = self.timing.starts[stream][entry] + group.priced(code).duration[before].sum(axis=0)
+        columns, kernel = self._slowed(entry)
+        if len(before) and len(columns):
+            times[columns] = self._kernel_ends[kernel + len(before) - 1]
+        return times
 
-    def _slowed(self, lane: Lane, entry: int) -> Ints:
-        """When a segment starts and its kernels end, of the columns in which communication slows it."""
-        if entry not in self.slowed:
-            columns, more = lane.longer[entry]
-            end, duration = self._flat(self.kept[entry])[columns], lane.durations[entry]
-            assert duration is not None
-            start = end - self._flat(duration)[columns] - more
-            inside = self._beside.kernel_ends(entry, columns, start, end)
-            self.slowed[entry] = np.concatenate([start[None], inside])
-        return self.slowed[entry]
+    def _slowed(self, entry: int) -> tuple[Ints, Ints]:
+        """The columns in which communication slows a segment, and the number of its first kernel there."""
+        entries, columns, first = self._slowed_entries
+        own = slice(*np.searchsorted(entries, [entry, entry + 1]).tolist())
+        return columns[own], first[own]
 
     @cached_property
-    def _beside(self) -> Beside:
-        return Beside.whole(self.lanes[0].stage, self.lanes)
+    def _slowed_entries(self) -> tuple[Ints, Ints, Ints]:
+        """All such segments, by entry: their entries, columns and first kernels."""
+        slowed = self.timing.slowed
+        nothing = np.zeros(0, dtype=np.int64)
+        entries = np.concatenate([nothing, *(each.entries for each in slowed.values())])
+        columns = np.repeat(
+            np.array(list(slowed), dtype=np.int64), [len(each.entries) for each in slowed.values()]
+        )
+        sizes = np.concatenate([nothing, *(each.sizes for each in slowed.values())])
+        order = np.argsort(entries, kind="stable")
+        return entries[order], columns[order], (np.cumsum(sizes) - sizes)[order]
 
-    def _arrival(self, lane: Lane, entry: int) -> Ints:
-        arrived = np.zeros(self._width, dtype=np.int64)
-        if entry:
-            before = lane.ends[entry - 1]
-            assert before is not None
-            arrived = self._flat(before)
-        if lane.waits[entry] != NOTHING:
-            other, position = lane.waits[entry], lane.positions[entry] - 1
-            end = self.kept[position] if other == self._compute else self.lanes[other].ends[position]
-            assert end is not None
-            arrived = np.maximum(arrived, self._flat(end))
-        return arrived
-
-    def _flat(self, times: Ints) -> Ints:
-        return np.asarray(np.broadcast_to(times, self.lanes[0].stage.shape).ravel())
+    @cached_property
+    def _kernel_ends(self) -> Ints:
+        slowed = self.timing.slowed.values()
+        return np.concatenate([np.zeros(0, dtype=np.int64), *(each.kernel_ends for each in slowed)])
 
 
 def _until(ticks: Ints, sizes: Ints, at: Ints) -> Ints:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.analysis.memory_usage.live_set import largest_live_buffers
-from simcluster.analysis.memory_usage.peak_memory import find_stage_peaks
+from simcluster.analysis.memory_usage.peak_memory import find_group_peaks
 from simcluster.analysis.memory_usage.stage_allocations import log_allocations
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import NameIndex
-from simcluster.engine import Swept
+from simcluster.engine import Timing
 from simcluster.program import Category, Program
 from simcluster.trace import Table
 
@@ -37,21 +37,22 @@ def class_peak(placed: PlacedProgram, index: int, rows: Table, *, assigned: bool
     return entry
 
 
-def swept_peaks(placed: PlacedProgram, swept: Swept, *, assigned: bool) -> list[dict[str, Any]]:
-    """The same of all classes of a sweep."""
+def group_peaks(placed: PlacedProgram, timing: Timing, *, assigned: bool) -> list[dict[str, Any]]:
+    """The same of all classes, group by group."""
     by_class: dict[int, dict[str, Any]] = {}
     buffers = NameIndex()
-    for stage, lanes in zip(swept.stages, swept.lanes, strict=True):
-        device = placed.devices[int(stage.columns[0])]
-        rows = log_allocations(placed.program, stage.number, device, stage.linked, buffers)
-        most = find_stage_peaks(rows, lanes, device.memory)
+    for times in timing.groups:
+        indices, linked = times.group.indices, times.group.part.untimed
+        device = placed.devices[indices[0]]
+        rows = log_allocations(placed.program, placed.parts[indices[0]], device, linked, buffers)
+        most = find_group_peaks(rows, times, device.memory)
         names = list(buffers.names)
         for peak in most.contents:
             sizes = rows.sizes[peak.rows]
             breakdown = _by_category(rows.kinds[peak.rows], sizes)
             living = None
             for column in peak.columns.tolist():
-                index = int(stage.columns[column])
+                index = indices[column]
                 entry = _peak(placed, index, int(most.total[column]), int(most.time[column]), assigned)
                 entry["breakdown"] = dict(breakdown)
                 if entry["total"] > entry["capacity"]:

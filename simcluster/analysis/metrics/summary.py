@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simcluster.analysis.memory_usage import RULE, HostMemory, overall_verdict
 from simcluster.analysis.metrics.model_flops import Flops, executed_flops
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.analysis.timeline import IDLE, PIPELINE_WAIT, break_down_classes, break_down_sweep
+from simcluster.analysis.timeline import IDLE, PIPELINE_WAIT, break_down
 from simcluster.collectives import Operation
 from simcluster.engine import Timing
 from simcluster.layout import Mesh
@@ -169,10 +169,7 @@ class _Cut:
     @classmethod
     def of(cls, placed: PlacedProgram, timing: Timing, gaps: Table, steps: int) -> _Cut:
         sizes = np.array(placed.classes.sizes, dtype=np.float64)
-        if timing.swept is not None:
-            breakdown = break_down_sweep(timing.swept, placed.program.stage_axis)
-        else:
-            breakdown = break_down_classes(placed.program, timing.classes, gaps)
+        breakdown = break_down(placed.program, timing, None if timing.differ else gaps)
         count, busy, host = len(sizes), breakdown.busy.astype(np.float64), breakdown.host.astype(np.float64)
         spent = busy + breakdown.slowed
         lost = {cause: spent.astype(np.float64) for cause, spent in breakdown.lost.items()}

@@ -11,7 +11,7 @@ from simcluster.analysis.timeline.instruction_spans import (
     instruction_times,
 )
 from simcluster.analysis.timeline.recorder import record_run
-from simcluster.analysis.timeline.step_breakdown import break_down_classes, break_down_sweep
+from simcluster.analysis.timeline.step_breakdown import break_down
 
 __all__ = [
     "IDLE",
@@ -19,8 +19,7 @@ __all__ = [
     "ExecutionColumns",
     "InstructionTimes",
     "NameIndex",
-    "break_down_classes",
-    "break_down_sweep",
+    "break_down",
     "event_times",
     "find_idle_gaps",
     "instruction_times",

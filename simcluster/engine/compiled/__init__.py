@@ -5,6 +5,5 @@ needed.
 """
 
 from simcluster.engine.compiled.run import run_compiled
-from simcluster.engine.compiled.stages import run_stages
 
-__all__ = ["run_compiled", "run_stages"]
+__all__ = ["run_compiled"]

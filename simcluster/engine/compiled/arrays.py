@@ -78,8 +78,8 @@ STREAM = _record(
         "kernels",
         "pace",
         "workload",
-        "start_row",
-        "end_row",
+        "times",
+        "stride",
         "row",
         "done",
         "mode",
@@ -93,7 +93,7 @@ STREAM = _record(
 )
 """A stream: its first entry (equal classes share entries), and how many it has; the first stream of its
 class; 1 if it runs kernels; the pace of its class's kernels, or ``NONE`` if nothing slows them; its workload;
-where the starts of its entries are recorded, and for communication their arrivals and ends; its first
+where the times of its first entry are recorded, and how far those of the next are from them; its first
 segment, or its first kind of communication. Then how many entries have ended, and where it goes on; the
 position it waits for, who waits for it, and who waits for the same after it; who has arrived at the same
 meeting after it; the phase that it carries, and since when.
@@ -272,11 +272,11 @@ class Arrays(NamedTuple):
     flow_rates: Records
     """By number in ``reached``."""
     starts: Ints
-    """By entry of every stream."""
+    """By entry of every stream; of equal entries of the classes of a group those of one class after another."""
     arrivals: Ints
-    """By entry of streams of communication."""
+    """Likewise, of communication."""
     ends: Ints
-    """Likewise."""
+    """Likewise, of all."""
     stretched: Records
     """Segments that were slowed."""
     kernel_end: Ints

@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from simcluster.engine.class_groups import ClassGroup
 from simcluster.engine.compiled.arrays import TOO_LATE, Arrays, Ints
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, begin_run, run_slice
 from simcluster.engine.compiled.stream_steps import BEGIN, READY
-from simcluster.engine.compiled.tables import StreamRows, TableBuilder
+from simcluster.engine.compiled.tables import GroupRows, TableBuilder
 from simcluster.engine.deadlock import HEADING, LATE, STILL
 from simcluster.engine.fabric import Links
-from simcluster.engine.pace import stretched_table
 from simcluster.engine.priced_classes import PricedClasses
-from simcluster.engine.timing import ClassTiming, Timing
+from simcluster.engine.timing import GroupTiming, SlowedSegments, Timing
 from simcluster.engine.workload import Progress
 from simcluster.errors import SimulationError
-from simcluster.program import COMPUTE
 
 SLICE = 400_000
 """Work of one slice, in events and entries of vectors: a tenth of a second or so. Between slices progress is
@@ -31,7 +30,7 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     """
     builder = TableBuilder(links)
     rows = [builder.add_workload(classes) for classes in workloads]
-    arrays = arrays_after(builder, progress)
+    arrays = _arrays_after(builder, progress)
     timings = []
     for number, (classes, own) in enumerate(zip(workloads, rows, strict=True)):
         if not arrays.workloads[number]["round"]:
@@ -40,7 +39,7 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     return timings
 
 
-def arrays_after(builder: TableBuilder, progress: Progress) -> Arrays:
+def _arrays_after(builder: TableBuilder, progress: Progress) -> Arrays:
     """The arrays of what was added, once it has run until nothing happens any more."""
     arrays, transfers = builder.arrays(), list(builder.transfers)
     progress.total = int(arrays.streams["length"].sum())
@@ -76,48 +75,36 @@ def _with_more_room(arrays: Arrays) -> Arrays:
     return arrays._replace(stretched=twice[0], kernel_end=twice[1])
 
 
-def _timing(classes: PricedClasses, rows: Sequence[StreamRows], arrays: Arrays) -> Timing:
+def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays) -> Timing:
     """What the classes of a workload did in its first round."""
-    slowed = slowed_segments(arrays)
-    timings = [_class_timing(classes, index, row, arrays, slowed) for index, row in enumerate(rows)]
-    end = max((int(ends[-1]) for timing in timings for ends in timing.ends if len(ends)), default=0)
-    count = sum(sum(row.lengths) for row in rows)
-    return Timing(
-        timings, end, count, int(arrays.totals["num_flows"][0]), int(arrays.totals["num_solves"][0])
-    )
+    slowed = _slowed_segments(arrays)
+    groups = [
+        _group_timing(group, own, arrays, slowed) for group, own in zip(classes.groups, rows, strict=True)
+    ]
+    end = max((int(ends[-1].max()) for group in groups for ends in group.ends if len(ends)), default=0)
+    totals = arrays.totals[0]
+    return Timing(groups, end, classes.num_entries, int(totals["num_flows"]), int(totals["num_solves"]))
 
 
-def _class_timing(
-    classes: PricedClasses,
-    index: int,
-    rows: StreamRows,
-    arrays: Arrays,
-    slowed: dict[int, tuple[Ints, Ints, Ints]],
-) -> ClassTiming:
-    priced = classes.programs[index]
-    starts, arrivals, ends = [], [], []
-    nothing = np.zeros(0, dtype=np.int64)
-    stretched = stretched_table(nothing, nothing, nothing, nothing)
-    for number, stream in enumerate(priced.linked.streams):
-        length = rows.lengths[number]
-        began = arrays.starts[rows.start_rows[number] : rows.start_rows[number] + length]
-        starts.append(began)
-        if stream.name == COMPUTE:
-            over = began + stream.duration
-            if rows.pace in slowed:
-                stretched = stretched_table(*slowed[rows.pace], began)
-                over[stretched["entry"]] = stretched["end"]  # of several the last stays
-            arrivals.append(nothing)
-            ends.append(over)
-        else:
-            place = slice(rows.end_rows[number], rows.end_rows[number] + length)
-            arrivals.append(arrays.arrivals[place])
-            ends.append(arrays.ends[place])
-    return ClassTiming(priced.linked, priced.codes, starts, arrivals, ends, stretched)
+def _group_timing(
+    group: ClassGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
+) -> GroupTiming:
+    width = len(group.indices)
+
+    def columns(times: Ints) -> list[Ints]:
+        return [
+            times[first : first + len(stream) * width].reshape(len(stream), width)
+            for first, stream in zip(rows.times, group.part.untimed.streams, strict=True)
+        ]
+
+    starts, arrivals, ends = map(columns, (arrays.starts, arrays.arrivals, arrays.ends))
+    arrivals[group.part.compute] = starts[group.part.compute]
+    own = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
+    return GroupTiming(group, starts, arrivals, ends, own)
 
 
-def slowed_segments(arrays: Arrays) -> dict[int, tuple[Ints, Ints, Ints]]:
-    """By pace the entries of the segments that were slowed, how many kernels each has, and their ends."""
+def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:
+    """By pace the segments that were slowed."""
     count = int(arrays.totals["stretched"][0])
     paces, entries, first = (arrays.stretched[name][:count] for name in ("pace", "entry", "first_kernel"))
     sizes = np.diff(np.append(first, arrays.totals["kernels"][0]))
@@ -128,7 +115,7 @@ def slowed_segments(arrays: Arrays) -> dict[int, tuple[Ints, Ints, Ints]]:
     bounds = np.flatnonzero(np.diff(paces)) + 1
     kernels = np.cumsum(sizes)
     return {
-        int(paces[group[0]]): (
+        int(paces[group[0]]): SlowedSegments(
             entries[group],
             sizes[group],
             ended[kernels[group[0]] - sizes[group[0]] : kernels[group[-1]]],
@@ -138,11 +125,13 @@ def slowed_segments(arrays: Arrays) -> dict[int, tuple[Ints, Ints, Ints]]:
     }
 
 
-def _stuck(classes: PricedClasses, rows: Sequence[StreamRows], arrays: Arrays) -> list[str]:
+def _stuck(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays) -> list[str]:
     """One line per stuck stream."""
     done, held = [], []
-    for row in rows:
-        streams = range(row.first, row.first + len(row.lengths))
+    for index in range(len(classes.place_of)):
+        number, column = classes.place_of[index]
+        first = int(rows[number].streams[column])
+        streams = range(first, first + len(classes.groups[number].part.untimed.streams))
         done.append([int(arrays.streams["done"][stream]) for stream in streams])
         held.append([_held(arrays, stream) for stream in streams])
     return classes.stuck(done, held)

@@ -54,6 +54,12 @@ def _kind(r: Arrays, stream: int) -> int:
 
 
 @compiled
+def _row(r: Arrays, stream: int, entry: int) -> int:
+    """Where the times of an entry are recorded."""
+    return r.streams[stream].times + entry * r.streams[stream].stride
+
+
+@compiled
 def _waits(r: Arrays, stream: int) -> bool:
     """Whether a stream has to wait for another, which then knows it."""
     row = r.streams[stream].first_entry + r.streams[stream].done
@@ -88,7 +94,7 @@ def _begin_kernels(r: Arrays, stream: int) -> int:
     """Starts an entry of kernels."""
     now, entry = r.totals[0].now, r.streams[stream].done
     if r.workloads[r.streams[stream].workload].round == 0:
-        r.starts[r.streams[stream].start_row + entry] = now
+        r.starts[_row(r, stream, entry)] = now
     what = r.entries[r.streams[stream].first_entry + entry].what
     if what == NONE:
         return OVER
@@ -123,7 +129,7 @@ def _arrive(r: Arrays, stream: int) -> int:
     """A stream of communication is ready for its entry; the last one to arrive carries the bytes for all."""
     now, entry = r.totals[0].now, r.streams[stream].done
     if r.workloads[r.streams[stream].workload].round == 0:
-        r.arrivals[r.streams[stream].end_row + entry] = now
+        r.arrivals[_row(r, stream, entry)] = now
     if r.entries[r.streams[stream].first_entry + entry].what == NONE:
         return OVER
     kind = _kind(r, stream)
@@ -201,13 +207,12 @@ def _part(r: Arrays, stream: int) -> int:
 def _end_entry(r: Arrays, stream: int) -> int:
     """An entry is over: those who waited for it go on before the stream does."""
     entry = r.streams[stream].done
-    if not r.streams[stream].kernels and r.workloads[r.streams[stream].workload].round == 0:
-        now = r.totals[0].now
-        row = r.streams[stream].end_row + entry
-        r.ends[row] = now
-        only_waits = r.entries[r.streams[stream].first_entry + entry].what == NONE
-        start = r.arrivals[row] if only_waits else r.slots[r.kinds[_kind(r, stream)].slot].met_at
-        r.starts[r.streams[stream].start_row + entry] = start
+    if r.workloads[r.streams[stream].workload].round == 0:
+        row = _row(r, stream, entry)
+        r.ends[row] = r.totals[0].now
+        if not r.streams[stream].kernels:
+            only_waits = r.entries[r.streams[stream].first_entry + entry].what == NONE
+            r.starts[row] = r.arrivals[row] if only_waits else r.slots[r.kinds[_kind(r, stream)].slot].met_at
     r.streams[stream].done = entry + 1
     r.totals[0].done += 1
     r.totals[0].over = r.totals[0].now

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from simcluster.cluster import SCALE
+from simcluster.engine.class_groups import ClassGroup
 from simcluster.engine.class_meetings import Who
-from simcluster.engine.class_program import LinkedStream
 from simcluster.engine.compiled.arrays import (
     CHANGE,
     ENTRY,
@@ -38,170 +38,186 @@ from simcluster.engine.compiled.arrays import (
     Records,
 )
 from simcluster.engine.fabric import Links, Transfer
-from simcluster.engine.pace import PARTS
+from simcluster.engine.linked_part import LinkedPart
 from simcluster.engine.priced_classes import PricedClasses
-from simcluster.engine.segments import Segments
-from simcluster.program import COMPUTE
+from simcluster.engine.segments import PARTS, Segments
 
 MANY_KERNELS = 1 << 16
 """Slowed segments, and kernels of them, that are recorded before more room is made."""
 
 
 @dataclass(frozen=True)
-class StreamRows:
-    """Where the streams of one class are: ``first`` is the number of the first."""
+class GroupRows:
+    """Where the classes of a group are: by class its first stream and its pace, or ``NONE``, and by stream the
+    row at which its times begin.
+    """
 
-    first: int
-    lengths: list[int]
-    start_rows: list[int]
-    end_rows: list[int]
-    pace: int
+    streams: Ints
+    paces: Ints
+    times: Sequence[int]
 
 
 @dataclass
 class TableBuilder:
-    """Collects the records of ``Arrays``, class after class."""
+    """Collects the records of ``Arrays``, workload after workload, group after group of their classes."""
 
     links: Links
     """Links that all share."""
-    streams: list[tuple[int, ...]] = field(default_factory=list)
-    """The first fields of ``STREAM``."""
+    streams: list[Records] = field(default_factory=list)
+    """``STREAM``, of one workload after another."""
+    num_streams: int = 0
+    """How many rows these have."""
     entries: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
     """Columns of ``ENTRY``, stream after stream."""
     num_entries: int = 0
     """How many rows these have."""
-    kinds: list[tuple[int, ...]] = field(default_factory=list)
-    """Rows of ``KIND``."""
+    kinds: list[Records] = field(default_factory=list)
+    """``KIND``, of one group and stream after another."""
+    num_kinds: int = 0
+    """How many rows these have."""
     slots: dict[object, int] = field(default_factory=dict)
     """Who meets, with their numbers."""
-    slot_nodes: list[int] = field(default_factory=list)
-    """By slot: on how many links its flows are at most."""
+    nodes: list[tuple[Ints, Ints]] = field(default_factory=list)
+    """Slots, and on how many links their flows may be."""
     transfers: dict[Transfer, int] = field(default_factory=dict)
     """Different transfers, with their numbers."""
-    segments: list[Segments] = field(default_factory=list)
-    """Those of different classes, one after another."""
+    segments: list[tuple[Segments, Ints]] = field(default_factory=list)
+    """Those of different classes, one after another, with the parts of their kernels."""
     num_segments: int = 0
     """How many they are."""
     paces: list[tuple[int, int]] = field(default_factory=list)
     """(Stream of kernels, the most kernels of a segment) of classes that give way."""
-    starts: int = 0
-    """Entries of all streams."""
-    ends: int = 0
-    """Those of streams of communication."""
-    known: dict[int, tuple[list[int], int]] = field(default_factory=dict)
-    """By priced Program: first entries of its streams, and its first segment."""
+    times: int = 0
+    """Entries of all streams of all classes."""
+    known: dict[int, list[int]] = field(default_factory=dict)
+    """By linked part: the first entries of its streams."""
     workloads: list[int] = field(default_factory=lambda: [0])
     """First streams of all workloads, and one more."""
 
-    def add_workload(self, classes: PricedClasses) -> list[StreamRows]:
-        """Adds all classes of a workload."""
-        number = len(self.workloads) - 1
-        rows = [self._add_class(number, classes, index) for index in range(len(classes.programs))]
-        self.workloads.append(len(self.streams))
-        return rows
-
-    def _add_class(self, workload: int, classes: PricedClasses, index: int) -> StreamRows:
-        priced, slows = classes.programs[index], classes.slows(index)
-        streams = priced.linked.streams
-        if id(priced) not in self.known:
-            segments = priced.segments_by_number
-            entries = [
-                self.add_entries(
-                    stream,
-                    segments.which
-                    if stream.name == COMPUTE
-                    else priced.kinds(classes.workload.program, number).which,
-                )
-                for number, stream in enumerate(streams)
-            ]
-            self.known[id(priced)] = entries, self.add_segments(segments)
-        entries, segment_row = self.known[id(priced)]
-        kinds = [
-            [] if stream.name == COMPUTE else self._kinds(workload, classes, index, number, slows)
-            for number, stream in enumerate(streams)
+    def add_workload(self, classes: PricedClasses) -> list[GroupRows]:
+        """Adds all classes of a workload, whose streams lie class after class."""
+        counts = _zeros(len(classes.place_of))
+        for group in classes.groups:
+            counts[list(group.indices)] = len(group.part.untimed.streams)
+        first = self.num_streams + np.cumsum(counts) - counts
+        records = _records(STREAM, int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
+        records["workload"] = len(self.workloads) - 1
+        rows = [
+            self._add_group(classes, number, first[list(group.indices)], records)
+            for number, group in enumerate(classes.groups)
         ]
-        longest = priced.segments_by_number.longest if slows else None
-        return self.add_streams(workload, streams, entries, segment_row, kinds, longest)
-
-    def add_streams(
-        self,
-        workload: int,
-        streams: Sequence[LinkedStream],
-        entries: Sequence[int],
-        segment_row: int,
-        kinds: Sequence[Sequence[tuple[int, ...]]],
-        longest: int | None,
-    ) -> StreamRows:
-        """Adds the streams of one class, with the rows of their first entries, that of its first segment, and
-        by stream its kinds of communication; ``longest``: the most kernels of a segment, if something slows
-        them.
-        """
-        first = len(self.streams)
-        pace = NONE if longest is None else len(self.paces)
-        rows = StreamRows(first, [len(stream) for stream in streams], [], [], pace)
-        for number, stream in enumerate(streams):
-            kernels = stream.name == COMPUTE
-            rows.start_rows.append(self.starts)
-            rows.end_rows.append(NONE if kernels else self.ends)
-            row = segment_row if kernels else len(self.kinds)
-            placed = (self.starts, rows.end_rows[-1], row)
-            self.streams.append((entries[number], len(stream), first, kernels, pace, workload, *placed))
-            self.starts += len(stream)
-            self.ends += 0 if kernels else len(stream)
-            self.kinds += kinds[number]
-            if kernels and longest is not None:
-                self.paces.append((first + number, longest))
+        self.streams.append(records)
+        self.num_streams += len(records)
+        self.workloads.append(self.num_streams)
         return rows
 
-    def add_entries(self, stream: LinkedStream, what: Ints) -> int:
-        """Adds the entries of a stream; the row of the first."""
-        first = self.num_entries
-        self.num_entries += len(stream)
-        self.entries.append((stream.wait_stream, stream.wait_position, what))
-        return first
+    def _add_group(self, classes: PricedClasses, number: int, first: Ints, records: Records) -> GroupRows:
+        """Adds the classes of a group, whose first streams these are."""
+        group = classes.groups[number]
+        part, width = group.part, len(group.indices)
+        entries, segments = self._first_entries(part), self._add_segments(group)
+        paces = np.full(width, NONE)
+        if classes.slows(group):
+            paces = len(self.paces) + np.arange(width)
+            self.paces += [(stream, part.segments.longest) for stream in (first + part.compute).tolist()]
+        times = []
+        for which, stream in enumerate(part.untimed.streams):
+            own = first - self.num_streams + which
+            kernels = which == part.compute
+            times.append(self.times)
+            columns = {
+                "first_entry": entries[which],
+                "length": len(stream),
+                "class_stream": first,
+                "kernels": kernels,
+                "pace": paces,
+                "row": segments if kernels else self._add_kinds(classes, number, which),
+                "times": self.times + np.arange(width),
+                "stride": width,
+            }
+            for name, column in columns.items():
+                records[name][own] = column
+            self.times += len(stream) * width
+        return GroupRows(first, paces, times)
 
-    def add_segments(self, segments: Segments) -> int:
-        """Adds the segments of a class; the row of the first."""
-        first = self.num_segments
-        self.segments.append(segments)
-        self.num_segments += len(segments.first) - 1
-        return first
+    def _first_entries(self, part: LinkedPart) -> list[int]:
+        """Adds the entries of a part, if they are not there yet; by stream the row of the first."""
+        if id(part) not in self.known:
+            rows = self.known[id(part)] = []
+            for which, stream in enumerate(part.untimed.streams):
+                what = part.segments.which if which == part.compute else part.kinds(which).which
+                rows.append(self.num_entries)
+                self.entries.append((stream.wait_stream, stream.wait_position, what))
+                self.num_entries += len(stream)
+        return self.known[id(part)]
 
-    def add_transfer(self, transfer: Transfer) -> int:
+    def _add_segments(self, group: ClassGroup) -> Ints:
+        """Adds the segments of the classes of a group; by class the row of the first."""
+        segments = group.part.segments
+        different, which = group.kernels()
+        first = self.num_segments + np.arange(len(different)) * len(segments)
+        self.segments += [(segments, kernels) for kernels in different]
+        self.num_segments += len(different) * len(segments)
+        return first[which]
+
+    def _add_kinds(self, classes: PricedClasses, number: int, which: int) -> Ints:
+        """Adds what the classes of a group do on one of their communication streams, class after class; by
+        class the row of the first.
+        """
+        done = classes.communications(number, which)
+        workload, width = len(self.workloads) - 1, len(classes.groups[number].indices)
+        records = _records(KIND, width * len(done), time=NONE, transfer=NONE, units=NONE)
+        table = records.reshape(width, len(done))
+        known: dict[int, tuple[Ints, Ints]] = {}
+        for kind, each in enumerate(done):
+            if id(each.met) not in known:
+                known[id(each.met)] = self._slots(workload, number, which, each.met)
+            own = table[:, kind]
+            own["slot"], own["size"] = known[id(each.met)]
+            carried = np.array([transfer is not None for transfer in each.transfers])[each.which]
+            own["time"] = np.where(carried, NONE, each.times)
+            own["transfer"] = np.array(
+                [NONE if transfer is None else self._transfer(transfer) for transfer in each.transfers]
+            )[each.which]
+            links = np.array([self._most_links(transfer) for transfer in each.transfers])
+            self.nodes.append((own["slot"], links[each.which]))
+            if each.units is not None:
+                own["units"], own["memory"] = each.units, each.memory
+        self.kinds.append(records)
+        self.num_kinds += len(records)
+        return self.num_kinds - len(records) + np.arange(width) * len(done)
+
+    def _slots(
+        self, workload: int, number: int, which: int, met: Sequence[tuple[Who, int]]
+    ) -> tuple[Ints, Ints]:
+        """By class the slot of those who meet, and how many they are."""
+        slots = [
+            self.slots.setdefault(
+                (workload, *(who if size > 1 else (number, which, column))), len(self.slots)
+            )
+            for column, (who, size) in enumerate(met)
+        ]
+        return np.array(slots, dtype=np.int64), np.array([size for _, size in met], dtype=np.int64)
+
+    def _transfer(self, transfer: Transfer) -> int:
         """The number of a transfer."""
         return self.transfers.setdefault(transfer, len(self.transfers))
 
-    def add_slot(self, who: tuple[int, Who], nodes: int) -> int:
-        """The slot of those who meet, whose flows are on up to so many links."""
-        slot = self.slots.setdefault(who, len(self.slots))
-        if slot == len(self.slot_nodes):
-            self.slot_nodes.append(nodes)
-        self.slot_nodes[slot] = max(self.slot_nodes[slot], nodes)
-        return slot
-
-    def most_links(self, transfer: Transfer) -> int:
+    def _most_links(self, transfer: Transfer | None) -> int:
         """On how many links a phase of a transfer is at most."""
-        return max((self._row_size(phase.vector) for phase in transfer.phases), default=0)
-
-    def _kinds(
-        self, workload: int, classes: PricedClasses, index: int, number: int, slows: bool
-    ) -> list[tuple[int, ...]]:
-        """Rows of ``KIND`` for what a class does on one of its communication streams."""
-        rows: list[tuple[int, ...]] = []
-        done = classes.communications(index, number)
-        for moves, takes, met in zip(done.moves, done.takes, done.met, strict=True):
-            who, size = met or ((index, number), 1)
-            units, memory = (takes.units, takes.memory) if takes and slows else (NONE, 0)
-            if isinstance(moves, Transfer):
-                slot = self.add_slot((workload, who), self.most_links(moves))
-                rows.append((slot, size, NONE, self.add_transfer(moves), units, memory))
-            else:
-                rows.append((self.add_slot((workload, who), 0), size, moves, NONE, units, memory))
-        return rows
+        phases = transfer.phases if transfer else ()
+        return max((self._row_size(phase.vector) for phase in phases), default=0)
 
     def _row_size(self, vector: int) -> int:
         first, end = self.links.vectors.offsets[vector : vector + 2].tolist()
         return int(end - first)
+
+    def _slot_nodes(self) -> Ints:
+        """By slot: on how many links its flows are at most."""
+        nodes = _zeros(len(self.slots))
+        for slots, links in self.nodes:
+            np.maximum.at(nodes, slots, links)
+        return nodes
 
     def arrays(self) -> Arrays:
         """A run of everything added, in which nothing has happened."""
@@ -209,21 +225,21 @@ class TableBuilder:
         changes = sorted(links.changes, key=lambda change: (change.time, change.link))
         phases = [phase for transfer in self.transfers for phase in transfer.phases]
         traffic = [self._row_size(flow.vector) for flow in background]
-        durations = _joined([segments.durations for segments in self.segments])
-        segments = _joined([np.diff(segments.first) for segments in self.segments])
+        durations = _joined([segments.durations(kernels) for segments, kernels in self.segments])
+        counts = _joined([np.diff(segments.first) for segments, _ in self.segments])
         totals = _records(
             TOTALS, 1, armed=NEVER, most_kernels=max((most for _, most in self.paces), default=0)
         )
-        slots = self._slots([*self.slot_nodes, *traffic])
+        slots = self._slot_records(np.append(self._slot_nodes(), traffic).astype(np.int64))
         nodes = _records(NODE, int(slots["first_node"][-1]), next=NONE, previous=NONE)
         nodes["slot"] = np.repeat(np.arange(len(slots) - 1), np.diff(slots["first_node"]))
         paces = self._paces()
         # As many events can be under way; others in the heap are stale.
-        events = len(self.streams) + 2 * len(slots) + len(paces) + len(changes) + len(self.workloads)
+        events = self.num_streams + 2 * len(slots) + len(paces) + len(changes) + len(self.workloads)
         parts = sum(most for _, most in self.paces) * PARTS
         return Arrays(
             totals=totals,
-            streams=self._streams(),
+            streams=np.concatenate(self.streams),
             entries=_records(
                 ENTRY,
                 self.num_entries,
@@ -231,7 +247,7 @@ class TableBuilder:
                 wait_position=_joined([positions for _, positions, _ in self.entries]),
                 what=_joined([what for _, _, what in self.entries]),
             ),
-            kinds=_table(KIND, self.kinds),
+            kinds=np.concatenate(self.kinds) if self.kinds else _records(KIND, 0),
             transfers=_records(
                 TRANSFER,
                 len(self.transfers) + 1,
@@ -248,10 +264,10 @@ class TableBuilder:
             segments=_records(
                 SEGMENT,
                 len(durations) + 1,
-                first_part=_offsets(segments) * PARTS,
+                first_part=_offsets(counts) * PARTS,
                 time=np.append(durations, 0),
             ),
-            work=_joined([segments.parts.ravel() for segments in self.segments]),
+            work=_joined([kernels.ravel() for _, kernels in self.segments]) if self.paces else _zeros(0),
             paces=paces,
             part_end=_zeros(parts),
             workloads=_records(WORKLOAD, len(self.workloads), first_stream=self.workloads),
@@ -265,28 +281,21 @@ class TableBuilder:
             ),
             heap=_records(ROW, 2 * events + 1024),
             ends_heap=_records(ROW, 2 * len(slots) + 64),
-            stack=_zeros(len(self.streams) + 1),
+            stack=_zeros(self.num_streams + 1),
             touched=_zeros(len(links.capacity)),
             marked=_zeros(len(links.capacity)),
             reached=_zeros(len(slots)),
             rising=_zeros(len(slots)),
             flow_rates=_records(FOUND, len(slots)),
-            starts=_zeros(self.starts),
-            arrivals=_zeros(self.ends),
-            ends=_zeros(self.ends),
+            starts=_zeros(self.times),
+            arrivals=_zeros(self.times),
+            ends=_zeros(self.times),
             stretched=_records(STRETCHED, MANY_KERNELS if self.paces else 1),
             kernel_end=_zeros(MANY_KERNELS * bool(self.paces) + parts),
         )
 
-    def _streams(self) -> Records:
-        streams = _records(STREAM, len(self.streams), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
-        given = np.array(self.streams, dtype=np.int64).reshape(len(self.streams), -1)
-        for name, column in zip(STREAM.names or (), given.T, strict=False):
-            streams[name] = column
-        return streams
-
     @staticmethod
-    def _slots(nodes: Sequence[int]) -> Records:
+    def _slot_records(nodes: Ints) -> Records:
         none = dict.fromkeys(("first_member", "last_member", "own", "stream"), NONE)
         return _records(SLOT, len(nodes) + 1, first_node=_offsets(nodes), end=NEVER, over=1, **none)
 

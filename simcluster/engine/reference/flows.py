@@ -15,7 +15,7 @@ import simpy
 from simpy.events import NORMAL, EventPriority
 
 from simcluster.engine.fabric import CapacityChange, FlowPhase, Links, Transfer
-from simcluster.engine.sharing import SMALL, Row, solve_few, solve_many
+from simcluster.engine.reference.sharing import SMALL, Row, solve_few, solve_many
 
 SimEvents = Generator[simpy.Event, None, None]
 

@@ -19,12 +19,9 @@ import numpy as np
 import simpy
 
 from simcluster.cluster import SCALE, ResourceShare
-from simcluster.engine.segments import Segments
+from simcluster.engine.segments import PARTS, Segments
 from simcluster.engine.timed import Ints
-from simcluster.trace import Table
-
-PARTS = 3
-"""Parts of a kernel, in this order: bound by units, bound by memory, and launches and dispatch."""
+from simcluster.engine.timing import SlowedSegments
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,11 +152,11 @@ class Pace:
             self._done.callbacks, timeout.callbacks = timeout.callbacks, self._done.callbacks
 
 
-def stretched_times(pace: Pace | None, starts: Ints) -> Table:
-    """Entry, start and end of every kernel of the segments that were slowed, by entry, in their order."""
+def slowed_segments(pace: Pace) -> SlowedSegments:
+    """The segments that were slowed, and when their kernels ended."""
     entries, counts, pieces, bases, taken = [], [], [], [], []
     columns: dict[int, Ints] = {}
-    for entry, segment, sections in pace.stretched if pace else ():
+    for entry, segment, sections in pace.stretched:
         entries.append(entry)
         counts.append(len(segment.work) // PARTS)
         following = (*(first for first, _, _ in sections[1:]), len(segment.work))
@@ -174,19 +171,12 @@ def stretched_times(pace: Pace | None, starts: Ints) -> Table:
             taken.append(over.stop - over.start)
     which, sizes, since, spans = (np.array(each, dtype=np.int64) for each in (entries, counts, bases, taken))
     ended = np.concatenate([np.zeros(0, dtype=np.int64), *pieces]) + np.repeat(since, spans)
-    return stretched_table(which, sizes, ended, starts)
+    return SlowedSegments(which, sizes, ended)
 
 
-def stretched_table(which: Ints, sizes: Ints, ended: Ints, starts: Ints) -> Table:
-    """The same for entries ``which`` of so many kernels each, that have ended then."""
-    begun = np.empty_like(ended)
-    begun[1:] = ended[:-1]
-    begun[np.cumsum(sizes) - sizes] = starts[which]
-    return Table({"entry": np.repeat(which, sizes), "start": begun, "end": ended})
-
-
-def segments_of(segments: Segments) -> list[Segment | None]:
-    """By entry of a class's stream of kernels: the segment that it is; None where it only waits."""
-    bounds = segments.first.tolist()
-    made = [Segment(segments.parts[first:end]) for first, end in pairwise(bounds)]
+def segments_of(segments: Segments, kernels: Ints) -> list[Segment | None]:
+    """By entry of a class's stream of kernels, whose parts ``kernels`` are: the segment that it is; None where
+    it only waits.
+    """
+    made = [Segment(kernels[first:end]) for first, end in pairwise(segments.first.tolist())]
     return [*map([*made, None].__getitem__, segments.which.tolist())]

@@ -6,15 +6,16 @@ only if the counter is not there yet; most waits cost nothing, and none an entry
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import simpy
 
 from simcluster.cluster import ResourceShare
 from simcluster.engine.fabric import Moves
-from simcluster.engine.flows import Network
-from simcluster.engine.pace import Pace, Segment
+from simcluster.engine.reference.flows import Network
+from simcluster.engine.reference.pace import Pace, Segment
 
 SimEvents = Generator[simpy.Event, None, None]
 
@@ -58,7 +59,7 @@ class Stream:
     arrivals: list[int] = field(default_factory=list)
     """Of communication entries: when they were ready to start."""
     ends: list[int] = field(default_factory=list)
-    """Of communication entries: when they were over."""
+    """When they were over."""
 
     latch: Latch = field(init=False)
     """Where its own process waits."""
@@ -79,6 +80,10 @@ class Stream:
             latch.succeed()
 
 
+Share = tuple[Pace, ResourceShare]
+"""What communication takes of a device whose kernels run at a pace."""
+
+
 @dataclass(slots=True)
 class Meeting:
     """A collective or transfer: it starts when the last of ``size`` classes has arrived and ends for all.
@@ -90,18 +95,12 @@ class Meeting:
     arrived: int = 0
     began: int = 0
     over: simpy.Event | None = None
-    shares: list[tuple[Pace, ResourceShare]] | None = None
+    shares: list[Share] = field(default_factory=list)
 
-    def arrive(
-        self, env: simpy.Environment, taken: tuple[Pace, ResourceShare] | None = None
-    ) -> simpy.Event | None:
+    def arrive(self, env: simpy.Environment, taken: Sequence[Share] = ()) -> simpy.Event | None:
         """Somebody is here: where to wait for the end; None for the last, who has to ``carry`` the bytes."""
         self.arrived += 1
-        if taken is not None:
-            if self.shares is None:
-                self.shares = [taken]
-            else:
-                self.shares.append(taken)
+        self.shares += taken
         if self.arrived == self.size:
             return None
         if self.over is None:
@@ -111,68 +110,50 @@ class Meeting:
     def carry(self, env: simpy.Environment, network: Network, moves: Moves) -> SimEvents:
         """Waits until the bytes are there, and lets all others go on."""
         self.began = int(env.now)
-        shares = self.shares or ()
-        for pace, share in shares:
-            pace.begin(share)
-        if isinstance(moves, int):
-            yield env.timeout(moves)
-        else:
-            yield from network.carry(moves)
-        for pace, share in shares:
-            pace.finish(share)
+        yield from _carry(env, network, moves, self.shares)
         if self.over is not None:
             self.over.succeed()
 
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """What a stream does: per entry what to wait for (stream, position), and a duration (ns)."""
+    """What a stream does: per entry what to wait for (stream, position), and nanoseconds, or the segment that
+    gives way to communication; 0 or None where it only waits.
+    """
 
     waits: Iterable[Stream | None]
     positions: Iterable[int]
-    durations: Iterable[int]
+    work: Iterable[int | Segment | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Communications:
-    """What a communication stream does: per entry what to wait for, what it moves, a meeting or None."""
+    """What a communication stream does: per entry what to wait for, what it moves, a meeting or None, and what
+    it takes of the device.
+    """
 
     waits: Iterable[Stream | None]
     positions: Iterable[int]
     moves: Iterable[Moves]
     meetings: Iterable[Meeting | None]
-    takes: Iterable[ResourceShare | None] | None = None
-    """What every entry takes of the device; None: nothing at all."""
+    takes: Iterable[ResourceShare | None] = repeat(None)
 
 
-def run_kernels(me: Stream, entries: Kernels) -> SimEvents:
-    """The process of a compute stream."""
-    env, timeout, starts = me.env, me.env.timeout, me.starts
-    columns = zip(entries.waits, entries.positions, entries.durations, strict=True)
-    for other, position, duration in columns:
+def run_kernels(me: Stream, entries: Kernels, pace: Pace | None = None) -> SimEvents:
+    """The process of a compute stream; at a ``pace`` its segments give way to communication."""
+    env, starts, ends = me.env, me.starts, me.ends
+    columns = zip(entries.waits, entries.positions, entries.work, strict=True)
+    for entry, (other, position, work) in enumerate(columns):
         if other is not None and other.done < position:
             yield me.until(other, position)
         starts.append(int(env.now))
-        if duration:
-            yield timeout(duration)
-        me.done += 1
-        if me.waiters:
-            me.wake()
-
-
-def run_slowed_kernels(
-    me: Stream, entries: Kernels, segments: Iterable[Segment | None], pace: Pace
-) -> SimEvents:
-    """The process of a compute stream whose kernels give way to communication."""
-    env, starts = me.env, me.starts
-    columns = zip(entries.waits, entries.positions, segments, strict=True)
-    for entry, (other, position, segment) in enumerate(columns):
-        if other is not None and other.done < position:
-            yield me.until(other, position)
-        starts.append(int(env.now))
-        if segment is not None:
-            yield pace.start(entry, segment)
+        if isinstance(work, Segment):
+            assert pace is not None
+            yield pace.start(entry, work)
             pace.stop()
+        elif work:
+            yield env.timeout(work)
+        ends.append(int(env.now))
         me.done += 1
         if me.waiters:
             me.wake()
@@ -182,28 +163,25 @@ def run_transfers(
     me: Stream, entries: Communications, network: Network, pace: Pace | None = None
 ) -> SimEvents:
     """The process of a communication stream; what it takes slows the kernels at ``pace``."""
-    if pace is not None and entries.takes is not None:
-        yield from _run_taking(me, entries, entries.takes, network, pace)
-        return
-    env, timeout = me.env, me.env.timeout
-    starts, arrivals, ends = me.starts, me.arrivals, me.ends
-    columns = zip(entries.waits, entries.positions, entries.moves, entries.meetings, strict=True)
-    for other, position, moves, meeting in columns:
+    env, starts, arrivals, ends = me.env, me.starts, me.arrivals, me.ends
+    columns = zip(
+        entries.waits, entries.positions, entries.moves, entries.meetings, entries.takes, strict=False
+    )
+    for other, position, moves, meeting, taken in columns:
         if other is not None and other.done < position:
             yield me.until(other, position)
         began = int(env.now)
         arrivals.append(began)
+        shares = [(pace, taken)] if pace is not None and taken is not None else []
         if meeting is not None:
-            others = meeting.arrive(env)
+            others = meeting.arrive(env, shares)
             if others is not None:
                 yield others
             else:
                 yield from meeting.carry(env, network, moves)
             began = meeting.began
-        elif not isinstance(moves, int):
-            yield from network.carry(moves)
         elif moves:
-            yield timeout(moves)
+            yield from _carry(env, network, moves, shares)
         starts.append(began)
         ends.append(int(env.now))
         me.done += 1
@@ -211,34 +189,13 @@ def run_transfers(
             me.wake()
 
 
-def _run_taking(
-    me: Stream, entries: Communications, takes: Iterable[ResourceShare | None], network: Network, pace: Pace
-) -> SimEvents:
-    env = me.env
-    columns = zip(entries.waits, entries.positions, entries.moves, entries.meetings, takes, strict=True)
-    for other, position, moves, meeting, taken in columns:
-        if other is not None and other.done < position:
-            yield me.until(other, position)
-        began = int(env.now)
-        me.arrivals.append(began)
-        if meeting is not None:
-            others = meeting.arrive(env, None if taken is None else (pace, taken))
-            if others is not None:
-                yield others
-            else:
-                yield from meeting.carry(env, network, moves)
-            began = meeting.began
-        elif moves:
-            if taken is not None:
-                pace.begin(taken)
-            if isinstance(moves, int):
-                yield env.timeout(moves)
-            else:
-                yield from network.carry(moves)
-            if taken is not None:
-                pace.finish(taken)
-        me.starts.append(began)
-        me.ends.append(int(env.now))
-        me.done += 1
-        if me.waiters:
-            me.wake()
+def _carry(env: simpy.Environment, network: Network, moves: Moves, shares: Sequence[Share]) -> SimEvents:
+    """Waits until the bytes are there; so long it takes its shares of devices."""
+    for pace, share in shares:
+        pace.begin(share)
+    if isinstance(moves, int):
+        yield env.timeout(moves)
+    else:
+        yield from network.carry(moves)
+    for pace, share in shares:
+        pace.finish(share)

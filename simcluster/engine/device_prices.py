@@ -1,0 +1,88 @@
+"""What instructions cost to many classes whose devices have different speeds, as arrays over the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster import DeviceArray
+from simcluster.engine.launch_queue import launch_stalls
+from simcluster.engine.prices import Prices
+from simcluster.engine.timed import Priced
+from simcluster.program import InstructionBlock, InstructionKind, runs_kernels
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PricedCode:
+    """Nanoseconds [instructions, classes] of every instruction of a code; how many of them are launches and
+    dispatch, and in how many memory holds it up.
+    """
+
+    duration: Ints
+    host: Ints
+    memory: Ints
+
+    def of(self, column: int) -> list[Priced]:
+        """The prices of one class."""
+        rows = zip(
+            *(part[:, column].tolist() for part in (self.duration, self.host, self.memory)), strict=True
+        )
+        return [(duration, host, memory) for duration, host, memory in rows]
+
+    def parts(self, kernels: Ints) -> Ints:
+        """Nanoseconds [kernels, parts, classes] of some kernels, in the parts that ``pace`` tells apart."""
+        host, memory = self.host[kernels], self.memory[kernels]
+        return np.stack([self.duration[kernels] - host - memory, memory, host], axis=1)
+
+
+@dataclass(frozen=True)
+class DevicePrices:
+    """The prices of some classes of one part; equal, class by class, to those of ``Prices.of_code``."""
+
+    prices: Prices
+    indices: Sequence[int]
+    devices: DeviceArray
+
+    @classmethod
+    def of(cls, prices: Prices, indices: Sequence[int]) -> DevicePrices:
+        """The prices of classes whose devices are of one kind."""
+        ranks = [prices.classes.representatives[index] for index in indices]
+        return cls(prices, indices, prices.cluster.fleet(ranks))
+
+    def of_code(self, code: InstructionBlock) -> PricedCode:
+        """The prices of a code's instructions."""
+        shape = len(code.instructions), len(self.indices)
+        duration, host, memory = np.ones(shape, dtype=np.int64), *np.zeros((2, *shape), dtype=np.int64)
+        kernels = {
+            row: self.devices.price(instruction.works, 0.0)
+            for row, instruction in enumerate(code.instructions)
+            if runs_kernels(instruction)
+        }
+        totals = [price.total_ns for price in kernels.values()]
+        stalls = launch_stalls(totals, self.prices.launches(code, self.devices.device))
+        for (row, price), stall in zip(kernels.items(), stalls, strict=True):
+            duration[row], host[row], memory[row] = (
+                price.total_ns + stall,
+                price.host_ns + stall,
+                price.memory_ns,
+            )
+        for row, instruction in enumerate(code.instructions):
+            if instruction.action is not InstructionKind.COMPUTE:
+                keys = [self.prices.way(index, instruction) for index in self.indices]
+                examples, which = examples_of(keys)
+                moved = [self.prices.moved(self.indices[place], code, instruction) for place in examples]
+                alone, called = np.array(moved, dtype=np.int64)[which].T
+                duration[row], host[row] = alone + called, called
+        return PricedCode(duration, host, memory)
+
+
+def examples_of(keys: Sequence[object]) -> tuple[list[int], Ints]:
+    """The first place of every different key, and by place which of these it is like."""
+    numbers: dict[object, int] = {}
+    which = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    return np.unique(which, return_index=True)[1].tolist(), which

@@ -1,0 +1,247 @@
+"""Programs in time by processes: one for every stream of every class."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from simcluster.engine.class_groups import ClassGroup
+from simcluster.engine.class_meetings import Who
+from simcluster.engine.deadlock import HEADING, LATE, STILL
+from simcluster.engine.fabric import Links
+from simcluster.engine.priced_classes import PricedClasses
+from simcluster.engine.reference.flows import Network
+from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
+from simcluster.engine.reference.streams import (
+    Communications,
+    Kernels,
+    Meeting,
+    SimEvents,
+    Stream,
+    run_kernels,
+    run_transfers,
+)
+from simcluster.engine.segments import Segments
+from simcluster.engine.timed import NOTHING
+from simcluster.engine.timing import GroupTiming, Timing
+from simcluster.engine.workload import Progress
+from simcluster.errors import SimulationError
+
+Ints = NDArray[np.int64]
+
+
+def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress: Progress) -> list[Timing]:
+    """Runs all workloads at once on the same links until each has ended once; SimulationError names who waits
+    for whom if that never happens.
+    """
+    env = simpy.Environment()
+    runs = [_Run(classes, env) for classes in workloads]
+    rounds = [run.round() for run in runs]
+    streams = [stream for one in rounds for stream in one.every]
+    progress.total = sum(stream.length for stream in streams)
+    progress.follow(lambda: (sum(stream.done for stream in streams), int(env.now)))
+    network = Network(env, links)
+    over = simpy.Event(env)
+    waiting = set(range(len(runs)))
+
+    def again(number: int) -> SimEvents:
+        """Round after round of one workload."""
+        run, now = runs[number], rounds[number]
+        while waiting:
+            yield env.all_of(run.start(now, network))
+            waiting.discard(number)
+            now = run.round()
+        if not over.triggered:
+            over.succeed()
+
+    if len(runs) == 1:
+        runs[0].start(rounds[0], network)
+        env.run()
+    else:
+        for number in range(len(runs)):
+            env.process(again(number))
+        _run_until(over)
+    # What changes on the links after the last entry does not count.
+    counts = network.num_flows, network.num_solves
+    return [run.timing(own, *counts) for run, own in zip(runs, rounds, strict=True)]
+
+
+def _run_until(over: simpy.Event) -> None:
+    """Lets time pass until an event, or until nothing happens any more."""
+    try:
+        while not over.processed:
+            over.env.step()
+    except simpy.core.EmptySchedule:
+        return
+
+
+@dataclass(frozen=True)
+class _Round:
+    """The streams of every class [classes][streams] in one run through all steps, the paces of their kernels,
+    and by who meets how often they have met.
+    """
+
+    streams: Sequence[Sequence[Stream]]
+    paces: Sequence[Pace | None]
+    meetings: defaultdict[Who, list[Meeting]]
+
+    @property
+    def every(self) -> list[Stream]:
+        """All streams."""
+        return [stream for streams in self.streams for stream in streams]
+
+
+class _Run:
+    """One workload in time."""
+
+    def __init__(self, classes: PricedClasses, env: simpy.Environment) -> None:
+        self.classes, self.env = classes, env
+        self._places = [classes.place_of[index] for index in range(len(classes.place_of))]
+        self._works: dict[int, tuple[Sequence[Sequence[int | Segment | None]], Ints]] = {}
+
+    def _groups(self) -> Iterator[tuple[int, ClassGroup, int]]:
+        """By class its group and its column."""
+        for number, column in self._places:
+            yield number, self.classes.groups[number], column
+
+    def round(self) -> _Round:
+        """Streams that have done nothing yet."""
+        return _Round(
+            [
+                [Stream(stream.name, self.env, len(stream)) for stream in group.part.untimed.streams]
+                for _, group, _ in self._groups()
+            ],
+            [Pace(self.env) if self.classes.slows(group) else None for _, group, _ in self._groups()],
+            defaultdict(list),
+        )
+
+    def start(self, now: _Round, network: Network) -> list[simpy.Process]:
+        """Lets the streams run; the processes that do it."""
+        processes = []
+        places = zip(self._groups(), now.streams, now.paces, strict=True)
+        for (number, group, column), streams, pace in places:
+            table: list[Stream | None] = [*streams, None]
+            for which, (stream, (others, positions)) in enumerate(
+                zip(streams, group.part.waits, strict=True)
+            ):
+                waits = map(table.__getitem__, others), positions
+                if which == group.part.compute:
+                    process = run_kernels(stream, Kernels(*waits, self._kernels(number, column)), pace)
+                else:
+                    entries = self._communications(number, which, column, waits, now)
+                    process = run_transfers(stream, entries, network, pace)
+                processes.append(self.env.process(process))
+        return processes
+
+    def _kernels(self, number: int, column: int) -> Sequence[int | Segment | None]:
+        """The entries of kernels of a class: as segments, where these give way to communication."""
+        group = self.classes.groups[number]
+        if number not in self._works:
+            segments, (different, which) = group.part.segments, group.kernels()
+            make = segments_of if self.classes.slows(group) else _durations
+            self._works[number] = [make(segments, kernels) for kernels in different], which
+        works, which = self._works[number]
+        return works[which[column]]
+
+    def _communications(
+        self,
+        number: int,
+        which: int,
+        column: int,
+        waits: tuple[Iterator[Stream | None], list[int]],
+        now: _Round,
+    ) -> Communications:
+        """The entries of a stream of communication."""
+        kinds = self.classes.groups[number].part.kinds(which)
+        done = self.classes.communications(number, which)
+        # The last kind, which is that of number NOTHING, only waits.
+        moves, takes = (
+            [*(each.moves(column) for each in done), 0],
+            [*(each.taken(column) for each in done), None],
+        )
+        of_entries = kinds.which.tolist()
+        return Communications(
+            *waits,
+            map(moves.__getitem__, of_entries),
+            _meetings(now.meetings, [each.met[column] for each in done], of_entries, kinds.ordinals),
+            map(takes.__getitem__, of_entries),
+        )
+
+    def timing(self, done: _Round, num_flows: int, num_solves: int) -> Timing:
+        """What a round that is over has recorded; SimulationError if it never ended."""
+        if any(stream.done < stream.length for stream in done.every):
+            raise SimulationError(*self._stuck(done))
+        groups = [_group_timing(group, done) for group in self.classes.groups]
+        end = max((int(ends[-1].max()) for group in groups for ends in group.ends if len(ends)), default=0)
+        return Timing(groups, end, self.classes.num_entries, num_flows, num_solves)
+
+    def _stuck(self, done: _Round) -> list[str]:
+        """One line per stuck stream: what it is at and what it waits for."""
+        over = [[stream.done for stream in streams] for streams in done.streams]
+        held = [
+            [self._held(place, number, stream, done) for number, stream in enumerate(streams)]
+            for place, streams in zip(self._groups(), done.streams, strict=True)
+        ]
+        return [HEADING, *self.classes.stuck(over, held)]
+
+    def _held(
+        self, place: tuple[int, ClassGroup, int], number: int, stream: Stream, done: _Round
+    ) -> str | None:
+        """What keeps an entry from ending that has arrived; None if none has."""
+        if len(stream.arrivals) <= stream.done:
+            return None
+        group, own, column = place
+        kinds = own.part.kinds(number)
+        kind, ordinal = int(kinds.which[stream.done]), int(kinds.ordinals[stream.done])
+        who, size = self.classes.communications(group, number)[kind].met[column]
+        return LATE if size > 1 and done.meetings[who][ordinal].arrived < size else STILL
+
+
+def _meetings(
+    known: defaultdict[Who, list[Meeting]],
+    met: Sequence[tuple[Who, int]],
+    which: Sequence[int],
+    ordinals: Ints,
+) -> list[Meeting | None]:
+    """Where those meet who do this, by entry."""
+    most = int(ordinals.max(initial=0)) + 1
+    meetings: list[list[Meeting] | None] = []
+    for who, size in met:
+        own = known[who] if size > 1 else None
+        if own is not None:
+            own += [Meeting(size) for _ in range(most - len(own))]
+        meetings.append(own)
+    return [
+        None if kind == NOTHING or (own := meetings[kind]) is None else own[ordinal]
+        for kind, ordinal in zip(which, ordinals.tolist(), strict=True)
+    ]
+
+
+def _durations(segments: Segments, kernels: Ints) -> list[int]:
+    """Nanoseconds of the entries of kernels; 0 where they only wait."""
+    return list(np.append(segments.durations(kernels), 0)[segments.which].tolist())
+
+
+def _group_timing(group: ClassGroup, done: _Round) -> GroupTiming:
+    """What the streams of the classes of a group recorded, as columns."""
+    streams = [done.streams[index] for index in group.indices]
+    compute, by_stream = group.part.compute, range(len(group.part.untimed.streams))
+
+    def columns(name: str, number: int) -> Ints:
+        return np.array([getattr(own[number], name) for own in streams], dtype=np.int64).T
+
+    starts = [columns("starts", number) for number in by_stream]
+    arrivals = [columns("arrivals", number) for number in by_stream]
+    ends = [columns("ends", number) for number in by_stream]
+    arrivals[compute] = starts[compute]
+    slowed = {
+        column: slowed_segments(pace)
+        for column, index in enumerate(group.indices)
+        if (pace := done.paces[index]) is not None and pace.stretched
+    }
+    return GroupTiming(group, starts, arrivals, ends, slowed)
