@@ -31,13 +31,13 @@ TOO_LATE, TOO_LOADED = 1, 2
 """
 
 
-def _record(ints: tuple[str, ...], floats: tuple[str, ...] = ()) -> np.dtype[Any]:
+def record(ints: tuple[str, ...], floats: tuple[str, ...] = ()) -> np.dtype[Any]:
     """Records with these fields."""
     fields = [(name, np.int64) for name in ints] + [(name, np.float64) for name in floats]
     return np.dtype(fields, align=True)
 
 
-TOTALS = _record(
+TOTALS = record(
     (
         "now",
         "order",
@@ -70,7 +70,7 @@ segments, their kernels, the most kernels of one; the stream that asks for a lat
 often flows were searched for; work done in this slice; when the last entry ended; why the run has failed.
 """
 
-STREAM = _record(
+STREAM = record(
     (
         "first_entry",
         "length",
@@ -99,30 +99,30 @@ position it waits for, who waits for it, and who waits for the same after it; wh
 meeting after it; the phase that it carries, and since when.
 """
 
-ENTRY = _record(("wait_stream", "wait_position", "what"))
+ENTRY = record(("wait_stream", "wait_position", "what"))
 """An entry: the stream of its class that it waits for, and how many entries of that must have ended; the
 number of its segment, or kind of communication, among those of the stream, ``NONE`` where it only waits.
 """
 
-KIND = _record(("slot", "size", "time", "transfer", "units", "memory"))
+KIND = record(("slot", "size", "time", "transfer", "units", "memory"))
 """A kind of communication: the slot of those who meet, and how many they are; how long it takes where it
 loads no link, else what it puts on links; millionths of the device's units that it takes (``NONE``: nothing
 at all), and of the memory's bandwidth.
 """
 
-TRANSFER = _record(("latency", "late", "first_phase"))
+TRANSFER = record(("latency", "late", "first_phase"))
 """A transfer: its latency, or 1 if that depends on when it begins; its first phase. One more at the end."""
 
-PHASE = _record(("vector",), ("num_bytes", "cap"))
+PHASE = record(("vector",), ("num_bytes", "cap"))
 """Bytes that flow with one load vector, at most ``cap`` of them a second."""
 
-VECTOR = _record(("first_load",))
+VECTOR = record(("first_load",))
 """A load vector. One more at the end."""
 
-LOAD = _record(("link",), ("load",))
+LOAD = record(("link",), ("load",))
 """What one byte of a vector puts on a link."""
 
-SLOT = _record(
+SLOT = record(
     (
         "first_node",
         "arrived",
@@ -147,7 +147,7 @@ flows began; the stream that carries it; which search has found it; bytes/s at m
 ``since``, bytes/s. One more at the end; background traffic has the last ones.
 """
 
-LINK = _record(
+LINK = record(
     ("first_node", "touched", "stamp", "full"), ("capacity", "load", "used", "share", "gone", "spent")
 )
 """A link: the first node of the flows on it; 1 if something changed on it at this instant; which search has
@@ -156,18 +156,18 @@ are on it; bytes/s; loads of flows that still rise; bytes/s of the others; bytes
 flows with one rate; bytes/s of the flows of this round.
 """
 
-NODE = _record(("slot", "next", "previous"))
+NODE = record(("slot", "next", "previous"))
 """One flow on one link: its slot, and the nodes before and after it on the link."""
 
-FOUND = _record((), ("reach", "rate"))
+FOUND = record((), ("reach", "rate"))
 """A flow whose rate is to be found: to what it can rise, and the rate."""
 
-SEGMENT = _record(("first_part", "time"))
+SEGMENT = record(("first_part", "time"))
 """Kernels that run one after another: the first of their parts; nanoseconds at full rates. One more at the
 end.
 """
 
-PACE = _record(
+PACE = record(
     (
         "stream",
         "first_part",
@@ -196,21 +196,21 @@ then, since when what is left of it counts, and how many nanoseconds at full rat
 is; the event that ends it.
 """
 
-WORKLOAD = _record(("first_stream", "left", "round"))
+WORKLOAD = record(("first_stream", "left", "round"))
 """A workload: its first stream; streams that have not ended in this round; rounds that are over. One more at
 the end.
 """
 
-CHANGE = _record(("time", "link"), ("capacity",))
+CHANGE = record(("time", "link"), ("capacity",))
 """From a time on, a link has another capacity."""
 
-TRAFFIC = _record(("vector", "begin", "end"), ("rate",))
+TRAFFIC = record(("vector", "begin", "end"), ("rate",))
 """Traffic of others: bytes/s at most, from when to when."""
 
-ROW = _record(("time", "order", "item"))
+ROW = record(("time", "order", "item"))
 """A row of a heap."""
 
-STRETCHED = _record(("pace", "entry", "first_kernel"))
+STRETCHED = record(("pace", "entry", "first_kernel"))
 """A segment that was slowed, in the order of their ends: its pace, its entry, its first kernel in
 ``kernel_end``.
 """

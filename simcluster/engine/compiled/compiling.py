@@ -11,6 +11,7 @@ import numba
 import numpy as np
 
 from simcluster.engine.compiled.arrays import RECORDS, Arrays
+from simcluster.engine.compiled.lanes import LANES_RECORDS, Lanes
 from simcluster.engine.implementation import READY, cache_folder
 
 try:
@@ -25,6 +26,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _TYPES = {
     "Arrays": compiler.typeof(Arrays(*(np.zeros(1, dtype=kind) for kind in RECORDS))),
+    "Lanes": compiler.typeof(Lanes(*(np.zeros(1, dtype=kind) for kind in LANES_RECORDS))),
     "int": compiler.int64,
     "bool": compiler.boolean,
 }
@@ -75,6 +77,10 @@ def _compiled(function: Any, *, keep: bool = True, no_cpython_wrapper: bool = Fa
         compiler.config.CACHE_DIR = before
 
 
+_TOLD: list[bool] = []
+"""Whether it was said that something is compiled."""
+
+
 @contextmanager
 def _alone() -> Iterator[None]:
     """Keeps other processes from compiling the same at the same time: they wait, and load what was made."""
@@ -89,7 +95,8 @@ def _alone() -> Iterator[None]:
         return
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / READY).exists():
+        if not (folder / READY).exists() and not _TOLD:
+            _TOLD.append(True)
             print("compiling the engine, once for this version: some 15 s", file=sys.stderr, flush=True)
         yield
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcluster.engine.compiled.arrays import FIRST, NEVER, NONE, Arrays
-from simcluster.engine.compiled.compiling import compiled, compiled_for_python, mark_ready
+from simcluster.engine.compiled.compiling import compiled, compiled_for_python
 from simcluster.engine.compiled.event_heap import drop_first
 from simcluster.engine.compiled.events import (
     CHANGE,
@@ -19,7 +19,7 @@ from simcluster.engine.compiled.events import (
 )
 from simcluster.engine.compiled.flows import begin_flow, change_capacity, end_flows, finish_flow, settle_rates
 from simcluster.engine.compiled.kernel_rates import stop_segment
-from simcluster.engine.compiled.stream_steps import LATENCY_KNOWN, READY, go_on
+from simcluster.engine.compiled.stream_steps import BEGIN, LATENCY_KNOWN, READY, go_on, row_of
 
 ENDED, PAUSED, FULL, ASKS = range(4)
 """Why a slice ends: nothing happens any more; it has worked enough; the records of slowed segments are full;
@@ -69,6 +69,42 @@ def begin_run(r: Arrays) -> None:
             _begin_traffic(r, number)
     for workload in range(len(r.workloads) - 1, 0, -1):
         _begin_round(r, workload - 1)
+
+
+@compiled
+def _num_ended(r: Arrays, stream: int, time: int) -> int:
+    """How many entries of a stream have ended by a time, of all that are recorded."""
+    first, last = FIRST, r.streams[stream].length
+    while first < last:
+        middle = (first + last) // 2
+        if r.ends[row_of(r, stream, middle)] <= time:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@compiled_for_python
+def resume_run(r: Arrays, time: int) -> None:
+    """Goes on with a run whose times are all recorded, and right up to a ``time``: what has begun by then, and
+    has not ended, begins once more at its time.
+    """
+    r.totals[0].waiting = r.workloads[0].round + 1
+    r.workloads[0].left = len(r.streams)
+    for stream in range(len(r.streams)):
+        done = _num_ended(r, stream, time)
+        r.streams[stream].done = done
+        r.totals[0].done += done
+        row = row_of(r, stream, done)
+        begun = NEVER
+        if done < r.streams[stream].length:
+            begun = r.starts[row] if r.streams[stream].kernels else r.arrivals[row]
+        if begun <= time:
+            r.streams[stream].mode = BEGIN
+            add_event(r, begun, GO_ON, stream)
+        else:
+            r.streams[stream].mode = READY
+            let_go(r, stream)
 
 
 @compiled
@@ -134,6 +170,3 @@ def run_slice(r: Arrays, most: int, answered: bool) -> int:
         if not stale and _happen(r, event & 7, event >> 3):
             return ENDED
     return ENDED
-
-
-mark_ready()

@@ -9,11 +9,12 @@ import numpy as np
 
 from simcluster.engine.class_groups import ClassGroup
 from simcluster.engine.compiled.arrays import TOO_LATE, Arrays, Ints
-from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, begin_run, run_slice
+from simcluster.engine.compiled.lane_tables import time_in_program_order
+from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.stream_steps import BEGIN, READY
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
 from simcluster.engine.deadlock import HEADING, LATE, STILL
-from simcluster.engine.fabric import Links
+from simcluster.engine.fabric import Links, Transfer
 from simcluster.engine.priced_classes import PricedClasses
 from simcluster.engine.timing import GroupTiming, SlowedSegments, Timing
 from simcluster.engine.workload import Progress
@@ -30,20 +31,36 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     """
     builder = TableBuilder(links)
     rows = [builder.add_workload(classes) for classes in workloads]
-    arrays = _arrays_after(builder, progress)
+    arrays, transfers = builder.arrays(), list(builder.transfers)
+    progress.total = sum(classes.num_entries for classes in workloads)
+    sure = None
+    if workloads[0].differ and _goes_in_program_order(builder):
+        sure = time_in_program_order(workloads[0], rows[0], arrays, transfers, links, progress)
+    if sure is None:
+        begin_run(arrays)
+    else:
+        resume_run(arrays, sure.until)
+    arrays = _run(arrays, transfers, progress)
+    num_flows = int(arrays.totals["num_flows"][0]) if sure is None else sure.num_flows
     timings = []
     for number, (classes, own) in enumerate(zip(workloads, rows, strict=True)):
         if not arrays.workloads[number]["round"]:
             raise SimulationError(HEADING, *_stuck(classes, own, arrays))
-        timings.append(_timing(classes, own, arrays))
+        timings.append(_timing(classes, own, arrays, num_flows))
     return timings
 
 
-def _arrays_after(builder: TableBuilder, progress: Progress) -> Arrays:
-    """The arrays of what was added, once it has run until nothing happens any more."""
-    arrays, transfers = builder.arrays(), list(builder.transfers)
-    progress.total = int(arrays.streams["length"].sum())
-    begin_run(arrays)
+def _goes_in_program_order(builder: TableBuilder) -> bool:
+    """Whether a run may go in program order for a while: there is one workload, nothing slows its kernels, and
+    links are what they are from the start.
+    """
+    links = builder.links
+    changes = links.changes or links.background or any(transfer.late for transfer in builder.transfers)
+    return not (changes or builder.paces or len(builder.workloads) > 2)
+
+
+def _run(arrays: Arrays, transfers: Sequence[Transfer], progress: Progress) -> Arrays:
+    """The arrays of a run that has begun, once nothing happens any more."""
     totals = arrays.totals[0]
     answered = False
     while True:
@@ -75,15 +92,14 @@ def _with_more_room(arrays: Arrays) -> Arrays:
     return arrays._replace(stretched=twice[0], kernel_end=twice[1])
 
 
-def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays) -> Timing:
+def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, num_flows: int) -> Timing:
     """What the classes of a workload did in its first round."""
     slowed = _slowed_segments(arrays)
     groups = [
         _group_timing(group, own, arrays, slowed) for group, own in zip(classes.groups, rows, strict=True)
     ]
     end = max((int(ends[-1].max()) for group in groups for ends in group.ends if len(ends)), default=0)
-    totals = arrays.totals[0]
-    return Timing(groups, end, classes.num_entries, int(totals["num_flows"]), int(totals["num_solves"]))
+    return Timing(groups, end, classes.num_entries, num_flows, int(arrays.totals["num_solves"][0]))
 
 
 def _group_timing(

@@ -54,7 +54,7 @@ def _kind(r: Arrays, stream: int) -> int:
 
 
 @compiled
-def _row(r: Arrays, stream: int, entry: int) -> int:
+def row_of(r: Arrays, stream: int, entry: int) -> int:
     """Where the times of an entry are recorded."""
     return r.streams[stream].times + entry * r.streams[stream].stride
 
@@ -94,7 +94,7 @@ def _begin_kernels(r: Arrays, stream: int) -> int:
     """Starts an entry of kernels."""
     now, entry = r.totals[0].now, r.streams[stream].done
     if r.workloads[r.streams[stream].workload].round == 0:
-        r.starts[_row(r, stream, entry)] = now
+        r.starts[row_of(r, stream, entry)] = now
     what = r.entries[r.streams[stream].first_entry + entry].what
     if what == NONE:
         return OVER
@@ -129,7 +129,7 @@ def _arrive(r: Arrays, stream: int) -> int:
     """A stream of communication is ready for its entry; the last one to arrive carries the bytes for all."""
     now, entry = r.totals[0].now, r.streams[stream].done
     if r.workloads[r.streams[stream].workload].round == 0:
-        r.arrivals[_row(r, stream, entry)] = now
+        r.arrivals[row_of(r, stream, entry)] = now
     if r.entries[r.streams[stream].first_entry + entry].what == NONE:
         return OVER
     kind = _kind(r, stream)
@@ -208,7 +208,7 @@ def _end_entry(r: Arrays, stream: int) -> int:
     """An entry is over: those who waited for it go on before the stream does."""
     entry = r.streams[stream].done
     if r.workloads[r.streams[stream].workload].round == 0:
-        row = _row(r, stream, entry)
+        row = row_of(r, stream, entry)
         r.ends[row] = r.totals[0].now
         if not r.streams[stream].kernels:
             only_waits = r.entries[r.streams[stream].first_entry + entry].what == NONE

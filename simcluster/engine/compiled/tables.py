@@ -48,13 +48,15 @@ MANY_KERNELS = 1 << 16
 
 @dataclass(frozen=True)
 class GroupRows:
-    """Where the classes of a group are: by class its first stream and its pace, or ``NONE``, and by stream the
-    row at which its times begin.
+    """Where the classes of a group are: by class its first stream and its pace, or ``NONE``; by stream the
+    first of its entries, the row at which its times begin, and its kinds of communication [classes, kinds].
     """
 
     streams: Ints
     paces: Ints
+    entries: Sequence[int]
     times: Sequence[int]
+    kinds: Sequence[Records]
 
 
 @dataclass
@@ -96,22 +98,22 @@ class TableBuilder:
 
     def add_workload(self, classes: PricedClasses) -> list[GroupRows]:
         """Adds all classes of a workload, whose streams lie class after class."""
-        counts = _zeros(len(classes.place_of))
+        counts = zeros(len(classes.place_of))
         for group in classes.groups:
             counts[list(group.indices)] = len(group.part.untimed.streams)
         first = self.num_streams + np.cumsum(counts) - counts
-        records = _records(STREAM, int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
-        records["workload"] = len(self.workloads) - 1
+        streams = records(STREAM, int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
+        streams["workload"] = len(self.workloads) - 1
         rows = [
-            self._add_group(classes, number, first[list(group.indices)], records)
+            self._add_group(classes, number, first[list(group.indices)], streams)
             for number, group in enumerate(classes.groups)
         ]
-        self.streams.append(records)
-        self.num_streams += len(records)
+        self.streams.append(streams)
+        self.num_streams += len(streams)
         self.workloads.append(self.num_streams)
         return rows
 
-    def _add_group(self, classes: PricedClasses, number: int, first: Ints, records: Records) -> GroupRows:
+    def _add_group(self, classes: PricedClasses, number: int, first: Ints, streams: Records) -> GroupRows:
         """Adds the classes of a group, whose first streams these are."""
         group = classes.groups[number]
         part, width = group.part, len(group.indices)
@@ -120,25 +122,27 @@ class TableBuilder:
         if classes.slows(group):
             paces = len(self.paces) + np.arange(width)
             self.paces += [(stream, part.segments.longest) for stream in (first + part.compute).tolist()]
-        times = []
+        times, kinds = [], []
         for which, stream in enumerate(part.untimed.streams):
             own = first - self.num_streams + which
             kernels = which == part.compute
-            times.append(self.times)
+            rows = segments if kernels else self.num_kinds + np.arange(width) * len(part.kinds(which).places)
+            kinds.append(records(KIND, 0) if kernels else self._add_kinds(classes, number, which))
             columns = {
                 "first_entry": entries[which],
                 "length": len(stream),
                 "class_stream": first,
                 "kernels": kernels,
                 "pace": paces,
-                "row": segments if kernels else self._add_kinds(classes, number, which),
+                "row": rows,
                 "times": self.times + np.arange(width),
                 "stride": width,
             }
             for name, column in columns.items():
-                records[name][own] = column
+                streams[name][own] = column
+            times.append(self.times)
             self.times += len(stream) * width
-        return GroupRows(first, paces, times)
+        return GroupRows(first, paces, entries, times, kinds)
 
     def _first_entries(self, part: LinkedPart) -> list[int]:
         """Adds the entries of a part, if they are not there yet; by stream the row of the first."""
@@ -160,32 +164,29 @@ class TableBuilder:
         self.num_segments += len(different) * len(segments)
         return first[which]
 
-    def _add_kinds(self, classes: PricedClasses, number: int, which: int) -> Ints:
-        """Adds what the classes of a group do on one of their communication streams, class after class; by
-        class the row of the first.
-        """
+    def _add_kinds(self, classes: PricedClasses, number: int, which: int) -> Records:
+        """Adds what the classes of a group do on one of their communication streams: [classes, kinds]."""
         done = classes.communications(number, which)
         workload, width = len(self.workloads) - 1, len(classes.groups[number].indices)
-        records = _records(KIND, width * len(done), time=NONE, transfer=NONE, units=NONE)
-        table = records.reshape(width, len(done))
+        kinds = records(KIND, width * len(done), time=NONE, transfer=NONE, units=NONE)
+        by_class = kinds.reshape(width, len(done))
         known: dict[int, tuple[Ints, Ints]] = {}
         for kind, each in enumerate(done):
             if id(each.met) not in known:
                 known[id(each.met)] = self._slots(workload, number, which, each.met)
-            own = table[:, kind]
+            own = by_class[:, kind]
             own["slot"], own["size"] = known[id(each.met)]
-            carried = np.array([transfer is not None for transfer in each.transfers])[each.which]
-            own["time"] = np.where(carried, NONE, each.times)
             own["transfer"] = np.array(
                 [NONE if transfer is None else self._transfer(transfer) for transfer in each.transfers]
             )[each.which]
+            own["time"] = np.where(own["transfer"] == NONE, each.times, NONE)
             links = np.array([self._most_links(transfer) for transfer in each.transfers])
             self.nodes.append((own["slot"], links[each.which]))
             if each.units is not None:
                 own["units"], own["memory"] = each.units, each.memory
-        self.kinds.append(records)
-        self.num_kinds += len(records)
-        return self.num_kinds - len(records) + np.arange(width) * len(done)
+        self.kinds.append(kinds)
+        self.num_kinds += len(kinds)
+        return by_class
 
     def _slots(
         self, workload: int, number: int, which: int, met: Sequence[tuple[Who, int]]
@@ -214,7 +215,7 @@ class TableBuilder:
 
     def _slot_nodes(self) -> Ints:
         """By slot: on how many links its flows are at most."""
-        nodes = _zeros(len(self.slots))
+        nodes = zeros(len(self.slots))
         for slots, links in self.nodes:
             np.maximum.at(nodes, slots, links)
         return nodes
@@ -225,13 +226,13 @@ class TableBuilder:
         changes = sorted(links.changes, key=lambda change: (change.time, change.link))
         phases = [phase for transfer in self.transfers for phase in transfer.phases]
         traffic = [self._row_size(flow.vector) for flow in background]
-        durations = _joined([segments.durations(kernels) for segments, kernels in self.segments])
-        counts = _joined([np.diff(segments.first) for segments, _ in self.segments])
-        totals = _records(
+        durations = joined([segments.durations(kernels) for segments, kernels in self.segments])
+        counts = joined([np.diff(segments.first) for segments, _ in self.segments])
+        totals = records(
             TOTALS, 1, armed=NEVER, most_kernels=max((most for _, most in self.paces), default=0)
         )
         slots = self._slot_records(np.append(self._slot_nodes(), traffic).astype(np.int64))
-        nodes = _records(NODE, int(slots["first_node"][-1]), next=NONE, previous=NONE)
+        nodes = records(NODE, int(slots["first_node"][-1]), next=NONE, previous=NONE)
         nodes["slot"] = np.repeat(np.arange(len(slots) - 1), np.diff(slots["first_node"]))
         paces = self._paces()
         # As many events can be under way; others in the heap are stale.
@@ -240,74 +241,74 @@ class TableBuilder:
         return Arrays(
             totals=totals,
             streams=np.concatenate(self.streams),
-            entries=_records(
+            entries=records(
                 ENTRY,
                 self.num_entries,
-                wait_stream=_joined([streams for streams, _, _ in self.entries]),
-                wait_position=_joined([positions for _, positions, _ in self.entries]),
-                what=_joined([what for _, _, what in self.entries]),
+                wait_stream=joined([streams for streams, _, _ in self.entries]),
+                wait_position=joined([positions for _, positions, _ in self.entries]),
+                what=joined([what for _, _, what in self.entries]),
             ),
-            kinds=np.concatenate(self.kinds) if self.kinds else _records(KIND, 0),
-            transfers=_records(
+            kinds=np.concatenate(self.kinds) if self.kinds else records(KIND, 0),
+            transfers=records(
                 TRANSFER,
                 len(self.transfers) + 1,
                 latency=[*(transfer.latency_ns for transfer in self.transfers), 0],
                 late=[*(bool(transfer.late) for transfer in self.transfers), 0],
-                first_phase=_offsets([len(transfer.phases) for transfer in self.transfers]),
+                first_phase=offsets([len(transfer.phases) for transfer in self.transfers]),
             ),
-            phases=_table(PHASE, [(phase.vector, phase.num_bytes, phase.cap) for phase in phases]),
-            vectors=_records(VECTOR, len(vectors) + 1, first_load=vectors.offsets),
-            loads=_records(LOAD, len(vectors.links), link=vectors.links, load=vectors.loads),
+            phases=table(PHASE, [(phase.vector, phase.num_bytes, phase.cap) for phase in phases]),
+            vectors=records(VECTOR, len(vectors) + 1, first_load=vectors.offsets),
+            loads=records(LOAD, len(vectors.links), link=vectors.links, load=vectors.loads),
             slots=slots,
-            links=_records(LINK, len(links.capacity), first_node=NONE, capacity=links.capacity),
+            links=records(LINK, len(links.capacity), first_node=NONE, capacity=links.capacity),
             nodes=nodes,
-            segments=_records(
+            segments=records(
                 SEGMENT,
                 len(durations) + 1,
-                first_part=_offsets(counts) * PARTS,
+                first_part=offsets(counts) * PARTS,
                 time=np.append(durations, 0),
             ),
-            work=_joined([kernels.ravel() for _, kernels in self.segments]) if self.paces else _zeros(0),
+            work=joined([kernels.ravel() for _, kernels in self.segments]) if self.paces else zeros(0),
             paces=paces,
-            part_end=_zeros(parts),
-            workloads=_records(WORKLOAD, len(self.workloads), first_stream=self.workloads),
-            changes=_table(CHANGE, [(change.time, change.link, change.capacity) for change in changes]),
-            traffic=_table(
+            part_end=zeros(parts),
+            workloads=records(WORKLOAD, len(self.workloads), first_stream=self.workloads),
+            changes=table(CHANGE, [(change.time, change.link, change.capacity) for change in changes]),
+            traffic=table(
                 TRAFFIC,
                 [
                     (flow.vector, flow.begin, NEVER if flow.end is None else flow.end, flow.rate)
                     for flow in background
                 ],
             ),
-            heap=_records(ROW, 2 * events + 1024),
-            ends_heap=_records(ROW, 2 * len(slots) + 64),
-            stack=_zeros(self.num_streams + 1),
-            touched=_zeros(len(links.capacity)),
-            marked=_zeros(len(links.capacity)),
-            reached=_zeros(len(slots)),
-            rising=_zeros(len(slots)),
-            flow_rates=_records(FOUND, len(slots)),
-            starts=_zeros(self.times),
-            arrivals=_zeros(self.times),
-            ends=_zeros(self.times),
-            stretched=_records(STRETCHED, MANY_KERNELS if self.paces else 1),
-            kernel_end=_zeros(MANY_KERNELS * bool(self.paces) + parts),
+            heap=records(ROW, 2 * events + 1024),
+            ends_heap=records(ROW, 2 * len(slots) + 64),
+            stack=zeros(self.num_streams + 1),
+            touched=zeros(len(links.capacity)),
+            marked=zeros(len(links.capacity)),
+            reached=zeros(len(slots)),
+            rising=zeros(len(slots)),
+            flow_rates=records(FOUND, len(slots)),
+            starts=zeros(self.times),
+            arrivals=zeros(self.times),
+            ends=zeros(self.times),
+            stretched=records(STRETCHED, MANY_KERNELS if self.paces else 1),
+            kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
         )
 
     @staticmethod
     def _slot_records(nodes: Ints) -> Records:
         none = dict.fromkeys(("first_member", "last_member", "own", "stream"), NONE)
-        return _records(SLOT, len(nodes) + 1, first_node=_offsets(nodes), end=NEVER, over=1, **none)
+        return records(SLOT, len(nodes) + 1, first_node=offsets(nodes), end=NEVER, over=1, **none)
 
     def _paces(self) -> Records:
-        first = _offsets([most for _, most in self.paces])[:-1] * PARTS
-        paces = _records(PACE, len(self.paces), first_part=first, segment=NONE, order=NONE)
+        first = offsets([most for _, most in self.paces])[:-1] * PARTS
+        paces = records(PACE, len(self.paces), first_part=first, segment=NONE, order=NONE)
         paces["stream"] = [stream for stream, _ in self.paces]
         paces["rate_units"] = paces["rate_memory"] = SCALE
         return paces
 
 
-def _records(kind: np.dtype[Any], count: int, **columns: Any) -> Records:
+def records(kind: np.dtype[Any], count: int, **columns: Any) -> Records:
     """So many records, zero but for some columns."""
     records = np.zeros(count, dtype=kind)
     for name, column in columns.items():
@@ -315,20 +316,20 @@ def _records(kind: np.dtype[Any], count: int, **columns: Any) -> Records:
     return records
 
 
-def _table(kind: np.dtype[Any], rows: Sequence[tuple[float, ...]]) -> Records:
+def table(kind: np.dtype[Any], rows: Sequence[tuple[float, ...]]) -> Records:
     """Records with these values."""
     return np.array(rows, dtype=kind).reshape(len(rows))
 
 
-def _zeros(count: int) -> Ints:
+def zeros(count: int) -> Ints:
     return np.zeros(count, dtype=np.int64)
 
 
-def _joined(arrays: Sequence[Ints]) -> Ints:
-    return np.concatenate([_zeros(0), *arrays])
+def joined(arrays: Sequence[Ints]) -> Ints:
+    return np.concatenate([zeros(0), *arrays])
 
 
-def _offsets(counts: Sequence[int] | Ints) -> Ints:
-    sums = _zeros(len(counts) + 1)
+def offsets(counts: Sequence[int] | Ints) -> Ints:
+    sums = zeros(len(counts) + 1)
     np.cumsum(counts, out=sums[1:])
     return sums

@@ -1,0 +1,175 @@
+"""Whether flows that were timed as if each were alone leave one another all that they want of every link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simcluster.engine.class_groups import ClassGroup
+from simcluster.engine.compiled.arrays import NEVER, NONE, Floats, Ints
+from simcluster.engine.compiled.tables import GroupRows, offsets
+from simcluster.engine.fabric import Links, Transfer
+
+SLACK = 2.0**-30
+"""Part of the capacity within which a link that several share counts as full.
+
+Far more than float sums of rates can lose: below it, sharing gives all of them the very rate they have alone.
+"""
+
+EXACT = 2.0**52
+"""Sums of whole numbers up to this are exact."""
+
+
+@dataclass(frozen=True)
+class _Phases:
+    """The phases of all transfers: those of transfer ``t`` are ``first[t]:first[t + 1]``.
+
+    ``begin`` and ``end`` are nanoseconds after a transfer starts, ``rate`` bytes/s.
+    """
+
+    first: Ints
+    vector: Ints
+    begin: Ints
+    end: Ints
+    rate: Floats
+
+    @classmethod
+    def of(cls, transfers: Sequence[Transfer], links: Links) -> _Phases:
+        phases = [
+            (phase.vector, begin, end, min(phase.cap, links.rates[phase.vector]))
+            for transfer in transfers
+            for times in [links.times(transfer)]
+            for phase, begin, end in zip(transfer.phases, times, times[1:], strict=False)
+        ]
+        first = offsets([len(transfer.phases) for transfer in transfers])
+        times = np.array([phase[:3] for phase in phases], dtype=np.int64).reshape(-1, 3)
+        return cls(first, *times.T, rate=np.array([rate for *_, rate in phases], dtype=np.float64))
+
+    def loads(self, transfers: Ints, links: Links) -> tuple[Ints, Ints, Ints, Floats]:
+        """(place in ``transfers``, phase, link, bytes/s) of all that transfers load."""
+        counts = np.diff(self.first)[transfers]
+        place = np.repeat(np.arange(len(transfers)), counts)
+        phase = np.arange(len(place)) + np.repeat(self.first[transfers] - offsets(counts)[:-1], counts)
+        rows = links.vectors.rows(self.vector[phase])
+        sizes = np.diff(rows.offsets)
+        which = np.repeat(phase, sizes)
+        return np.repeat(place, sizes), which, rows.links, self.rate[which] * rows.loads
+
+
+@dataclass(frozen=True)
+class _Demand:
+    """From ``begin`` to before ``end`` (ns) something takes a ``rate`` (bytes/s) of a ``link``."""
+
+    link: Ints
+    begin: Ints
+    end: Ints
+    rate: Floats
+
+
+@dataclass(frozen=True)
+class _Flows:
+    """One kind of communication of the classes of a group, each flow told once: the ``slots`` and the
+    ``transfers`` of those who tell it, and the times [entries, tellers] at which it starts.
+    """
+
+    slots: Ints
+    transfers: Ints
+    starts: Ints
+
+
+def flows_alone(
+    groups: Sequence[ClassGroup],
+    rows: Sequence[GroupRows],
+    starts: Ints,
+    transfers: Sequence[Transfer],
+    links: Links,
+) -> tuple[int, int]:
+    """How many flows there are, of transfers that start at these times; and the first time (ns) at which one
+    may keep another from the rate that it has alone, ``NEVER`` if none does.
+    """
+    phases = _Phases.of(transfers, links)
+    flows = list(_flows(groups, rows, starts))
+    count = sum(len(each.starts) * int(np.diff(phases.first)[each.transfers].sum()) for each in flows)
+    return count, _first_overload(flows, phases, links) if flows else NEVER
+
+
+def _flows(groups: Sequence[ClassGroup], rows: Sequence[GroupRows], starts: Ints) -> Iterator[_Flows]:
+    tellers: dict[int, int] = {}
+    for group, own in zip(groups, rows, strict=True):
+        for number, kinds in enumerate(own.kinds):
+            if not kinds.size:
+                continue
+            width, which = len(group.indices), group.part.kinds(number).which
+            table = starts[own.times[number] :][: len(which) * width].reshape(-1, width)
+            streams = own.streams + number
+            for kind in range(kinds.shape[1]):
+                slots, carried = kinds["slot"][:, kind], kinds["transfer"][:, kind]
+                told = [
+                    tellers.setdefault(slot, stream)
+                    for slot, stream in zip(slots.tolist(), streams.tolist(), strict=True)
+                ]
+                telling = np.flatnonzero((np.array(told) == streams) & (carried != NONE))
+                if telling.size:
+                    entries = np.flatnonzero(which == kind)
+                    yield _Flows(slots[telling], carried[telling], table[entries][:, telling])
+
+
+def _first_overload(flows: Sequence[_Flows], phases: _Phases, links: Links) -> int:
+    crowded = _first_overloads(_windows(flows, phases, links), links.capacity)
+    demands = []
+    for each in flows:
+        place, phase, link, rate = phases.loads(each.transfers, links)
+        watched = np.flatnonzero(crowded[link] < NEVER)
+        place, phase, link, rate = place[watched], phase[watched], link[watched], rate[watched]
+        begin = each.starts[:, place] + phases.begin[phase]
+        end = np.maximum(each.starts[:, place] + phases.end[phase], begin + 1)
+        entry, row = np.nonzero(end > crowded[link])
+        demands.append(_Demand(link[row], begin[entry, row], end[entry, row], rate[row]))
+    return int(_first_overloads(_together(demands), links.capacity).min(initial=NEVER))
+
+
+def _together(demands: Sequence[_Demand]) -> _Demand:
+    columns = ("link", "begin", "end", "rate")
+    return _Demand(*(np.concatenate([getattr(each, name) for each in demands]) for name in columns))
+
+
+def _windows(flows: Sequence[_Flows], phases: _Phases, links: Links) -> _Demand:
+    """Who ever uses which link: from the first to the last time, as fast as ever."""
+    users = []
+    for each in flows:
+        place, phase, link, rate = phases.loads(each.transfers, links)
+        begin, end = each.starts.min(axis=0)[place], each.starts.max(axis=0)[place]
+        end = np.maximum(end + phases.end[phase], begin + 1)
+        users.append((each.slots[place], link, begin, end, rate))
+    slot, link, begin, end, rate = map(np.concatenate, zip(*users, strict=True))
+    order = np.lexsort((link, slot))
+    first = np.flatnonzero(
+        (np.diff(slot[order], prepend=NONE) != 0) | (np.diff(link[order], prepend=NONE) != 0)
+    )
+    joins = (np.minimum, begin), (np.maximum, end), (np.maximum, rate)
+    return _Demand(
+        link[order][first], *(join.reduceat(column[order], first) for join, column in joins if len(first))
+    )
+
+
+def _first_overloads(demand: _Demand, capacity: Floats) -> Ints:
+    """By link the first time (ns) from which on several fill it; ``NEVER`` if they never do."""
+    # Whole numbers of bytes/s, and sums of them, are exact: then several may fill a link to the brim.
+    whole = (np.rint(capacity) == capacity) & (capacity < EXACT)
+    whole[demand.link[np.rint(demand.rate) != demand.rate]] = False
+    room = np.where(whole, capacity, np.floor(capacity * (1 - SLACK))).astype(np.int64)
+    taken = np.ceil(demand.rate).astype(np.int64)
+    links, times = np.tile(demand.link, 2), np.concatenate([demand.begin, demand.end])
+    changes = np.concatenate([taken, -taken])
+    # What ends at an instant makes room for what begins then.
+    order = np.lexsort((changes, times, links))
+    links, times, changes = links[order], times[order], changes[order]
+    # The sums of every link begin and end at zero.
+    level, users = np.cumsum(changes), np.cumsum(np.sign(changes))
+    lasts = np.append((np.diff(links) != 0) | (np.diff(times) != 0), True)[: len(links)]
+    over = np.flatnonzero(lasts & (users > 1) & (level > room[links]))
+    found = np.full(len(capacity), NEVER)
+    np.minimum.at(found, links[over], times[over])
+    return found
