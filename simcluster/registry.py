@@ -12,10 +12,12 @@ import inspect
 import pkgutil
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import EntryPoints, entry_points
-from importlib.resources import files as resource_files
-from importlib.resources.abc import Traversable
-from typing import TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+    from importlib.resources.abc import Traversable
 
 Kind = TypeVar("Kind")
 
@@ -23,6 +25,8 @@ Kind = TypeVar("Kind")
 @cache
 def data_files(package: str) -> dict[str, Traversable]:
     """The YAML files of a data family by name (``simcluster.cluster.devices`` -> ``{"h100-sxm": ...}``)."""
+    from importlib.resources import files as resource_files  # slow to import, and help lists no files
+
     root, *folders = package.split(".")
     files = resource_files(root).joinpath(*folders).iterdir()  # without importing the packages between
     return {
@@ -34,7 +38,7 @@ def data_files(package: str) -> dict[str, Traversable]:
 
 def names_in(path: str) -> tuple[str, ...]:
     """The names in a text file of the package, one a line; no package is imported."""
-    return tuple(resource_files("simcluster").joinpath(path).read_text(encoding="utf-8").split())
+    return tuple((Path(__file__).parent / path).read_text(encoding="utf-8").split())
 
 
 def kinds(package: str, base: type[Kind]) -> dict[str, type[Kind]]:
@@ -54,6 +58,8 @@ def kinds(package: str, base: type[Kind]) -> dict[str, type[Kind]]:
 @cache
 def _entry_points() -> Callable[..., EntryPoints]:
     """What selects among those of all installed packages, of which each has a file that is read here."""
+    from importlib.metadata import entry_points  # slow to import, and help needs none
+
     return entry_points().select
 
 

@@ -27,7 +27,7 @@ def main() -> None:
         import signal
         import sys
 
-        gc.set_threshold(100_000, 20, 20)  # most of what a command makes lives until it ends
+        gc.set_threshold(400_000, 20, 20)  # most of what a command makes lives until it ends
         signal.signal(signal.SIGTERM, _stopped)
         sys.unraisablehook = _unraisable
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -35,7 +35,9 @@ def main() -> None:
         from simcluster.cli.app import command_line
 
         code = command_line(sys.argv[1:])
-        # What is left is the interpreter's own end, where an interrupt could only cause noise.
+        # What is left is the interpreter's own end: it need not search all that lives for circles of
+        # references, and an interrupt could only cause noise.
+        gc.freeze()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except BaseException as error:
         # Compiled code that calls back into Python may wrap what a signal raised into an error of its own.

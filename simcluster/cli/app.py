@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -51,24 +51,12 @@ class Commands(TyperGroup):
             return ExitCode.FAILED
 
 
-app = typer.Typer(
-    cls=Commands,
-    help="Simulates parallel training on clusters: step time, memory and communication, explained.",
-    epilog=EXAMPLES,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-commands.add_to(app)
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         print_result(f"simcluster {__version__}")
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
@@ -77,7 +65,26 @@ def _options(
     pass
 
 
-_command = cache(lambda: get_command(app))
+@cache
+def _application(names: tuple[str, ...]) -> TyperGroup:
+    """The group of the commands of these names."""
+    app = typer.Typer(
+        cls=Commands,
+        help="Simulates parallel training on clusters: step time, memory and communication, explained.",
+        epilog=EXAMPLES,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    commands.add_to(app, names)
+    return cast("TyperGroup", get_command(app))
+
+
+def _needed(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The commands that a command line needs: the one it calls; all for help, or if it calls none of them."""
+    names = tuple(commands.names())
+    return tuple(name for name in names if name in arguments[:1]) or names
 
 
 def _failed(error: OSError) -> ExitCode:
@@ -94,7 +101,7 @@ def command_line(arguments: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # bars on a terminal that has no such characters
     try:
-        _command().main(args=list(arguments), prog_name="simcluster")
+        _application(_needed(arguments)).main(args=list(arguments), prog_name="simcluster")
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0

@@ -99,6 +99,17 @@ COMPLETED = [
 ]
 
 
+def test_a_command_imports_no_other():
+    modules, _ = called("run", "--help")
+    assert {name for name in COMMANDS if modules & parts_of(name)} == {"run"}
+
+
+def parts_of(name):
+    """The modules that the function of a command may be in."""
+    module = "simcluster.cli.commands." + {"import": "import_"}.get(name, name)
+    return {module, f"{module}.command"}
+
+
 def test_wrong_usage_imports_nothing_heavy():
     assert_light(called("run")[0])
     assert_light(called("rum")[0])

@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from collections.abc import Sequence
+from importlib import import_module
 
 import typer
 
-from simcluster.cli.commands import check, explain, schema, verify
-from simcluster.cli.commands.accuracy import command as accuracy
-from simcluster.cli.commands.catalog import command as catalog
-from simcluster.cli.commands.collective import command as collective
-from simcluster.cli.commands.compare import command as compare
-from simcluster.cli.commands.import_ import command as import_
-from simcluster.cli.commands.init import command as init
-from simcluster.cli.commands.layouts import command as layouts
-from simcluster.cli.commands.lint import command as lint
-from simcluster.cli.commands.run import command as run
-from simcluster.cli.commands.schedule import command as schedule
-from simcluster.cli.commands.topology import command as topology
-
-_IN_ORDER: tuple[ModuleType, ...] = (
-    run,
-    init,
-    import_,
-    lint,
-    verify,
-    layouts,
-    explain,
-    compare,
-    check,
-    collective,
-    topology,
-    schedule,
-    accuracy,
-    catalog,
-    schema,
+_MODULES = (
+    "run.command",
+    "init.command",
+    "import_.command",
+    "lint.command",
+    "verify",
+    "layouts.command",
+    "explain",
+    "compare.command",
+    "check",
+    "collective.command",
+    "topology.command",
+    "schedule.command",
+    "accuracy.command",
+    "catalog.command",
+    "schema",
 )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Adds all commands to the application, in the order of the help text."""
-    for name, module in zip(names(), _IN_ORDER, strict=True):
-        examples = "\n".join(f"  {line}" for line in module.EXAMPLES)
-        app.command(name, epilog=f"\b\nExamples:\n{examples}")(getattr(module, _function(module)))
+"""The modules of commands, in the order of the help text; each is imported when its command is added."""
 
 
 def names() -> list[str]:
     """The names of all commands, in the order of the help text."""
-    return [_function(module).removesuffix("_") for module in _IN_ORDER]  # import is a word of Python
+    return [_function(module).removesuffix("_") for module in _MODULES]  # import is a word of Python
 
 
-def _function(module: ModuleType) -> str:
-    return module.__name__.removesuffix(".command").rpartition(".")[2]
+def add_to(app: typer.Typer, wanted: Sequence[str]) -> None:
+    """Adds the commands of these names to the application, in the order of the help text."""
+    for name, module in zip(names(), _MODULES, strict=True):
+        if name in wanted:
+            command = import_module(f"{__name__}.{module}")
+            examples = "\n".join(f"  {line}" for line in command.EXAMPLES)
+            app.command(name, epilog=f"\b\nExamples:\n{examples}")(getattr(command, _function(module)))
+
+
+def _function(module: str) -> str:
+    return module.partition(".")[0]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Self
 
-from pydantic import model_validator
+from pydantic import ConfigDict, model_validator
 
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.host import Host
@@ -52,6 +52,8 @@ class StorageSpec(Section):
 
 class HostGroupSpec(Section):
     """A group of equal hosts: ``{use: dgx-h100, hosts: 2}``, or ``{host: {...}, hosts: 2}``."""
+
+    model_config = ConfigDict(defer_build=False)  # for sections that hold it: they take over what is built
 
     use: Name | None = None
     """A host of the catalog."""

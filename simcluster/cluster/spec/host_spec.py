@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import ConfigDict, model_validator
 
 from simcluster.cluster.host import Host, HostKernels, KernelOnCores, Protocol
 from simcluster.cluster.interconnect import HostNetwork, Island, Link, Wiring
@@ -140,6 +140,8 @@ class DiskSpec(Section):
 
 class HostSpec(CatalogSection):
     """A host: a file of the hosts catalog, or written in the cluster section."""
+
+    model_config = ConfigDict(defer_build=False)  # for sections that hold it: they take over what is built
 
     noun: ClassVar[str] = "host"
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from simcluster.cli import commands
+from simcluster.cli.commands.lint import command as lint
+from simcluster.cli.commands.run import command as run
 from simcluster.tuning.trial_run import TrialRun
 from tests.support.scenario_texts import SMALL, but
 
@@ -87,7 +88,7 @@ def test_every_shipped_scenario_passes(simcluster):
 SETTING = re.compile(r"^\s*(simcluster (?:run|lint) .*--set .*?)(?:\s{2,}.*|\s*#.*)?$", re.MULTILINE)
 PRINTED = [
     *SETTING.findall((ROOT / "README.md").read_text()),
-    *(line for module in (commands.run, commands.lint) for line in module.EXAMPLES if "--set" in line),
+    *(line for module in (run, lint) for line in module.EXAMPLES if "--set" in line),
 ]
 
 
