@@ -9,8 +9,8 @@ import pytest
 import simpy
 
 from simcluster.engine import FlowPhase, Links, Transfer, Vectors
-from simcluster.engine.flows import Network
-from simcluster.engine.sharing import solve_few, solve_many
+from simcluster.engine.reference.flows import Network
+from simcluster.engine.reference.sharing import solve_few, solve_many
 
 
 def sparse(num_flows):

@@ -6,7 +6,7 @@ import numpy as np
 import simpy
 
 from simcluster.engine import Links, Vectors
-from simcluster.engine.flows import Network
+from simcluster.engine.reference.flows import Network
 
 
 def network(rows, capacity, **more):

@@ -6,15 +6,16 @@ import numpy as np
 import simpy
 
 from simcluster.engine.fabric import NO_LINKS
-from simcluster.engine.flows import Network
-from simcluster.engine.pace import PARTS, Pace, Segment, stretched_times
-from simcluster.engine.streams import (
+from simcluster.engine.reference.flows import Network
+from simcluster.engine.reference.pace import Pace, Segment, slowed_segments
+from simcluster.engine.reference.streams import (
     Communications,
     Kernels,
     Stream,
-    run_slowed_kernels,
+    run_kernels,
     run_transfers,
 )
+from simcluster.engine.segments import PARTS
 
 
 def segment(*kernels):
@@ -30,16 +31,15 @@ def ran(segments, communications):
     pace = Pace(env)
     network = Network(env, NO_LINKS)
     compute = Stream("compute", env, len(segments))
-    durations = [sum(each.work) for each in segments]
     none = [None] * len(segments)
-    env.process(run_slowed_kernels(compute, Kernels(none, [0] * len(segments), durations), segments, pace))
+    env.process(run_kernels(compute, Kernels(none, [0] * len(segments), segments), pace))
     for begin, duration, taken in communications:
         stream = Stream("data", env, 2)
         entries = Communications([None] * 2, [0] * 2, [begin, duration], [None] * 2, [None, taken])
         env.process(run_transfers(stream, entries, network, pace))
     env.run()
     starts = np.array(compute.starts, dtype=np.int64)
-    table = stretched_times(pace, starts)
+    table = slowed_segments(pace).table(starts)
     found = []
     for entry, each in enumerate(segments):
         mine = table["entry"] == entry

@@ -46,7 +46,9 @@ def time_in_program_order(
     lanes = _LaneTables(classes, rows, alone).run(arrays)
     if lanes is None or alone.max() >= NEVER:
         return None
-    while run_lanes(lanes, SLICE):
+    more = True
+    while more:
+        more = run_lanes(lanes, SLICE)
         progress.update(int(lanes.totals[0]), int(lanes.totals[1]))
     if lanes.totals[2] or (lanes.lanes["done"] < lanes.lanes["length"]).any():
         return None
@@ -65,19 +67,16 @@ class _LaneTables:
     slots: list[Ints] = field(default_factory=list)
     spent: list[Ints] = field(default_factory=list)
     meetings: dict[bytes, int] = field(default_factory=dict)
-    members: list[dict[int, None]] = field(default_factory=list)
+    members: list[dict[int, Records]] = field(default_factory=list)
 
     def run(self, arrays: Arrays) -> Lanes | None:
-        """All lanes, nothing of which has been timed; None if those of one lane meet those of others only in
-        part.
+        """All lanes, nothing of which has been timed; None if only some classes of a lane meet those of another,
+        or wait for others that never come.
         """
         for group, own in zip(self.classes.groups, self.rows, strict=True):
             self._add_group(group, own)
-        met = np.full(len(arrays.slots), NONE)
-        for (_, meeting), slots in zip(self.kinds, self.slots, strict=True):
-            if not np.isin(met[slots], (NONE, meeting)).all():
-                return None
-            met[slots] = meeting
+        if not all(_all_are_there(list(lanes.values())) for lanes in self.members):
+            return None
         return Lanes(
             lanes=table(LANE, self.lanes),
             entries=arrays.entries,
@@ -89,8 +88,8 @@ class _LaneTables:
                 MEETING, len(self.members) + 1, first_member=offsets(list(map(len, self.members)))
             ),
             members=np.array([lane for lanes in self.members for lane in lanes], dtype=np.int64),
-            met_at=np.full(len(met), NONE),
-            takes=np.full(len(met), NONE),
+            met_at=np.full(len(arrays.slots), NONE),
+            takes=np.full(len(arrays.slots), NONE),
             starts=arrays.starts,
             arrivals=arrays.arrivals,
             ends=arrays.ends,
@@ -117,7 +116,14 @@ class _LaneTables:
             meeting = self.meetings.setdefault(np.unique(own["slot"]).tobytes(), len(self.meetings))
             if meeting == len(self.members):
                 self.members.append({})
-            self.members[meeting][lane] = None
+            self.members[meeting][lane] = own
             self.kinds.append((sum(map(len, self.slots)), meeting))
             self.slots.append(own["slot"].copy())
             self.spent.append(np.where(own["transfer"] == NONE, own["time"], self.takes[own["transfer"]]))
+
+
+def _all_are_there(kinds: Sequence[Records]) -> bool:
+    """Whether all those whom the classes of some lanes meet are among them."""
+    slots, sizes = (np.concatenate([own[name] for own in kinds]) for name in ("slot", "size"))
+    _, first, counts = np.unique(slots, return_index=True, return_counts=True)
+    return bool((counts == sizes[first]).all())

@@ -44,8 +44,8 @@ class _Phases:
             for phase, begin, end in zip(transfer.phases, times, times[1:], strict=False)
         ]
         first = offsets([len(transfer.phases) for transfer in transfers])
-        times = np.array([phase[:3] for phase in phases], dtype=np.int64).reshape(-1, 3)
-        return cls(first, *times.T, rate=np.array([rate for *_, rate in phases], dtype=np.float64))
+        vector, begin, end = np.array([phase[:3] for phase in phases], dtype=np.int64).reshape(-1, 3).T
+        return cls(first, vector, begin, end, np.array([rate for *_, rate in phases], dtype=np.float64))
 
     def loads(self, transfers: Ints, links: Links) -> tuple[Ints, Ints, Ints, Floats]:
         """(place in ``transfers``, phase, link, bytes/s) of all that transfers load."""
@@ -59,7 +59,7 @@ class _Phases:
 
 
 @dataclass(frozen=True)
-class _Demand:
+class Demand:
     """From ``begin`` to before ``end`` (ns) something takes a ``rate`` (bytes/s) of a ``link``."""
 
     link: Ints
@@ -117,7 +117,7 @@ def _flows(groups: Sequence[ClassGroup], rows: Sequence[GroupRows], starts: Ints
 
 
 def _first_overload(flows: Sequence[_Flows], phases: _Phases, links: Links) -> int:
-    crowded = _first_overloads(_windows(flows, phases, links), links.capacity)
+    crowded = first_overloads(_windows(flows, phases, links), links.capacity)
     demands = []
     for each in flows:
         place, phase, link, rate = phases.loads(each.transfers, links)
@@ -126,16 +126,16 @@ def _first_overload(flows: Sequence[_Flows], phases: _Phases, links: Links) -> i
         begin = each.starts[:, place] + phases.begin[phase]
         end = np.maximum(each.starts[:, place] + phases.end[phase], begin + 1)
         entry, row = np.nonzero(end > crowded[link])
-        demands.append(_Demand(link[row], begin[entry, row], end[entry, row], rate[row]))
-    return int(_first_overloads(_together(demands), links.capacity).min(initial=NEVER))
+        demands.append(Demand(link[row], begin[entry, row], end[entry, row], rate[row]))
+    return int(first_overloads(_together(demands), links.capacity).min(initial=NEVER))
 
 
-def _together(demands: Sequence[_Demand]) -> _Demand:
+def _together(demands: Sequence[Demand]) -> Demand:
     columns = ("link", "begin", "end", "rate")
-    return _Demand(*(np.concatenate([getattr(each, name) for each in demands]) for name in columns))
+    return Demand(*(np.concatenate([getattr(each, name) for each in demands]) for name in columns))
 
 
-def _windows(flows: Sequence[_Flows], phases: _Phases, links: Links) -> _Demand:
+def _windows(flows: Sequence[_Flows], phases: _Phases, links: Links) -> Demand:
     """Who ever uses which link: from the first to the last time, as fast as ever."""
     users = []
     for each in flows:
@@ -149,12 +149,12 @@ def _windows(flows: Sequence[_Flows], phases: _Phases, links: Links) -> _Demand:
         (np.diff(slot[order], prepend=NONE) != 0) | (np.diff(link[order], prepend=NONE) != 0)
     )
     joins = (np.minimum, begin), (np.maximum, end), (np.maximum, rate)
-    return _Demand(
+    return Demand(
         link[order][first], *(join.reduceat(column[order], first) for join, column in joins if len(first))
     )
 
 
-def _first_overloads(demand: _Demand, capacity: Floats) -> Ints:
+def first_overloads(demand: Demand, capacity: Floats) -> Ints:
     """By link the first time (ns) from which on several fill it; ``NEVER`` if they never do."""
     # Whole numbers of bytes/s, and sums of them, are exact: then several may fill a link to the brim.
     whole = (np.rint(capacity) == capacity) & (capacity < EXACT)

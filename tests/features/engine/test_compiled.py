@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario, workload_of
 from tests.support.event_equality import assert_same_times
+from tests.support.implementations import timed
 from tests.support.random_runs import random_workload
 from tests.support.scenarios import scenario
-from tests.support.sweep import timed
 from tests.support.tenants import shared, tenant_scenario
 
 ROOT = Path(__file__).parents[3]
@@ -87,14 +88,18 @@ def test_tenants(data):
 def test_the_scenario_chooses(engine, monkeypatch):
     """``run.engine``; both give the same result."""
     called = []
-    for name in ("_by_events", "_compiled"):
-        whole = getattr(sys.modules["simcluster.engine.engine"], name)
+    functions = {"reference": "engine.reference.run_by_processes", "compiled": "engine.compiled.run_compiled"}
+    for name, place in functions.items():
+        module, _, function = f"simcluster.{place}".rpartition(".")
+        whole = getattr(import_module(module), function)
+        patched = (
+            "simcluster.engine.engine.run_by_processes" if name == "reference" else f"{module}.{function}"
+        )
         monkeypatch.setattr(
-            f"simcluster.engine.engine.{name}",
-            lambda *each, name=name, whole=whole: called.append(name) or whole(*each),
+            patched, lambda *each, name=name, whole=whole: called.append(name) or whole(*each)
         )
     result = simulate(scenario(MESH, run={"engine": engine}))
-    assert called == [{"reference": "_by_events", "compiled": "_compiled"}[engine]]
+    assert called == [engine]
     plain = simulate(scenario(MESH))
     for each in (result, plain):
         each.documents["summary"].pop("wall_s")

@@ -11,8 +11,15 @@ import simpy
 from simcluster.analysis import find_idle_gaps, instruction_times
 from simcluster.engine import CapacityChange, Fabric, FlowPhase, Links, Transfer, Vectors, run
 from simcluster.engine.fabric import NO_LINKS
-from simcluster.engine.flows import Network
-from simcluster.engine.streams import Communications, Kernels, Meeting, Stream, run_kernels, run_transfers
+from simcluster.engine.reference.flows import Network
+from simcluster.engine.reference.streams import (
+    Communications,
+    Kernels,
+    Meeting,
+    Stream,
+    run_kernels,
+    run_transfers,
+)
 from simcluster.errors import SimulationError
 from simcluster.program import COMPUTE, InstructionKind
 from simcluster.program.isa.instruction import RECV_PREV, SEND_NEXT

@@ -22,8 +22,8 @@ from simcluster.work import DType
 from tests.support.covering import quick_at
 from tests.support.folding import assert_folded_is_unfolded
 from tests.support.hosts import THREADS, figure, host
+from tests.support.implementations import assert_all_agree
 from tests.support.scenarios import TINY, TINY_GPT
-from tests.support.sweep import assert_sweep_is_events
 
 ROW, RATE = 100e-9, 1e9
 UPDATE_ROW, UPDATE_RATE = 1e-6, 0.5e9
@@ -265,11 +265,11 @@ def test_folded_is_unfolded(which):
     update=st.booleans(),
     steps=st.integers(1, 2),
 )
-def test_a_sweep_is_events(cores, memory, update, steps):
+def test_it_does_not_matter_how_it_is_timed(cores, memory, update, steps):
     patterns = [LOOKUP, UPDATE] if update else [LOOKUP]
     where = host(4, cores=cores, memory=memory)
     which = lookups(patterns, 4, where=where, run={"steps": steps})
-    assert_sweep_is_events(build_scenario(which, unfold=True))
+    assert_all_agree(build_scenario(which, unfold=True))
 
 
 CLIPPED = {"training": {"optimizer": {"kind": "adamw", "clip": 0.1}}}

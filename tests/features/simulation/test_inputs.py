@@ -17,8 +17,8 @@ from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.verification.single_device_comparison import verify
 from tests.support.covering import quick_at
 from tests.support.folding import assert_folded_is_unfolded
+from tests.support.implementations import assert_all_agree
 from tests.support.input_scenarios import fed, written
-from tests.support.sweep import assert_sweep_is_events
 
 GB = 1e9
 PIPELINED = {"pipeline": 2, "data": 2, "tensor": 2}
@@ -111,7 +111,7 @@ def test_one_step_is_the_mean_of_many():
 def test_folded_is_unfolded_and_swept_is_by_events(mesh, host, changes, **data):
     which = fed(mesh, host=host, cluster={"changes": changes}, **data)
     assert_folded_is_unfolded(which)
-    assert_sweep_is_events(build_scenario(which, unfold=True))
+    assert_all_agree(build_scenario(which, unfold=True))
 
 
 @pytest.mark.parametrize(

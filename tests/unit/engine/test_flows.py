@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simcluster.engine import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
-from simcluster.engine import flows as flows_module
+from simcluster.engine.reference import flows as flows_module
 from tests.support.flows import ends, network
 
 GB = 1e9

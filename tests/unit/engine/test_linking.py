@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.engine.entry_types import EntryTypes
-from simcluster.engine.linking import link, link_part
+from simcluster.engine.linking import link_part
 from simcluster.engine.timed import NOTHING, CodeEntries
 from simcluster.program import COMPUTE, Scope
 from tests.support.instruction_blocks import block, instruction, program, run, slot
@@ -26,6 +26,10 @@ def timed(codes, times=range(1, 1000)):
         )
         for number, code in enumerate(codes)
     }
+
+
+def link(program, part, codes, steps):
+    return link_part(program, part, codes, steps).timed(codes)
 
 
 def told(linked):

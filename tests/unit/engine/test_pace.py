@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 
 from simcluster.cluster.device.communication_kernels import SCALE, ResourceShare
 from simcluster.engine.fabric import NO_LINKS
-from simcluster.engine.flows import Network
-from simcluster.engine.pace import PARTS, Pace, stretched_times
-from simcluster.engine.streams import (
+from simcluster.engine.reference.flows import Network
+from simcluster.engine.reference.pace import Pace, slowed_segments
+from simcluster.engine.reference.streams import (
     Communications,
     Kernels,
     Meeting,
     Stream,
-    run_slowed_kernels,
+    run_kernels,
     run_transfers,
 )
+from simcluster.engine.segments import PARTS
 from tests.support.slowed_kernels import ran, segment
 
 MS = 1_000_000
@@ -74,16 +75,14 @@ def test_members_of_a_meeting_are_slowed_from_its_start_not_from_their_arrival()
     for late in (0, 3 * MS):
         pace = Pace(env)
         compute, stream = Stream("compute", env, 1), Stream("data", env, 2)
-        env.process(
-            run_slowed_kernels(compute, Kernels([None], [0], [10 * MS]), [segment((10 * MS, 0, 0))], pace)
-        )
+        env.process(run_kernels(compute, Kernels([None], [0], [segment((10 * MS, 0, 0))]), pace))
         entries = Communications([None] * 2, [0] * 2, [late, 4 * MS], [None, meeting], [None, FIFTH])
         env.process(run_transfers(stream, entries, network, pace))
         streams.append((compute, stream, pace))
     env.run()
     for compute, stream, pace in streams:
         assert (stream.starts[1], stream.ends[1]) == (3 * MS, 7 * MS)
-        table = stretched_times(pace, np.array(compute.starts))
+        table = slowed_segments(pace).table(np.array(compute.starts))
         assert table["end"].tolist() == [10_800_000]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.engine import Vectors
-from simcluster.engine.sharing import solve_few, solve_many
+from simcluster.engine.reference.sharing import solve_few, solve_many
 from simcluster.engine.vectors import GRAIN
 
 LOADS = st.one_of(

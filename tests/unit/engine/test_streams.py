@@ -5,8 +5,8 @@ from __future__ import annotations
 import simpy
 
 from simcluster.engine.fabric import NO_LINKS
-from simcluster.engine.flows import Network
-from simcluster.engine.streams import (
+from simcluster.engine.reference.flows import Network
+from simcluster.engine.reference.streams import (
     Communications,
     Kernels,
     Latch,

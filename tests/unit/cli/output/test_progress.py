@@ -38,8 +38,9 @@ def terminal(monkeypatch):
 
 
 def progress(done, total, now=3.21):
-    env = types.SimpleNamespace(now=now * 1e9)
-    return Progress(env, [types.SimpleNamespace(done=done)], total)
+    made = Progress(total)
+    made.update(done, round(now * 1e9))
+    return made
 
 
 def test_what_is_said():

@@ -1,6 +1,6 @@
 import pytest
-
 from simcluster.engine.swept import MANY
+
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
 from simcluster.model import Transformer

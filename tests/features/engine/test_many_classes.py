@@ -1,4 +1,4 @@
-"""A sweep gives what events give, to the nanosecond."""
+"""Classes beside each other in arrays do what each does by itself, to the nanosecond."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from simcluster.program import Executions, InstructionKind, partition_ranks
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
+from tests.support.implementations import WAYS, assert_all_agree, many_from, timed
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.scenarios import TINY, TINY_GPT, scenario
-from tests.support.sweep import assert_sweep_is_events, timed
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").glob("*.yaml"))
 JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.05]}, "memory_bandwidth": {"normal": [1.0, 0.1]}}
@@ -52,13 +52,13 @@ def test_shipped_scenarios(path):
     built = build_scenario(Scenario.load(path))
     if num_instructions(built) > 40_000:
         pytest.skip("as many events as many others together; the exhaustive test has it")
-    assert_sweep_is_events(built)
+    assert_all_agree(built)
 
 
 @pytest.mark.parametrize("host", [*HOSTS, "atlas-800t-a2"])
 @pytest.mark.parametrize("changes", [[], [JITTER]], ids=["equal", "different"])
 def test_graphs_of_pieces_beside_operators_by_themselves(host, changes):
-    """What an instruction's dispatch costs is the same to events, a sweep, and kernels slowed or not."""
+    """What an instruction's dispatch costs is the same to all, and to kernels slowed or not."""
     piece = {
         "piece": "layers.*.mlp",
         "in": [["data", 1, 1]],
@@ -77,7 +77,7 @@ def test_graphs_of_pieces_beside_operators_by_themselves(host, changes):
     built = build_scenario(Scenario(spec, None, which.folder))
     paid = {each.dispatch_cost for code in built.program.codes for each in code.instructions if each.piece}
     assert paid == {0.0, 1.0}
-    assert_sweep_is_events(built)
+    assert_all_agree(built)
 
 
 @pytest.mark.exhaustive
@@ -85,9 +85,9 @@ def test_graphs_of_pieces_beside_operators_by_themselves(host, changes):
 def test_shipped_scenarios_with_jitter(path):
     """Whole, where every device is different and not more than 64 of them."""
     which = Scenario.load(path)
-    assert_sweep_is_events(build_scenario(which))
+    assert_all_agree(build_scenario(which))
     if which.cluster.num_devices <= 64:
-        assert_sweep_is_events(build_scenario(which, unfold=True))
+        assert_all_agree(build_scenario(which, unfold=True))
 
 
 @pytest.mark.thorough
@@ -125,14 +125,14 @@ def test_random_plans(data):
         run={"steps": data.draw(st.sampled_from([1, 2])), "seed": data.draw(st.integers(0, 3))},
         changes=data.draw(st.sampled_from(changes)),
     )
-    assert_sweep_is_events(build_scenario(which, unfold=data.draw(st.booleans())))
+    assert_all_agree(build_scenario(which, unfold=data.draw(st.booleans())))
 
 
 def test_groups_of_different_sizes():
     """Tensor groups of 3 on hosts of 4: folded, they hold one class or two."""
     model = {**TINY, "heads": 6, "kv_heads": 3, "ffn": 96, "hidden": 48, "head_dim": 8}
     which = scenario({"data": 4, "tensor": 3}, devices=4, model=model, micro_batches=2)
-    assert_sweep_is_events(build_scenario(which))
+    assert_all_agree(build_scenario(which))
 
 
 @pytest.mark.parametrize("broken", ["order", "missing"])
@@ -149,28 +149,32 @@ def test_a_deadlock_is_told_in_the_same_words(broken):
     broken = replace(program, parts=(program.parts[0], replace(stage, columns=Executions.of(executions))))
     cluster = quiet_cluster(2)
     told = []
-    for method in Implementation:
-        with pytest.raises(SimulationError, match="deadlock") as caught:
+    for method, count in WAYS:
+        with many_from(count), pytest.raises(SimulationError, match="deadlock") as caught:
             run(broken, cluster, partition_ranks(broken, cluster), implementation=method)
         told.append(str(caught.value))
-    assert told[0] == told[1] == told[2]
+    assert len(told) == 4
+    assert len(set(told)) == 1
 
 
-def test_many_classes_are_swept_and_few_are_not():
+@pytest.mark.parametrize("method", Implementation)
+def test_devices_of_many_speeds_are_told_apart(method):
+    """Many equal ranks are not: they run one program."""
     mesh = {"pipeline": 2, "data": 4, "tensor": 2}
     few = scenario(mesh, recipe="megatron_sp")
     many = scenario(mesh, recipe="megatron_sp", changes=[JITTER])
-    assert timed(build_scenario(few), None).swept is None
-    assert timed(build_scenario(many), None).swept is not None
-    assert timed(build_scenario(few, unfold=True), None).swept is not None
+    assert not timed(build_scenario(few), method).differ
+    assert timed(build_scenario(many), method).differ
+    assert not timed(build_scenario(few, unfold=True), method).differ
 
 
-def test_progress_of_a_sweep():
+def test_progress_of_many_classes():
     progress = Progress()
     built = build_scenario(
-        scenario({"pipeline": 2, "data": 4, "tensor": 2}, recipe="megatron_sp"), unfold=True
+        scenario({"pipeline": 2, "data": 4, "tensor": 2}, recipe="megatron_sp", changes=[JITTER])
     )
-    timing = timed(built, Implementation.SWEEP, progress=progress)
+    timing = timed(built, Implementation.COMPILED, progress=progress)
+    assert timing.differ
     assert progress.done == progress.total == timing.num_events
     assert progress.now == pytest.approx(timing.end * 1e-9)
 
@@ -200,18 +204,18 @@ def test_a_result_is_the_same_however_it_is_timed(fits, host, data):
             patch.setattr(Device, "at", small(Device.at, top - 1))
         results = []
         for many in (1, 10**9):
-            patch.setattr("simcluster.engine.swept.MANY", many)
             again = Scenario(which.spec, which.document, which.folder)
-            results.append(simulate(again))
-    swept, events = results
+            with many_from(many):
+                results.append(simulate(again))
+    together, apart = results
     for each in results:
         each.documents["summary"].pop("wall_s")
-        # Where nothing slows another, only events look whether something does.
+        # In program order nobody looks who shares a link, as long as none is full.
         each.documents["summary"].pop("num_solves")
-    assert swept.documents == events.documents
-    assert swept.documents["summary"]["fits"] == fits
+    assert together.documents == apart.documents
+    assert together.documents["summary"]["fits"] == fits
     for name in ("spans", "memory", "waits"):
-        ours, theirs = getattr(swept, name), getattr(events, name)
+        ours, theirs = getattr(together, name), getattr(apart, name)
         assert {key: list(found) for key, found in ours.names.items()} == {
             key: list(found) for key, found in theirs.names.items()
         }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from simcluster.engine import Workload
-from simcluster.engine.linking import link
-from simcluster.engine.priced_program import PricedPrograms
+from simcluster.engine.linking import link_part
+from simcluster.engine.priced_classes import PricedClasses
+from simcluster.program import COMPUTE
 from simcluster.simulation.compose.build import build_scenario
+from tests.support.implementations import many_from
 from tests.support.scenarios import scenario
 
 SLOW = 5
@@ -21,8 +24,9 @@ def programs(steps=2):
     )
     built = build_scenario(which, unfold=True)
     work = Workload(built.program, built.cluster, built.classes, steps)
-    priced = PricedPrograms(work.prices(), steps)
-    return built, work, [priced.of(index) for index in range(len(built.classes))]
+    classes = PricedClasses(work)
+    places = [classes.place_of[index] for index in range(len(built.classes))]
+    return built, work, [classes.groups[number].program(column) for number, column in places]
 
 
 def test_classes_share_what_costs_the_same():
@@ -35,16 +39,19 @@ def test_classes_share_what_costs_the_same():
         assert all(one.linked.bases is equal[0].linked.bases for one in stage)
     slow, nominal = priced[SLOW], priced[4]
     assert slow is not nominal
-    assert sum(slow.durations) > sum(nominal.durations)
-    assert slow.kinds(built.program, 1) is nominal.kinds(built.program, 1)
+    assert slow.linked.streams[0].name == COMPUTE
+    assert slow.linked.streams[0].duration.sum() > nominal.linked.streams[0].duration.sum()
+    assert slow.part is nominal.part
 
 
-def test_each_is_what_it_is_alone():
-    built, work, priced = programs()
+@pytest.mark.parametrize("many", [1, 8])
+def test_each_is_what_it_is_alone(many):
+    with many_from(many):
+        built, work, priced = programs()
     for index, one in enumerate(priced):
         part = built.program.part_of(index)
         codes = work.prices().timed(index, sorted({run.code for run in built.program.parts[part].executions}))
-        alone = link(built.program, part, codes, 2)
+        alone = link_part(built.program, part, codes, 2).timed(codes)
         assert one.codes.keys() == codes.keys()
         assert np.array_equal(one.linked.bases, alone.bases)
         for shared, own in zip(one.linked.streams, alone.streams, strict=True):

@@ -1,0 +1,85 @@
+"""Whether all ways to time a run, and to look at what it did, give the same."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from simcluster.analysis import find_idle_gaps, instruction_times
+from simcluster.analysis.timeline import break_down
+from simcluster.engine import Implementation, run
+from simcluster.program import COMPUTE
+from simcluster.program.communication.host_calls import HostCalls
+from tests.support.event_equality import assert_same_times
+
+
+@contextmanager
+def many_from(count):
+    """Classes on so many devices of different speeds are priced, and looked at, in arrays."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simcluster.engine.priced_classes.MANY_DEVICES", count)
+        yield
+
+
+WAYS = [(method, count) for method in Implementation for count in (1, 10**9)]
+"""Implementations, with the classes of a part beside each other, or one by one."""
+
+
+def timed(built, method, many=None, **more):
+    """What a built scenario does."""
+    spec, plan = built.scenario.spec, built.plan
+    arguments = {
+        "steps": spec.run.steps,
+        "dispatch": plan.execution.dispatch,
+        "algorithms": plan.execution.algorithms,
+        "fabric": built.fabric,
+        "host": HostCalls.of(plan),
+        "implementation": method,
+        **more,
+    }
+    if many is None:
+        return run(built.program, built.cluster, built.classes, **arguments)
+    with many_from(many):
+        return run(built.program, built.cluster, built.classes, **arguments)
+
+
+def assert_all_agree(built, **more):
+    """Every time of every entry of every class, every duration, and the breakdown; the reference's timing."""
+    reference = timed(built, Implementation.REFERENCE, 10**9, **more)
+    assert not reference.differ
+    for method, count in WAYS:
+        timing = timed(built, method, count, **more)
+        assert timing.differ is (count == 1 and not built.cluster.mixed)
+        assert_same_times(timing, reference, solves=not timing.differ)
+        for ours, theirs in zip(timing.classes, reference.classes, strict=True):
+            assert_same_program(ours, theirs)
+            ours_at, theirs_at = instruction_times(ours), instruction_times(theirs)
+            for code, each in theirs_at.items():
+                for name in ("starts", "ends", "arrivals"):
+                    assert np.array_equal(getattr(ours_at[code], name), getattr(each, name)), (code, name)
+        assert_same_breakdown(built, timing, reference)
+    return reference
+
+
+def assert_same_program(ours, theirs):
+    assert ours.codes.keys() == theirs.codes.keys()
+    for a, b in zip(ours.linked.streams, theirs.linked.streams, strict=True):
+        assert a.name == b.name
+        for column in ("wait_stream", "wait_position", "meeting", "execution"):
+            assert np.array_equal(getattr(a, column), getattr(b, column)), (a.name, column)
+        assert a.name != COMPUTE or np.array_equal(a.duration, b.duration)
+
+
+def assert_same_breakdown(built, timing, reference):
+    """That from vectors over classes against the one from the table of gaps; both fill the run."""
+    plan = built.plan
+    gaps = find_idle_gaps(reference.classes, reference.end, plan.stage_axis, plan.num_stages)
+    ours, theirs = break_down(built.program, timing, None), break_down(built.program, reference, gaps)
+    assert list(ours.lost) == list(theirs.lost)
+    for name in ("busy", "host", "slowed"):
+        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+    for cause, spent in ours.lost.items():
+        assert np.array_equal(spent, theirs.lost[cause]), cause
+    assert (ours.busy + ours.slowed + sum(ours.lost.values()) == timing.end).all()
