@@ -10,9 +10,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.class_groups import ClassGroup, DifferentClasses
-from simcluster.engine.class_program import ClassProgram
-from simcluster.engine.timed import TimedCode
+from simcluster.engine.linking import ClassProgram, TimedCode
+from simcluster.engine.pricing import DifferentClasses, PricedGroup
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
@@ -66,7 +65,7 @@ class GroupTiming:
     Kernels are ready when they start. ``slowed`` has the segments of those classes that have any.
     """
 
-    group: ClassGroup
+    group: PricedGroup
     starts: Sequence[Ints]
     arrivals: Sequence[Ints]
     ends: Sequence[Ints]

@@ -13,10 +13,6 @@ import simcluster
 
 ROOT = Path(simcluster.__file__).parent
 FILES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
-REPLACED = re.compile(
-    "engine/(beside|check|flights|lanes|meetings|overload|pace|paced|replayed|stage|sweep|swept).py"
-)
-"""Ways of timing that the compiled engine replaces."""
 COMMANDS = "cli/commands/"
 """A command is a function with the name that users type, in a module of that name."""
 PRIVATE_WORDS = re.compile(
@@ -43,12 +39,7 @@ def public(tree):
         yield from ((node, name) for name in names if not name.startswith("_"))
 
 
-NAMES = [
-    (path, node, name)
-    for path, tree in sorted(FILES.items())
-    if not REPLACED.fullmatch(path)
-    for node, name in public(tree)
-]
+NAMES = [(path, node, name) for path, tree in sorted(FILES.items()) for node, name in public(tree)]
 
 
 def words(name):
@@ -118,7 +109,6 @@ def test_public_members_are_words_of_the_field():
     assert not [
         f"{path}: {owner}.{name}"
         for path, tree in sorted(FILES.items())
-        if not REPLACED.fullmatch(path)
         for owner, name in members(tree)
         if not name.startswith("_") and any(PRIVATE_WORDS.fullmatch(word) for word in words(name))
     ]
@@ -128,7 +118,6 @@ def test_variables_say_what_they_hold():
     assert not [
         f"{path}:{line}: {name}"
         for path, tree in sorted(FILES.items())
-        if not REPLACED.fullmatch(path)
         for line, name in sorted(stored(tree))
         if name in SAYS_NOTHING
     ]

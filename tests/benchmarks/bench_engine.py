@@ -13,9 +13,9 @@ import time
 import pytest
 
 from simcluster.engine import Implementation, Progress, run_together
-from simcluster.engine.coalesced_links import coalesce_links
+from simcluster.engine.communication.coalesced_links import coalesce_links
 from simcluster.engine.compiled import run_compiled
-from simcluster.engine.priced_classes import PricedClasses
+from simcluster.engine.pricing.priced_classes import PricedClasses
 from simcluster.program import build
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose.build import build_scenario, plan_scenario, workload_of

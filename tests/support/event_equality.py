@@ -45,8 +45,8 @@ def crowded(built, *, links, rate, lates, latency=500, **more):
 
 
 def assert_same_times(ours, reference, *, solves=True):
-    """Every time of every entry and of every kernel that was slowed, and what was counted; ``solves``: also how
-    often rates were worked out anew.
+    """Every time of every entry and of every kernel that was slowed, and what was counted; ``solves``: also
+    how often rates were worked out anew.
     """
     for name in ("end", "num_events", "num_flows", *(["num_solves"] if solves else [])):
         assert getattr(ours, name) == getattr(reference, name), name

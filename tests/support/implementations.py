@@ -19,7 +19,7 @@ from tests.support.event_equality import assert_same_times
 def many_from(count):
     """Classes on so many devices of different speeds are priced, and looked at, in arrays."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("simcluster.engine.priced_classes.MANY_DEVICES", count)
+        patch.setattr("simcluster.engine.pricing.priced_classes.MANY_DEVICES", count)
         yield
 
 

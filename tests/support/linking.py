@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from simcluster.engine.class_program import BARRIER
-from simcluster.engine.timed import NOTHING
+from simcluster.engine.linking.class_program import BARRIER
+from simcluster.engine.linking.timed_code import NOTHING
 from simcluster.program import COMPUTE, SENDER_OF, TRANSFER_STREAMS, record_producer
 
 

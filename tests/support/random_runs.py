@@ -11,7 +11,7 @@ import numpy as np
 
 from simcluster.cluster.device.communication_kernels import CommunicationKernels
 from simcluster.engine import Background, CapacityChange, Fabric, FlowPhase, Links, Transfer, Vectors
-from simcluster.engine.fabric import Late
+from simcluster.engine.communication.fabric import Late
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose.build import build_scenario, workload_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import simpy
 
-from simcluster.engine.fabric import NO_LINKS
+from simcluster.engine.communication.fabric import NO_LINKS
+from simcluster.engine.linking.segments import PARTS
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.pace import Pace, Segment, slowed_segments
 from simcluster.engine.reference.streams import (
@@ -15,7 +16,6 @@ from simcluster.engine.reference.streams import (
     run_kernels,
     run_transfers,
 )
-from simcluster.engine.segments import PARTS
 
 
 def segment(*kernels):

@@ -217,18 +217,18 @@ class _Peaks:
         """All such segments, by entry: their entries, columns and first kernels."""
         slowed = self.timing.slowed
         nothing = np.zeros(0, dtype=np.int64)
-        entries = np.concatenate([nothing, *(each.entries for each in slowed.values())])
+        entries = np.concatenate([nothing, *(segments.entries for segments in slowed.values())])
         columns = np.repeat(
-            np.array(list(slowed), dtype=np.int64), [len(each.entries) for each in slowed.values()]
+            np.array(list(slowed), dtype=np.int64), [len(segments.entries) for segments in slowed.values()]
         )
-        sizes = np.concatenate([nothing, *(each.sizes for each in slowed.values())])
+        sizes = np.concatenate([nothing, *(segments.sizes for segments in slowed.values())])
         order = np.argsort(entries, kind="stable")
         return entries[order], columns[order], (np.cumsum(sizes) - sizes)[order]
 
     @cached_property
     def _kernel_ends(self) -> Ints:
         slowed = self.timing.slowed.values()
-        return np.concatenate([np.zeros(0, dtype=np.int64), *(each.kernel_ends for each in slowed)])
+        return np.concatenate([np.zeros(0, dtype=np.int64), *(segments.kernel_ends for segments in slowed)])
 
 
 def _until(ticks: Ints, sizes: Ints, at: Ints) -> Ints:

@@ -40,8 +40,8 @@ class StepBreakdown:
 
 
 def break_down(program: Program, timing: Timing, gaps: Table | None) -> StepBreakdown:
-    """The breakdown of every class, of the table of ``gaps`` where there is one; its parts fill the run without
-    remainder.
+    """The breakdown of every class, from the table of ``gaps`` where there is one; its parts fill the run
+    without remainder.
     """
     count = len(timing.classes)
     busy, host, spent = (np.zeros(count, dtype=np.int64) for _ in range(3))

@@ -4,9 +4,6 @@ It does exactly what the reference does, up to millions of entries a second. Not
 needed.
 """
 
-from simcluster.engine.compiled.compiling import mark_ready
 from simcluster.engine.compiled.run import run_compiled
 
 __all__ = ["run_compiled"]
-
-mark_ready()

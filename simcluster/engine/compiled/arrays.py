@@ -272,7 +272,7 @@ class Arrays(NamedTuple):
     flow_rates: Records
     """By number in ``reached``."""
     starts: Ints
-    """By entry of every stream; of equal entries of the classes of a group those of one class after another."""
+    """By entry of every stream: those of one group and stream after another, in rows of the classes."""
     arrivals: Ints
     """Likewise, of communication."""
     ends: Ints

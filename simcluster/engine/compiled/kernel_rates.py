@@ -14,7 +14,7 @@ from simcluster.cluster import SCALE
 from simcluster.engine.compiled.arrays import FIRST, NONE, Arrays
 from simcluster.engine.compiled.compiling import compiled
 from simcluster.engine.compiled.events import SEGMENT_ENDS, add_event
-from simcluster.engine.segments import PARTS
+from simcluster.engine.linking import PARTS
 
 _SIGNS: Any = np.array([1, -1])
 BEGINS, ENDS = _SIGNS

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simcluster.engine.class_groups import ClassGroup
+from simcluster.engine.communication import NEVER, Links, Transfer
 from simcluster.engine.compiled.arrays import NONE, Arrays, Ints, Records
 from simcluster.engine.compiled.lanes import LANE, LANE_KIND, MEETING, Lanes
 from simcluster.engine.compiled.link_demand import flows_alone
 from simcluster.engine.compiled.program_order import run_lanes
 from simcluster.engine.compiled.tables import GroupRows, joined, offsets, records, table
-from simcluster.engine.fabric import NEVER, Links, Transfer
-from simcluster.engine.priced_classes import PricedClasses
-from simcluster.engine.workload import Progress
+from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.engine.progress import Progress
 
 SLICE = 10_000_000
 """Entries of classes that one slice times: a tenth of a second or so."""
@@ -70,8 +69,8 @@ class _LaneTables:
     members: list[dict[int, Records]] = field(default_factory=list)
 
     def run(self, arrays: Arrays) -> Lanes | None:
-        """All lanes, nothing of which has been timed; None if only some classes of a lane meet those of another,
-        or wait for others that never come.
+        """All lanes, nothing of which has been timed; None if only some classes of a lane meet those of
+        another, or wait for others that never come.
         """
         for group, own in zip(self.classes.groups, self.rows, strict=True):
             self._add_group(group, own)
@@ -96,7 +95,7 @@ class _LaneTables:
             totals=np.zeros(3, dtype=np.int64),
         )
 
-    def _add_group(self, group: ClassGroup, own: GroupRows) -> None:
+    def _add_group(self, group: PricedGroup, own: GroupRows) -> None:
         first, width = len(self.lanes), len(group.indices)
         segments, (different, which) = group.part.segments, group.kernels()
         durations = np.array([segments.durations(kernels) for kernels in different])[which]

@@ -10,8 +10,9 @@ from simcluster.engine.compiled.arrays import ENTRY, Ints, Records, record
 
 LANE = record(("first_entry", "length", "first_lane", "kernels", "times", "width", "row", "done", "arrived"))
 """A lane: its first entry, and how many it has; the first lane of its group; 1 if it runs kernels; where the
-times of its first entry are recorded; how many classes there are; where the
-durations of its first segment are, or its first kind of communication. Then how many entries have ended; 1 if the next waits for those whom it meets.
+times of its first entry are recorded; how many classes there are; where the durations of its first segment
+are, or its first kind of communication. Then how many entries have ended; 1 if the next waits for those whom
+it meets.
 """
 
 LANE_KIND = record(("place", "meeting"))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simcluster.engine.class_groups import ClassGroup
+from simcluster.engine.communication import Links, Transfer
 from simcluster.engine.compiled.arrays import NEVER, NONE, Floats, Ints
 from simcluster.engine.compiled.tables import GroupRows, offsets
-from simcluster.engine.fabric import Links, Transfer
+from simcluster.engine.pricing import PricedGroup
 
 SLACK = 2.0**-30
 """Part of the capacity within which a link that several share counts as full.
@@ -80,7 +80,7 @@ class _Flows:
 
 
 def flows_alone(
-    groups: Sequence[ClassGroup],
+    groups: Sequence[PricedGroup],
     rows: Sequence[GroupRows],
     starts: Ints,
     transfers: Sequence[Transfer],
@@ -91,11 +91,11 @@ def flows_alone(
     """
     phases = _Phases.of(transfers, links)
     flows = list(_flows(groups, rows, starts))
-    count = sum(len(each.starts) * int(np.diff(phases.first)[each.transfers].sum()) for each in flows)
+    count = sum(len(kind.starts) * int(np.diff(phases.first)[kind.transfers].sum()) for kind in flows)
     return count, _first_overload(flows, phases, links) if flows else NEVER
 
 
-def _flows(groups: Sequence[ClassGroup], rows: Sequence[GroupRows], starts: Ints) -> Iterator[_Flows]:
+def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], starts: Ints) -> Iterator[_Flows]:
     tellers: dict[int, int] = {}
     for group, own in zip(groups, rows, strict=True):
         for number, kinds in enumerate(own.kinds):
@@ -119,12 +119,12 @@ def _flows(groups: Sequence[ClassGroup], rows: Sequence[GroupRows], starts: Ints
 def _first_overload(flows: Sequence[_Flows], phases: _Phases, links: Links) -> int:
     crowded = first_overloads(_windows(flows, phases, links), links.capacity)
     demands = []
-    for each in flows:
-        place, phase, link, rate = phases.loads(each.transfers, links)
+    for kind in flows:
+        place, phase, link, rate = phases.loads(kind.transfers, links)
         watched = np.flatnonzero(crowded[link] < NEVER)
         place, phase, link, rate = place[watched], phase[watched], link[watched], rate[watched]
-        begin = each.starts[:, place] + phases.begin[phase]
-        end = np.maximum(each.starts[:, place] + phases.end[phase], begin + 1)
+        begin = kind.starts[:, place] + phases.begin[phase]
+        end = np.maximum(kind.starts[:, place] + phases.end[phase], begin + 1)
         entry, row = np.nonzero(end > crowded[link])
         demands.append(Demand(link[row], begin[entry, row], end[entry, row], rate[row]))
     return int(first_overloads(_together(demands), links.capacity).min(initial=NEVER))
@@ -132,17 +132,17 @@ def _first_overload(flows: Sequence[_Flows], phases: _Phases, links: Links) -> i
 
 def _together(demands: Sequence[Demand]) -> Demand:
     columns = ("link", "begin", "end", "rate")
-    return Demand(*(np.concatenate([getattr(each, name) for each in demands]) for name in columns))
+    return Demand(*(np.concatenate([getattr(demand, name) for demand in demands]) for name in columns))
 
 
 def _windows(flows: Sequence[_Flows], phases: _Phases, links: Links) -> Demand:
     """Who ever uses which link: from the first to the last time, as fast as ever."""
     users = []
-    for each in flows:
-        place, phase, link, rate = phases.loads(each.transfers, links)
-        begin, end = each.starts.min(axis=0)[place], each.starts.max(axis=0)[place]
+    for kind in flows:
+        place, phase, link, rate = phases.loads(kind.transfers, links)
+        begin, end = kind.starts.min(axis=0)[place], kind.starts.max(axis=0)[place]
         end = np.maximum(end + phases.end[phase], begin + 1)
-        users.append((each.slots[place], link, begin, end, rate))
+        users.append((kind.slots[place], link, begin, end, rate))
     slot, link, begin, end, rate = map(np.concatenate, zip(*users, strict=True))
     order = np.lexsort((link, slot))
     first = np.flatnonzero(
@@ -170,6 +170,6 @@ def first_overloads(demand: Demand, capacity: Floats) -> Ints:
     level, users = np.cumsum(changes), np.cumsum(np.sign(changes))
     lasts = np.append((np.diff(links) != 0) | (np.diff(times) != 0), True)[: len(links)]
     over = np.flatnonzero(lasts & (users > 1) & (level > room[links]))
-    found = np.full(len(capacity), NEVER)
-    np.minimum.at(found, links[over], times[over])
-    return found
+    first = np.full(len(capacity), NEVER)
+    np.minimum.at(first, links[over], times[over])
+    return first

@@ -86,8 +86,8 @@ def _num_ended(r: Arrays, stream: int, time: int) -> int:
 
 @compiled_for_python
 def resume_run(r: Arrays, time: int) -> None:
-    """Goes on with a run whose times are all recorded, and right up to a ``time``: what has begun by then, and
-    has not ended, begins once more at its time.
+    """Goes on with a run whose times are all recorded, and right up to a ``time``: what has begun by then and
+    has not ended begins once more, at its time.
     """
     r.totals[0].waiting = r.workloads[0].round + 1
     r.workloads[0].left = len(r.streams)

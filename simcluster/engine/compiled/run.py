@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.engine.class_groups import ClassGroup
+from simcluster.engine.communication import Links, Transfer
 from simcluster.engine.compiled.arrays import TOO_LATE, Arrays, Ints
+from simcluster.engine.compiled.compiling import mark_ready
 from simcluster.engine.compiled.lane_tables import time_in_program_order
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.stream_steps import BEGIN, READY
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
-from simcluster.engine.deadlock import HEADING, LATE, STILL
-from simcluster.engine.fabric import Links, Transfer
-from simcluster.engine.priced_classes import PricedClasses
+from simcluster.engine.linking import HEADING, LATE, STILL
+from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.engine.progress import Progress
 from simcluster.engine.timing import GroupTiming, SlowedSegments, Timing
-from simcluster.engine.workload import Progress
 from simcluster.errors import SimulationError
 
 SLICE = 400_000
@@ -51,7 +51,7 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
 
 
 def _goes_in_program_order(builder: TableBuilder) -> bool:
-    """Whether a run may go in program order for a while: there is one workload, nothing slows its kernels, and
+    """Whether a run may go in program order for a while: nothing slows the kernels of its one workload, and
     links are what they are from the start.
     """
     links = builder.links
@@ -103,7 +103,7 @@ def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, n
 
 
 def _group_timing(
-    group: ClassGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
+    group: PricedGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
 ) -> GroupTiming:
     width = len(group.indices)
 
@@ -160,3 +160,6 @@ def _held(arrays: Arrays, stream: int) -> str | None:
         return None
     kind = _kind(arrays, stream)
     return LATE if arrays.slots["arrived"][kind["slot"]] < kind["size"] else STILL
+
+
+mark_ready()

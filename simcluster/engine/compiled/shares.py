@@ -6,9 +6,9 @@ order, and what a link's flows use is added by ascending rate.
 
 from __future__ import annotations
 
+from simcluster.engine.communication import MOST
 from simcluster.engine.compiled.arrays import TOO_LOADED, Arrays
 from simcluster.engine.compiled.compiling import compiled
-from simcluster.engine.vectors import MOST
 
 
 @compiled

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from simcluster.cluster import SCALE
-from simcluster.engine.class_groups import ClassGroup
-from simcluster.engine.class_meetings import Who
+from simcluster.engine.communication import Links, Transfer, Who
 from simcluster.engine.compiled.arrays import (
     CHANGE,
     ENTRY,
@@ -37,10 +36,8 @@ from simcluster.engine.compiled.arrays import (
     Ints,
     Records,
 )
-from simcluster.engine.fabric import Links, Transfer
-from simcluster.engine.linked_part import LinkedPart
-from simcluster.engine.priced_classes import PricedClasses
-from simcluster.engine.segments import PARTS, Segments
+from simcluster.engine.linking import PARTS, LinkedPart, Segments
+from simcluster.engine.pricing import PricedClasses, PricedGroup
 
 MANY_KERNELS = 1 << 16
 """Slowed segments, and kernels of them, that are recorded before more room is made."""
@@ -155,7 +152,7 @@ class TableBuilder:
                 self.num_entries += len(stream)
         return self.known[id(part)]
 
-    def _add_segments(self, group: ClassGroup) -> Ints:
+    def _add_segments(self, group: PricedGroup) -> Ints:
         """Adds the segments of the classes of a group; by class the row of the first."""
         segments = group.part.segments
         different, which = group.kernels()
@@ -171,19 +168,19 @@ class TableBuilder:
         kinds = records(KIND, width * len(done), time=NONE, transfer=NONE, units=NONE)
         by_class = kinds.reshape(width, len(done))
         known: dict[int, tuple[Ints, Ints]] = {}
-        for kind, each in enumerate(done):
-            if id(each.met) not in known:
-                known[id(each.met)] = self._slots(workload, number, which, each.met)
-            own = by_class[:, kind]
-            own["slot"], own["size"] = known[id(each.met)]
+        for place, kind in enumerate(done):
+            if id(kind.met) not in known:
+                known[id(kind.met)] = self._slots(workload, number, which, kind.met)
+            own = by_class[:, place]
+            own["slot"], own["size"] = known[id(kind.met)]
             own["transfer"] = np.array(
-                [NONE if transfer is None else self._transfer(transfer) for transfer in each.transfers]
-            )[each.which]
-            own["time"] = np.where(own["transfer"] == NONE, each.times, NONE)
-            links = np.array([self._most_links(transfer) for transfer in each.transfers])
-            self.nodes.append((own["slot"], links[each.which]))
-            if each.units is not None:
-                own["units"], own["memory"] = each.units, each.memory
+                [NONE if transfer is None else self._transfer(transfer) for transfer in kind.transfers]
+            )[kind.which]
+            own["time"] = np.where(own["transfer"] == NONE, kind.times, NONE)
+            links = np.array([self._most_links(transfer) for transfer in kind.transfers])
+            self.nodes.append((own["slot"], links[kind.which]))
+            if kind.units is not None:
+                own["units"], own["memory"] = kind.units, kind.memory
         self.kinds.append(kinds)
         self.num_kinds += len(kinds)
         return by_class
@@ -322,14 +319,17 @@ def table(kind: np.dtype[Any], rows: Sequence[tuple[float, ...]]) -> Records:
 
 
 def zeros(count: int) -> Ints:
+    """So many zeros."""
     return np.zeros(count, dtype=np.int64)
 
 
 def joined(arrays: Sequence[Ints]) -> Ints:
+    """Arrays one after another."""
     return np.concatenate([zeros(0), *arrays])
 
 
 def offsets(counts: Sequence[int] | Ints) -> Ints:
+    """Where each of several rows of so many begins, and where the last ends."""
     sums = zeros(len(counts) + 1)
     np.cumsum(counts, out=sums[1:])
     return sums

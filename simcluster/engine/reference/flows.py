@@ -14,7 +14,7 @@ import numpy as np
 import simpy
 from simpy.events import NORMAL, EventPriority
 
-from simcluster.engine.fabric import CapacityChange, FlowPhase, Links, Transfer
+from simcluster.engine.communication import CapacityChange, FlowPhase, Links, Transfer
 from simcluster.engine.reference.sharing import SMALL, Row, solve_few, solve_many
 
 SimEvents = Generator[simpy.Event, None, None]

@@ -17,11 +17,13 @@ from itertools import accumulate, cycle, pairwise
 
 import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from simcluster.cluster import SCALE, ResourceShare
-from simcluster.engine.segments import PARTS, Segments
-from simcluster.engine.timed import Ints
+from simcluster.engine.linking import PARTS, Segments
 from simcluster.engine.timing import SlowedSegments
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,12 +62,12 @@ class Segment:
 
     def ends(self, rates: Rates) -> Ends:
         """When every part ends that begins at these rates."""
-        found = self._ends.get(rates)
-        if found is None:
+        ends = self._ends.get(rates)
+        if ends is None:
             # Integers of Python: millionths of nanoseconds would overflow 64 bits after three hours.
             taken = (-(-work * SCALE // rate) for work, rate in zip(self.work, cycle(rates.parts)))
-            found = self._ends[rates] = list(accumulate(taken, initial=0))
-        return found
+            ends = self._ends[rates] = list(accumulate(taken, initial=0))
+        return ends
 
 
 Section = tuple[int, int, Ends]
@@ -169,14 +171,14 @@ def slowed_segments(pace: Pace) -> SlowedSegments:
             pieces.append(ends[over])
             bases.append(base)
             taken.append(over.stop - over.start)
-    which, sizes, since, spans = (np.array(each, dtype=np.int64) for each in (entries, counts, bases, taken))
+    which, sizes, since, spans = (
+        np.array(column, dtype=np.int64) for column in (entries, counts, bases, taken)
+    )
     ended = np.concatenate([np.zeros(0, dtype=np.int64), *pieces]) + np.repeat(since, spans)
     return SlowedSegments(which, sizes, ended)
 
 
 def segments_of(segments: Segments, kernels: Ints) -> list[Segment | None]:
-    """By entry of a class's stream of kernels, whose parts ``kernels`` are: the segment that it is; None where
-    it only waits.
-    """
+    """By entry of a stream of kernels, whose parts ``kernels`` are: its segment; None where it only waits."""
     made = [Segment(kernels[first:end]) for first, end in pairwise(segments.first.tolist())]
     return [*map([*made, None].__getitem__, segments.which.tolist())]

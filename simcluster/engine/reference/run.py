@@ -10,11 +10,10 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from simcluster.engine.class_groups import ClassGroup
-from simcluster.engine.class_meetings import Who
-from simcluster.engine.deadlock import HEADING, LATE, STILL
-from simcluster.engine.fabric import Links
-from simcluster.engine.priced_classes import PricedClasses
+from simcluster.engine.communication import Links, Who
+from simcluster.engine.linking import HEADING, LATE, NOTHING, STILL, Segments
+from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.engine.progress import Progress
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
 from simcluster.engine.reference.streams import (
@@ -26,10 +25,7 @@ from simcluster.engine.reference.streams import (
     run_kernels,
     run_transfers,
 )
-from simcluster.engine.segments import Segments
-from simcluster.engine.timed import NOTHING
 from simcluster.engine.timing import GroupTiming, Timing
-from simcluster.engine.workload import Progress
 from simcluster.errors import SimulationError
 
 Ints = NDArray[np.int64]
@@ -104,7 +100,7 @@ class _Run:
         self._places = [classes.place_of[index] for index in range(len(classes.place_of))]
         self._works: dict[int, tuple[Sequence[Sequence[int | Segment | None]], Ints]] = {}
 
-    def _groups(self) -> Iterator[tuple[int, ClassGroup, int]]:
+    def _groups(self) -> Iterator[tuple[int, PricedGroup, int]]:
         """By class its group and its column."""
         for number, column in self._places:
             yield number, self.classes.groups[number], column
@@ -161,14 +157,14 @@ class _Run:
         done = self.classes.communications(number, which)
         # The last kind, which is that of number NOTHING, only waits.
         moves, takes = (
-            [*(each.moves(column) for each in done), 0],
-            [*(each.taken(column) for each in done), None],
+            [*(kind.moves(column) for kind in done), 0],
+            [*(kind.taken(column) for kind in done), None],
         )
         of_entries = kinds.which.tolist()
         return Communications(
             *waits,
             map(moves.__getitem__, of_entries),
-            _meetings(now.meetings, [each.met[column] for each in done], of_entries, kinds.ordinals),
+            _meetings(now.meetings, [kind.met[column] for kind in done], of_entries, kinds.ordinals),
             map(takes.__getitem__, of_entries),
         )
 
@@ -190,7 +186,7 @@ class _Run:
         return [HEADING, *self.classes.stuck(over, held)]
 
     def _held(
-        self, place: tuple[int, ClassGroup, int], number: int, stream: Stream, done: _Round
+        self, place: tuple[int, PricedGroup, int], number: int, stream: Stream, done: _Round
     ) -> str | None:
         """What keeps an entry from ending that has arrived; None if none has."""
         if len(stream.arrivals) <= stream.done:
@@ -227,7 +223,7 @@ def _durations(segments: Segments, kernels: Ints) -> list[int]:
     return list(np.append(segments.durations(kernels), 0)[segments.which].tolist())
 
 
-def _group_timing(group: ClassGroup, done: _Round) -> GroupTiming:
+def _group_timing(group: PricedGroup, done: _Round) -> GroupTiming:
     """What the streams of the classes of a group recorded, as columns."""
     streams = [done.streams[index] for index in group.indices]
     compute, by_stream = group.part.compute, range(len(group.part.untimed.streams))

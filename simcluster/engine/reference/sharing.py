@@ -17,8 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from simcluster.engine.vectors import MOST, Floats, Ints, Vectors
+from simcluster.engine.communication import MOST, Vectors
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 Row = Sequence[tuple[int, float]]
 """A flow's (link, load) pairs."""

@@ -13,7 +13,7 @@ from itertools import repeat
 import simpy
 
 from simcluster.cluster import ResourceShare
-from simcluster.engine.fabric import Moves
+from simcluster.engine.communication import Moves
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.pace import Pace, Segment
 
@@ -128,8 +128,8 @@ class Kernels:
 
 @dataclass(frozen=True, slots=True)
 class Communications:
-    """What a communication stream does: per entry what to wait for, what it moves, a meeting or None, and what
-    it takes of the device.
+    """What a communication stream does: per entry what to wait for, what it moves, a meeting or None, and
+    what it takes of the device.
     """
 
     waits: Iterable[Stream | None]

@@ -88,15 +88,15 @@ def test_tenants(data):
 def test_the_scenario_chooses(engine, monkeypatch):
     """``run.engine``; both give the same result."""
     called = []
-    functions = {"reference": "engine.reference.run_by_processes", "compiled": "engine.compiled.run_compiled"}
-    for name, place in functions.items():
-        module, _, function = f"simcluster.{place}".rpartition(".")
+    places = {
+        "reference": "simcluster.engine.run_programs.run_by_processes",
+        "compiled": "simcluster.engine.compiled.run_compiled",
+    }
+    for name, place in places.items():
+        module, _, function = place.rpartition(".")
         whole = getattr(import_module(module), function)
-        patched = (
-            "simcluster.engine.engine.run_by_processes" if name == "reference" else f"{module}.{function}"
-        )
         monkeypatch.setattr(
-            patched, lambda *each, name=name, whole=whole: called.append(name) or whole(*each)
+            place, lambda *arguments, name=name, whole=whole: called.append(name) or whole(*arguments)
         )
     result = simulate(scenario(MESH, run={"engine": engine}))
     assert called == [engine]

@@ -10,7 +10,7 @@ import simpy
 
 from simcluster.analysis import find_idle_gaps, instruction_times
 from simcluster.engine import CapacityChange, Fabric, FlowPhase, Links, Transfer, Vectors, run
-from simcluster.engine.fabric import NO_LINKS
+from simcluster.engine.communication.fabric import NO_LINKS
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.streams import (
     Communications,

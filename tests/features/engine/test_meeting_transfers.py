@@ -10,7 +10,7 @@ from simcluster.engine import (
     Background,
     CapacityChange,
 )
-from simcluster.engine.fabric import Late
+from simcluster.engine.communication.fabric import Late
 from simcluster.program.isa.instruction import COMPUTE
 from simcluster.simulation.compose.build import build_scenario
 from tests.support.event_equality import GB, crowded

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from simcluster.engine import Workload
-from simcluster.engine.linking import link_part
-from simcluster.engine.priced_classes import PricedClasses
+from simcluster.engine.linking.part_linker import link_part
+from simcluster.engine.pricing.priced_classes import PricedClasses
 from simcluster.program import COMPUTE
 from simcluster.simulation.compose.build import build_scenario
 from tests.support.implementations import many_from

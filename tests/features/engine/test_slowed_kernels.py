@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster.device.communication_kernels import CommunicationKernels
-from simcluster.engine.priced_classes import PricedClasses
+from simcluster.engine.pricing.priced_classes import PricedClasses
 from simcluster.program import InstructionKind
 from simcluster.simulation.compose.build import build_scenario, workload_of
 from tests.support.event_equality import crowded

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.engine.fabric import Late, Transfer
+from simcluster.engine.communication.fabric import Late, Transfer
 
 WINDOW = Late(1000, 2000, 300)
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.engine.launch_queue import launch_stalls
+from simcluster.engine.pricing.launch_queue import launch_stalls
 
 STRETCHES = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 50)), min_size=1, max_size=8)
 

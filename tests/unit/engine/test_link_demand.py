@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.engine.compiled.link_demand import Demand, first_overloads
 from simcluster.engine.compiled.arrays import NEVER
+from simcluster.engine.compiled.link_demand import Demand, first_overloads
 
 
 def overloads(capacity, *rows):

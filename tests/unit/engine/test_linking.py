@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.engine.entry_types import EntryTypes
-from simcluster.engine.linking import link_part
-from simcluster.engine.timed import NOTHING, CodeEntries
+from simcluster.engine.linking.entry_types import EntryTypes
+from simcluster.engine.linking.part_linker import link_part
+from simcluster.engine.linking.timed_code import NOTHING, CodeEntries
 from simcluster.program import COMPUTE, Scope
 from tests.support.instruction_blocks import block, instruction, program, run, slot
 from tests.support.linking import linked_one_by_one

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster.device.communication_kernels import SCALE, ResourceShare
-from simcluster.engine.fabric import NO_LINKS
+from simcluster.engine.communication.fabric import NO_LINKS
+from simcluster.engine.linking.segments import PARTS
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.pace import Pace, slowed_segments
 from simcluster.engine.reference.streams import (
@@ -22,7 +23,6 @@ from simcluster.engine.reference.streams import (
     run_kernels,
     run_transfers,
 )
-from simcluster.engine.segments import PARTS
 from tests.support.slowed_kernels import ran, segment
 
 MS = 1_000_000

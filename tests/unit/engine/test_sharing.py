@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.engine import Vectors
+from simcluster.engine.communication.load_vectors import GRAIN
 from simcluster.engine.reference.sharing import solve_few, solve_many
-from simcluster.engine.vectors import GRAIN
 
 LOADS = st.one_of(
     st.just(1.0),

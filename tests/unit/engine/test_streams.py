@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import simpy
 
-from simcluster.engine.fabric import NO_LINKS
+from simcluster.engine.communication.fabric import NO_LINKS
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.streams import (
     Communications,

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
-from simcluster.engine.coalesced_links import coalesce_links
-from simcluster.engine.fabric import NO_LINKS, Fabric, Links
+from simcluster.engine.communication import NO_LINKS, Fabric, Links, coalesce_links
+from simcluster.engine.garbage import no_collection
 from simcluster.engine.implementation import Implementation, choose_implementation
-from simcluster.engine.priced_classes import PricedClasses
+from simcluster.engine.pricing import PricedClasses, Workload
+from simcluster.engine.progress import Progress
 from simcluster.engine.reference import run_by_processes
 from simcluster.engine.timing import Timing
-from simcluster.engine.workload import Progress, Workload, no_collection
 from simcluster.errors import PlanError
 from simcluster.program import FREE_CALLS, HostCalls, Program, RankClasses
 

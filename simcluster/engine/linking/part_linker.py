@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.class_program import BARRIER, ClassProgram, LinkedStream
-from simcluster.engine.linked_part import LinkedPart
-from simcluster.engine.produced_buffers import waits_for_buffers
-from simcluster.engine.row_lists import RowLists
-from simcluster.engine.timed import NOTHING, TimedCode
-from simcluster.engine.waits import NeededWaits, Waits
+from simcluster.engine.linking.class_program import BARRIER, ClassProgram, LinkedStream
+from simcluster.engine.linking.linked_part import LinkedPart
+from simcluster.engine.linking.produced_buffers import waits_for_buffers
+from simcluster.engine.linking.row_lists import RowLists
+from simcluster.engine.linking.timed_code import NOTHING, TimedCode
+from simcluster.engine.linking.waits import NeededWaits, Waits
 from simcluster.program import COMPUTE, SENDER_OF, TRANSFER_STREAMS, Program
 
 Ints = NDArray[np.int64]

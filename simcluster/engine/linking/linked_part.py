@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.class_program import ClassProgram
-from simcluster.engine.entry_types import EntryTypes
-from simcluster.engine.segments import Segments
-from simcluster.engine.timed import TimedCode
+from simcluster.engine.linking.class_program import ClassProgram
+from simcluster.engine.linking.entry_types import EntryTypes
+from simcluster.engine.linking.segments import Segments
+from simcluster.engine.linking.timed_code import TimedCode
 from simcluster.program import COMPUTE, Program
 
 Ints = NDArray[np.int64]

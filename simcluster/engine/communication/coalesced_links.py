@@ -11,9 +11,10 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.fabric import CapacityChange, Links
-from simcluster.engine.vectors import Ints, Vectors
+from simcluster.engine.communication.fabric import CapacityChange, Links
+from simcluster.engine.communication.load_vectors import Vectors
 
+Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 

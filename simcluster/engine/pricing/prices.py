@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from simcluster.cluster import Cluster, Device, DispatchTime, nanoseconds
-from simcluster.engine.choices import Choices
-from simcluster.engine.fabric import Fabric, Transfer
-from simcluster.engine.launch_queue import launch_stalls
-from simcluster.engine.timed import CodeEntries, Priced, TimedCode
+from simcluster.engine.communication import Choices, Fabric, Transfer
+from simcluster.engine.linking import CodeEntries, Priced, TimedCode
+from simcluster.engine.pricing.launch_queue import launch_stalls
 from simcluster.program import (
     CollectiveCalls,
     Instruction,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.row_lists import RowLists
-from simcluster.engine.timed import TimedCode
-from simcluster.engine.waits import Waits
+from simcluster.engine.linking.row_lists import RowLists
+from simcluster.engine.linking.timed_code import TimedCode
+from simcluster.engine.linking.waits import Waits
 from simcluster.program import InstructionBlock, Scope, StageProgram
 
 Ints = NDArray[np.int64]

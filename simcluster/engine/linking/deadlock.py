@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcluster.engine.class_program import ClassProgram, LinkedStream
-from simcluster.engine.timed import NOTHING
+from simcluster.engine.linking.class_program import ClassProgram, LinkedStream
+from simcluster.engine.linking.timed_code import NOTHING
 from simcluster.program import Program
 
 HEADING = "the program is deadlocked"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.class_program import ClassProgram
-from simcluster.engine.timed import NOTHING
+from simcluster.engine.linking.class_program import ClassProgram
+from simcluster.engine.linking.timed_code import NOTHING
 from simcluster.program import Program
 
 Ints = NDArray[np.int64]

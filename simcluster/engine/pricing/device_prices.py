@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import DeviceArray
-from simcluster.engine.launch_queue import launch_stalls
-from simcluster.engine.prices import Prices
-from simcluster.engine.timed import Priced
+from simcluster.engine.linking import Priced
+from simcluster.engine.pricing.launch_queue import launch_stalls
+from simcluster.engine.pricing.prices import Prices
 from simcluster.program import InstructionBlock, InstructionKind, runs_kernels
 
 Ints = NDArray[np.int64]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
-from simcluster.engine.choices import Choices
-from simcluster.engine.fabric import Fabric
-from simcluster.engine.link_loads import build_fabrics
+from simcluster.engine.communication.choices import Choices
+from simcluster.engine.communication.fabric import Fabric
+from simcluster.engine.communication.link_loads import build_fabrics
 from simcluster.program import (
     CollectiveRequests,
     Program,

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.device_prices import PricedCode
-from simcluster.engine.linked_part import LinkedPart
-from simcluster.engine.priced_program import PricedProgram
-from simcluster.engine.prices import Prices
-from simcluster.engine.segments import PARTS
+from simcluster.engine.linking import PARTS, LinkedPart
+from simcluster.engine.pricing.device_prices import PricedCode
+from simcluster.engine.pricing.priced_program import PricedProgram
+from simcluster.engine.pricing.prices import Prices
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class ClassGroup(ABC):
+class PricedGroup(ABC):
     """The classes ``indices``, which run a part on devices of one kind; the columns of all arrays."""
 
     part: LinkedPart
@@ -42,13 +41,13 @@ class ClassGroup(ABC):
         which of them each class has.
         """
         parts = [self.priced(code).parts(own) for code, own in self.part.segments.kernels]
-        columns = max((each.shape[2] for each in parts), default=1)
+        columns = max((kernels.shape[2] for kernels in parts), default=1)
         every = np.concatenate([np.zeros((0, PARTS, columns), dtype=np.int64), *parts])
         return every.transpose(2, 0, 1), np.arange(len(self.indices)) % columns
 
 
 @dataclass(frozen=True)
-class EqualClasses(ClassGroup):
+class EqualClasses(PricedGroup):
     """Classes that run one program."""
 
     common: PricedProgram
@@ -64,7 +63,7 @@ class EqualClasses(ClassGroup):
 
 
 @dataclass(frozen=True)
-class DifferentClasses(ClassGroup):
+class DifferentClasses(PricedGroup):
     """Classes on devices of different speeds; their programs are made when they are asked for."""
 
     prices: Prices
@@ -72,7 +71,9 @@ class DifferentClasses(ClassGroup):
 
     def program(self, column: int) -> PricedProgram:
         """The program of one of them."""
-        codes = {code: self.prices.with_prices(code, each.of(column)) for code, each in self.codes.items()}
+        codes = {
+            code: self.prices.with_prices(code, priced.of(column)) for code, priced in self.codes.items()
+        }
         return PricedProgram(codes, self.part)
 
     def priced(self, code: int) -> PricedCode:

@@ -9,9 +9,17 @@ import numpy as np
 
 from simcluster.cluster import Cluster, nanoseconds
 from simcluster.collectives import AlgorithmChoice, Operation, algorithm_routine
-from simcluster.engine.choices import Choices
-from simcluster.engine.fabric import Background, CapacityChange, Fabric, FlowPhase, Late, Links, Transfer
-from simcluster.engine.vectors import GRAIN, Vectors
+from simcluster.engine.communication.choices import Choices
+from simcluster.engine.communication.fabric import (
+    Background,
+    CapacityChange,
+    Fabric,
+    FlowPhase,
+    Late,
+    Links,
+    Transfer,
+)
+from simcluster.engine.communication.load_vectors import GRAIN, Vectors
 from simcluster.program import (
     TRANSFERS,
     Axes,

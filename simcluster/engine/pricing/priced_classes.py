@@ -11,17 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import SCALE, Device, ResourceShare
-from simcluster.engine.class_groups import ClassGroup, DifferentClasses, EqualClasses
-from simcluster.engine.class_meetings import Who, meeting_of
-from simcluster.engine.deadlock import stuck
-from simcluster.engine.device_prices import DevicePrices, examples_of
-from simcluster.engine.fabric import Transfer
-from simcluster.engine.linked_part import LinkedPart
-from simcluster.engine.linking import link_part
-from simcluster.engine.priced_program import PricedProgram
-from simcluster.engine.prices import Prices
-from simcluster.engine.timed import TimedCode
-from simcluster.engine.workload import Workload
+from simcluster.engine.communication import Transfer, Who, meeting_of
+from simcluster.engine.linking import LinkedPart, TimedCode, link_part, stuck
+from simcluster.engine.pricing.device_prices import DevicePrices, examples_of
+from simcluster.engine.pricing.priced_groups import DifferentClasses, EqualClasses, PricedGroup
+from simcluster.engine.pricing.priced_program import PricedProgram
+from simcluster.engine.pricing.prices import Prices
+from simcluster.engine.pricing.workload import Workload
 from simcluster.program import Instruction
 
 Ints = NDArray[np.int64]
@@ -35,8 +31,8 @@ class Communication:
     """One kind of collective, transfer or copy of the classes of a group, which are the columns.
 
     ``met`` says who meets in it, and how many they are. Every class puts the ``transfers`` of its number in
-    ``which`` on links, or takes so many nanoseconds, ``times``, where these are None. ``units`` and ``memory``
-    are what it takes of each device, in millionths; None: nothing.
+    ``which`` on links, or takes so many nanoseconds, ``times``, where these are None. ``units`` and
+    ``memory`` are what it takes of each device, in millionths; None: nothing.
     """
 
     met: Sequence[tuple[Who, int]]
@@ -66,7 +62,7 @@ class PricedClasses:
         self._communications: dict[tuple[int, int], list[Communication]] = {}
         self._met: dict[tuple[object, ...], tuple[Sequence[tuple[Who, int]], list[int], Ints]] = {}
         self._moved: dict[tuple[object, ...], tuple[list[int], Ints]] = {}
-        self.groups: Sequence[ClassGroup] = list(_Grouping(self._prices, workload).groups())
+        self.groups: Sequence[PricedGroup] = list(_Grouping(self._prices, workload).groups())
         self.place_of: Mapping[int, tuple[int, int]] = {
             index: (number, column)
             for number, group in enumerate(self.groups)
@@ -83,7 +79,7 @@ class PricedClasses:
         """Whether there are many classes on devices of different speeds."""
         return any(isinstance(group, DifferentClasses) for group in self.groups)
 
-    def slows(self, group: ClassGroup) -> bool:
+    def slows(self, group: PricedGroup) -> bool:
         """Whether the kernels of these classes and their communication share the device."""
         return (
             self._device(group.indices[0]).communication is not None and len(group.part.untimed.streams) > 1
@@ -155,7 +151,7 @@ class PricedClasses:
 
 @dataclass
 class _Grouping:
-    """Puts classes together that run one part; those that differ in nothing that has a price have one program."""
+    """Puts classes together that run one part; equal prices make one program of them."""
 
     prices: Prices
     workload: Workload
@@ -163,7 +159,7 @@ class _Grouping:
     by_place: dict[tuple[object, ...], TimedCode] = field(default_factory=dict)
     by_price: dict[tuple[object, ...], TimedCode] = field(default_factory=dict)
 
-    def groups(self) -> Iterator[ClassGroup]:
+    def groups(self) -> Iterator[PricedGroup]:
         """All of them."""
         members: defaultdict[int, list[int]] = defaultdict(list)
         for index, rank in enumerate(self.prices.classes.representatives):

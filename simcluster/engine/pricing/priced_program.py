@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from simcluster.engine.class_program import ClassProgram
-from simcluster.engine.linked_part import LinkedPart
-from simcluster.engine.timed import TimedCode
+from simcluster.engine.linking import ClassProgram, LinkedPart, TimedCode
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.class_program import ClassProgram
-from simcluster.engine.timed import NOTHING, TimedCode
+from simcluster.engine.linking.class_program import ClassProgram
+from simcluster.engine.linking.timed_code import NOTHING, TimedCode
 from simcluster.program import COMPUTE
 
 Ints = NDArray[np.int64]

@@ -8,9 +8,12 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from simcluster.engine.vectors import Floats, Vectors
+from simcluster.engine.communication.load_vectors import Vectors
 from simcluster.program import Instruction
+
+Floats = NDArray[np.float64]
 
 NEVER = 2**62
 """A time (ns) that does not come."""

@@ -1,0 +1,38 @@
+"""Who meets in collectives and transfers, how they do it, and what that puts on which links."""
+
+from simcluster.engine.communication.choices import Choices
+from simcluster.engine.communication.class_meetings import Who, meeting_of
+from simcluster.engine.communication.coalesced_links import coalesce_links
+from simcluster.engine.communication.fabric import (
+    NEVER,
+    NO_LINKS,
+    Background,
+    CapacityChange,
+    Fabric,
+    FlowPhase,
+    Links,
+    Moves,
+    Transfer,
+)
+from simcluster.engine.communication.load_vectors import MOST, Vectors
+from simcluster.engine.communication.rank_classes import classes_on_links, classes_together
+
+__all__ = [
+    "MOST",
+    "NEVER",
+    "NO_LINKS",
+    "Background",
+    "CapacityChange",
+    "Choices",
+    "Fabric",
+    "FlowPhase",
+    "Links",
+    "Moves",
+    "Transfer",
+    "Vectors",
+    "Who",
+    "classes_on_links",
+    "classes_together",
+    "coalesce_links",
+    "meeting_of",
+]

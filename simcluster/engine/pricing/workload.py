@@ -1,0 +1,46 @@
+"""Who runs what on a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime
+from simcluster.collectives import AUTOMATIC, Selection
+from simcluster.engine.communication import Choices, Fabric
+from simcluster.engine.pricing.prices import Prices
+from simcluster.program import (
+    FREE_CALLS,
+    CollectiveCalls,
+    CollectiveRequests,
+    HostCalls,
+    Program,
+    RankClasses,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """One of several Programs that run at once on one cluster; what its parts are, ``run`` says."""
+
+    program: Program
+    """What its ranks run."""
+    cluster: Cluster
+    """The part of the cluster that they are."""
+    classes: RankClasses
+    """Which of them behave alike."""
+    steps: int = 1
+    """How often the Program is run."""
+    dispatch: DispatchTime = DEVICES_OWN
+    """Host time per operator."""
+    algorithms: Selection = AUTOMATIC
+    """The algorithms that collectives use."""
+    fabric: Fabric | None = None
+    """The links that it shares with others; None: it has links to itself."""
+    host: HostCalls = FREE_CALLS
+    """What the host spends on calling for collectives."""
+
+    def prices(self) -> Prices:
+        """What its instructions cost."""
+        choices = Choices(self.classes, self.cluster, CollectiveRequests(self.program, self.algorithms))
+        calls = CollectiveCalls.of(self.program, self.host)
+        return Prices(self.program, choices, calls, self.dispatch, self.fabric)
