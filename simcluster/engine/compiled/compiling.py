@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 import numba
@@ -90,8 +91,14 @@ def _alone() -> Iterator[None]:
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / READY).exists():
-            print("compiling the engine, once for this version: some 15 s", file=sys.stderr, flush=True)
+            _say_once()
         yield
+
+
+@cache
+def _say_once() -> None:
+    """Says on stderr what takes so long."""
+    print("compiling the engine, once for this version: some 15 s", file=sys.stderr, flush=True)
 
 
 def mark_ready() -> None:
