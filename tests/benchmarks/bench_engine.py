@@ -78,15 +78,15 @@ ROWS = {
     "70b-64-overlap": Row(tensor_overlap),
     "turing-2240": Row(turing),
     "gpt3-128-1536-micro-batches": Row(gpt3_of_many_micro_batches),
-    "70b-256-different-shared": Row(partial(llama_70b, "dgx-h100", 8, 16, changes=DIFFERENT, network=SHARED)),
+    "70b-256-different-shared": Row(partial(llama_70b, "dgx-h100", 8, 8, changes=DIFFERENT, network=SHARED)),
     "70b-1024-different-shared": Row(
-        partial(llama_70b, "dgx-h100", 32, 16, changes=DIFFERENT, network=SHARED)
+        partial(llama_70b, "dgx-h100", 32, 8, changes=DIFFERENT, network=SHARED)
     ),
-    "70b-1024-different": Row(partial(llama_70b, "dgx-h100", 32, 64, changes=DIFFERENT)),
+    "70b-1024-different": Row(partial(llama_70b, "dgx-h100", 32, 32, changes=DIFFERENT)),
     "70b-16384-different-ascend": Row(partial(llama_70b, "atlas-800t-a2", 512, 32, changes=DIFFERENT)),
     "qwen3-1024-zipf": Row(qwen),
     "tenants-576": Row(tenants),
-    "perfetto": Row(turing, trace=True),
+    "perfetto": Row(partial(megatron_1t, "1f1b"), trace=True),
 }
 
 

@@ -152,7 +152,7 @@ def slowed_segments(arrays: Arrays) -> dict[int, tuple[Ints, Ints, Ints]]:
 
 
 def _bytes_flow(arrays: Arrays) -> bool:
-    """Whether something still flows when nothing happens any more: it arrives beyond 64 bits of nanoseconds."""
+    """Whether bytes still flow when nothing happens any more: they arrive beyond 64 bits of nanoseconds."""
     slots = arrays.slots
     return bool(((slots["over"] == 0) & (slots["rate"] > 0) & np.isfinite(slots["left"])).any())
 
