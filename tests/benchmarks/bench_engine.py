@@ -86,7 +86,7 @@ ROWS = {
     "70b-16384-different-ascend": Row(partial(llama_70b, "atlas-800t-a2", 512, 32, changes=DIFFERENT)),
     "qwen3-1024-zipf": Row(qwen),
     "tenants-576": Row(tenants),
-    "perfetto": Row(partial(megatron_1t, "1f1b"), trace=True),
+    "perfetto": Row(partial(turing, 480), trace=True),
 }
 
 

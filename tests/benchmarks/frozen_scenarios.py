@@ -142,11 +142,11 @@ def tensor_overlap() -> dict[str, Any]:
     return plan(("dgx-h100", 8), "llama3-70b", training(64, 8192), parallel, "nemo")
 
 
-def turing() -> dict[str, Any]:
-    """A deep pipeline folded to its stages: a million entries."""
+def turing(batch_size: int = 1920) -> dict[str, Any]:
+    """A deep pipeline folded to its stages: a million entries with the whole batch."""
     mesh = {"pipeline": 35, "data": 8, "tensor": 8}
     parallel = {"mesh": mesh, **MEGATRON, "recompute": {"layers": "all"}}
-    batch = training(1920, 2048, optimizer="adam")
+    batch = training(batch_size, 2048, optimizer="adam")
     return plan(("selene", 280), "turing-nlg-530b", batch, parallel, "megatron-deepspeed")
 
 

@@ -228,10 +228,10 @@ class HostSpec(CatalogSection):
         for name, part in (("fabric", self.fabric), ("island", self.island)):
             if part and part.over_pcie and part.over_pcie.value and not self.pcie:
                 raise Refused("the host has no 'pcie'", path=f"{name}.over_pcie")
-        near = self.processors.numa_of_device if self.processors else None
-        if self.pcie and near and len(near.value) < devices:
+        placed = self.processors.numa_of_device if self.processors else None
+        if self.pcie and placed and len(placed.value) < devices:
             raise Refused(
-                f"processors.numa_of_device says what {len(near.value)} of {devices} devices are near to",
+                f"processors.numa_of_device says what {len(placed.value)} of {devices} devices are near to",
                 path="devices",
                 hint=f"write it for all {devices}, or null if they spread evenly",
             )
