@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 
 from pydantic import (
-    GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
     ValidationInfo,
     model_serializer,
     model_validator,
 )
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 
 from simcluster.document.quantity import Quantity
 from simcluster.document.section import Refused, Section
@@ -76,15 +73,6 @@ class Figure(Section, Generic[Value]):
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
         """``Figure[Bytes]`` for a quantity, ``Figure[float]`` for a number."""
         return f"{cls.__name__}[{', '.join(_name(param) for param in params)}]"
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler, /
-    ) -> JsonSchemaValue:
-        """Either the plain value or the mapping."""
-        written = handler.resolve_ref_schema(super().__get_pydantic_json_schema__(schema, handler))
-        plain = {key: part for key, part in written["properties"]["value"].items() if key != "description"}
-        return {"anyOf": [plain, written]}
 
 
 def _figure(value: Any, source: str, provenance: Provenance) -> Figure[Any]:

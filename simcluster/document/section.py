@@ -45,6 +45,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(min_length=1)]
 """Text that is not empty."""
 
+_ABOUT_KEYS = {"default", "description"}
+"""What a JSON schema says of a key besides its values."""
 
 _RELAXED = {"tuple", "set", "frozenset", "enum", "lax-or-strict"}
 _PARTS = (
@@ -160,7 +162,16 @@ class Section(BaseModel):
             if isinstance(field.validation_alias, AliasChoices):
                 names = [str(choice) for choice in field.validation_alias.choices]
                 _spread(target, [name, *(other for other in names if other != name)])
-        return written
+        return {"anyOf": [cls.plain_schema(target["properties"]), target]} if cls.shorthand else written
+
+    @classmethod
+    def plain_schema(cls, keys: Mapping[str, JsonSchemaValue]) -> JsonSchemaValue:
+        """What may stand in place of the section: the value of its ``shorthand`` alone, but for null."""
+        plain = {key: part for key, part in keys[cls.shorthand].items() if key not in _ABOUT_KEYS}
+        if "anyOf" not in plain:
+            return plain
+        values = [part for part in plain["anyOf"] if part != {"type": "null"}]
+        return values[0] if len(values) == 1 else plain | {"anyOf": values}
 
 
 @cache

@@ -230,6 +230,13 @@ class HostSpec(CatalogSection):
         for name, part in (("fabric", self.fabric), ("island", self.island)):
             if part and part.over_pcie and part.over_pcie.value and not self.pcie:
                 raise Refused("the host has no 'pcie'", path=f"{name}.over_pcie")
+        placed = self.processors.numa_of_device if self.processors else None
+        if self.pcie and placed and len(placed.value) < devices:
+            raise Refused(
+                f"processors.numa_of_device says what {len(placed.value)} of {devices} devices are near to",
+                path="devices",
+                hint=f"write it for all {devices}, or null if they spread evenly",
+            )
         if self.fabric.wiring is Wiring.PARTIAL_MESH:
             joined = {end for one, other, _ in self._pairs() for end in (one, other)}
             if joined != set(range(devices)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 import numba
@@ -77,10 +78,6 @@ def _compiled(function: Any, *, keep: bool = True, no_cpython_wrapper: bool = Fa
         compiler.config.CACHE_DIR = before
 
 
-_TOLD: list[bool] = []
-"""Whether it was said that something is compiled."""
-
-
 @contextmanager
 def _alone() -> Iterator[None]:
     """Keeps other processes from compiling the same at the same time: they wait, and load what was made."""
@@ -95,10 +92,15 @@ def _alone() -> Iterator[None]:
         return
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / READY).exists() and not _TOLD:
-            _TOLD.append(True)
-            print("compiling the engine, once for this version: some 15 s", file=sys.stderr, flush=True)
+        if not (folder / READY).exists():
+            _say_once()
         yield
+
+
+@cache
+def _say_once() -> None:
+    """Says on stderr what takes so long."""
+    print("compiling the engine, once for this version: some 15 s", file=sys.stderr, flush=True)
 
 
 def mark_ready() -> None:

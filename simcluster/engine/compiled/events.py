@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.engine.compiled.arrays import FIRST, NONE, TOO_LATE, Arrays
+from simcluster.engine.compiled.arrays import FIRST, NEVER, TOO_LATE, Arrays
 from simcluster.engine.compiled.compiling import compiled
 from simcluster.engine.compiled.event_heap import push_row
 
@@ -46,11 +46,18 @@ def drop_stale(r: Arrays) -> int:
 
 
 @compiled
+def time_behind(r: Arrays, time: int, span: int) -> int:
+    """The time that is so long behind another; the run fails if that is beyond 64 bits."""
+    # Sums that overflow are undefined: they must not be made.
+    if span < 0 or span > NEVER - time:
+        r.totals[0].failed = TOO_LATE
+        return time
+    return time + span
+
+
+@compiled
 def add_event(r: Arrays, time: int, kind: int, whom: int) -> int:
     """Adds an event, and says which one it is."""
-    if time < r.totals[0].now:
-        r.totals[0].failed = TOO_LATE
-        return NONE
     order = r.totals[0].order
     count = r.totals[0].heap
     if count == len(r.heap):

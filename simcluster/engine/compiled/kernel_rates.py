@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from simcluster.cluster import SCALE
-from simcluster.engine.compiled.arrays import FIRST, NONE, Arrays
+from simcluster.engine.compiled.arrays import FIRST, NEVER, NONE, TOO_LATE, Arrays
 from simcluster.engine.compiled.compiling import compiled
-from simcluster.engine.compiled.events import SEGMENT_ENDS, add_event
+from simcluster.engine.compiled.events import SEGMENT_ENDS, add_event, time_behind
 from simcluster.engine.linking import PARTS
 
 _SIGNS: Any = np.array([1, -1])
@@ -33,6 +33,18 @@ def _rate(r: Arrays, pace: int, part: int) -> int:
 
 
 @compiled
+def _span(r: Arrays, work: int, millionths: int, rate: int) -> int:
+    """What work takes at a rate; the run fails if that is beyond 64 bits."""
+    if rate == SCALE and not millionths:
+        return work
+    whole, rest = work // rate, (work % rate) * SCALE + millionths
+    if whole >= NEVER // SCALE:
+        r.totals[0].failed = TOO_LATE
+        return FIRST
+    return whole * SCALE + -(-rest // rate)
+
+
+@compiled
 def _end_parts(r: Arrays, pace: int, part: int, time: int) -> int:
     """Finds the ends of all parts from one on, which begins at ``time``; the end of the last."""
     segment = r.paces[pace].segment
@@ -40,12 +52,7 @@ def _end_parts(r: Arrays, pace: int, part: int, time: int) -> int:
     count = r.segments[segment + 1].first_part - base
     r.totals[0].cost += count - part
     for number in range(part, count):
-        work, rate = r.work[base + number], _rate(r, pace, number)
-        if rate == SCALE:
-            time += work
-        elif work:
-            # ceil(work * SCALE / rate) without a product that overflows.
-            time += work // rate * SCALE + -(-(work % rate * SCALE) // rate)
+        time = time_behind(r, time, _span(r, r.work[base + number], 0, _rate(r, pace, number)))
         r.part_end[first + number] = time
     return time
 
@@ -57,7 +64,7 @@ def _end_parts_alone(r: Arrays, pace: int) -> None:
     base, first = r.segments[segment].first_part, r.paces[pace].first_part
     time = r.paces[pace].start
     for number in range(r.segments[segment + 1].first_part - base):
-        time += r.work[base + number]
+        time = time_behind(r, time, r.work[base + number])
         r.part_end[first + number] = time
 
 
@@ -98,9 +105,7 @@ def _turn(r: Arrays, pace: int, before_units: int, before_memory: int) -> None:
     )
     r.paces[pace].part, r.paces[pace].turned = part, 1
     over = r.part_end[first + count - 1]
-    rate = _rate(r, pace, part)
-    quotient, rest = left // rate, (left % rate) * SCALE + millionths
-    r.part_end[first + part] = now + quotient * SCALE + -(-rest // rate)
+    r.part_end[first + part] = time_behind(r, now, _span(r, left, millionths, _rate(r, pace, part)))
     end = _end_parts(r, pace, part + 1, r.part_end[first + part])
     if end != over:
         r.paces[pace].order = add_event(r, end, SEGMENT_ENDS, pace)
@@ -129,7 +134,7 @@ def start_segment(r: Arrays, pace: int, entry: int, segment: int) -> None:
     now = r.totals[0].now
     r.paces[pace].segment, r.paces[pace].start, r.paces[pace].entry = segment, now, entry
     r.paces[pace].part, r.paces[pace].turned = 0, 0
-    end = now + r.segments[segment].time
+    end = time_behind(r, now, r.segments[segment].time)
     r.paces[pace].known = r.paces[pace].rate_units != SCALE or r.paces[pace].rate_memory != SCALE
     if r.paces[pace].known:
         end = _end_parts(r, pace, FIRST, now)

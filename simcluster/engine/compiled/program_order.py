@@ -47,7 +47,7 @@ def _end(r: Lanes, lane: int, base: int) -> None:
     failed = False
     for place in range(base, base + width):
         latest = max(latest, r.ends[place])
-        failed |= r.ends[place] < r.starts[place]
+        failed |= r.ends[place] < 0  # more than 64 bits hold
     r.totals[1] = latest
     if failed:
         r.totals[2] = 1

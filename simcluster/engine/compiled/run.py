@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from simcluster.engine.communication import Links, Transfer
 from simcluster.engine.compiled.arrays import TOO_LATE, Arrays, Ints
 from simcluster.engine.compiled.compiling import mark_ready
 from simcluster.engine.compiled.lane_tables import time_in_program_order
-from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, begin_run, resume_run, run_slice
+from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.stream_steps import BEGIN, READY
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
 from simcluster.engine.linking import HEADING, LATE, STILL
@@ -20,9 +21,11 @@ from simcluster.engine.progress import Progress
 from simcluster.engine.timing import GroupTiming, SlowedSegments, Timing
 from simcluster.errors import SimulationError
 
-SLICE = 400_000
-"""Work of one slice, in events and entries of vectors: a tenth of a second or so. Between slices progress is
-told, and an interrupt is noticed."""
+FIRST_SLICE = 100_000
+"""Work of the first slice, in events, entries of streams, and entries of vectors."""
+
+SLICE_TIME = 0.05
+"""Seconds that a slice should last. Between slices progress is told, and an interrupt is noticed."""
 
 
 def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Progress) -> list[Timing]:
@@ -45,6 +48,8 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     timings = []
     for number, (classes, own) in enumerate(zip(workloads, rows, strict=True)):
         if not arrays.workloads[number]["round"]:
+            if _bytes_flow(arrays):
+                raise OverflowError
             raise SimulationError(HEADING, *_stuck(classes, own, arrays))
         timings.append(_timing(classes, own, arrays, num_flows))
     return timings
@@ -62,9 +67,12 @@ def _goes_in_program_order(builder: TableBuilder) -> bool:
 def _run(arrays: Arrays, transfers: Sequence[Transfer], progress: Progress) -> Arrays:
     """The arrays of a run that has begun, once nothing happens any more."""
     totals = arrays.totals[0]
-    answered = False
+    answered, work = False, FIRST_SLICE
     while True:
-        why = run_slice(arrays, SLICE, answered)
+        began = time.perf_counter()
+        why = run_slice(arrays, work, answered)
+        if why == PAUSED:
+            work = next_work(work, time.perf_counter() - began)
         answered = why == ASKS
         if totals["failed"] == TOO_LATE:
             raise OverflowError
@@ -78,6 +86,11 @@ def _run(arrays: Arrays, transfers: Sequence[Transfer], progress: Progress) -> A
         elif why == ASKS:
             transfer = transfers[_kind(arrays, int(totals["stream"]))["transfer"]]
             totals["value"] = transfer.latency(int(totals["now"]))
+
+
+def next_work(work: int, seconds: float) -> int:
+    """The work of a slice behind one of this ``work`` that lasted so long."""
+    return max(1, min(2 * work, int(work * SLICE_TIME / max(seconds, 1e-9))))
 
 
 def _kind(arrays: Arrays, number: int) -> Any:
@@ -139,6 +152,12 @@ def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:
         for group in np.split(np.arange(count), bounds)
         if len(group)
     }
+
+
+def _bytes_flow(arrays: Arrays) -> bool:
+    """Whether bytes still flow when nothing happens any more: they arrive beyond 64 bits of nanoseconds."""
+    slots = arrays.slots
+    return bool(((slots["over"] == 0) & (slots["rate"] > 0) & np.isfinite(slots["left"])).any())
 
 
 def _stuck(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays) -> list[str]:

@@ -16,6 +16,7 @@ from simcluster.engine.compiled.events import (
     ROUND_ENDS,
     add_event,
     let_go,
+    time_behind,
 )
 from simcluster.engine.compiled.flows import begin_flow, finish_flow
 from simcluster.engine.compiled.kernel_rates import BEGINS, ENDS, change_rates, start_segment
@@ -85,7 +86,7 @@ def _waits(r: Arrays, stream: int) -> bool:
 def _sleep(r: Arrays, stream: int, span: int, mode: int) -> int:
     """Lets a stream go on after a time, in a mode."""
     r.streams[stream].mode = mode
-    add_event(r, r.totals[0].now + span, GO_ON, stream)
+    add_event(r, time_behind(r, r.totals[0].now, span), GO_ON, stream)
     return STOPS
 
 
@@ -215,6 +216,7 @@ def _end_entry(r: Arrays, stream: int) -> int:
             r.starts[row] = r.arrivals[row] if only_waits else r.slots[r.kinds[_kind(r, stream)].slot].met_at
     r.streams[stream].done = entry + 1
     r.totals[0].done += 1
+    r.totals[0].cost += 1
     r.totals[0].over = r.totals[0].now
     waiter = r.streams[stream].first_waiter
     if waiter == NONE:

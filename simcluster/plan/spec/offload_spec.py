@@ -6,9 +6,11 @@ activations, ``auto_offload`` is auto.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AliasChoices, Field, StrictBool, model_validator
+from pydantic import AliasChoices, ConfigDict, Field, StrictBool, model_validator
+from pydantic.json_schema import JsonSchemaValue
 
 from simcluster.document import Bytes, Duration, Name, NonNegativeInt, PositiveInt, Refused, Section
 from simcluster.model import MemoryPlace
@@ -19,6 +21,18 @@ Share = Annotated[float, Field(gt=0.0, le=1.0)]
 
 _PLACES = {"cpu": "host", "disk": "disk", "": None}
 """MindSpore's names of places."""
+
+_CATEGORIES = {"offload_param": "parameters", "offload_checkpoint": "activations"}
+"""MindSpore's names of categories."""
+
+
+def _mindspore_categories(written: dict[str, Any]) -> None:
+    """Adds MindSpore's names of categories to a JSON schema."""
+    for name, category in _CATEGORIES.items():
+        written["properties"][name] = {
+            "enum": list(_PLACES),
+            "description": f"MindSpore's name of {category}.",
+        }
 
 
 class CategorySpec(Section):
@@ -51,6 +65,8 @@ class CategorySpec(Section):
 
 class OffloadSpec(Section):
     """What is offloaded, by category; nothing if empty. ``auto`` alone is the automatic mode."""
+
+    model_config = ConfigDict(json_schema_extra=_mindspore_categories)
 
     shorthand: ClassVar[str] = "auto"
 
@@ -123,6 +139,11 @@ class OffloadSpec(Section):
     """What a request takes before its bytes flow: the class of NVMe drives (assumed). So disks give a device
     at most ``queue`` blocks in this time."""
 
+    @classmethod
+    def plain_schema(cls, keys: Mapping[str, JsonSchemaValue]) -> JsonSchemaValue:
+        """The word alone."""
+        return {"const": "auto", "type": "string"}
+
     @model_validator(mode="before")
     @classmethod
     def _expand(cls, written: Any) -> Any:
@@ -131,8 +152,8 @@ class OffloadSpec(Section):
         if not isinstance(written, dict):
             return written
         section = dict(written)
-        for name, category in (("offload_param", "parameters"), ("offload_checkpoint", "activations")):
-            if name in section and category not in section and section[name] in _PLACES:
+        for name, category in _CATEGORIES.items():
+            if category not in section and section.get(name) in list(_PLACES):
                 place = _PLACES[section.pop(name)]
                 section |= {} if place is None else {category: place}
         return section

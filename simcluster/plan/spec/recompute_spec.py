@@ -41,12 +41,17 @@ def layers_by_block_method(
     return layers if chunks == 1 else [[layers] * stages] * chunks
 
 
+def _or_boolean(written: dict[str, Any]) -> None:
+    """Says in a JSON schema that true and false are accepted, too."""
+    written["anyOf"].append({"type": "boolean"})
+
+
 class RecomputeSpec(Section):
     """What is computed again in the backward instead of kept; all, auto or numbers alone are layers."""
 
     shorthand: ClassVar[str] = "layers"
 
-    layers: Layers = "none"
+    layers: Layers = Field(default="none", json_schema_extra=_or_boolean)
     """all: every layer keeps only its input and runs its forward again; a number: so many layers, the first
     ones of each stage; a list: so many of every stage, or ``[[...], [...]]`` of every chunk of layers on
     every stage, or which by name, as patterns: ``["layers.{0,5}"]``. auto: of what fits into memory the

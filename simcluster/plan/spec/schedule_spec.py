@@ -19,12 +19,22 @@ def schedule_kinds() -> dict[str, type[Schedule]]:
     return kinds("simcluster.plan.schedules", Schedule)
 
 
+def _kinds_in_schema(written: dict[str, Any]) -> None:
+    """Names the kinds in a JSON schema, beside which any other spelling of them is accepted."""
+    spellings = "|".join(
+        "".join(f"[{letter}{letter.upper()}]" if letter.isalpha() else letter for letter in kind)
+        for kind in sorted(schedule_kinds())
+    )
+    pattern = f"^({spellings.replace('_', '[-_]')})$"
+    written["anyOf"] = [{"enum": sorted(schedule_kinds())}, {"pattern": pattern}]
+
+
 class ScheduleSpec(Section):
     """The pipeline schedule."""
 
     shorthand: ClassVar[str] = "kind"
 
-    kind: Name = Field(default="1f1b", json_schema_extra={"enum": [*sorted(schedule_kinds())]})
+    kind: Name = Field(default="1f1b", json_schema_extra=_kinds_in_schema)
     """Which rule orders the forwards and backwards of the micro-batches; text: ``text`` does."""
 
     chunks: PositiveInt | None = None

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,15 @@ from tests.support.covering import quick
 from tests.support.published_runs import ROW
 from tests.support.scenario_texts import SMALL
 
+try:
+    import pty
+except ImportError:  # no such terminals on this system
+    pty = None
+
 COMMAND = [sys.executable, "-m", "simcluster.cli"]
 FULL = Path("/dev/full")
 ENDLESS = ("--set", "run.steps=30000")
+LARGE = ("--set", "run.steps=12000")
 
 
 # Where tests run in the background interrupts are ignored, and their children would ignore them too.
@@ -33,16 +40,18 @@ main()
 """
 
 
-def start(*arguments, start_new_session=False):
+def start(*arguments, start_new_session=False, stderr=subprocess.PIPE):
     """A process of the command that has begun, with interrupts as a terminal would give them."""
     process = subprocess.Popen(
         [sys.executable, "-c", AS_ON_A_TERMINAL, *map(str, arguments)],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         start_new_session=start_new_session,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
     )
-    assert process.stderr.readline() == "ready\n"
+    if process.stderr is not None:
+        assert process.stderr.readline() == "ready\n"
     return process
 
 
@@ -54,6 +63,35 @@ def test_an_interrupt_is_130_and_leaves_nothing(small, here, moment):
     out, err = process.communicate()
     assert process.returncode == 130
     assert (out, err) == ("", "interrupted\n")
+    assert [path.name for path in here.iterdir()] == [small]
+
+
+@pytest.mark.skipif(pty is None, reason="needs a terminal to show progress on")
+@pytest.mark.parametrize(
+    ("engine", "phase"),
+    quick(
+        [("reference", "simulated"), ("compiled", "simulated"), ("compiled", "recording")],
+        ("compiled", "recording"),
+    ),
+)
+def test_an_interrupt_of_a_large_run_is_130_and_leaves_nothing(small, here, engine, phase):
+    """In the loop, and in the analysis behind it, of which the line of progress tells."""
+    shown, terminal = pty.openpty()
+    settings = (*LARGE, "--set", f"run.engine={engine}")
+    process = start("run", small, "--out", "out", "--json", "result.json", *settings, stderr=terminal)
+    os.close(terminal)
+    said = ""
+    while phase not in said:
+        said += os.read(shown, 4096).decode()
+    process.send_signal(signal.SIGINT)
+    with suppress(OSError):  # as Linux says that nobody writes there any more
+        while more := os.read(shown, 4096).decode():
+            said += more
+    os.close(shown)
+    assert (process.stdout.read(), process.wait()) == ("", 130)
+    process.stdout.close()
+    assert said.endswith("interrupted\r\n")
+    assert "Traceback" not in said
     assert [path.name for path in here.iterdir()] == [small]
 
 

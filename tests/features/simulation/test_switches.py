@@ -215,6 +215,22 @@ def test_exposed_gathers_end_before_the_first_kernel():
     agrees(which)
 
 
+@pytest.mark.parametrize("zero", [1, 2])
+def test_reductions_wait_for_the_backward_behind_exposed_gathers_too(zero):
+    """Waits at the beginning of a step leave those at its end as they are."""
+    base = scenario({"data": 4}, devices=4, optimizer_sharding={"zero": zero})
+    which = under(base, gather="exposed", reduction={"overlap": False})
+    run = simulate(which)
+    busy = kernels(run)
+    passes = np.array([action[:1] for action in busy.text("action").tolist()])
+    found = rows(run, "data (step)")
+    gathered = max(end for name, _, end, _ in found if "all_gather" in name)
+    reduced = min(start for name, start, _, _ in found if "all_gather" not in name)
+    assert gathered == busy["start"].min()
+    assert reduced == busy["end"][passes == "B"].max()
+    agrees(which)
+
+
 def test_without_sharded_states_there_is_nothing_to_gather():
     base = scenario({"data": 4}, devices=4)
     assert summary(under(base, gather="exposed"))["step_time_s"] == summary(base)["step_time_s"]

@@ -1,7 +1,7 @@
 """What the published schema refuses, loading refuses; what loading refuses for its form, the schema refuses.
 
-Not compared: short forms (``optimizer: adamw``), changes of catalog entries (``{use: dgx-h100, ...}``), which
-the schema knows in part only, and booleans for numbers, which pydantic takes for 0 and 1 in enumerations.
+Not compared: changes of catalog entries (``{use: dgx-h100, ...}``), which the schema knows in part only, and
+booleans for numbers, which pydantic takes for 0 and 1 in enumerations.
 """
 
 from __future__ import annotations
@@ -20,9 +20,26 @@ from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario, ScenarioSpec, other_tool_names, scenario_schema
 
 FILES = sorted((Path(__file__).parents[3] / "scenarios").glob("*.yaml"))
+QUICKSTART = FILES[0].with_stem("quickstart")
 SCHEMA = jsonschema.Draft202012Validator(scenario_schema())
 MAPPINGS = ({}, {"text": 1})
-VALUES = (0, 1, -1, 2.5, "", "text", "auto", "none", "80 GB", [], [1], ["text"], *MAPPINGS)
+SHORT_FORMS = {
+    "training.precision": ["fp32", "tf32", "fp16", "bf16", "fp8"],
+    "training.optimizer": ["sgd", "adamw", "lazy_adam"],
+    "training.routing": ["uniform", "zipf:1.2"],
+    "parallel.schedule": ["gpipe", "1F1B", "ZB-V"],
+    "parallel.schedule.kind": ["GPipe", "zb-v"],
+    "parallel.recompute": ["auto", 2, True, [1, 0], [[1, 0], [0, 1]], ["layers.{0,5}"]],
+    "parallel.recompute.layers": [True, False],
+    "parallel.redistribution": ["mindspore"],
+    "parallel.overlap.tensor": [4],
+    "parallel.offload": ["auto"],
+    "parallel.offload.activations": ["host", "disk"],
+    "parallel.offload.offload_param": ["cpu", "disk", ""],
+}
+"""What may stand in place of a section, or of one of its keys as it is written out."""
+WORDS = [values[0] for values in SHORT_FORMS.values() if isinstance(values[0], str)]
+VALUES = (0, 1, -1, 2.5, "", "text", "none", "80 GB", [], [1], ["text"], *WORDS, *MAPPINGS)
 OF_FORM = {
     *("extra_forbidden", "missing", "literal_error", "union_tag_invalid", "union_tag_not_found"),
     *("string_type", "int_type", "int_from_float", "float_type", "bool_type", "none_required"),
@@ -76,6 +93,34 @@ def refusals(document):
     except SimclusterError:
         return {"in the names of other tools"}
     return set()
+
+
+def with_value(path, value):
+    """The quickstart with a value at a path."""
+    document = copy.deepcopy(written_out(QUICKSTART))
+    *parents, last = path.split(".")
+    holder = document
+    for key in parents:
+        holder = holder.setdefault(key, {})
+    holder[last] = value
+    return document
+
+
+@pytest.mark.parametrize(
+    ("path", "value"), [(path, value) for path, values in SHORT_FORMS.items() for value in values]
+)
+def test_short_forms_are_accepted_by_both(path, value):
+    document = with_value(path, value)
+    assert refusals(document) == set()
+    SCHEMA.validate(document)
+
+
+@pytest.mark.parametrize("path", SHORT_FORMS)
+@pytest.mark.parametrize("value", [1.5, [], [[]]], ids=str)
+def test_what_is_no_short_form_is_refused_by_both(path, value):
+    document = with_value(path, value)
+    assert refusals(document)
+    assert not SCHEMA.is_valid(document)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -104,6 +104,10 @@ def test_a_host_can_be_written_inline():
         ("host: {use: dgx-h100, fabric: {efficiency: 1.5}}\nhosts: 2", "1.5 is too large"),
         ("host: {use: dgx-1v, devices: 6}\nhosts: 2", "6 devices are no whole islands of 4"),
         (
+            "host: {use: dgx-h100, devices: 12}\nhosts: 2",
+            "x.yaml:1:32: processors.numa_of_device says what 8 of 12 devices are near to; write it for all",
+        ),
+        (
             "host: {use: dgx-h100, device: h100-pcie}\nhosts: 2",
             "'bandwidth' is missing, and the device has no",
         ),
@@ -125,6 +129,13 @@ def test_mistakes_are_named_where_they_stand(text, message):
         assert cluster(text)  # an empty change changes nothing
     else:
         assert message in refused(text)
+
+
+def test_more_devices_than_their_file_places_spread_evenly_if_told_so():
+    text = "host: {use: dgx-h100, devices: 12, processors: {numa_of_device: null}}\nhosts: 1"
+    host = cluster(text).host
+    assert [host.numa_of(device) for device in range(12)] == [0] * 6 + [1] * 6
+    assert "8 of 12 devices" in refused(text.replace("numa_of_device: null", "numa_nodes: 4"))
 
 
 def test_a_device_without_its_streaming_curves_is_incomplete():
