@@ -217,7 +217,7 @@ class _Replay:
             calm = calm + 1 if self.allocator.reserved == known else 0
             done += 1
         for pool in self.allocator.pools if done < moves.count else ():
-            pool.rename((moves.alive + done).tolist(), (moves.alive + moves.count).tolist())
+            pool.rename(moves.alive + done, moves.alive + moves.count)
         self._rows(moves, moves.begin + moves.count * moves.period, len(moves.sizes))
 
     def _rows(self, moves: _Moves, begin: int, end: int) -> None:

@@ -96,7 +96,7 @@ class Pool:
         for column in self.blocks[:6] if missing > 0 else ():
             column.extend([0] * missing)
 
-    def rename(self, names: Sequence[int], others: Sequence[int]) -> None:
+    def rename(self, names: Ints, others: Ints) -> None:
         """Gives what was taken under some names other ones, which are not in use."""
         taken = self.blocks.taken
         kept = [taken[name] for name in names]

@@ -56,7 +56,8 @@ def _bisect(keys: Keys, key: int) -> Callable[[Keys, int], int]:
             if items[place + half - _place(1)] < key:
                 place += half
             left -= half
-        return _number(place)
+        found: int = _number(place)
+        return found
 
     return search
 
@@ -149,6 +150,13 @@ class CompiledPool(Pool):
                 raise OverflowError
         at = np.flatnonzero(grown)
         return list(zip(at.tolist(), (grown[at] * self.unit).tolist(), strict=True))
+
+    def rename(self, names: Ints, others: Ints) -> None:
+        """Gives what was taken under some names other ones."""
+        taken = self.blocks.taken
+        kept = taken[names]
+        taken[names] = 0
+        taken[others] = kept
 
     def _make_room(self, num_requests: int) -> None:
         """Each may cut a block, and reserve one."""
