@@ -109,31 +109,24 @@ def cut(bits: int, blocks: Blocks, block: int, size: int) -> None:
 
 
 def give_back(bits: int, blocks: Blocks, block: int) -> None:
-    """Makes a block free, joined with its free neighbours."""
+    """Makes a block free, joined with its free neighbours; one number stays, others are spare."""
     lengths, starts, before, after, idle, _, _, totals, keys, free = blocks
-    neighbour = before[block]
-    if idle[neighbour]:
-        drop_free(keys, free, bisect_left(keys, lengths[neighbour] << bits | starts[neighbour]))
-        lengths[neighbour] += lengths[block]
-        unlink(before, after, totals, block)
-        block = neighbour
-    neighbour = after[block]
-    if idle[neighbour]:
-        drop_free(keys, free, bisect_left(keys, lengths[neighbour] << bits | starts[neighbour]))
-        lengths[block] += lengths[neighbour]
-        unlink(before, after, totals, neighbour)
-        idle[neighbour] = 0
-    idle[block] = 1
-    add_free(keys, free, lengths[block] << bits | starts[block], block)
-
-
-def unlink(before: Column, after: Column, totals: Column, block: int) -> None:
-    """Makes the number of a block spare that is part of the one before it now."""
-    following = after[block]
-    after[before[block]] = following
-    before[following] = before[block]
-    after[block] = totals[SPARE]
-    totals[SPARE] = block
+    first, end = before[block], after[block]
+    if idle[first]:
+        drop_free(keys, free, bisect_left(keys, lengths[first] << bits | starts[first]))
+        lengths[first] += lengths[block]
+        after[block], totals[SPARE] = totals[SPARE], block
+    else:
+        first = block
+    if idle[end]:
+        drop_free(keys, free, bisect_left(keys, lengths[end] << bits | starts[end]))
+        lengths[first] += lengths[end]
+        idle[end] = 0
+        block, end = end, after[end]
+        after[block], totals[SPARE] = totals[SPARE], block
+    after[first], before[end] = end, first
+    idle[first] = 1
+    add_free(keys, free, lengths[first] << bits | starts[first], first)
 
 
 def add_free(keys: Any, free: Column, key: int, block: int) -> None:

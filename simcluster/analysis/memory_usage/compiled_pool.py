@@ -21,7 +21,6 @@ from simcluster.analysis.memory_usage.block_lists import (
     give_back,
     reserve,
     serve,
-    unlink,
 )
 from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, Ints, Pool, PoolRules
 from simcluster.machine_code import Compiler
@@ -111,7 +110,7 @@ def _none(*shape: int) -> Ints:
     return np.zeros(shape, dtype=np.int64)
 
 
-for function in (cut, give_back, unlink, reserve):
+for function in (cut, give_back, reserve):
     register_jitable(function)
 
 _compiler = Compiler(
