@@ -116,7 +116,7 @@ class CachingAllocator:
     @classmethod
     def of(cls, rules: Sequence[PoolRules], num_names: int, pool: type[Pool] = Pool) -> CachingAllocator:
         """An allocator that has reserved nothing; ``pool`` is what serves its requests."""
-        return cls(rules, [pool(each, num_names) for each in rules])
+        return cls(rules, [pool(own, num_names) for own in rules])
 
     @property
     def reserved(self) -> int:

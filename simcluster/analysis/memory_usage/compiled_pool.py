@@ -55,8 +55,8 @@ def _bisect(keys: Keys, key: int) -> Callable[[Keys, int], int]:
             if items[place + half - _place(1)] < key:
                 place += half
             left -= half
-        found: int = _number(place)
-        return found
+        first: int = _number(place)
+        return first
 
     return search
 

@@ -158,14 +158,12 @@ def test_blocks_never_overlap_and_everything_comes_back(requests, name):
     """Live and free blocks tile what is reserved at any time; at the end free blocks are segments."""
     pool = Allocator(name)
     living = []
-    segments = [0 for _ in pool.pools]
+    num_segments = [0 for _ in pool.pools]
     for number, (size, drop) in enumerate(requests):
         known = [each.reserved for each in pool.pools]
         pool.allocate(number, size)
-        segments = [
-            count + (each.reserved > before)
-            for count, each, before in zip(segments, pool.pools, known, strict=True)
-        ]
+        for place, each in enumerate(pool.pools):
+            num_segments[place] += each.reserved > known[place]
         living.append(number)
         if drop < len(living):
             pool.release(living.pop(drop))
@@ -177,7 +175,7 @@ def test_blocks_never_overlap_and_everything_comes_back(requests, name):
     for number in living:
         pool.release(number)
     assert pool.allocated == 0
-    for each, count in zip(pool.pools, segments, strict=True):
+    for each, count in zip(pool.pools, num_segments, strict=True):
         assert len(spans(each)[1]) == (min(count, 1) if each.size_rules.expandable else count)
 
 
