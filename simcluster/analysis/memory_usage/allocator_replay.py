@@ -80,7 +80,7 @@ class _Names:
 
 @dataclass(frozen=True)
 class _Moves:
-    """Allocations and releases in order.
+    """Allocations and releases in order: their places among the rows, names and sizes.
 
     From row ``begin`` on, ``count`` periods of ``period`` rows are alike, each one micro-batch later.
     ``alive`` has the names that are taken when they begin, of the buffers that occur in them, if every period
@@ -88,7 +88,7 @@ class _Moves:
     do, would not go on with these.
     """
 
-    times: Ints
+    rows: Ints
     names: Ints
     sizes: Ints
     begin: int
@@ -97,11 +97,11 @@ class _Moves:
     alive: Ints | None
 
     @classmethod
-    def of(cls, times: Ints, names: Ints, sizes: Ints, known: _Names) -> _Moves:
+    def of(cls, rows: Ints, names: Ints, sizes: Ints, known: _Names) -> _Moves:
         """These moves with what repeats in them."""
         begin, period, count = _periods(names, sizes)
         alive = _alive(names, sizes, begin, period, known) if count else None
-        return cls(times, names, sizes, begin, period, count, alive)
+        return cls(rows, names, sizes, begin, period, count, alive)
 
 
 def _periods(names: Ints, sizes: Ints) -> tuple[int, int, int]:
@@ -162,41 +162,45 @@ class _Replay:
 
     def run(self) -> ReservedMemory:
         """Goes through the account."""
-        held, late = self._held()
-        moves = self._moves(np.flatnonzero(~(held | late)))
-        self._hold(np.flatnonzero(held))
+        sizes = self.account["bytes"][self.rows]
+        kept = self._held(sizes)
+        held, moves = np.flatnonzero(kept), self._moves(sizes, np.flatnonzero(~kept))
+        late = self._late(held)
+        self._hold(held[~late], sizes)
         self._through(moves)
-        self._hold(np.flatnonzero(late))
+        self._hold(held[late], sizes)
         self.growth = [(0, self.allocator.reserved)]
         self.peak = self.allocated
         self._through(moves)
         times, levels = np.array(self.growth, dtype=np.int64).T
         return ReservedMemory(self.peak, self.allocator.reserved, times, levels)
 
-    def _held(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which rows are of what is never released: from the start, and from the first update on."""
-        account, rows, names = self.account, self.rows, self.names.rows
-        sizes = account["bytes"][rows]
+    def _held(self, sizes: Ints) -> NDArray[np.bool_]:
+        """Which rows are of what is never released."""
+        names = self.names.rows
         released = np.zeros(self.names.count, dtype=np.bool_)
         released[names[sizes < 0]] = True
-        held = (sizes > 0) & ~released[names]
-        late = held & (account["category"][rows] == account.index("category", Category.OPTIMIZER))
-        written, buffers = account.names["buffer"], account["buffer"][rows[late]]
-        late[late] = [not written[buffer].endswith(MASTER) for buffer in buffers.tolist()]
-        return held & ~late, late
+        return ~released[names]
 
-    def _moves(self, chosen: Ints) -> _Moves:
+    def _late(self, held: Ints) -> NDArray[np.bool_]:
+        """Which of what is held is there from the first update on, not from the start."""
+        rows, names = self.rows[held], self.account.names["buffer"]
+        late = self.account["category"][rows] == self.account.index("category", Category.OPTIMIZER)
+        buffers = self.account["buffer"][rows[late]].tolist()
+        late[late] = [not names[buffer].endswith(MASTER) for buffer in buffers]
+        return np.asarray(late)
+
+    def _moves(self, sizes: Ints, chosen: Ints) -> _Moves:
         """The chosen rows, or of several steps those of one, if these do not overlap."""
-        sizes = self.account["bytes"][self.rows[chosen]]
         count = len(chosen) // self.steps
-        if self.steps == 1 or len(chosen) % self.steps or sizes[:count].sum():
+        if self.steps == 1 or len(chosen) % self.steps or sizes[chosen[:count]].sum():
             count = len(chosen)
-        times = self.account["time"][self.rows[chosen[:count]]]
-        return _Moves.of(times, self.names.rows[chosen[:count]], sizes[:count], self.names)
+        chosen = chosen[:count]
+        return _Moves.of(chosen, self.names.rows[chosen], sizes[chosen], self.names)
 
-    def _hold(self, chosen: Ints) -> None:
+    def _hold(self, chosen: Ints, sizes: Ints) -> None:
         """Allocates what is never released."""
-        allocator, asked = self.allocator, self.account["bytes"][self.rows[chosen]]
+        allocator, asked = self.allocator, sizes[chosen]
         pools = allocator.pools_of(asked)
         sizes = allocator.rounded(asked, pools)
         for number, pool in enumerate(allocator.pools):
@@ -233,7 +237,7 @@ class _Replay:
             grown += [(int(rows[row]), size) for row, size in more]
         for row, size in sorted(grown):
             level += size
-            self.growth.append((int(moves.times[begin + row]), level))
+            self.growth.append((int(self.account["time"][self.rows[moves.rows[begin + row]]]), level))
         allocated = self.allocated + np.cumsum(sizes)
         self.peak = max(self.peak, int(allocated.max()))
         self.allocated = int(allocated[-1])
