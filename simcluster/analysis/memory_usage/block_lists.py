@@ -41,7 +41,7 @@ class Blocks(NamedTuple):
     after: Column
     """The block after it; of a number that is spare the next such number."""
     idle: Column
-    """1 if it is free."""
+    """1 if it is free; of a number that is spare nothing is asked."""
     later: Column
     """The block that was taken after it under the same name."""
     taken: Column
@@ -121,7 +121,6 @@ def give_back(bits: int, blocks: Blocks, block: int) -> None:
     if idle[end]:
         drop_free(keys, free, bisect_left(keys, lengths[end] << bits | starts[end]))
         lengths[first] += lengths[end]
-        idle[end] = 0
         block, end = end, after[end]
         after[block], totals[SPARE] = totals[SPARE], block
     after[first], before[end] = end, first

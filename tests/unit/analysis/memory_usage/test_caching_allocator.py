@@ -228,6 +228,14 @@ def test_a_pool_reserves_what_one_by_one_does(kind, moves, rules, together):
 
 
 @pytest.mark.parametrize("kind", POOLS)
+@pytest.mark.parametrize(("remainder", "reserved"), [(MIB - 1, 10 * MIB), (MIB, 20 * MIB)])
+def test_what_is_left_of_a_block_is_cut_off_where_it_is_more_than_the_remainder(kind, remainder, reserved):
+    pool = kind(PoolRules(math.inf, 512, 10 * MIB, math.inf, 512, remainder), NAMES)
+    pool.replay(np.array([0, 1]), np.array([9 * MIB, MIB]))
+    assert pool.reserved == reserved
+
+
+@pytest.mark.parametrize("kind", POOLS)
 def test_names_change_hands(kind):
     pool = kind(PoolRules(math.inf, 512, 10 * MIB, math.inf, 512, 0), NAMES)
     pool.replay(np.array([3, 4]), np.array([MIB, 2 * MIB]))
