@@ -1,8 +1,10 @@
-"""Waits and allocations found one by one, in loops: what the columns of a run must come to."""
+"""Waits, allocations and what is reserved, found one by one, in loops: what columns must come to."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from itertools import pairwise
 
 from simcluster.analysis import instruction_times
 from simcluster.model import MemoryPlace
@@ -97,3 +99,62 @@ def allocations_of(program, part, timing):
         rows += [(min(begun[key]), size, name, category, label)] if begun[key] else []
         rows += [(max(over[key]), -size, name, category, label)] if over[key] else []
     return sorted((int(time), size, name, str(category), label) for time, size, name, category, label in rows)
+
+
+class ReservedOneByOne:
+    """A pool of an allocator, asked one request at a time: what is reserved, as lists of blocks."""
+
+    def __init__(self, rules):
+        self.rules, self.reserved = rules, 0
+        self.segments = []  # of blocks [address, size, name], in order; free ones have no name
+        self.names = {}  # the blocks of a name, in the order in which they were taken
+
+    def asked(self, name, size):
+        """A request, or a release where the size is below zero: how much more is reserved for it."""
+        if size < 0:
+            self.names[name].pop(0)[2] = None
+            self._join()
+            return 0
+        before = self.reserved
+        if not self._fitting(size):
+            self._reserve(size)
+        segment, block = min(self._fitting(size), key=lambda found: (found[1][1], found[1][0]))
+        left = block[1] - size
+        if left > self.rules.remainder:
+            segment.insert(segment.index(block) + 1, [block[0] + size, left, None])
+            block[1] = size
+        block[2] = name
+        self.names.setdefault(name, []).append(block)
+        return self.reserved - before
+
+    def _fitting(self, size):
+        return [
+            (segment, block)
+            for segment in self.segments
+            for block in segment
+            if block[2] is None and block[1] >= size
+        ]
+
+    def _reserve(self, size):
+        rules = self.rules
+        if rules.expandable:
+            segment = self.segments[0] if self.segments else []
+            free = segment[-1][1] if segment and segment[-1][2] is None else 0
+            more = math.ceil((size - free) / rules.segment) * rules.segment
+            self.segments = [segment]
+        else:
+            large = size >= rules.own_segment
+            more = math.ceil(size / rules.granule) * rules.granule if large else rules.segment
+            segment = []
+            self.segments.append(segment)
+        segment.append([self.reserved, more, None])
+        self.reserved += more
+        self._join()
+
+    def _join(self):
+        """Makes one block of free neighbours."""
+        for segment in self.segments:
+            for block, following in reversed(list(pairwise(segment))):
+                if block[2] is None and following[2] is None:
+                    block[1] += following[1]
+                    segment[:] = [each for each in segment if each is not following]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
-from simcluster.analysis.memory_usage.caching_allocator import CachingAllocator, PoolRules
+from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator, Pool, PoolRules
+from simcluster.machine_code import is_compiler_loaded
 from simcluster.program import Category
 from simcluster.trace import Table
 
@@ -45,58 +46,76 @@ def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1)
     before them did, and ``STEADY`` of them have made the allocator reserve nothing, the others are taken to
     do the same. Buffers that no allocator of a framework knows are left out.
     """
-    return _Replay(account, CachingAllocator.of(rules), steps).run()
+    if is_compiler_loaded() and POOL_CODE.path is not None:
+        from simcluster.analysis.memory_usage.compiled_pool import CompiledPool
+
+        try:
+            return _Replay.of(account, rules, steps, CompiledPool).run()
+        except OverflowError:  # more memory than its addresses reach
+            return _Replay.of(account, rules, steps, Pool).run()
+    return _Replay.of(account, rules, steps, Pool).run()
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Numbers for the buffers of a class, of every micro-batch: that of the next one is one more."""
+
+    width: int
+    """Numbers of one buffer; the last is of none, so that neighbours never meet."""
+    count: int
+    """Numbers of all buffers."""
+    rows: Ints
+    """By row of an account, the number of what it allocates or releases."""
+
+    @classmethod
+    def of(cls, account: Table, chosen: Ints) -> _Names:
+        """The names of the chosen rows. A micro-batch of -1 stands for none."""
+        buffers, micro_batches = account["buffer"][chosen], account["micro_batch"][chosen]
+        known = np.zeros(len(account.names["buffer"]), dtype=np.int64)
+        known[buffers] = 1
+        width = int(micro_batches.max(initial=0)) + 3
+        first = (np.cumsum(known) - known) * width + 1
+        return cls(width, int(known.sum()) * width, first[buffers] + micro_batches)
 
 
 @dataclass(frozen=True)
 class _Moves:
-    """Allocations and releases in order.
+    """Allocations and releases in order: their places among the rows, names and sizes.
 
-    ``names`` has a number for every buffer of every micro-batch. From row ``begin`` on, ``count`` periods of
-    ``period`` rows are alike, each one micro-batch later, with these ``passing`` buffers.
+    From row ``begin`` on, ``count`` periods of ``period`` rows are alike, each one micro-batch later.
+    ``alive`` has the names that are taken when they begin, of the buffers that occur in them, if every period
+    leaves the same ones one micro-batch later: what others keep of earlier micro-batches, as other chunks
+    do, would not go on with these.
     """
 
-    times: Ints
+    rows: Ints
     names: Ints
     sizes: Ints
     begin: int
     period: int
     count: int
-    passing: frozenset[int]
+    alive: Ints | None
 
     @classmethod
-    def of(cls, rows: Table, chosen: Ints, steps: int) -> _Moves:
-        """The chosen rows of one of several steps, if these do not overlap, with what repeats in them."""
-        count = len(chosen) // steps
-        if steps == 1 or len(chosen) % steps or rows["bytes"][chosen[:count]].sum():
-            count = len(chosen)
-        chosen = chosen[:count]
-        buffers, micro_batches, sizes = (rows[name][chosen] for name in ("buffer", "micro_batch", "bytes"))
-        begin, period, number = _periods(buffers, micro_batches, sizes)
-        passing = frozenset(np.unique(buffers[begin : begin + number * period]).tolist())
-        # A micro-batch of -1 stands for none.
-        names = buffers.astype(np.int64) << _BITS
-        names += micro_batches + 1
-        return cls(rows["time"][chosen], names, sizes, begin, period, number, passing)
+    def of(cls, rows: Ints, names: Ints, sizes: Ints, known: _Names) -> _Moves:
+        """These moves with what repeats in them."""
+        begin, period, count = _periods(names, sizes)
+        alive = _alive(names, sizes, begin, period, known) if count else None
+        return cls(rows, names, sizes, begin, period, count, alive)
 
 
-_BITS = 32
-
-
-def _periods(buffers: Ints, micro_batches: Ints, sizes: Ints) -> tuple[int, int, int]:
+def _periods(names: Ints, sizes: Ints) -> tuple[int, int, int]:
     """(first row, rows, number) of the periods around the middle that differ in their micro-batch only."""
-    if not len(buffers):
+    if not len(names):
         return 0, 0, 0
-    middle = len(buffers) // 2
-    same = (buffers == buffers[middle]) & (sizes == sizes[middle])
-    following = np.flatnonzero(same & (micro_batches == micro_batches[middle] + 1))
+    middle = len(names) // 2
+    following = np.flatnonzero((names == names[middle] + 1) & (sizes == sizes[middle]))
     if not len(following) or following[0] <= middle:
         return 0, 0, 0
     period = int(following[0]) - middle
     if sizes[middle : middle + period].sum():  # more is held from one to the next
         return 0, 0, 0
-    alike = (buffers[period:] == buffers[:-period]) & (sizes[period:] == sizes[:-period])
-    alike &= micro_batches[period:] == micro_batches[:-period] + 1
+    alike = (names[period:] == names[:-period] + 1) & (sizes[period:] == sizes[:-period])
     other = np.flatnonzero(~alike)
     after = int(np.searchsorted(other, middle))
     begin = int(other[after - 1]) + 1 if after else 0
@@ -104,75 +123,106 @@ def _periods(buffers: Ints, micro_batches: Ints, sizes: Ints) -> tuple[int, int,
     return begin, period, (end - begin) // period
 
 
+def _alive(names: Ints, sizes: Ints, begin: int, period: int, known: _Names) -> Ints | None:
+    """What ``_Moves`` says of it; None, too, if a step leaves something behind."""
+    if 2 * np.count_nonzero(sizes > 0) != len(sizes):
+        return None
+    passing = np.zeros(known.count // known.width, dtype=np.bool_)
+    passing[names[begin : begin + period] // known.width] = True
+    taken = np.zeros(known.count, dtype=np.int64)
+    np.add.at(taken, names[:begin], np.sign(sizes[:begin]))
+    taken[np.repeat(~passing, known.width)] = 0
+    alive = np.flatnonzero(taken)
+    over = taken.copy()
+    np.add.at(over, names[begin : begin + period], np.sign(sizes[begin : begin + period]))
+    return alive if np.array_equal(over[1:], taken[:-1]) and not over[0] else None
+
+
 @dataclass
 class _Replay:
     account: Table
+    rows: Ints
+    """Rows of the account that the allocator knows."""
+    names: _Names
+    """The names of these."""
     allocator: CachingAllocator
     steps: int
     allocated: int = 0
     peak: int = 0
     growth: list[tuple[int, int]] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, account: Table, rules: Sequence[PoolRules], steps: int, pool: type[Pool]) -> _Replay:
+        """A replay by an allocator with such pools."""
+        outside = [account.index("buffer", name) for name in OUTSIDE]
+        rows = np.flatnonzero(~np.isin(account["buffer"], outside))
+        names = _Names.of(account, rows)
+        # What is never released has names of its own, after the others.
+        return cls(account, rows, names, CachingAllocator.of(rules, names.count + len(rows), pool), steps)
+
     def run(self) -> ReservedMemory:
-        outside = [self.account.index("buffer", name) for name in OUTSIDE]
-        inside = np.flatnonzero(~np.isin(self.account["buffer"], outside))
-        held, late = _held(self.account, inside)
-        moves = _Moves.of(self.account, inside[~(held | late)], self.steps)
-        self._hold(inside[held])
+        """Goes through the account."""
+        sizes = self.account["bytes"][self.rows]
+        kept = self._held(sizes)
+        held, moves = np.flatnonzero(kept), self._moves(sizes, np.flatnonzero(~kept))
+        late = self._late(held)
+        self._hold(held[~late], sizes)
         self._through(moves)
-        self._hold(inside[late])
+        self._hold(held[late], sizes)
         self.growth = [(0, self.allocator.reserved)]
         self.peak = self.allocated
         self._through(moves)
         times, levels = np.array(self.growth, dtype=np.int64).T
         return ReservedMemory(self.peak, self.allocator.reserved, times, levels)
 
-    def _hold(self, rows: Ints) -> None:
+    def _held(self, sizes: Ints) -> NDArray[np.bool_]:
+        """Which rows are of what is never released."""
+        names = self.names.rows
+        released = np.zeros(self.names.count, dtype=np.bool_)
+        released[names[sizes < 0]] = True
+        return ~released[names]
+
+    def _late(self, held: Ints) -> NDArray[np.bool_]:
+        """Which of what is held is there from the first update on, not from the start."""
+        rows, names = self.rows[held], self.account.names["buffer"]
+        late = self.account["category"][rows] == self.account.index("category", Category.OPTIMIZER)
+        buffers = self.account["buffer"][rows[late]].tolist()
+        late[late] = [not names[buffer].endswith(MASTER) for buffer in buffers]
+        return np.asarray(late)
+
+    def _moves(self, sizes: Ints, chosen: Ints) -> _Moves:
+        """The chosen rows, or of several steps those of one, if these do not overlap."""
+        count = len(chosen) // self.steps
+        if self.steps == 1 or len(chosen) % self.steps or sizes[chosen[:count]].sum():
+            count = len(chosen)
+        chosen = chosen[:count]
+        return _Moves.of(chosen, self.names.rows[chosen], sizes[chosen], self.names)
+
+    def _hold(self, chosen: Ints, sizes: Ints) -> None:
         """Allocates what is never released."""
-        allocator, asked = self.allocator, self.account["bytes"][rows]
+        allocator, asked = self.allocator, sizes[chosen]
         pools = allocator.pools_of(asked)
         sizes = allocator.rounded(asked, pools)
         for number, pool in enumerate(allocator.pools):
-            # Nobody asks for these names again.
-            names, own = -1 - rows[pools == number], sizes[pools == number]
-            pool.replay(names.tolist(), own.tolist())
+            own = pools == number
+            pool.replay(self.names.count + chosen[own], sizes[own])
         self.allocated += int(sizes.sum())
 
     def _through(self, moves: _Moves) -> None:
         """Goes through the rows, and jumps over periods that change nothing any more."""
-        end = moves.begin + moves.count * moves.period
+        if moves.alive is None:
+            self._rows(moves, 0, len(moves.sizes))
+            return
         self._rows(moves, 0, moves.begin)
-        shift, calm = 0, 0
-        for start in range(moves.begin, end, moves.period or 1):
-            known = self.allocator.reserved
-            before = self._alive(moves) if calm >= STEADY - 1 else set()
+        calm, done = 0, 0
+        while done < moves.count and calm < STEADY:
+            known, start = self.allocator.reserved, moves.begin + done * moves.period
             self._rows(moves, start, start + moves.period)
             calm = calm + 1 if self.allocator.reserved == known else 0
-            left = (end - start) // moves.period - 1
-            # What others keep of earlier micro-batches, as other chunks do, would not go on with these.
-            alike = calm >= STEADY and self._alive(moves) == {name + 1 for name in before}
-            if alike and left > 0:
-                shift = left
-                break
-        if shift:
-            self._rename(moves.passing, shift)
-        self._rows(moves, end, len(moves.sizes))
-
-    def _alive(self, moves: _Moves) -> set[int]:
-        """The names of what is alive of passing buffers."""
-        return {
-            name for pool in self.allocator.pools for name in pool.blocks if name >> _BITS in moves.passing
-        }
-
-    def _rename(self, passing: frozenset[int], shift: int) -> None:
-        """What is alive of some buffers as if so many micro-batches had passed."""
-
-        def later(name: int) -> int:
-            return name + shift if name >> _BITS in passing else name
-
-        for pool in self.allocator.pools:
-            pool.blocks = {later(name): block for name, block in pool.blocks.items()}
-            pool.later = {later(name): blocks for name, blocks in pool.later.items()}
+            done += 1
+        for pool in self.allocator.pools if done < moves.count else ():
+            pool.rename(moves.alive + done, moves.alive + moves.count)
+        self._rows(moves, moves.begin + moves.count * moves.period, len(moves.sizes))
 
     def _rows(self, moves: _Moves, begin: int, end: int) -> None:
         if begin == end:
@@ -183,25 +233,11 @@ class _Replay:
         grown: list[tuple[int, int]] = []
         for number, pool in enumerate(self.allocator.pools):
             rows = np.flatnonzero(pools == number)
-            more = pool.replay(moves.names[begin + rows].tolist(), sizes[rows].tolist())
+            more = pool.replay(moves.names[begin + rows], sizes[rows])
             grown += [(int(rows[row]), size) for row, size in more]
         for row, size in sorted(grown):
             level += size
-            self.growth.append((int(moves.times[begin + row]), level))
+            self.growth.append((int(self.account["time"][self.rows[moves.rows[begin + row]]]), level))
         allocated = self.allocated + np.cumsum(sizes)
         self.peak = max(self.peak, int(allocated.max()))
         self.allocated = int(allocated[-1])
-
-
-def _held(account: Table, inside: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which rows are of what is never released: from the start, and from the first update on."""
-    buffers, micro_batches, sizes = (account[name][inside] for name in ("buffer", "micro_batch", "bytes"))
-    width = int(micro_batches.max(initial=0)) + 2
-    keys = buffers * np.int64(width) + micro_batches + 1
-    released = np.zeros(len(account.names["buffer"]) * width, dtype=np.bool_)
-    released[keys[sizes < 0]] = True
-    held = (sizes > 0) & ~released[keys]
-    late = held & (account["category"][inside] == account.index("category", Category.OPTIMIZER))
-    names = account.names["buffer"]
-    late[late] = [not names[buffer].endswith(MASTER) for buffer in buffers[late].tolist()]
-    return held & ~late, late

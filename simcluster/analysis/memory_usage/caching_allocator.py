@@ -7,19 +7,26 @@ its peak is the price of fragments and of rounding.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.analysis.memory_usage.block_lists import TOP, USED, Blocks, SizeRules, serve
+from simcluster.machine_code import CodeFolder
+
 Ints = NDArray[np.int64]
 
-START = 56
-"""Bits of a block's start; its size is above them, so that blocks are numbers in the order of their sizes."""
+ADDRESS_BITS = 56
+"""Bits of an address in bytes; Python's numbers have room for sizes above them."""
 
-_STARTS = (1 << START) - 1
+_HERE = Path(__file__).parent
+
+POOL_CODE = CodeFolder((_HERE / "block_lists.py", _HERE / "compiled_pool.py"))
+"""Where compiled pools are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,119 +47,76 @@ class PoolRules:
     remainder: int
     expandable: bool = False
 
+    def in_units(self, unit: int, address_bits: int) -> SizeRules:
+        """The same for sizes in units, of which segments and granules are multiples."""
+        own = math.ceil(min(self.own_segment, 2.0**62) / unit)
+        segment, granule, remainder = (size // unit for size in (self.segment, self.granule, self.remainder))
+        return SizeRules(address_bits, segment, own, granule, remainder, self.expandable)
 
-@dataclass
+
 class Pool:
-    """A pool with its free blocks, and those that are taken. Segments lie apart by a gap."""
+    """A pool with its free blocks, and those that are taken, by names: numbers from 0 on."""
 
-    rules: PoolRules
+    unit = 1
+    """Bytes in which it reckons."""
+    size_rules: SizeRules
     """How it serves requests."""
-    free: list[int] = field(default_factory=list)
-    """Free blocks, the smallest first."""
-    begins: dict[int, int] = field(default_factory=dict)
-    """The same by where they start."""
-    ends: dict[int, int] = field(default_factory=dict)
-    """The same by where they end."""
-    blocks: dict[int, int] = field(default_factory=dict)
-    """Blocks that are taken, by name: of each name the one that was first."""
-    later: dict[int, list[int]] = field(default_factory=dict)
-    """The further blocks of names that are taken more than once."""
-    top: int = 0
-    """Where the next segment begins."""
-    reserved: int = 0
-    """Bytes of all segments."""
+    blocks: Blocks
+    """What it has reserved."""
 
-    def replay(self, names: Iterable[int], sizes: Iterable[int]) -> list[tuple[int, int]]:
+    def __init__(self, rules: PoolRules, num_names: int) -> None:
+        self.size_rules = rules.in_units(1, ADDRESS_BITS)
+        largest = 1 << (2 * ADDRESS_BITS)
+        self.blocks = Blocks([0], [0], [0], [0], [0], [0], [0] * num_names, [0] * 3, [largest], [0])
+
+    @property
+    def reserved(self) -> int:
+        """Bytes of all segments."""
+        return int(self.blocks.totals[TOP]) * self.unit
+
+    @property
+    def _num_used(self) -> int:
+        return int(self.blocks.totals[USED])
+
+    def replay(self, names: Ints, sizes: Ints) -> list[tuple[int, int]]:
         """Serves requests (rounded sizes) and takes back (sizes below zero), in order, by name: what has been
         there longest under it. Says at which of them it reserved more, and how much.
         """
-        # One loop without calls: a large run has a million of them.
-        free, begins, ends, blocks, later = self.free, self.begins, self.ends, self.blocks, self.later
-        remainder, grown = self.rules.remainder, []
-        for row, (name, size) in enumerate(zip(names, sizes, strict=True)):
-            if size > 0:
-                place = bisect_left(free, size << START)
-                if place == len(free):
-                    grown.append((row, self._reserve(size)))
-                    place = bisect_left(free, size << START)
-                block = free.pop(place)
-                start = block & _STARTS
-                del begins[start]
-                left = (block >> START) - size
-                if left > remainder:
-                    block = size << START | start
-                    start += size
-                    rest = left << START | start
-                    begins[start] = ends[start + left] = rest
-                    insort(free, rest)
-                else:
-                    del ends[start + (block >> START)]
-                if name in blocks:
-                    later.setdefault(name, []).append(block)
-                else:
-                    blocks[name] = block
-                continue
-            block = blocks.pop(name)
-            if later and name in later:
-                blocks[name] = later[name].pop(0)
-                if not later[name]:
-                    del later[name]
-            start = block & _STARTS
-            end = start + (block >> START)
-            # It is joined with its free neighbours.
-            if start in ends:
-                before = ends.pop(start)
-                del free[bisect_left(free, before)]
-                start = before & _STARTS
-            if end in begins:
-                after = begins.pop(end)
-                del free[bisect_left(free, after)]
-                end += after >> START
-            block = (end - start) << START | start
-            begins[start] = ends[end] = block
-            insort(free, block)
-        return grown
+        self._make_room(len(sizes))
+        known, grown = self.reserved, [0] * len(sizes)
+        if not serve(self.size_rules, self.blocks, names.tolist(), sizes.tolist(), grown):
+            raise OverflowError
+        if self.reserved == known:
+            return []
+        return [(row, more) for row, more in enumerate(grown) if more]
 
-    def give(self, start: int, size: int) -> None:
-        """Takes a block back, joined with its free neighbours."""
-        free, end = self.free, start + size
-        before, after = self.ends.pop(start, 0), self.begins.pop(end, 0)
-        if before:
-            del free[bisect_left(free, before)]
-            start = before & _STARTS
-        if after:
-            del free[bisect_left(free, after)]
-            end += after >> START
-        block = (end - start) << START | start
-        self.begins[start] = self.ends[end] = block
-        insort(free, block)
+    def _make_room(self, num_requests: int) -> None:
+        """Each may cut a block, and reserve one."""
+        missing = self._num_used + 2 * num_requests + 1 - len(self.blocks.lengths)
+        for column in self.blocks[:6] if missing > 0 else ():
+            column.extend([0] * missing)
 
-    def _reserve(self, size: int) -> int:
-        """A segment with room for ``size`` bytes, free; an expandable pool has more pages at its end."""
-        rules = self.rules
-        if rules.expandable:
-            free = self.ends.get(self.top, 0)
-            more = -(-(size - (free >> START)) // rules.segment) * rules.segment
-        elif size >= rules.own_segment:
-            more = -(-size // rules.granule) * rules.granule
-        else:
-            more = rules.segment
-        self.give(self.top, more)
-        self.reserved += more
-        self.top += more + (not rules.expandable)  # segments are no neighbours
-        return more
+    def rename(self, names: Ints, others: Ints) -> None:
+        """Gives what was taken under some names other ones, which are not in use."""
+        taken = self.blocks.taken
+        kept = [taken[name] for name in names]
+        for name in names:
+            taken[name] = 0
+        for name, block in zip(others, kept, strict=True):
+            taken[name] = block
 
 
 @dataclass(frozen=True)
 class CachingAllocator:
     """Pools for small and large requests, by the largest request, ascending."""
 
-    pools: tuple[Pool, ...]
+    rules: Sequence[PoolRules]
+    pools: Sequence[Pool]
 
     @classmethod
-    def of(cls, rules: Iterable[PoolRules]) -> CachingAllocator:
-        """An allocator that has reserved nothing."""
-        return cls(tuple(map(Pool, rules)))
+    def of(cls, rules: Sequence[PoolRules], num_names: int, pool: type[Pool] = Pool) -> CachingAllocator:
+        """An allocator that has reserved nothing; ``pool`` is what serves its requests."""
+        return cls(rules, [pool(own, num_names) for own in rules])
 
     @property
     def reserved(self) -> int:
@@ -162,11 +126,11 @@ class CachingAllocator:
     def pools_of(self, sizes: Ints) -> Ints:
         """The pool of every request, and of what is released (sizes below zero)."""
         sizes, pools = np.abs(sizes), np.zeros(len(sizes), dtype=np.int64)
-        for pool in self.pools[:-1]:
-            pools += sizes > pool.rules.largest
+        for rules in self.rules[:-1]:
+            pools += sizes > rules.largest
         return pools
 
     def rounded(self, sizes: Ints, pools: Ints) -> Ints:
         """Sizes as these pools serve them."""
-        units = np.array([pool.rules.rounded for pool in self.pools], dtype=np.int64)[pools]
+        units = np.array([rules.rounded for rules in self.rules], dtype=np.int64)[pools]
         return np.asarray(-(-np.abs(sizes) // units) * units * np.sign(sizes))

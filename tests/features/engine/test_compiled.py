@@ -140,9 +140,9 @@ def test_small_runs_do_not_load_the_compiler(arguments):
 def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path):
     (tmp_path / "file").write_text("in the way of a folder")
     code = (
-        "from simcluster.engine.implementation import cache_folder; from simcluster.engine import compiled;"
+        "from simcluster.engine.implementation import LOOP_CODE; from simcluster.engine import compiled;"
         "import simcluster.engine.compiled.loop as loop;"
-        "assert cache_folder() is None; assert loop.run_slice.signatures"
+        "assert LOOP_CODE.path is None; assert loop.run_slice.signatures"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

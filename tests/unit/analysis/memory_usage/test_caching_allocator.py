@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.analysis.memory_usage.caching_allocator import START, CachingAllocator, PoolRules
+from simcluster.analysis.memory_usage import CATEGORIES, allocator_replay, replay_allocator
+from simcluster.analysis.memory_usage.caching_allocator import CachingAllocator, Pool, PoolRules
+from simcluster.analysis.memory_usage.compiled_pool import CompiledPool
 from simcluster.analysis.memory_usage.memory_verdict import pool_rules
 from simcluster.plan.spec.allocator import AllocatorSpec
+from simcluster.trace import Table
+from tests.support.one_by_one import ReservedOneByOne
 
 MIB = 1 << 20
+NAMES = 100
+POOLS = [Pool, CompiledPool]
 
 
 class Allocator:
     """Pools, asked one request at a time."""
 
-    def __init__(self, name="torch"):
+    def __init__(self, name="torch", kind=Pool):
         rules = [pool_rules(pool) for pool in AllocatorSpec.load(name).pools]
-        self.allocator = CachingAllocator.of(rules)
+        self.allocator = CachingAllocator.of(rules, NAMES, kind)
         self.numbers, self.sizes = {}, {}
 
     @property
@@ -46,11 +51,12 @@ class Allocator:
     def replay(self, name, size):
         asked = np.array([size])
         (pool,) = self.allocator.pools_of(asked)
-        (rounded,) = self.allocator.rounded(asked, np.array([pool])).tolist()
+        rounded = self.allocator.rounded(asked, np.array([pool]))
         before = self.pools[pool].reserved
-        grown = self.pools[pool].replay([self.numbers.setdefault(name, len(self.numbers))], [rounded])
+        number = self.numbers.setdefault(name, len(self.numbers))
+        grown = self.pools[pool].replay(np.array([number]), rounded)
         assert sum(more for _, more in grown) == self.pools[pool].reserved - before
-        return rounded
+        return int(rounded[0])
 
 
 @pytest.mark.parametrize(
@@ -131,10 +137,16 @@ def test_mindspore_takes_blocks_of_a_gibibyte():
     assert pool.reserved == 4096 * MIB
 
 
-def span(block):
-    """Where a block starts and ends."""
-    start = block & ((1 << START) - 1)
-    return start, start + (block >> START)
+def spans(pool):
+    """(start, end) of the blocks that are taken, and of those that are free."""
+    blocks, free, taken = pool.blocks, [], []
+    for block in filter(None, blocks.free):
+        free.append((blocks.starts[block], blocks.starts[block] + blocks.lengths[block]))
+    for block in filter(None, blocks.taken):
+        while block:
+            taken.append((blocks.starts[block], blocks.starts[block] + blocks.lengths[block]))
+            block = blocks.later[block]
+    return taken, free
 
 
 REQUESTS = st.lists(st.tuples(st.integers(1, 60 * MIB), st.integers(0, 10)), max_size=60)
@@ -143,35 +155,108 @@ REQUESTS = st.lists(st.tuples(st.integers(1, 60 * MIB), st.integers(0, 10)), max
 @given(REQUESTS, st.sampled_from(sorted(AllocatorSpec.entries())))
 @settings(max_examples=40)
 def test_blocks_never_overlap_and_everything_comes_back(requests, name):
-    """Live and free blocks tile what is reserved at any time; at the end free neighbours are one."""
+    """Live and free blocks tile what is reserved at any time; at the end free blocks are segments."""
     pool = Allocator(name)
     living = []
+    num_segments = [0 for _ in pool.pools]
     for number, (size, drop) in enumerate(requests):
+        known = [each.reserved for each in pool.pools]
         pool.allocate(number, size)
+        for place, each in enumerate(pool.pools):
+            num_segments[place] += each.reserved > known[place]
         living.append(number)
         if drop < len(living):
             pool.release(living.pop(drop))
         for each in pool.pools:
-            spans = sorted(map(span, [*each.blocks.values(), *each.free]))
-            assert all(end <= start for (_, end), (start, _) in pairwise(spans))
-            assert sum(end - start for start, end in spans) == each.reserved
+            taken, free = spans(each)
+            tiles = [0, *(end for _, end in sorted([*taken, *free]))]
+            assert [start for start, _ in sorted([*taken, *free])] == tiles[:-1]
+            assert tiles[-1] == each.reserved
     for number in living:
         pool.release(number)
     assert pool.allocated == 0
-    for each in pool.pools:
-        spans = list(map(span, each.free))
-        assert not {end for _, end in spans} & {start for start, _ in spans}
+    for each, count in zip(pool.pools, num_segments, strict=True):
+        assert len(spans(each)[1]) == (min(count, 1) if each.size_rules.expandable else count)
 
 
-def test_what_has_been_there_longest_under_a_name_is_released_first():
-    (pool,) = CachingAllocator.of([PoolRules(math.inf, 512, 10 * MIB, math.inf, 512, 0)]).pools
-    pool.replay([7, 7, 7, 8], [MIB, MIB, MIB, MIB])
-    blocks = [span(block) for block in (pool.blocks[7], *pool.later[7])]
-    assert blocks == [(0, MIB), (MIB, 2 * MIB), (2 * MIB, 3 * MIB)]
-    for _, end in blocks:
-        pool.replay([7], [-MIB])
-        assert (0, end) in map(span, pool.free)
-    assert not pool.later and list(pool.blocks) == [8]
+@pytest.mark.parametrize("kind", POOLS)
+def test_what_has_been_there_longest_under_a_name_is_released_first(kind):
+    pool = kind(PoolRules(math.inf, 512, 10 * MIB, math.inf, 512, 0), NAMES)
+    pool.replay(np.array([7, 7, 7, 8]), np.full(4, MIB))
+    whole = [(place * MIB // pool.unit, (place + 1) * MIB // pool.unit) for place in range(4)]
+    assert spans(pool)[0] == whole
+    for count in range(1, 4):
+        pool.replay(np.array([7]), np.array([-MIB]))
+        assert spans(pool)[0] == whole[count:]
+
+
+SIZES = st.sampled_from([512, 1024, 1536, MIB // 2, MIB, 2 * MIB, 3 * MIB + 512, 10 * MIB])
+MOVES = st.lists(st.tuples(st.integers(0, 12), st.booleans(), SIZES), max_size=200)
+RULES = st.builds(
+    PoolRules,
+    st.just(math.inf),
+    st.just(512),
+    st.sampled_from([10 * MIB, 20 * MIB]),
+    st.sampled_from([4 * MIB, 10 * MIB]),
+    st.sampled_from([512, 2 * MIB]),
+    st.sampled_from([0, 511, MIB, 4 * MIB]),
+    st.booleans(),
+)
+
+
+@pytest.mark.parametrize("kind", POOLS)
+@given(MOVES, RULES, st.integers(1, 50))
+@settings(max_examples=60)
+def test_a_pool_reserves_what_one_by_one_does(kind, moves, rules, together):
+    """Names are taken several times at once; requests come in pieces."""
+    expected, pool, held, asked = ReservedOneByOne(rules), kind(rules, NAMES), {}, []
+    for name, release, size in moves:
+        mine = held.setdefault(name, [])
+        if release and mine:
+            asked.append((name, -mine.pop(0)))
+        else:
+            mine.append(size)
+            asked.append((name, size))
+    grown = [expected.asked(name, size) for name, size in asked]
+    names, sizes = np.array(asked, dtype=np.int64).reshape(-1, 2).T.copy()
+    found = np.zeros(len(asked), dtype=np.int64)
+    for first in range(0, len(asked), together):
+        for row, more in pool.replay(names[first : first + together], sizes[first : first + together]):
+            found[first + row] = more
+    assert found.tolist() == grown
+    assert pool.reserved == expected.reserved
+
+
+@pytest.mark.parametrize("kind", POOLS)
+@pytest.mark.parametrize(("remainder", "reserved"), [(MIB - 1, 10 * MIB), (MIB, 20 * MIB)])
+def test_what_is_left_of_a_block_is_cut_off_where_it_is_more_than_the_remainder(kind, remainder, reserved):
+    pool = kind(PoolRules(math.inf, 512, 10 * MIB, math.inf, 512, remainder), NAMES)
+    pool.replay(np.array([0, 1]), np.array([9 * MIB, MIB]))
+    assert pool.reserved == reserved
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_names_change_hands(kind):
+    pool = kind(PoolRules(math.inf, 512, 10 * MIB, math.inf, 512, 0), NAMES)
+    pool.replay(np.array([3, 4]), np.array([MIB, 2 * MIB]))
+    pool.rename(np.array([3, 4]), np.array([4, 5]))
+    pool.replay(np.array([4]), np.array([-MIB]))
+    assert spans(pool)[0] == [(MIB // pool.unit, 3 * MIB // pool.unit)]
+
+
+def test_addresses_beyond_those_of_machine_code_are_for_lists():
+    """Of an allocator whose unit is one byte, 2 GiB and more."""
+    rules = [PoolRules(math.inf, 1, MIB, MIB, 1, 0)]
+    sizes = np.array([3 << 30, -(3 << 30), 5 << 30, -(5 << 30)])
+    with pytest.raises(OverflowError):
+        CompiledPool(rules[0], NAMES).replay(np.zeros(1, dtype=np.int64), sizes[:1])
+    with pytest.raises(OverflowError):
+        CompiledPool(rules[0], NAMES).replay(np.arange(3), np.full(3, 1 << 30))
+    columns = {"time": np.arange(4), "bytes": sizes, "buffer": np.zeros(4, dtype=np.int64)}
+    columns |= {"micro_batch": np.zeros(4, dtype=np.int64), "category": np.zeros(4, dtype=np.int64)}
+    account = Table(columns, {"buffer": ["it"], "category": CATEGORIES})
+    assert allocator_replay.is_compiler_loaded()
+    assert replay_allocator(account, rules).reserved == 8 << 30
 
 
 @pytest.mark.parametrize("name", sorted(AllocatorSpec.entries()))

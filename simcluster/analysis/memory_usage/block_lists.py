@@ -1,0 +1,163 @@
+"""The blocks of a pool and what requests do to them: best fit, cut, joined with free neighbours.
+
+One source: it runs on Python's lists, or as machine code on arrays (``compiled_pool``). Blocks have numbers
+from 1 on; those of a segment are linked in the order of their addresses. 0 is no block, and never free.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any, NamedTuple, TypeAlias
+
+Column: TypeAlias = Any
+"""A list or an array of integers."""
+
+SPARE, USED, TOP = range(3)
+"""Places in ``totals``: the first number that is spare, the highest number so far, and where the next segment
+begins, which is how much has been reserved.
+"""
+
+
+class SizeRules(NamedTuple):
+    """What ``PoolRules`` say, in integers, and how many bits an address has: in keys a size is above them."""
+
+    address_bits: int
+    segment: int
+    own_segment: int
+    granule: int
+    remainder: int
+    expandable: bool
+
+
+class Blocks(NamedTuple):
+    """Columns by the number of a block; requests by name; free blocks in order."""
+
+    lengths: Column
+    """The size of a block."""
+    starts: Column
+    """Its address."""
+    before: Column
+    """The block before it in its segment; of 0 the last one of an expandable pool."""
+    after: Column
+    """The block after it; of a number that is spare the next such number."""
+    idle: Column
+    """1 if it is free; of a number that is spare nothing is asked."""
+    later: Column
+    """The block that was taken after it under the same name."""
+    taken: Column
+    """By name the block that was taken first."""
+    totals: Column
+    """What there is once: ``SPARE``, ``USED`` and ``TOP``."""
+    keys: Any
+    """Free blocks as numbers, the smallest first, of equal ones that with the lowest address."""
+    free: Column
+    """Their numbers in the same order, and a 0 after them."""
+
+
+def serve(rules: SizeRules, blocks: Blocks, names: Column, sizes: Column, grown: Column) -> bool:
+    """Serves requests (rounded sizes) and takes back (sizes below zero), in order, by name: what has been
+    there longest under it.
+
+    ``grown`` is told by row how much more was reserved. False if an address has more bits than the rules
+    say; then nothing more is served.
+    """
+    bits, remainder, lengths, idle = rules.address_bits, rules.remainder, blocks.lengths, blocks.idle
+    later, taken, keys, free = blocks.later, blocks.taken, blocks.keys, blocks.free
+    for row, (name, size) in enumerate(zip(names, sizes)):  # noqa: B905 - Numba knows no strict
+        if size < 0:
+            block = taken[name]
+            taken[name] = later[block]
+            later[block] = 0
+            give_back(bits, blocks, block)
+            continue
+        place = bisect_left(keys, size << bits)
+        if not free[place]:
+            grown[row] = reserve(rules, blocks, size)
+            if blocks.totals[TOP] >> bits:
+                return False
+            place = bisect_left(keys, size << bits)
+        block = drop_free(keys, free, place)
+        idle[block] = 0
+        if lengths[block] - size > remainder:
+            cut(bits, blocks, block, size)
+        first = taken[name]
+        if first:
+            while later[first]:
+                first = later[first]
+            later[first] = block
+        else:
+            taken[name] = block
+    return True
+
+
+def cut(bits: int, blocks: Blocks, block: int, size: int) -> None:
+    """Cuts a block that is taken; the rest is another one, and free."""
+    lengths, starts, before, after, idle, _, _, totals, keys, free = blocks
+    rest = totals[SPARE]
+    if rest:
+        totals[SPARE] = after[rest]
+    else:
+        totals[USED] += 1
+        rest = totals[USED]
+    left, start, following = lengths[block] - size, starts[block] + size, after[block]
+    lengths[block], lengths[rest] = size, left
+    starts[rest] = start
+    before[rest], after[rest] = block, following
+    after[block] = before[following] = rest
+    idle[rest] = 1
+    add_free(keys, free, left << bits | start, rest)
+
+
+def give_back(bits: int, blocks: Blocks, block: int) -> None:
+    """Makes a block free, joined with its free neighbours; one number stays, others are spare."""
+    lengths, starts, before, after, idle, _, _, totals, keys, free = blocks
+    first, end = before[block], after[block]
+    if idle[first]:
+        drop_free(keys, free, bisect_left(keys, lengths[first] << bits | starts[first]))
+        lengths[first] += lengths[block]
+        after[block], totals[SPARE] = totals[SPARE], block
+    else:
+        first = block
+    if idle[end]:
+        drop_free(keys, free, bisect_left(keys, lengths[end] << bits | starts[end]))
+        lengths[first] += lengths[end]
+        block, end = end, after[end]
+        after[block], totals[SPARE] = totals[SPARE], block
+    after[first], before[end] = end, first
+    idle[first] = 1
+    add_free(keys, free, lengths[first] << bits | starts[first], first)
+
+
+def add_free(keys: Any, free: Column, key: int, block: int) -> None:
+    """Adds a block to the free ones."""
+    place = bisect_left(keys, key)
+    keys.insert(place, key)
+    free.insert(place, block)
+
+
+def drop_free(keys: Any, free: Column, place: int) -> int:
+    """Removes a block from the free ones."""
+    keys.pop(place)
+    block: int = free.pop(place)
+    return block
+
+
+def reserve(rules: SizeRules, blocks: Blocks, size: int) -> int:
+    """Reserves room for ``size`` bytes: a segment, or more at the end of an expandable pool; how much."""
+    top, last = blocks.totals[TOP], 0
+    if rules.expandable:
+        last = blocks.before[0]
+        size -= blocks.lengths[last] * blocks.idle[last]
+        more = -(-size // rules.segment) * rules.segment
+    elif size >= rules.own_segment:
+        more = -(-size // rules.granule) * rules.granule
+    else:
+        more = rules.segment
+    blocks.totals[TOP] = top + more
+    blocks.totals[USED] += 1
+    block = blocks.totals[USED]
+    blocks.lengths[block], blocks.starts[block] = more, top
+    blocks.before[block], blocks.after[block] = last, 0
+    blocks.after[last] = blocks.before[0] = block
+    give_back(rules.address_bits, blocks, block)
+    return int(more)
