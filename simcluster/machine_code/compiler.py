@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import numba
@@ -90,5 +91,11 @@ class Compiler:
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not self.code.is_ready:
-                print(self.notice, file=sys.stderr, flush=True)
+                _say_once(self.notice)
             yield
+
+
+@cache
+def _say_once(notice: str) -> None:
+    """Says on stderr what takes so long."""
+    print(notice, file=sys.stderr, flush=True)

@@ -98,6 +98,11 @@ class Network:
                 self._background(FlowPhase(traffic.vector, np.inf, traffic.rate), traffic.begin, traffic.end)
             )
 
+    @property
+    def carries_bytes(self) -> bool:
+        """Whether a flow that has an end is under way, and does not stand still."""
+        return any(flow.rate and flow.left < np.inf for flow in self._active)
+
     def carry(self, transfer: Transfer) -> SimEvents:
         """Waits until a transfer is over: its latency, then its phases; it takes 1 ns at least."""
         env = self.env

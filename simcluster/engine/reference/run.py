@@ -14,7 +14,7 @@ from simcluster.engine.communication import Links, Who
 from simcluster.engine.linking import HEADING, LATE, NOTHING, STILL, Segments
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.progress import Progress
-from simcluster.engine.reference.flows import Network
+from simcluster.engine.reference.flows import NEVER, Network
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
 from simcluster.engine.reference.streams import (
     Communications,
@@ -33,7 +33,7 @@ Ints = NDArray[np.int64]
 
 def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress: Progress) -> list[Timing]:
     """Runs all workloads at once on the same links until each has ended once; SimulationError names who waits
-    for whom if that never happens.
+    for whom if that never happens, OverflowError is raised for times beyond 64 bits.
     """
     env = simpy.Environment()
     runs = [_Run(classes, env) for classes in workloads]
@@ -62,6 +62,9 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
         for number in range(len(runs)):
             env.process(again(number))
         _run_until(over)
+    waiting_streams = any(stream.done < stream.length for stream in streams)
+    if env.now > NEVER or (waiting_streams and network.carries_bytes):
+        raise OverflowError
     # What changes on the links after the last entry does not count.
     counts = network.num_flows, network.num_solves
     return [run.timing(own, *counts) for run, own in zip(runs, rounds, strict=True)]

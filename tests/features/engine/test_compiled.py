@@ -19,7 +19,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario, workload_of
 from tests.support.event_equality import assert_same_times
-from tests.support.implementations import timed
+from tests.support.implementations import many_from, timed
 from tests.support.random_runs import random_workload
 from tests.support.scenarios import scenario
 from tests.support.tenants import shared, tenant_scenario
@@ -37,12 +37,16 @@ def test_shipped_scenarios(path):
 
 
 def assert_equal(seed):
-    """Both implementations of one random run."""
+    """Both implementations of one random run; the compiled one also with classes beside each other."""
     workload = random_workload(seed)
-    (ours,), (theirs,) = (
-        run_together([workload], None, each) for each in (Implementation.COMPILED, Implementation.REFERENCE)
+    (reference,), (compiled,) = (
+        run_together([workload], None, method)
+        for method in (Implementation.REFERENCE, Implementation.COMPILED)
     )
-    assert_same_times(ours, theirs)
+    assert_same_times(compiled, reference)
+    with many_from(1):
+        (together,) = run_together([workload], None, Implementation.COMPILED)
+    assert_same_times(together, reference, solves=False)
 
 
 @pytest.mark.parametrize("seed", [*range(24), 9_279])

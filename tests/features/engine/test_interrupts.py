@@ -10,8 +10,8 @@ from simcluster.engine import Implementation, Progress
 from simcluster.engine.compiled import run as compiled_run
 from simcluster.engine.compiled.run import SLICE_TIME, next_work
 from simcluster.simulation.compose.build import build_scenario
+from tests.support.implementations import timed
 from tests.support.scenarios import scenario
-from tests.support.sweep import timed
 
 WORK = 500
 """The work of every slice here."""

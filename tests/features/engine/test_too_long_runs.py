@@ -9,9 +9,9 @@ import pytest
 from simcluster.engine import Implementation
 from simcluster.errors import PlanError
 from simcluster.simulation.compose.build import build_scenario
+from tests.support.implementations import timed
 from tests.support.random_runs import giving_way
 from tests.support.scenarios import scenario
-from tests.support.sweep import timed
 
 BOTH = (Implementation.REFERENCE, Implementation.COMPILED)
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
@@ -51,10 +51,6 @@ def test_almost_292_years_are_simulated(host, implementation):
 @pytest.mark.parametrize("share", [1.01, 2.0, 5.0, 30.0, 1e6, 1e12])
 @pytest.mark.parametrize("implementation", BOTH)
 @pytest.mark.parametrize("host", ["cpu-server", "dgx-h100"])
-def test_more_is_refused(host, implementation, share, request):
-    if implementation is Implementation.REFERENCE and share < 30.0:
-        request.applymarker(
-            pytest.mark.xfail(strict=True, reason="processes go on with times that columns cannot hold")
-        )
+def test_more_is_refused(host, implementation, share):
     with pytest.raises(PlanError, match=WORDS):
         timed(lasting(built(host), share), implementation)
