@@ -33,7 +33,7 @@ class LazyTrace:
     @cached_property
     def recording(self) -> Recording | LazyRecording:
         """When everything ran."""
-        if not self.timing.differ:
+        if not self.timing.many:
             return Recording.deferred(lambda: self._record(self._all))
         first: dict[int, int] = {}
         alike = np.array([first.setdefault(part, index) for index, part in enumerate(self.placed.parts)])
@@ -42,7 +42,7 @@ class LazyTrace:
     @cached_property
     def memory(self) -> Table:
         """Allocations and releases."""
-        if self.timing.differ:
+        if self.timing.many:
             return self._table(lambda chosen: self._account(chosen).table())
         account = self._account(self._all)
         return Table.deferred(account.table, account.rows)
@@ -50,7 +50,7 @@ class LazyTrace:
     @cached_property
     def waits(self) -> Table:
         """Gaps between kernels, with their causes."""
-        return self._waits(self._all) if not self.timing.differ else self._table(self._waits)
+        return self._waits(self._all) if not self.timing.many else self._table(self._waits)
 
     @property
     def _all(self) -> Sequence[int]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.linking import ClassProgram, TimedCode
-from simcluster.engine.pricing import DifferentClasses, PricedGroup
+from simcluster.engine.pricing import ManyClasses, PricedGroup
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
@@ -101,9 +101,9 @@ class Timing:
         return _Classes(self.groups, self.num_events <= MOST_KEPT)
 
     @property
-    def differ(self) -> bool:
-        """Whether there are many classes on devices of different speeds: their tables would be very large."""
-        return any(isinstance(timing.group, DifferentClasses) for timing in self.groups)
+    def many(self) -> bool:
+        """Whether there are many classes beside each other: their tables would be very large."""
+        return any(isinstance(timing.group, ManyClasses) for timing in self.groups)
 
 
 class _Classes(Sequence[ClassTiming]):

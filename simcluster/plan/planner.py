@@ -195,7 +195,7 @@ class StrategyPlanner(Planner):
         ).in_copies(copies)
         generation = self.inference.generation(batches.most) if self.inference else None
         passes = generation.num_passes if generation else 1
-        check_passes(self.model.num_layers, batches.most, swept=False, passes=passes)
+        check_passes(self.model.num_layers, batches.most, passes=passes)
         return PipelinePlan(
             chain=VirtualStages.round_robin(num_stages, passes) if generation else once,
             timetables=tuple(

@@ -17,9 +17,10 @@ from tests.support.event_equality import assert_same_times
 
 @contextmanager
 def many_from(count):
-    """Classes on so many devices of different speeds are priced, and looked at, in arrays."""
+    """So many classes are beside each other, in program order as long as they may be."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("simcluster.engine.pricing.priced_classes.MANY_DEVICES", count)
+        patch.setattr("simcluster.engine.pricing.priced_classes.MANY_CLASSES", count)
+        patch.setattr("simcluster.engine.compiled.run.LONG", 0)
         yield
 
 
@@ -48,11 +49,11 @@ def timed(built, method, many=None, **more):
 def assert_all_agree(built, **more):
     """Every time of every entry of every class, every duration, and the breakdown; the reference's timing."""
     reference = timed(built, Implementation.REFERENCE, 10**9, **more)
-    assert not reference.differ
+    assert not reference.many
     for method, count in WAYS:
         timing = timed(built, method, count, **more)
-        assert timing.differ is (count == 1 and not built.cluster.mixed)
-        assert_same_times(timing, reference, solves=not timing.differ)
+        assert timing.many is (count == 1 and not built.cluster.mixed)
+        assert_same_times(timing, reference, solves=not timing.many)
         for ours, theirs in zip(timing.classes, reference.classes, strict=True):
             assert_same_program(ours, theirs)
             ours_at, theirs_at = instruction_times(ours), instruction_times(theirs)

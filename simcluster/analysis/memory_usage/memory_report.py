@@ -35,7 +35,7 @@ def report_memory(
     where there is no allocator to replay. ``assigned`` says that the plan wrote several programs by hand.
     """
     every: Mapping[int, dict[str, Any]] = {}
-    if timing.differ:
+    if timing.many:
         every = dict(enumerate(group_peaks(placed, timing, assigned=assigned)))
     brief = len(placed.classes) > MOST_CLASSES and not rule.pools
     peaks, fullest, stages = {}, [], []
@@ -43,7 +43,7 @@ def report_memory(
         best, kept = members[0], None
         for index in members:
             rows = None
-            if not timing.differ:
+            if not timing.many:
                 rows = account.among("class", index)
             peaks[index] = (
                 every[index] if rows is None else class_peak(placed, index, rows, assigned=assigned)

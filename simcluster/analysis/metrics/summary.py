@@ -169,7 +169,7 @@ class _Cut:
     @classmethod
     def of(cls, placed: PlacedProgram, timing: Timing, gaps: Table, steps: int) -> _Cut:
         sizes = np.array(placed.classes.sizes, dtype=np.float64)
-        breakdown = break_down(placed.program, timing, None if timing.differ else gaps)
+        breakdown = break_down(placed.program, timing, None if timing.many else gaps)
         count, busy, host = len(sizes), breakdown.busy.astype(np.float64), breakdown.host.astype(np.float64)
         spent = busy + breakdown.slowed
         lost = {cause: spent.astype(np.float64) for cause, spent in breakdown.lost.items()}

@@ -15,6 +15,7 @@ from simcluster.engine.compiled.lane_tables import time_in_program_order
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.stream_steps import BEGIN, READY
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
+from simcluster.engine.implementation import COMPILATION
 from simcluster.engine.linking import HEADING, LATE, STILL
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.progress import Progress
@@ -28,6 +29,12 @@ SLICE_TIME = 0.05
 """Seconds that a slice should last. Between slices progress is told, and an interrupt is noticed."""
 
 
+LONG = COMPILATION
+"""Entries from which on many classes go in program order. The reference times so many only if it is asked to:
+so how often rates were worked out, which program order does not count, is the same on every machine.
+"""
+
+
 def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Progress) -> list[Timing]:
     """Runs all workloads at once on the same links until each has ended once; SimulationError names who waits
     for whom if that never happens, OverflowError is raised for times beyond 64 bits.
@@ -37,7 +44,7 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     arrays, transfers = builder.arrays(), list(builder.transfers)
     progress.total = sum(classes.num_entries for classes in workloads)
     sure = None
-    if workloads[0].differ and _goes_in_program_order(builder):
+    if workloads[0].many and workloads[0].num_entries >= LONG and _goes_in_program_order(builder):
         sure = time_in_program_order(workloads[0], rows[0], arrays, transfers, links, progress)
     if sure is None:
         begin_run(arrays)

@@ -1,4 +1,4 @@
-"""What instructions cost to many classes whose devices have different speeds, as arrays over the classes."""
+"""What instructions cost to many classes, as arrays over these: their devices may have different speeds."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from simcluster.cluster import SCALE, Device, ResourceShare
 from simcluster.engine.communication import Transfer, Who, meeting_of
 from simcluster.engine.linking import LinkedPart, TimedCode, link_part, stuck
 from simcluster.engine.pricing.device_prices import DevicePrices, examples_of
-from simcluster.engine.pricing.priced_groups import DifferentClasses, EqualClasses, PricedGroup
+from simcluster.engine.pricing.priced_groups import EqualClasses, ManyClasses, PricedGroup
 from simcluster.engine.pricing.priced_program import PricedProgram
 from simcluster.engine.pricing.prices import Prices
 from simcluster.engine.pricing.workload import Workload
@@ -22,8 +22,8 @@ from simcluster.program import Instruction
 
 Ints = NDArray[np.int64]
 
-MANY_DEVICES = 8
-"""Classes of a part on devices of different speeds from which on they are priced in arrays."""
+MANY_CLASSES = 8
+"""Classes of a part from which on they are priced, and looked at, in arrays."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class PricedClasses:
         return sum(group.part.num_entries * len(group.indices) for group in self.groups)
 
     @property
-    def differ(self) -> bool:
-        """Whether there are many classes on devices of different speeds."""
-        return any(isinstance(group, DifferentClasses) for group in self.groups)
+    def many(self) -> bool:
+        """Whether there are many classes beside each other."""
+        return any(isinstance(group, ManyClasses) for group in self.groups)
 
     def slows(self, group: PricedGroup) -> bool:
         """Whether the kernels of these classes and their communication share the device."""
@@ -166,10 +166,10 @@ class _Grouping:
             members[self.prices.program.part_of(rank)].append(index)
         for part, indices in members.items():
             used = sorted(self.prices.program.parts[part].columns.times())
-            if len({self._device(index) for index in indices}) < MANY_DEVICES or self.prices.cluster.mixed:
+            if len(indices) < MANY_CLASSES or self.prices.cluster.mixed:
                 yield from self._equal(part, used, indices)
             else:
-                yield self._different(part, used, indices)
+                yield self._many(part, used, indices)
 
     def _device(self, index: int) -> Device:
         return self.prices.cluster.device(self.prices.classes.representatives[index])
@@ -179,11 +179,11 @@ class _Grouping:
             self.parts[part] = link_part(self.prices.program, part, codes, self.workload.steps)
         return self.parts[part]
 
-    def _different(self, part: int, used: Sequence[int], indices: Sequence[int]) -> DifferentClasses:
+    def _many(self, part: int, used: Sequence[int], indices: Sequence[int]) -> ManyClasses:
         devices = DevicePrices.of(self.prices, indices)
         codes = {code: devices.of_code(self.prices.program.codes[code]) for code in used}
         first = {code: self.prices.with_prices(code, priced.of(0)) for code, priced in codes.items()}
-        return DifferentClasses(self._linked(part, first), indices, self.prices, codes)
+        return ManyClasses(self._linked(part, first), indices, self.prices, codes)
 
     def _equal(self, part: int, used: Sequence[int], indices: Sequence[int]) -> Iterator[EqualClasses]:
         equal: dict[tuple[object, ...], tuple[PricedProgram, list[int]]] = {}

@@ -63,8 +63,8 @@ class EqualClasses(PricedGroup):
 
 
 @dataclass(frozen=True)
-class DifferentClasses(PricedGroup):
-    """Classes on devices of different speeds; their programs are made when they are asked for."""
+class ManyClasses(PricedGroup):
+    """Many classes, each at its own prices; their programs are made when they are asked for."""
 
     prices: Prices
     codes: Mapping[int, PricedCode]

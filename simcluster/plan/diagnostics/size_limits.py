@@ -19,12 +19,12 @@ MOST_LAYERS = 2**14
 MOST_PASSES = 2**19
 """Forward and backward passes of single layers in one run; so many take two minutes and 6 GB."""
 
-MOST_SWEPT = 2**24
-"""The same where many different ranks are timed at once: a quarter of a minute and 1 GB, or three quarters of
-a minute and 1.5 GB where communication slows kernels down."""
+MOST_OF_MANY = 2**24
+"""The same where many ranks of each stage are timed beside each other: a minute, or four where communication
+slows kernels down, and 11 GB."""
 
-SWEPT_FROM = 8
-"""Different ranks per stage from which on they are timed at once, by vectors."""
+MANY = 8
+"""Ranks of a stage, simulated one by one, from which on they are timed beside each other."""
 
 MOST_BYTES = 2**50
 """Bytes of one logical tensor, so that sums over ranks stay below 64 bits."""
@@ -55,7 +55,7 @@ def check_passes(
     layers: int,
     micro_batches: int,
     *,
-    swept: bool,
+    mixed: bool = False,
     steps: int = 1,
     ranks: int = 1,
     different: int = 1,
@@ -63,8 +63,8 @@ def check_passes(
 ) -> None:
     """PlanError if layers x micro-batches x steps x ranks simulated one by one are too many.
 
-    ``ranks`` are those of an unfolded stage, ``different`` those that differ by their devices. ``swept``:
-    they are timed at once by vectors.
+    ``ranks`` are those of an unfolded stage, ``different`` those that differ by their devices; they are timed
+    beside each other unless the cluster is ``mixed``.
     """
     factors = {
         "layers": layers,
@@ -75,8 +75,8 @@ def check_passes(
         "different ranks of each stage": different,
     }
     total = math.prod(factors.values())
-    beside = max(ranks, different)
-    most = min(MOST_SWEPT, MOST_PASSES * beside) if swept and beside >= SWEPT_FROM else MOST_PASSES
+    simulated = max(ranks, different)
+    most = MOST_PASSES if mixed or simulated < MANY else min(MOST_OF_MANY, MOST_PASSES * simulated)
     if total <= most:
         return
     path, hint = _REMEDIES[max(factors, key=lambda name: factors[name])]

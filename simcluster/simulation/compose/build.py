@@ -89,12 +89,11 @@ def build_scenario(scenario: Scenario, *, unfold: bool = False, search: bool = T
     plan, cluster = plan_scenario(scenario, search=search), scenario.cluster
     try:
         beside = plan.mesh.num_ranks // plan.num_stages if unfold else 1
-        swept = not cluster.mixed
         work = partial(
             check_passes,
             sum(plan.pipeline.layers_of_stages),
             plan.num_micro_batches,
-            swept=swept,
+            mixed=cluster.mixed,
             steps=scenario.spec.run.steps,
             passes=plan.pipeline.generation.num_passes if plan.pipeline.generation else 1,
         )

@@ -159,7 +159,7 @@ def test_values_know_no_speeds():
 
 
 def test_too_many_different_devices_are_refused_in_numbers(monkeypatch):
-    for most in ("MOST_PASSES", "MOST_SWEPT"):
+    for most in ("MOST_PASSES", "MOST_OF_MANY"):
         monkeypatch.setattr(f"simcluster.plan.diagnostics.size_limits.{most}", 31)
     jitter = [{"devices": "all", "compute": {"normal": [1.0, 0.1]}}]
     build_scenario(scenario({"data": 8}, micro_batches=1))

@@ -1,15 +1,15 @@
 import pytest
-from simcluster.engine.swept import MANY
 
+from simcluster.engine.pricing.priced_classes import MANY_CLASSES
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
 from simcluster.model import Transformer
 from simcluster.plan.diagnostics.size_limits import (
+    MANY,
     MOST_LAYERS,
+    MOST_OF_MANY,
     MOST_PASSES,
     MOST_RANKS,
-    MOST_SWEPT,
-    SWEPT_FROM,
     check_passes,
     check_tensors,
     size_problems,
@@ -36,23 +36,23 @@ def test_ranks_and_layers():
     ],
 )
 def test_passes(factors, path, hint):
-    check_passes(**factors | {"layers": 1, "micro_batches": 1}, swept=True)
+    check_passes(**factors | {"layers": 1, "micro_batches": 1})
     with pytest.raises(PlanError) as caught:
-        check_passes(**factors, swept=True)
+        check_passes(**factors)
     (problem,) = caught.value.problems
     assert problem.path == path
     assert hint in problem.hint
     beside = factors.keys() & {"ranks", "different"}
-    assert f"at most {MOST_SWEPT if beside else MOST_PASSES:,} are simulated" in problem.message
+    assert f"at most {MOST_OF_MANY if beside else MOST_PASSES:,} are simulated" in problem.message
 
 
 def test_few_ranks_beside_each_other_run_one_by_one():
-    assert SWEPT_FROM == MANY
-    check_passes(80, 32, different=SWEPT_FROM * 26, swept=True)
+    assert MANY == MANY_CLASSES
+    check_passes(80, 32, different=MANY * 26)
     with pytest.raises(PlanError, match="at most 524,288"):
-        check_passes(2**10, 2**8, different=SWEPT_FROM - 1, swept=True)
+        check_passes(2**10, 2**8, different=MANY - 1)
     with pytest.raises(PlanError):
-        check_passes(80, 32, different=SWEPT_FROM * 26, swept=False)
+        check_passes(80, 32, different=MANY * 26, mixed=True)
 
 
 def test_tensors():
