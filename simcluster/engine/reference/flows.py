@@ -15,7 +15,7 @@ import simpy
 from simpy.events import NORMAL, EventPriority
 
 from simcluster.engine.communication import CapacityChange, FlowPhase, Links, Transfer
-from simcluster.engine.reference.sharing import SMALL, Row, solve_few, solve_many
+from simcluster.engine.reference.sharing import Row, fair_rates
 
 SimEvents = Generator[simpy.Event, None, None]
 
@@ -24,9 +24,6 @@ LAST = EventPriority(NORMAL + 1)
 
 NEVER = 2**63 - 1
 """The end of a flow that stands still, or has no end."""
-
-FEW = 256
-"""Where more flows than this hang together, all are solved at once: finding them apart takes as long."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +78,6 @@ class Network:
         self._links = links
         self._vectors = links.vectors
         self._capacity = links.capacity.tolist()
-        self._capacities = links.capacity.astype(np.float64)
         self._rows: dict[int, Row] = {}
         self._alone: dict[int, float] = {}
         self._users: dict[int, dict[Flow, None]] = {}
@@ -243,7 +239,8 @@ class Network:
             rates = [self._rate_alone(flows[0])]
         else:
             self.num_solves += 1
-            rates = self._solved(flows)
+            rows, caps = [flow.row for flow in flows], [flow.cap for flow in flows]
+            rates = fair_rates(rows, caps, self._capacity)
         changed = False
         for flow, rate in zip(flows, rates, strict=True):
             if rate != flow.rate:
@@ -257,7 +254,7 @@ class Network:
             self._arm()
 
     def _reached(self) -> list[Flow]:
-        """The flows that hang together with the touched links; all there are if it takes too long to find."""
+        """The flows that hang together with the touched links."""
         users = self._users
         links = list(self._touched)
         seen = set(links)
@@ -270,18 +267,7 @@ class Network:
                 fresh = [other for other, _ in flow.row if other not in seen]
                 seen.update(fresh)
                 links += fresh
-            if len(flows) > FEW:
-                return list(self._active)
         return list(flows)
-
-    def _solved(self, flows: Sequence[Flow]) -> list[float]:
-        if sum(len(flow.row) for flow in flows) <= SMALL:
-            rows, caps = [flow.row for flow in flows], [flow.cap for flow in flows]
-            return solve_few(rows, caps, self._capacity)
-        which = np.array([flow.vector for flow in flows], dtype=np.int64)
-        caps_of = np.array([flow.cap for flow in flows])
-        rates: list[float] = solve_many(self._vectors.rows(which), caps_of, self._capacities).tolist()
-        return rates
 
     # -- changes ----------------------------------------------------------------------------------------
 
@@ -291,7 +277,6 @@ class Network:
             if change.time > self.env.now:
                 yield self.env.timeout(change.time - self.env.now)
             self._capacity[change.link] = change.capacity
-            self._capacities[change.link] = change.capacity
             self._alone.clear()
             self._touch(((change.link, 1.0),))
 

@@ -16,25 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from simcluster.engine.communication import MOST, Vectors
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from simcluster.engine.communication import MOST
 
 Row = Sequence[tuple[int, float]]
 """A flow's (link, load) pairs."""
 
-SMALL = 80
-"""Up to this many entries plain Python is faster than arrays (tests/benchmarks/bench_sharing.py)."""
 
+def fair_rates(rows: Sequence[Row], caps: Sequence[float], capacity: Sequence[float]) -> list[float]:
+    """The rate of every flow (bytes/s on a link with load 1).
 
-def solve_few(rows: Sequence[Row], caps: Sequence[float], capacity: Sequence[float]) -> list[float]:
-    """The rate of every flow (bytes/s on a link with load 1), by plain Python.
-
-    ``capacity`` [links] and ``caps`` [flows] are in bytes/s. Gives the very bits of ``solve_many``.
+    ``capacity`` [links] and ``caps`` [flows] are in bytes/s.
     """
     load: dict[int, float] = {}
     for row in rows:
@@ -70,59 +61,6 @@ def solve_few(rows: Sequence[Row], caps: Sequence[float], capacity: Sequence[flo
                 share[link] = max(share[link], (capacity[link] - used[link]) / load[link])
         rising = left
     return rates
-
-
-def solve_many(vectors: Vectors, caps: Floats, capacity: Floats) -> Floats:
-    """The same for flows with the given rows, by arrays."""
-    links, places = _compact(vectors.links, len(capacity))
-    if places is not None:
-        capacity = capacity[places]
-    counts = np.diff(vectors.offsets)
-    rates = caps.astype(np.float64)
-    rising = np.flatnonzero(counts > 0)
-    counts, caps, loads = counts[rising], caps[rising], vectors.loads
-    num_links = len(capacity)
-    load = np.bincount(links, loads, num_links)
-    _check(float(load.max(initial=0.0)))
-    used = np.zeros(num_links)
-    share = np.divide(capacity, load, out=np.zeros(num_links), where=load > 0)
-    while rising.size:
-        first = np.cumsum(counts) - counts
-        shares = share[links]
-        reach = np.minimum(np.minimum.reduceat(shares, first), caps)
-        reached = np.repeat(reach, counts)
-        full = np.ones(num_links, dtype=bool)
-        full[links[reached < shares]] = False
-        frozen = np.logical_or.reduceat(full[links], first) | (reach == caps)
-        rates[rising[frozen]] = reach[frozen]
-        gone = np.repeat(frozen, counts)
-        spent_links, spent_loads = links[gone], loads[gone]
-        load -= np.bincount(spent_links, spent_loads, num_links)
-        used += _used(spent_links, spent_loads, reached[gone], num_links)
-        np.maximum(share, np.divide(capacity - used, load, out=share.copy(), where=load > 0), out=share)
-        stay, still = ~gone, ~frozen
-        links, loads = links[stay], loads[stay]
-        rising, counts, caps = rising[still], counts[still], caps[still]
-    return rates
-
-
-def _used(links: Ints, loads: Floats, rates: Floats, num_links: int) -> Floats:
-    """What flows use of every link: by ascending rate, rate x exact sum of the loads at that rate."""
-    order = np.lexsort((links, rates))
-    links, loads, rates = links[order], loads[order], rates[order]
-    new = np.concatenate([[True], (links[1:] != links[:-1]) | (rates[1:] != rates[:-1])])
-    first = np.flatnonzero(new)
-    sums = np.add.reduceat(loads, first)
-    # bincount adds in the order of the entries, one after another.
-    return np.asarray(np.bincount(links[first], rates[first] * sums, num_links), dtype=np.float64)
-
-
-def _compact(links: Ints, num_links: int) -> tuple[Ints, Ints | None]:
-    """Links numbered among those used, and which they are; as they are (None) where most are used."""
-    if num_links <= 4 * len(links):
-        return links, None
-    places, numbers = np.unique(links, return_inverse=True)
-    return numbers.reshape(-1), places
 
 
 def _check(load: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import simpy
@@ -13,7 +14,7 @@ from simcluster.engine import Background, CapacityChange, FlowPhase, Links, Tran
 from simcluster.engine.communication import coalesced_links as coalesced_links_module
 from simcluster.engine.communication.coalesced_links import coalesce_links
 from simcluster.engine.reference.flows import Network
-from simcluster.engine.reference.sharing import solve_many
+from simcluster.engine.reference.sharing import fair_rates
 from tests.support.flows import ends
 
 GB = 1e9
@@ -101,6 +102,12 @@ def test_everything_ends_in_the_same_nanosecond(found):
 def test_rates_are_the_same_to_the_last_bit(found):
     links, _ = found
     fewer = coalesce_links(links)
-    caps = np.full(len(links.vectors), math.inf)
-    one = solve_many(links.vectors, caps, links.capacity)
-    assert one.tolist() == solve_many(fewer.vectors, caps, fewer.capacity).tolist()
+    caps = [math.inf] * len(links.vectors)
+    one = fair_rates(rows_of(links), caps, links.capacity.tolist())
+    assert one == fair_rates(rows_of(fewer), caps, fewer.capacity.tolist())
+
+
+def rows_of(links):
+    """(link, load) pairs by vector."""
+    pairs = list(zip(links.vectors.links.tolist(), links.vectors.loads.tolist(), strict=True))
+    return [pairs[first:end] for first, end in pairwise(links.vectors.offsets.tolist())]

@@ -10,7 +10,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simcluster.engine import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
-from simcluster.engine.reference import flows as flows_module
 from tests.support.flows import ends, network
 
 GB = 1e9
@@ -160,18 +159,6 @@ def test_the_order_in_which_transfers_are_given_does_not_matter(found):
     rows, capacity, transfers = found
     forward = ends(*network(rows, capacity), transfers)
     assert ends(*network(rows, capacity), transfers[::-1])[::-1] == forward
-
-
-@given(traffic())
-@settings(max_examples=40)
-def test_solving_all_flows_at_once_is_the_same(found):
-    """Above a size the network does not look for what hangs together, and solves by arrays."""
-    rows, capacity, transfers = found
-    apart = ends(*network(rows, capacity), transfers)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flows_module, "FEW", 0)
-        patch.setattr(flows_module, "SMALL", 0)
-        assert ends(*network(rows, capacity), transfers) == apart
 
 
 @pytest.mark.parametrize(
