@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import Any
 
 import simpy
 
 from simcluster.cluster import ResourceShare
 from simcluster.engine.communication import Moves
 from simcluster.engine.reference.flows import Network
-from simcluster.engine.reference.pace import Pace, Segment
+from simcluster.engine.reference.pace import Pace
 
 SimEvents = Generator[simpy.Event, None, None]
 
@@ -123,7 +124,7 @@ class Kernels:
 
     waits: Iterable[Stream | None]
     positions: Iterable[int]
-    work: Iterable[int | Segment | None]
+    work: Iterable[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +142,21 @@ class Communications:
 
 def run_kernels(me: Stream, entries: Kernels, pace: Pace | None = None) -> SimEvents:
     """The process of a compute stream; at a ``pace`` its segments give way to communication."""
-    env, starts, ends = me.env, me.starts, me.ends
+    env, timeout, started, ended = me.env, me.env.timeout, me.starts.append, me.ends.append
     columns = zip(entries.waits, entries.positions, entries.work, strict=True)
     for entry, (other, position, work) in enumerate(columns):
         if other is not None and other.done < position:
             yield me.until(other, position)
-        starts.append(int(env.now))
-        if isinstance(work, Segment):
-            assert pace is not None
-            yield pace.start(entry, work)
-            pace.stop()
-        elif work:
-            yield env.timeout(work)
-        ends.append(int(env.now))
+        now = int(env.now)
+        started(now)
+        if work:
+            if pace is None:
+                yield timeout(work)
+            else:
+                yield pace.start(entry, work)
+                pace.stop()
+            now = int(env.now)
+        ended(now)
         me.done += 1
         if me.waiters:
             me.wake()
@@ -163,7 +166,7 @@ def run_transfers(
     me: Stream, entries: Communications, network: Network, pace: Pace | None = None
 ) -> SimEvents:
     """The process of a communication stream; what it takes slows the kernels at ``pace``."""
-    env, starts, arrivals, ends = me.env, me.starts, me.arrivals, me.ends
+    env, arrived, started, ended = me.env, me.arrivals.append, me.starts.append, me.ends.append
     columns = zip(
         entries.waits, entries.positions, entries.moves, entries.meetings, entries.takes, strict=False
     )
@@ -171,8 +174,8 @@ def run_transfers(
         if other is not None and other.done < position:
             yield me.until(other, position)
         began = int(env.now)
-        arrivals.append(began)
-        shares = [(pace, taken)] if pace is not None and taken is not None else []
+        arrived(began)
+        shares = () if taken is None or pace is None else ((pace, taken),)
         if meeting is not None:
             others = meeting.arrive(env, shares)
             if others is not None:
@@ -182,8 +185,8 @@ def run_transfers(
             began = meeting.began
         elif moves:
             yield from _carry(env, network, moves, shares)
-        starts.append(began)
-        ends.append(int(env.now))
+        started(began)
+        ended(int(env.now))
         me.done += 1
         if me.waiters:
             me.wake()
