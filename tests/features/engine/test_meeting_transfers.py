@@ -11,6 +11,7 @@ from simcluster.engine import (
     CapacityChange,
 )
 from simcluster.engine.communication.fabric import Late
+from simcluster.engine.compiled.lane_tables import time_in_program_order
 from simcluster.program.isa.instruction import COMPUTE
 from simcluster.simulation.compose.build import build_scenario
 from tests.support.event_equality import GB, crowded
@@ -97,3 +98,20 @@ def test_waits_into_which_a_window_falls():
         for before, longer in ((-9_000, 1_250), (0, 6_875), (10_000, 6_875), (29_000, 1_667)):
             found = moved(Late(start + before, start + before + 11_000, 50_000))
             assert sum(end - start for start, end in found) - spent == longer
+
+
+@pytest.mark.parametrize(("rate", "least", "most"), [(100, 1, 1), (0.4, 0.5, 0.9), (0.05, 0, 0.1)])
+def test_many_classes_go_in_program_order_as_far_as_links_let_them(monkeypatch, rate, least, most):
+    reached = []
+
+    def looked(*arguments):
+        reached.append(time_in_program_order(*arguments))
+        return reached[-1]
+
+    monkeypatch.setattr("simcluster.engine.compiled.run.time_in_program_order", looked)
+    built = build_scenario(
+        scenario({"pipeline": 4, "data": 2}, micro_batches=4, changes=[JITTER]), unfold=True
+    )
+    end = assert_all_agree(built, fabric=crowded(built, links=5, rate=rate, lates=())).end
+    (sure,) = reached
+    assert least <= min(1, sure.until / end) <= most
