@@ -8,10 +8,11 @@ from simcluster.machine_code.code_folder import CodeFolder
 
 if TYPE_CHECKING:
     from simcluster.machine_code.compiler import Compiler
+    from simcluster.machine_code.references import pass_by_reference
 else:
-    __getattr__ = exported_lazily(__name__, {"compiler": "Compiler"})
+    __getattr__ = exported_lazily(__name__, {"compiler": "Compiler", "references": "pass_by_reference"})
 
-__all__ = ["CodeFolder", "Compiler", "is_compiler_loaded"]
+__all__ = ["CodeFolder", "Compiler", "is_compiler_loaded", "pass_by_reference"]
 
 
 def is_compiler_loaded() -> bool:

@@ -7,7 +7,10 @@ import numpy as np
 from simcluster.engine.compiled.arrays import RECORDS, Arrays
 from simcluster.engine.compiled.lanes import LANES_RECORDS, Lanes
 from simcluster.engine.implementation import LOOP_CODE
-from simcluster.machine_code import Compiler
+from simcluster.machine_code import Compiler, pass_by_reference
+
+pass_by_reference(Arrays)
+pass_by_reference(Lanes)
 
 LOOP = Compiler(
     LOOP_CODE,
