@@ -163,6 +163,6 @@ class CompiledPool(Pool):
         needed = self._num_used + 2 * num_requests + 2
         if size < needed:
             more = _none(8, max(needed, 2 * size))
-            more[:, :size] = self.columns
+            more[:, : self._num_used + 1] = self.columns[:, : self._num_used + 1]
             self.columns = more
             self.blocks = _blocks(more, self.blocks.taken, self.blocks.totals, self.count)

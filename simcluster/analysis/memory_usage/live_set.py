@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,27 @@ Numbers = NDArray[Any]
 _NUMBERED = re.compile(r"(?<=\.)\d+(?=[.:])")
 
 
+class LiveBytes(NamedTuple):
+    """The bytes of the buffers of one name, how many there are, and the number of the first."""
+
+    size: int
+    count: int
+    first: int
+
+
 def largest_live_buffers(
     buffers: Numbers, sizes: Numbers, micro_batches: Numbers, names: Sequence[str], count: int = 8
 ) -> list[dict[str, Any]]:
     """The largest of ``live_bytes_by_name``, as entries of a document."""
-    sizes_by_name = {
-        name: size for name, (size, _) in live_bytes_by_name(buffers, sizes, micro_batches, names).items()
-    }
-    largest = sorted(sizes_by_name.items(), key=lambda entry: -entry[1])[:count]
-    return [{"buffer": name, "bytes": size} for name, size in largest]
+    by_name = live_bytes_by_name(buffers, sizes, micro_batches, names)
+    largest = sorted(by_name.items(), key=lambda entry: -entry[1].size)[:count]
+    return [{"buffer": name, "bytes": live.size} for name, live in largest]
 
 
 def live_bytes_by_name(
     buffers: Numbers, sizes: Numbers, micro_batches: Numbers, names: Sequence[str]
-) -> dict[str, tuple[int, list[tuple[int, int]]]]:
-    """Name -> bytes and (buffer, micro-batch) of all buffers alive after some rows of an allocation table.
+) -> dict[str, LiveBytes]:
+    """What is alive after some rows of an allocation table, by name.
 
     Those of one name over layers are together: ``layers.*.mlp.up.out`` stands for that buffer of every layer.
     """
@@ -38,10 +44,11 @@ def live_bytes_by_name(
     # Sums of floats are exact here: what is held of one buffer is less than 2^53 bytes at any row.
     level = np.bincount(keys, weights=sizes)
     living = np.flatnonzero(level > 0)
-    by_name: dict[str, tuple[int, list[tuple[int, int]]]] = {}
-    for key, size in zip(living.tolist(), level[living].astype(np.int64).tolist(), strict=True):
-        number, batch = divmod(key + first * width, width)
+    numbers, begins, counts = np.unique(living // width + first, return_index=True, return_counts=True)
+    held = np.add.reduceat(level[living], begins) if len(begins) else level[living]
+    by_name: dict[str, LiveBytes] = {}
+    for number, count, size in zip(numbers.tolist(), counts.tolist(), held.tolist(), strict=True):
         name = _NUMBERED.sub("*", names[number])
-        known, members = by_name.get(name, (0, []))
-        by_name[name] = (known + size, [*members, (number, batch - 1)])
+        known = by_name.get(name, LiveBytes(0, 0, number))
+        by_name[name] = LiveBytes(known.size + int(size), known.count + count, known.first)
     return by_name

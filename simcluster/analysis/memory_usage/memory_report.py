@@ -133,17 +133,17 @@ def _stage_memory(rule: MemoryRule, steps: int, rows: Table, entry: Mapping[str,
 def _living(rows: Table) -> list[dict[str, Any]]:
     """What is alive at the highest moment of a class, largest first; the last entry is the rest."""
     top = int(np.cumsum(rows["bytes"]).argmax()) + 1
+    until = {name: rows[name][:top] for name in ("buffer", "bytes", "micro_batch", "category")}
     names, kinds = rows.names["buffer"], rows.names["category"]
-    together = live_bytes_by_name(rows["buffer"][:top], rows["bytes"][:top], rows["micro_batch"][:top], names)
+    together = live_bytes_by_name(until["buffer"], until["bytes"], until["micro_batch"], names)
+    ordered = sorted(together.items(), key=lambda entry: (-entry[1].size, entry[0]))
+    kind_of = np.zeros(len(names), dtype=np.int64)
+    kind_of[until["buffer"]] = until["category"]
     entries: list[dict[str, Any]] = [
-        {"buffer": name, "bytes": size, "buffers": len(members), "category": members[0][0]}
-        for name, (size, members) in together.items()
+        {"buffer": name, "bytes": live.size, "buffers": live.count, "category": kinds[kind_of[live.first]]}
+        for name, live in ordered
     ]
-    entries.sort(key=lambda row: (-row["bytes"], row["buffer"]))
     rest = entries[SHOWN:]
-    for entry in entries[:SHOWN]:
-        last = np.flatnonzero(rows["buffer"] == entry["category"])[-1]
-        entry["category"] = kinds[rows["category"][last]]
     if rest:
         size, count = sum(row["bytes"] for row in rest), sum(row["buffers"] for row in rest)
         entries[SHOWN:] = [{"buffer": "others", "bytes": size, "buffers": count, "category": ""}]

@@ -6,7 +6,8 @@ their moments and micro-batches only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -45,19 +46,18 @@ def log_allocations(
     return _Stage(program, part, device, linked, buffers, place).account()
 
 
-class _Group(NamedTuple):
-    """Rows of one buffer, in the order of logs: releases, then allocations, by buffer.
+class _Groups(NamedTuple):
+    """Rows of one slot of a code, those of each of its instances together.
 
-    ``moments`` are those of the first execution of its code. The executions are ``length`` of those listed
-    for the stage, from ``begin`` on; ``label`` says which of their labels the micro-batch is.
+    ``moments`` are those of the first execution of the code. The executions for each instance are so many
+    ``lengths`` of those listed for the stage, from ``begins`` on; ``label`` says which of their labels the
+    micro-batch is.
     """
 
-    allocates: bool
-    buffer: int
-    number: int
+    buffers: Ints
+    begins: Ints
+    lengths: Ints
     moments: tuple[int, ...]
-    begin: int
-    length: int
     latest: bool
     kind: int
     size: int
@@ -105,8 +105,23 @@ class _Runs:
     executions: Ints
     instances: Sequence[str]
     which: Ints
-    begins: Sequence[int]
-    lengths: Sequence[int]
+    begins: Ints
+    lengths: Ints
+
+
+class _Booking(NamedTuple):
+    """A slot that a code writes first, or drops: the ``buffers`` by instance, and when in its executions."""
+
+    runs: _Runs
+    buffers: Ints
+    slot: Slot
+    allocates: bool
+    moments: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes, below zero if they are released."""
+        return self.slot.num_bytes if self.allocates else -self.slot.num_bytes
 
 
 @dataclass
@@ -117,7 +132,7 @@ class _Stage:
     linked: ClassProgram
     names: NameIndex
     place: MemoryPlace
-    groups: list[_Group] = field(default_factory=list)
+    groups: list[_Groups] = field(default_factory=list)
     shared: list[_Sightings] = field(default_factory=list)
     listed: list[Ints] = field(default_factory=lambda: [np.zeros(1, dtype=np.int64)])
     strides: list[Ints] = field(default_factory=lambda: [np.zeros(1, dtype=np.int64)])
@@ -133,25 +148,33 @@ class _Stage:
         self.labels |= {Scope.LOCAL: self.columns.micro_batch, Scope.STEP: without}
         self.scopes = {scope: number for number, scope in enumerate(self.labels)}
         self._residents()
-        for code, executions in self.moments.executions.items():
-            self._code(self._listed(code, executions))
+        bookings = [
+            booking
+            for code, executions in self.moments.executions.items()
+            for booking in self._code(self._listed(code, executions))
+        ]
+        for allocates in (False, True):
+            self._book([booking for booking in bookings if booking.allocates is allocates])
         return self._log()
 
     # -- what is held from the start ----------------------------------------------------------------------
 
     def _residents(self) -> None:
         """What is held from the start: parameters, gradients, states, and what the runtime takes."""
-        held = [
-            (resident.name, resident.category, resident.num_bytes)
-            for resident in self.program.parts[self.part].residents
-            if resident.num_bytes and resident.place is self.place
-        ]
-        held += self._of_the_runtime() if self.place is MemoryPlace.DEVICE else ()
+        held: defaultdict[tuple[Category, int], list[str]] = defaultdict(list)
+        numbers = self.names
+        for resident in self.program.parts[self.part].residents:
+            if resident.num_bytes and resident.place is self.place:
+                held[resident.category, resident.num_bytes].append(resident.name)
+                numbers.number(resident.name)
+        for name, category, size in self._of_the_runtime() if self.place is MemoryPlace.DEVICE else ():
+            held[category, size].append(name)
+            numbers.number(name)
         zero, label = (self.moments.zero,), self.scopes[Scope.STEP]
-        self.groups += [
-            _Group(size > 0, self.names.number(name), nth, zero, 0, 1, True, _KINDS[category], size, label)
-            for nth, (name, category, size) in enumerate(held)
-        ]
+        for (category, size), names in held.items():
+            none, one = np.zeros(len(names), dtype=np.int64), np.ones(len(names), dtype=np.int64)
+            buffers = self._numbers(names)
+            self.groups.append(_Groups(buffers, none, one, zero, True, _KINDS[category], size, label))
 
     def _of_the_runtime(self) -> Iterator[tuple[str, Category, int]]:
         """What the runtime and the communication library take of the device."""
@@ -187,87 +210,82 @@ class _Stage:
         self.strides.append(by_instance * len(code.instructions))
         self.count += len(executions)
         instances = [self.columns.instances[instance] for instance in numbers[order].tolist()]
-        return _Runs(number, code, executions, instances, which, begins.tolist(), lengths.tolist())
+        return _Runs(number, code, executions, instances, which, begins, lengths)
 
     def _moment(self, runs: _Runs, event: int, instruction: int) -> int:
         """The moment of an instruction in the first execution of its code."""
         of_kind = len(runs.executions) * len(runs.code.instructions)
         return self.moments.first[runs.number] + event * of_kind + instruction
 
-    def _code(self, runs: _Runs) -> None:
-        code, plan = runs.code, self.program.parts[self.part]
+    def _numbers(self, names: Iterable[str]) -> Ints:
+        """The numbers of buffers."""
+        return np.array([self.names.number(name) for name in names], dtype=np.int64)
+
+    def _code(self, runs: _Runs) -> Iterator[_Booking]:
+        """What a code books; its scratch is only there while an instruction runs."""
+        code = runs.code
         for index, instruction in enumerate(code.instructions):
             if instruction.scratch and self.place is MemoryPlace.DEVICE:
-                names = [f"{instance}.{instruction.name} (scratch)" for instance in runs.instances]
-                numbers = [self.names.number(name) for name in names]
+                buffers = self._numbers(f"{name}.{instruction.name} (scratch)" for name in runs.instances)
                 for event, size in ((ARRIVAL, instruction.scratch), (END, -instruction.scratch)):
-                    when = (self._moment(runs, event, index),)
-                    self._groups(runs, numbers, size, when, Category.TEMPORARY, Scope.MICRO_BATCH)
+                    moments = (self._moment(runs, event, index),)
+                    self._group(runs, buffers, size, moments, Category.TEMPORARY, Scope.MICRO_BATCH)
         for index, slot in enumerate(code.slots):
             if slot.scope is Scope.STEP or not slot.num_bytes or slot.place is not self.place:
                 continue
             if index not in code.books and index not in code.dropped:
                 continue
-            names = [plan.buffer(instance, slot.name) for instance in runs.instances]
-            numbers = [self.names.number(name) for name in names]
+            buffers = self._numbers(self.program.parts[self.part].buffers(runs.instances, slot.name))
             if index in code.books:
-                writers, event = self.program.makers[self.part], _booked(code, index)
+                event = _booked(code, index)
                 moments = tuple(self._moment(runs, event, writer) for writer in code.books[index])
-                alone = slot.scope is Scope.LOCAL or all(writers.get(name, 1) == 1 for name in names)
-                self._slot(runs, numbers, slot, slot.num_bytes, moments, alone)
+                yield _Booking(runs, buffers, slot, True, moments)
             if index in code.dropped:
-                references = self.program.references[self.part]
                 moments = tuple(self._moment(runs, END, reader) for reader in code.dropped[index])
-                alone = slot.scope is Scope.LOCAL or (
-                    slot.scope is not Scope.KEPT and all(references[name] == len(moments) for name in names)
-                )
-                self._slot(runs, numbers, slot, -slot.num_bytes, moments, alone)
+                yield _Booking(runs, buffers, slot, False, moments)
 
-    def _slot(
-        self,
-        runs: _Runs,
-        numbers: Sequence[int],
-        slot: Slot,
-        size: int,
-        moments: tuple[int, ...],
-        alone: bool,
-    ) -> None:
-        """Books a buffer here if this code is ``alone`` in writing or dropping it; else when the first of all
-        begins, or the last has ended.
+    def _book(self, bookings: Sequence[_Booking]) -> None:
+        """Books buffers that one code alone writes or drops there; others when the first of all begins, or the
+        last has ended.
         """
-        if alone:
-            self._groups(runs, numbers, size, moments, slot.category, slot.scope)
-            return
-        inside = np.arange(len(runs.executions)) * len(runs.code.instructions)
-        self.shared.append(
-            _Sightings(
-                size > 0,
-                np.array(numbers, dtype=np.int64)[runs.which],
-                self.labels[slot.scope][runs.executions],
-                self.columns.step[runs.executions],
-                inside[:, None] + np.array(moments, dtype=np.int64),
-                _KINDS[slot.category],
-                size,
+        times = np.zeros(len(self.names.names), dtype=np.int64)
+        for booking in bookings:
+            if booking.slot.scope is Scope.MICRO_BATCH:
+                np.add.at(times, booking.buffers, 1)
+        for booking in bookings:
+            runs, buffers, slot, allocates, moments = booking
+            shared = slot.scope is Scope.KEPT and not allocates
+            if slot.scope is Scope.MICRO_BATCH:
+                shared = bool((times[buffers] > 1).any())
+            if not shared:
+                self._group(runs, buffers, booking.size, moments, slot.category, slot.scope)
+                continue
+            inside = np.arange(len(runs.executions)) * len(runs.code.instructions)
+            self.shared.append(
+                _Sightings(
+                    allocates,
+                    buffers[runs.which],
+                    self.labels[slot.scope][runs.executions],
+                    self.columns.step[runs.executions],
+                    inside[:, None] + np.array(moments, dtype=np.int64),
+                    _KINDS[slot.category],
+                    booking.size,
+                )
             )
-        )
 
-    def _groups(
+    def _group(
         self,
         runs: _Runs,
-        numbers: Sequence[int],
+        buffers: Ints,
         size: int,
         moments: tuple[int, ...],
         category: Category,
         scope: Scope,
     ) -> None:
-        """A group for every instance."""
-        count, kind, label = len(self.groups), _KINDS[category], self.scopes[scope]
-        self.groups += [
-            _Group(size > 0, number, nth, moments, begin, length, size < 0, kind, size, label)
-            for nth, (number, begin, length) in enumerate(
-                zip(numbers, runs.begins, runs.lengths, strict=True), count
-            )
-        ]
+        label = self.scopes[scope]
+        self.groups.append(
+            _Groups(buffers, runs.begins, runs.lengths, moments, size < 0, _KINDS[category], size, label)
+        )
 
     # -- rows ---------------------------------------------------------------------------------------------
 
@@ -295,34 +313,46 @@ class _Stage:
 
     def _grouped(self) -> _Rows:
         """The rows of all groups, in order."""
-        groups = sorted(self.groups)
-        allocates, buffers, begins, lengths, latest, kinds, sizes, labels = (
-            np.array([group[column] for group in groups], dtype=np.int64) for column in (0, 1, *range(4, 10))
+        groups = self.groups
+        buffers, begins, lengths = (
+            np.concatenate([group[column] for group in groups]) for column in range(3)
         )
-        places = np.repeat(begins - np.cumsum(lengths) + lengths, lengths) + np.arange(int(lengths.sum()))
+        scalars = np.array([group[4:] for group in groups], dtype=np.int64)
+        of_group = np.repeat(np.arange(len(groups)), [len(group.buffers) for group in groups])
+        keys = self._keys(scalars[of_group, 2] > 0, buffers)
+        order = np.argsort(keys, kind="stable")
+        keys, buffers, begins, lengths, of_group = (
+            column[order] for column in (keys, buffers, begins, lengths, of_group)
+        )
+        latest, kinds, sizes, labels = scalars[of_group].T
+        places = np.repeat(begins - np.cumsum(lengths) + lengths, lengths)
+        places += np.arange(len(places))
         listed = np.concatenate(self.listed)
         every = np.concatenate([self.labels[scope][listed] for scope in self.scopes]).astype(np.int32)
-        moments, counts = self._moments(groups, np.concatenate(self.strides)[places], lengths)
+        moments, counts = self._moments(of_group, np.concatenate(self.strides)[places], lengths)
+        places += np.repeat(labels * len(listed), lengths)
         return _Rows(
-            np.repeat(self._keys(allocates, buffers), lengths),
+            np.repeat(keys, lengths),
             moments,
             counts,
             np.repeat(latest.astype(np.bool_), lengths),
             np.repeat(kinds.astype(np.int8), lengths),
             np.repeat(sizes, lengths),
             np.repeat(buffers.astype(np.int32), lengths),
-            every[places + np.repeat(labels * len(listed), lengths)],
+            every[places],
         )
 
-    @staticmethod
-    def _moments(groups: Sequence[_Group], inside: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+    def _moments(self, of_group: Ints, inside: Ints, lengths: Ints) -> tuple[Ints, Ints]:
         """The moments of the rows of groups, one after the other, and how many each row has."""
-        first = np.array([moment for group in groups for moment in group.moments], dtype=np.int64)
-        if len(first) == len(groups):
-            return inside + np.repeat(first, lengths), np.ones(len(inside), dtype=np.int64)
-        widths = np.array([len(group.moments) for group in groups], dtype=np.int64)
-        counts = np.repeat(widths, lengths)
-        since = np.repeat(np.cumsum(widths) - widths, lengths) - (np.cumsum(counts) - counts)
+        moments = [group.moments for group in self.groups]
+        first = np.array([moment for own in moments for moment in own], dtype=np.int64)
+        widths = np.array([len(own) for own in moments], dtype=np.int64)
+        begins = np.cumsum(widths) - widths
+        if len(first) == len(moments):
+            inside += np.repeat(first[of_group], lengths)
+            return inside, np.ones(len(inside), dtype=np.int64)
+        counts = np.repeat(widths[of_group], lengths)
+        since = np.repeat(begins[of_group], lengths) - (np.cumsum(counts) - counts)
         nth = np.repeat(since, counts) + np.arange(int(counts.sum()))
         return np.repeat(inside, counts) + first[nth], counts
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,16 @@ class StageProgram:
     def buffer(self, instance: str, slot: str) -> str:
         """The name of a slot of an instance among all of the part."""
         return self.names.get((instance, slot)) or f"{instance}.{slot}"
+
+    def buffers(self, instances: Iterable[str], slot: str) -> list[str]:
+        """The names of a slot of some instances."""
+        if slot in self._renamed:
+            return [self.buffer(instance, slot) for instance in instances]
+        return [f"{instance}.{slot}" for instance in instances]
+
+    @cached_property
+    def _renamed(self) -> frozenset[str]:
+        return frozenset(slot for _, slot in self.names)
 
 
 @dataclass(frozen=True)
@@ -225,7 +236,9 @@ class Program:
                 yield f"  {instruction.stream} {what} {shapes} {links}\n"
         for part in self.parts:
             pairs = [f"{code} {instance} " for code, instance in part.columns.pairs]
-            runs = zip(part.columns.pair.tolist(), part.columns.micro_batch.tolist(), strict=True)
-            yield "".join([f"{pairs[pair]}{micro_batch}\n" for pair, micro_batch in runs])
+            most = int(part.columns.micro_batch.max(initial=-1))
+            told = [f"{micro_batch}\n" for micro_batch in (*range(most + 1), -1)]
+            runs = (part.columns.pair.tolist(), part.columns.micro_batch.tolist())
+            yield "".join(map(add, map(pairs.__getitem__, runs[0]), map(told.__getitem__, runs[1])))
             for resident in part.residents:
                 yield f"{resident.category} {resident.num_bytes}\n"

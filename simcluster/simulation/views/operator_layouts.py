@@ -98,10 +98,10 @@ def _buckets(built: BuiltScenario, title: str, phases: Sequence[str]) -> list[di
     """The collectives of every stage's buckets in some phases; stages with the same ones together."""
     alike: dict[str, dict[str, Any]] = {}
     for number, stage in enumerate(built.program.parts[:: built.program.num_variants]):
-        runs = {(run.code, run.instance): built.program.codes[run.code] for run in stage.executions}
+        runs = ((instance, built.program.codes[code]) for code, instance in stage.columns.pairs)
         nodes = [
             _bucket(built, instance, code, instruction)
-            for (_, instance), code in runs.items()
+            for instance, code in runs
             if code.phase in phases
             for instruction in code.instructions
             if instruction.action is InstructionKind.COLLECTIVE
