@@ -48,6 +48,10 @@ COLUMNS = (
 """Of the spans. Times are in nanoseconds; ``arrival`` is when a transfer could have begun; ``graph`` is the
 piece, launched as one graph, of which it is a part, or empty."""
 
+_OF_SPANS = ("start", "end", "arrival", "operator", "row", "execution")
+_OF_CODES = ("stream", "kind", "graph", "bytes", "flops", "code", "instruction")
+_OF_EXECUTIONS = ("micro_batch", "step", "action")
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -126,7 +130,7 @@ class Recording:
         chosen = range(len(self.classes)) if classes is None else classes
         count = int(self.sizes[np.array(chosen, dtype=np.int64)].sum())
         check_span_count(len(chosen), count)
-        return self._named(_joined([self._of_class(index) for index in chosen]))
+        return self._named(_joined([self._of_class(index) for index in chosen], COLUMNS))
 
     def _named(self, columns: Mapping[str, Column]) -> Table:
         names = {name: self.codes.names[name] for name in ("stream", "kind", "graph")}
@@ -139,33 +143,36 @@ class Recording:
         script = self._scripts.get(int(self.classes["script"][index]), slice(0, 0))
         codes = self.executions["code"][script]
         parts = [
-            self._of_code(index, script, code, np.flatnonzero(codes == code))
+            self._of_code(index, np.flatnonzero(codes == code) + script.start, code)
             for code in np.unique(codes).tolist()
         ]
-        columns = _joined(parts)
-        order = np.lexsort((columns["instruction"], columns["stream"], columns["start"]))
-        return {name: column[order] for name, column in columns.items()}
-
-    def _of_code(self, index: int, script: slice, code: int, which: Ints) -> dict[str, Column]:
-        """The columns of a class's executions ``which`` of a code: all instructions of one, then the next."""
-        instructions, rows = self._codes[code], which + script.start
-        starts, ends, arrivals = self._times(index, instructions, rows, code)
-        shape = starts.shape
-        labels, row_of = self._operators[1][code]
-        instances = self.executions["instance"][rows]
-        columns: dict[str, Column] = {
-            "start": starts,
-            "end": ends,
-            "arrival": arrivals,
-            "class": np.full(shape, index, dtype=np.int32),
-            "execution": np.broadcast_to(which.astype(np.int32)[:, None], shape),
-            "operator": labels[row_of[instances]],
+        columns = _joined(parts, _OF_SPANS)
+        row, execution = columns["row"], columns["execution"]
+        order = np.lexsort((self.codes["instruction"][row], self.codes["stream"][row], columns["start"]))
+        row, execution = row[order], execution[order]
+        found = {
+            **{name: columns[name][order] for name in ("start", "end", "arrival", "operator")},
+            **{name: self.codes[name][row] for name in _OF_CODES},
+            **{name: self.executions[name][execution] for name in _OF_EXECUTIONS},
+            "class": np.full(len(order), index, dtype=np.int32),
+            "execution": (execution - script.start).astype(np.int32),
         }
-        for name in ("stream", "kind", "graph", "bytes", "flops", "code", "instruction"):
-            columns[name] = np.broadcast_to(self.codes[name][instructions], shape)
-        for name in ("micro_batch", "step", "action"):
-            columns[name] = np.broadcast_to(self.executions[name][rows][:, None], shape)
-        return {name: column.ravel() for name, column in columns.items()}
+        return {name: found[name] for name in COLUMNS}
+
+    def _of_code(self, index: int, executions: Ints, code: int) -> dict[str, Column]:
+        """Times, operators, rows of ``codes`` and of ``executions`` of a class's spans of one code."""
+        instructions = self._codes[code]
+        starts, ends, arrivals = self._times(index, instructions, executions, code)
+        labels, row_of = self._operators[1][code]
+        rows = np.arange(instructions.start, instructions.stop)
+        return {
+            "start": starts.ravel(),
+            "end": ends.ravel(),
+            "arrival": arrivals.ravel(),
+            "operator": labels[row_of[self.executions["instance"][executions]]].ravel(),
+            "row": np.tile(rows, len(executions)),
+            "execution": np.repeat(executions, len(rows)),
+        }
 
     def _times(self, index: int, instructions: slice, rows: Ints, code: int) -> tuple[Ints, Ints, Ints]:
         """Starts, ends and arrivals of a code's instructions [executions, instructions]."""
@@ -243,10 +250,10 @@ def _part(made: Callable[[], Recording], name: str) -> Table:
     return table
 
 
-def _joined(parts: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
-    """The columns of spans, one part after the other."""
+def _joined(parts: Sequence[Mapping[str, Column]], names: Sequence[str]) -> dict[str, Column]:
+    """Columns of spans, one part after the other."""
     nothing = np.zeros(0, dtype=np.int64)
-    return {name: np.concatenate([part[name] for part in parts]) if parts else nothing for name in COLUMNS}
+    return {name: np.concatenate([part[name] for part in parts]) if parts else nothing for name in names}
 
 
 def _runs(numbers: Column) -> dict[int, slice]:

@@ -73,8 +73,11 @@ class Table:
 
     def among(self, column: str, value: int) -> Table:
         """The rows with a value, of a table that is sorted by the column."""
-        first, last = np.searchsorted(self[column], [value, value + 1]).tolist()
-        return Table({name: values[first:last] for name, values in self.columns.items()}, self.names)
+        values = self[column]
+        # Bounds of another type would have the whole column converted.
+        first = int(np.searchsorted(values, values.dtype.type(value)))
+        last = int(np.searchsorted(values, values.dtype.type(value), side="right"))
+        return self.where(slice(first, last))
 
     def structured(self) -> NDArray[np.void]:
         """The table as a NumPy structured array, names as text."""

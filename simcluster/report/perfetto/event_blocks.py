@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.report.content import Slices, action_slices, instance_owners, instance_slices, kernel_slices
+from simcluster.report.perfetto.distinct_rows import distinct_rows
 from simcluster.report.perfetto.flow_arrows import BACKWARD, FORWARD, ends, match_transfers
 from simcluster.report.perfetto.json_columns import (
     join_columns,
-    json_levels,
     json_microseconds,
     json_numbers,
     json_spans,
@@ -37,8 +37,6 @@ WAITS = "waits of compute"
 
 _PID = b"\x01"
 """Stands for the number of a process where several have the same text; JSON holds no such character."""
-
-_DURATION = b',"dur":'
 
 
 def event_blocks_of(run: Run, ranks: Iterable[int] | None = None) -> Iterator[bytes]:
@@ -200,12 +198,12 @@ class _Class:
         """Slices around kernels, each with one of the names."""
         if not len(slices):
             return
-        numbers, which = np.unique(chosen, return_inverse=True)
+        rows, which = distinct_rows(chosen)
         yield join_columns(
             self._head(COMPUTE),
-            json_spans(slices.starts, slices.ends, _DURATION),
+            *json_spans(slices.starts, slices.ends),
             b',"name":',
-            texts_at([json_text(names[number]) for number in numbers.tolist()], which.reshape(-1)),
+            texts_at([json_text(names[number]) for number in chosen[rows].tolist()], which),
             b',"cat":%b,"args":{' % json_text(kind),
             _contexts(compute.where(slices.rows)),
         )
@@ -219,7 +217,7 @@ class _Class:
             part = slice(start, start + BLOCK)
             yield join_columns(
                 texts_at(heads, spans["stream"][part]),
-                json_spans(spans["start"][part], spans["end"][part], _DURATION),
+                *json_spans(spans["start"][part], spans["end"][part]),
                 bodies[part],
                 contexts[part],
             )
@@ -227,12 +225,10 @@ class _Class:
     def _bodies(self, spans: Table) -> list[bytes]:
         """What spans of one instruction of one instance share, as text, for each span."""
         operators, kinds, graphs = (spans.names[name] for name in ("operator", "kind", "graph"))
-        key = spans["code"].astype(np.int64) * (int(spans["instruction"].max(initial=0)) + 1)
-        key = (key + spans["instruction"]) * len(operators) + spans["operator"]
-        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        rows, numbers = distinct_rows(spans["operator"], spans["instruction"], spans["code"])
         texts = []
         names = ("operator", "kind", "graph", "bytes", "flops")
-        columns = (spans[name][first].tolist() for name in names)
+        columns = (spans[name][rows].tolist() for name in names)
         for operator, kind, graph, size, flops in zip(*columns, strict=True):
             args: dict[str, object] = {"operator": operators[operator], "bytes": size}
             if flops:
@@ -242,7 +238,7 @@ class _Class:
             name = self._short(operators[operator], int(self.owner[operator]))
             body = json_text({"name": name, "cat": kinds[kind], "args": args})
             texts.append(b",%b," % body[1:-2])
-        return texts_at(texts, inverse.reshape(-1))
+        return texts_at(texts, numbers)
 
     def _short(self, operator: str, owner: int) -> str:
         """An operator's name within its instance: equal work has equal names. Transfers: what they do."""
@@ -256,50 +252,54 @@ class _Class:
             part = slice(start, start + BLOCK)
             yield join_columns(
                 self._head(WAITS),
-                json_spans(waits["start"][part], waits["end"][part], _DURATION),
+                *json_spans(waits["start"][part], waits["end"][part]),
                 texts_at(tails, waits["cause"][part]),
             )
 
     def _counters(self) -> Iterator[bytes]:
         """The bytes held under each category, and of all together, whenever they change."""
         memory = self.run.memory.among("class", self.index)
-        yield from self._counter("memory", memory["time"], memory["bytes"])
+        times, changes = memory["time"], memory["bytes"]
+        texts = np.array(json_microseconds(times), dtype=np.object_)
+        yield from self._counter("memory", texts, *level_changes(times, changes))
         for number, category in enumerate(memory.names["category"]):
             rows = np.flatnonzero(memory["category"] == number)
-            yield from self._counter(f"memory {category}", memory["time"][rows], memory["bytes"][rows])
+            yield from self._counter(
+                f"memory {category}", texts[rows], *level_changes(times[rows], changes[rows])
+            )
 
-    def _counter(self, name: str, times: Ints, changes: Ints) -> Iterator[bytes]:
-        when, level = level_changes(times, changes)
+    def _counter(self, name: str, times: NDArray[np.object_], rows: Ints, levels: Ints) -> Iterator[bytes]:
         head = b',\n{"ph":"C","pid":%b,"ts":' % self.pid
         middle = b',"name":%b,"args":{"bytes":' % json_text(name)
-        for start in range(0, len(when), BLOCK):
+        for start in range(0, len(rows), BLOCK):
             part = slice(start, start + BLOCK)
-            yield json_levels(when[part], level[part], head, middle, b"}}")
+            yield join_columns(head, times[rows[part]].tolist(), middle, json_numbers(levels[part]), b"}}")
 
 
 def level_changes(times: Ints, changes: Ints) -> tuple[Ints, Ints]:
-    """When a sum of changes has a new value, and which: one moment per time, none where nothing changed."""
-    level = np.cumsum(changes)
-    last = np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.zeros(0, np.int64)
-    when, level = times[last], level[last]
-    new = np.append(True, level[1:] != level[:-1]) if len(level) else np.zeros(0, np.bool_)
-    return when[new], level[new]
+    """The last row of each time at which a sum of changes has a new value, and that value."""
+    if not len(times):
+        return times, changes
+    rows = np.flatnonzero(np.append(times[1:] != times[:-1], True))
+    levels = np.cumsum(changes)[rows]
+    new = np.append(True, levels[1:] != levels[:-1])
+    return rows[new], levels[new]
 
 
 def _contexts(table: Table) -> list[bytes]:
     """For each span the arguments that say where in the schedule it belongs, and the end of its event."""
-    batches = table["micro_batch"].astype(np.int64)
-    key = (table["step"].astype(np.int64) * len(table.names["action"]) + table["action"]) * (
-        int(batches.max(initial=0)) + 2
-    ) + (batches + 1)
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    batches = table["micro_batch"]
+    executions, numbers = distinct_rows(table["execution"])
+    rows, places = distinct_rows(
+        *(column[executions] for column in (table["action"], batches + 1, table["step"]))
+    )
     steps = int(table["step"].max(initial=0)) + 1
     texts = []
-    for row in first.tolist():
+    for row in executions[rows].tolist():
         args: dict[str, object] = {"action": table.names["action"][table["action"][row]]}
         if batches[row] >= 0:
             args["micro_batch"] = int(batches[row])
         if steps > 1:
             args["step"] = int(table["step"][row])
         texts.append(json_text(args)[1:] + b"}")
-    return texts_at(texts, inverse.reshape(-1))
+    return texts_at(texts, places[numbers])

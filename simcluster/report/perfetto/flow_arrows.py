@@ -7,6 +7,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.report.perfetto.distinct_rows import distinct_rows
 from simcluster.trace import Table
 
 SEND, RECEIVE = "send", "receive"
@@ -32,26 +33,28 @@ def match_transfers(senders: Table, receivers: Table, streams: tuple[str, str]) 
 
     A transfer is known by its tensor, micro-batch and step; the first sent is the first received.
     """
+    nothing = np.zeros(0, dtype=np.int64)
+    if senders.index("stream", streams[0]) < 0 or receivers.index("stream", streams[1]) < 0:
+        return nothing, nothing
     tensors: dict[str, int] = {}
     sends, sent = _keys(senders, streams[0], SEND, tensors)
     receives, received = _keys(receivers, streams[1], RECEIVE, tensors)
-    _, keys = np.unique(np.concatenate([sent, received]), axis=0, return_inverse=True)
-    keys = keys.reshape(-1)
+    _, keys = distinct_rows(*np.concatenate([sent, received], axis=1))
     first, second = _numbered(keys[: len(sends)], len(keys)), _numbered(keys[len(sends) :], len(keys))
     _, ours, theirs = np.intersect1d(first, second, assume_unique=True, return_indices=True)
     return sends[ours], receives[theirs]
 
 
 def _keys(ends: Table, stream: str, kind: str, tensors: dict[str, int]) -> tuple[Ints, Ints]:
-    """The rows of a stream, and for each what its transfer is known by [tensor, micro-batch, step]."""
+    """The rows of a stream, and for each what its transfer is known by: [tensor; micro-batch; step]."""
     rows = np.flatnonzero(
         (ends["stream"] == ends.index("stream", stream)) & (ends["kind"] == ends.index("kind", kind))
     )
-    operators = ends["operator"][rows].tolist()
-    names = {number: _tensor(ends.names["operator"][number], kind) for number in dict.fromkeys(operators)}
-    numbers = [tensors.setdefault(names[number], len(tensors)) for number in operators]
-    columns = [np.array(numbers, dtype=np.int64), ends["micro_batch"][rows], ends["step"][rows]]
-    return rows, np.stack(columns, axis=1).astype(np.int64)
+    operators = ends["operator"][rows]
+    examples, which = distinct_rows(operators)
+    names = [_tensor(ends.names["operator"][number], kind) for number in operators[examples].tolist()]
+    numbers = np.array([tensors.setdefault(name, len(tensors)) for name in names], dtype=np.int64)
+    return rows, np.stack([numbers[which], ends["micro_batch"][rows] + 1, ends["step"][rows]])
 
 
 def _tensor(operator: str, kind: str) -> str:

@@ -315,10 +315,10 @@ def test_readers_get_the_exact_nanosecond(times):
 
 def test_levels_have_one_value_per_time_and_none_that_repeats():
     times = np.array([0, 0, 1, 1, 2, 3, 3])
-    when, level = level_changes(times, np.array([5, 2, -3, 3, 4, -2, -2]))
-    assert when.tolist() == [0, 2, 3] and level.tolist() == [7, 11, 7]
-    when, level = level_changes(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    assert not len(when) and not len(level)
+    rows, level = level_changes(times, np.array([5, 2, -3, 3, 4, -2, -2]))
+    assert times[rows].tolist() == [0, 2, 3] and level.tolist() == [7, 11, 7]
+    rows, level = level_changes(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert not len(rows) and not len(level)
 
 
 CHUNKED = {
