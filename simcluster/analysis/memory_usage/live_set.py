@@ -18,7 +18,7 @@ class LiveBytes(NamedTuple):
     """The bytes of the buffers of one name, how many there are, and the number of the first."""
 
     size: int
-    count: int
+    num_buffers: int
     first: int
 
 
@@ -50,5 +50,5 @@ def live_bytes_by_name(
     for number, count, size in zip(numbers.tolist(), counts.tolist(), held.tolist(), strict=True):
         name = _NUMBERED.sub("*", names[number])
         known = by_name.get(name, LiveBytes(0, 0, number))
-        by_name[name] = LiveBytes(known.size + int(size), known.count + count, known.first)
+        by_name[name] = LiveBytes(known.size + int(size), known.num_buffers + count, known.first)
     return by_name

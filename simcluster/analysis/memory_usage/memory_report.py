@@ -140,7 +140,12 @@ def _living(rows: Table) -> list[dict[str, Any]]:
     kind_of = np.zeros(len(names), dtype=np.int64)
     kind_of[until["buffer"]] = until["category"]
     entries: list[dict[str, Any]] = [
-        {"buffer": name, "bytes": live.size, "buffers": live.count, "category": kinds[kind_of[live.first]]}
+        {
+            "buffer": name,
+            "bytes": live.size,
+            "buffers": live.num_buffers,
+            "category": kinds[kind_of[live.first]],
+        }
         for name, live in ordered
     ]
     rest = entries[SHOWN:]

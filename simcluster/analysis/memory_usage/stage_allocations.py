@@ -228,8 +228,8 @@ class _Stage:
             if instruction.scratch and self.place is MemoryPlace.DEVICE:
                 buffers = self._numbers(f"{name}.{instruction.name} (scratch)" for name in runs.instances)
                 for event, size in ((ARRIVAL, instruction.scratch), (END, -instruction.scratch)):
-                    moments = (self._moment(runs, event, index),)
-                    self._group(runs, buffers, size, moments, Category.TEMPORARY, Scope.MICRO_BATCH)
+                    when = (self._moment(runs, event, index),)
+                    self._group(runs, buffers, size, when, Category.TEMPORARY, Scope.MICRO_BATCH)
         for index, slot in enumerate(code.slots):
             if slot.scope is Scope.STEP or not slot.num_bytes or slot.place is not self.place:
                 continue
@@ -245,8 +245,8 @@ class _Stage:
                 yield _Booking(runs, buffers, slot, False, moments)
 
     def _book(self, bookings: Sequence[_Booking]) -> None:
-        """Books buffers that one code alone writes or drops there; others when the first of all begins, or the
-        last has ended.
+        """Books buffers that one code alone writes or drops there; others when the first of all begins, or
+        the last has ended.
         """
         times = np.zeros(len(self.names.names), dtype=np.int64)
         for booking in bookings:
