@@ -238,13 +238,7 @@ class TableBuilder:
         return Arrays(
             totals=totals,
             streams=np.concatenate(self.streams),
-            entries=records(
-                ENTRY,
-                self.num_entries,
-                wait_stream=joined([streams for streams, _, _ in self.entries]),
-                wait_position=joined([positions for _, positions, _ in self.entries]),
-                what=joined([what for _, _, what in self.entries]),
-            ),
+            entries=self._entry_records(),
             kinds=np.concatenate(self.kinds) if self.kinds else records(KIND, 0),
             transfers=records(
                 TRANSFER,
@@ -291,6 +285,14 @@ class TableBuilder:
             stretched=records(STRETCHED, MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
         )
+
+    def _entry_records(self) -> Records:
+        entries, first = records(ENTRY, self.num_entries), 0
+        for columns in self.entries:
+            own = entries[first : first + len(columns[0])]
+            own["wait_stream"], own["wait_position"], own["what"] = columns
+            first += len(own)
+        return entries
 
     @staticmethod
     def _slot_records(nodes: Ints) -> Records:

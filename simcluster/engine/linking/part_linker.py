@@ -45,12 +45,6 @@ class _Linker:
         self.lengths = np.zeros((len(self.codes), len(self.numbers)), dtype=np.int64)
         for place, code in enumerate(self.codes):
             self.lengths[place, self.local[code]] = [len(track) for track in timed[code].tracks]
-        # Most wait for nothing but what they read.
-        self.ordered = [
-            (index, execution)
-            for index, execution in enumerate(self.plan.executions)
-            if execution.after or execution.after_streams or execution.wait_for_transfers
-        ]
 
     def run(self) -> LinkedPart:
         lengths = self.lengths[self.which]
@@ -120,7 +114,7 @@ class _Linker:
 
     def _for_transfers(self) -> Waits:
         """Of the kernels of executions that wait for transfers: for all of these."""
-        runs = [index for index, execution in self.ordered if execution.wait_for_transfers]
+        runs = np.flatnonzero(self.plan.columns.wait_for_transfers)
         transfers = _ints([self.numbers[stream] for stream in TRANSFER_STREAMS if stream in self.numbers])
         execution = np.repeat(self._every_step(runs), len(transfers))
         other = np.tile(transfers, len(runs) * self.steps)
@@ -128,12 +122,13 @@ class _Linker:
 
     def _for_streams(self) -> Waits:
         """Of all streams of executions that say so: for everything on some streams."""
+        codes = self.plan.columns.code
         rows = [
             (index, own, self.numbers[stream])
-            for index, execution in self.ordered
-            for stream in execution.after_streams
+            for index, streams in sorted(self.plan.columns.after_streams.items())
+            for stream in streams
             if stream in self.numbers
-            for own in self.local[execution.code]
+            for own in self.local[codes[index]]
         ]
         runs, stream, other = _ints(rows).reshape(-1, 3).T
         return Waits.for_all_before(
@@ -151,7 +146,11 @@ class _Linker:
         """Of all streams of executions that say so: for others, of the same step or so many before. What was
         before the first step is over.
         """
-        rows = [(index, place, ago) for index, execution in self.ordered for place, ago in execution.after]
+        rows = [
+            (index, place, ago)
+            for index, awaited in sorted(self.plan.columns.after.items())
+            for place, ago in awaited
+        ]
         per_step = len(self.plan.columns)
         runs, place, ago = _ints(rows).reshape(-1, 3).T
         execution = self._every_step(runs)
