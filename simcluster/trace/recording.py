@@ -150,14 +150,14 @@ class Recording:
         row, execution = columns["row"], columns["execution"]
         order = np.lexsort((self.codes["instruction"][row], self.codes["stream"][row], columns["start"]))
         row, execution = row[order], execution[order]
-        found = {
+        spans = {
             **{name: columns[name][order] for name in ("start", "end", "arrival", "operator")},
             **{name: self.codes[name][row] for name in _OF_CODES},
             **{name: self.executions[name][execution] for name in _OF_EXECUTIONS},
             "class": np.full(len(order), index, dtype=np.int32),
             "execution": (execution - script.start).astype(np.int32),
         }
-        return {name: found[name] for name in COLUMNS}
+        return {name: spans[name] for name in COLUMNS}
 
     def _of_code(self, index: int, executions: Ints, code: int) -> dict[str, Column]:
         """Times, operators, rows of ``codes`` and of ``executions`` of a class's spans of one code."""

@@ -314,10 +314,11 @@ class _Stage:
     def _grouped(self) -> _Rows:
         """The rows of all groups, in order."""
         groups = self.groups
+        nothing = np.zeros(0, dtype=np.int64)
         buffers, begins, lengths = (
-            np.concatenate([group[column] for group in groups]) for column in range(3)
+            np.concatenate([nothing, *(group[column] for group in groups)]) for column in range(3)
         )
-        scalars = np.array([group[4:] for group in groups], dtype=np.int64)
+        scalars = np.array([group[4:] for group in groups], dtype=np.int64).reshape(len(groups), 4)
         of_group = np.repeat(np.arange(len(groups)), [len(group.buffers) for group in groups])
         keys = self._keys(scalars[of_group, 2] > 0, buffers)
         order = np.argsort(keys, kind="stable")

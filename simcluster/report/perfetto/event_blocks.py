@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.report.content import Slices, action_slices, instance_owners, instance_slices, kernel_slices
-from simcluster.report.perfetto.distinct_rows import distinct_rows
 from simcluster.report.perfetto.flow_arrows import BACKWARD, FORWARD, ends, match_transfers
 from simcluster.report.perfetto.json_columns import (
     join_columns,
@@ -24,6 +23,7 @@ from simcluster.report.perfetto.json_columns import (
     json_text,
     texts_at,
 )
+from simcluster.report.perfetto.row_groups import distinct_rows
 from simcluster.report.perfetto.track_selection import TraceTrack, TraceTracks, select_tracks
 from simcluster.trace import COMPUTE, Run, Table
 
