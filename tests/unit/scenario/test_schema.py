@@ -78,7 +78,7 @@ def documents(draw):
             other = list(places(copy.deepcopy(written_out(draw(st.sampled_from(FILES))))))
             alike = [at for at in other if at[0][:-1] == path[:-1]] or other
             (*_, key), values = draw(st.sampled_from(alike))
-            holder[key] = values[key]
+            holder[str(key)] = values[key]  # keys of JSON are texts
         elif isinstance(holder, dict):
             holder["unknown"] = copy.deepcopy(draw(st.sampled_from(VALUES)))
     return document
