@@ -1,0 +1,211 @@
+"""What every instance of a model's blocks costs a rank for one micro-batch: time, kept memory, parameters.
+
+All plans that split layers alike share these costs, whatever their pipeline, schedule and data parallelism. So
+they are read from one small plan with the same groups of ranks inside a stage: without a pipeline, for one
+micro-batch. It is planned and lowered, but not run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.engine import Workload, classes_on_links
+from simcluster.model import MemoryPlace, Phase
+from simcluster.plan import Plan
+from simcluster.program import (
+    BlockExecution,
+    Category,
+    HostCalls,
+    InstructionKind,
+    Program,
+    Scope,
+    StageProgram,
+    build,
+    runs_kernels,
+)
+from simcluster.scenario import Scenario
+from simcluster.search.bounds.execution_spans import ExecutionSpan, ExecutionSpans
+
+Ints = NDArray[np.int64]
+
+_TIMED = (Phase.FORWARD, Phase.RECOMPUTE, Phase.BACKWARD, Phase.WEIGHTS)
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseSpans:
+    """Spans of the executions of a phase, by instance in the order of the forward pass; all in nanoseconds but
+    for ``handed_bytes``. What has no execution in the phase takes nothing.
+
+    Names are those of ``Span``; ``input_`` counts from the first kernel that reads what was handed over.
+    """
+
+    whole: Ints
+    until_next: Ints
+    handed_over: Ints
+    input_whole: Ints
+    input_until_next: Ints
+    input_handed_over: Ints
+    handed_bytes: Ints
+
+    @classmethod
+    def of(cls, names: Sequence[str], spans: Mapping[str, ExecutionSpan]) -> PhaseSpans:
+        """The spans of some executions by instance."""
+        place = {name: index for index, name in enumerate(names)}
+        columns = np.zeros((7, len(names)), dtype=np.int64)
+        for name, span in spans.items():
+            start, reader = span.from_start, span.from_input
+            columns[:, place[name]] = (
+                start.whole,
+                start.until_next,
+                start.handed_over,
+                reader.whole,
+                reader.until_next,
+                reader.handed_over,
+                span.handed_bytes,
+            )
+        return cls(*columns)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCosts:
+    """Costs by instance of a block, in the order of the forward pass."""
+
+    names: tuple[str, ...]
+    """The instances."""
+    layer_places: Ints
+    """Which of them are layers, that stages share."""
+    phases: Mapping[Phase, PhaseSpans]
+    """Time by phase."""
+    kept: Ints
+    """Bytes that a micro-batch keeps from the forward of an instance to its backward."""
+    parameters: Ints
+    """Bytes of parameters that a rank holds of it, without optimizer sharding."""
+    gradients: Ints
+    """Bytes of gradients, likewise."""
+    states: Ints
+    """Bytes of optimizer states and master copies, likewise."""
+    scatter_ways: int
+    """Ranks that send a part each of what goes to the next stage."""
+
+    @classmethod
+    def of(cls, scenario: Scenario, plan: Plan, *, kernels_only: bool = False) -> LayerCosts:
+        """The costs of a plan of one stage; ``kernels_only``: collectives take no time, as where those of one
+        micro-batch hide behind the kernels of another.
+        """
+        program = build(plan)
+        part = program.parts[0]
+        spans = ExecutionSpans(program, part, _least_prices(scenario, plan, program, kernels_only))
+        by_phase: dict[Phase, list[BlockExecution]] = {phase: [] for phase in _TIMED}
+        for execution in part.executions:
+            phase = program.codes[execution.code].phase
+            if execution.micro_batch == 0 and phase in by_phase:
+                by_phase[Phase(phase)].append(execution)
+        names = tuple(execution.instance for execution in by_phase[Phase.FORWARD])
+        phases = {
+            phase: PhaseSpans.of(
+                names,
+                {
+                    execution.instance: span
+                    for execution, span in zip(executions, spans.of(executions), strict=True)
+                    if execution.instance in names
+                },
+            )
+            for phase, executions in by_phase.items()
+        }
+        layers = {instance.name for instance in plan.graph.instances if instance.is_layer}
+        mesh = plan.mesh
+        return cls(
+            names,
+            np.array([index for index, name in enumerate(names) if name in layers], dtype=np.int64),
+            phases,
+            _kept(program, part, names, by_phase),
+            *_persistent(part, names),
+            mesh.product(tuple(axis for axis in plan.execution.p2p_scatter_axes if axis in mesh.sizes)),
+        )
+
+
+def _least_prices(
+    scenario: Scenario, plan: Plan, program: Program, kernels_only: bool
+) -> dict[int, list[int]]:
+    """Nanoseconds of every instruction alone, by code: on the class of ranks to which it costs least."""
+    cluster, execution = scenario.cluster, plan.execution
+    classes, fabric = classes_on_links(program, cluster, execution.algorithms)
+    workload = Workload(
+        program,
+        cluster,
+        classes,
+        dispatch=execution.dispatch,
+        algorithms=execution.algorithms,
+        fabric=fabric,
+        host=HostCalls.of(plan),
+    )
+    prices = workload.prices()
+    least: dict[int, list[int]] = {}
+    for number, code in enumerate(program.codes):
+        if code.phase not in _TIMED:
+            continue
+        payers = {prices.place(index, number): index for index in range(len(classes))}
+        columns = [[price[0] for price in prices.of_code(index, code)] for index in payers.values()]
+        least[number] = np.min(columns, axis=0).tolist()
+        for row, instruction in enumerate(code.instructions):
+            moves = not runs_kernels(instruction) and instruction.action is not InstructionKind.COMPUTE
+            if moves and (kernels_only or instruction.parts is not None):
+                least[number][row] = 0
+    return least
+
+
+def _kept(
+    program: Program,
+    part: StageProgram,
+    names: Sequence[str],
+    by_phase: Mapping[Phase, Sequence[BlockExecution]],
+) -> Ints:
+    """Bytes on the device that forwards book and backwards release, by the instance whose forward it is."""
+    released: set[str] = set()
+    for phase in _TIMED[1:]:
+        for execution in by_phase[phase]:
+            code = program.codes[execution.code]
+            released |= {part.buffer(execution.instance, code.slots[slot].name) for slot in code.dropped}
+    kept = dict.fromkeys(names, 0)
+    for execution in by_phase[Phase.FORWARD]:
+        code = program.codes[execution.code]
+        for index in code.books:
+            slot = code.slots[index]
+            if (
+                slot.scope is Scope.MICRO_BATCH
+                and slot.place is MemoryPlace.DEVICE
+                and index not in code.dropped
+                and part.buffer(execution.instance, slot.name) in released
+            ):
+                kept[execution.instance] += slot.num_bytes
+    return np.array([kept[name] for name in names], dtype=np.int64)
+
+
+def _persistent(part: StageProgram, names: Sequence[str]) -> tuple[Ints, Ints, Ints]:
+    """Bytes of parameters, gradients and optimizer states on the device, by instance."""
+    place = {name: index for index, name in enumerate(names)}
+    sums: defaultdict[Category, Ints] = defaultdict(lambda: np.zeros(len(names), dtype=np.int64))
+    for buffer in part.residents:
+        owner = _owner(buffer.name, place)
+        if owner is not None and buffer.place is MemoryPlace.DEVICE:
+            sums[buffer.category][owner] += buffer.num_bytes
+    return sums[Category.PARAMETERS], sums[Category.GRADIENTS], sums[Category.OPTIMIZER]
+
+
+def _owner(name: str, place: Mapping[str, int]) -> int | None:
+    """The instance that a buffer belongs to, by the longest name that it begins with."""
+    for prefix in _prefixes(name):
+        if prefix in place:
+            return place[prefix]
+    return None
+
+
+def _prefixes(name: str) -> Iterable[str]:
+    while "." in name:
+        name = name.rpartition(".")[0]
+        yield name
