@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from typing import Any
 
 from simcluster.workers.inline import InlineExecutor
@@ -43,7 +47,10 @@ class WorkerProcesses(Executor):
         self._is_over = False
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        """The outcome of a call in a process: a function of a module, and arguments that can be pickled."""
+        """The outcome of a call in a process.
+
+        The function is one of a module that can be imported; arguments and results can be pickled.
+        """
         return self._threads.submit(self._call, function, arguments, named)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -82,19 +89,27 @@ class WorkerProcesses(Executor):
 
 
 class _WorkerProcess:
-    """A process that answers calls over a pipe, one after another."""
+    """A process that answers calls over a pipe, one after another.
+
+    It is a Python of its own that imports what calls need, and nothing else: unlike one of multiprocessing it
+    does not run the script of the user again, which may have no ``if __name__ == "__main__"``.
+    """
 
     def __init__(self) -> None:
-        context = get_context("spawn")
-        self._connection, other_end = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other_end,), daemon=True)
+        self._connection, other_end = Pipe()
+        code = f"import sys; sys.path[:] = {[path or str(Path.cwd()) for path in sys.path]!r}; {_BEGIN}"
+        number = other_end.fileno()
         with _interrupts_blocked():
-            self._process.start()
+            self._process = subprocess.Popen(
+                [sys.executable, *_interpreter_flags(), "-c", code, str(number)],
+                pass_fds=[number],
+                stdin=subprocess.DEVNULL,
+            )
         other_end.close()  # so that reading ends when the process does
 
     @property
     def is_alive(self) -> bool:
-        return self._process.is_alive()
+        return self._process.poll() is None
 
     def call(self, function: Callable[..., Any], arguments: Any, named: Any) -> Any:
         try:
@@ -112,11 +127,20 @@ class _WorkerProcess:
         self._process.terminate()
 
     def join(self) -> None:
-        self._process.join()
+        self._process.wait()
 
 
-def _serve(connection: Connection) -> None:
-    """The life of a process: calls until nobody is at the other end."""
+_BEGIN = "from simcluster.workers.processes import serve_calls; serve_calls(int(sys.argv[1]))"
+
+
+def _interpreter_flags() -> list[str]:
+    """What this Python was called with that another must be, too: warnings, ``-O``, ``-X``."""
+    return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined, no-any-return]
+
+
+def serve_calls(number: int) -> None:
+    """The life of a process: answers calls from a file descriptor until nobody is at its other end."""
+    connection = Connection(number)
     with suppress(EOFError, OSError):
         while True:
             connection.send_bytes(_answer(connection.recv_bytes()))
@@ -124,8 +148,6 @@ def _serve(connection: Connection) -> None:
 
 def _answer(request: bytes) -> bytes:
     """(error, result) of a call; one that cannot be sent is an error, too."""
-    from multiprocessing.reduction import ForkingPickler
-
     try:
         function, arguments, named = ForkingPickler.loads(request)
         return bytes(ForkingPickler.dumps((None, function(*arguments, **named))))
@@ -139,12 +161,10 @@ def _answer(request: bytes) -> bytes:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """A block in which a process begins that no interrupt reaches: it would end with a traceback.
+    """A block in which a process begins that no interrupt ever reaches: it would end with a traceback.
 
-    A process takes over the mask of the thread that begins it, for good. What Python itself begins at first
-    for processes resets the mask, so it is begun before.
+    A process takes over the mask of the thread that begins it, for good.
     """
-    resource_tracker.ensure_running()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
