@@ -7,9 +7,9 @@ micro-batch. It is planned and lowered, but not run.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,8 @@ class LayerCosts:
         """The costs of a plan of one stage; ``kernels_only``: collectives take no time, as where those of one
         micro-batch hide behind the kernels of another.
         """
-        program = build(plan)
+        # Reductions of gradients are not looked at: those of single layers are lowered soonest.
+        program = build(replace(plan, execution=replace(plan.execution, buckets=None, fusion=None)))
         part = program.parts[0]
         spans = ExecutionSpans(program, part, _least_prices(scenario, plan, program, kernels_only))
         by_phase: dict[Phase, list[BlockExecution]] = {phase: [] for phase in _TIMED}
@@ -188,24 +189,27 @@ def _kept(
 
 def _persistent(part: StageProgram, names: Sequence[str]) -> tuple[Ints, Ints, Ints]:
     """Bytes of parameters, gradients and optimizer states on the device, by instance."""
-    place = {name: index for index, name in enumerate(names)}
-    sums: defaultdict[Category, Ints] = defaultdict(lambda: np.zeros(len(names), dtype=np.int64))
+    sums: defaultdict[Category, Counter[str]] = defaultdict(Counter)
     for buffer in part.residents:
-        owner = _owner(buffer.name, place)
-        if owner is not None and buffer.place is MemoryPlace.DEVICE:
-            sums[buffer.category][owner] += buffer.num_bytes
-    return sums[Category.PARAMETERS], sums[Category.GRADIENTS], sums[Category.OPTIMIZER]
+        if buffer.place is MemoryPlace.DEVICE:
+            sums[buffer.category][buffer.name] += buffer.num_bytes
+    place = {name: index for index, name in enumerate(names)}
+    columns = []
+    for category in (Category.PARAMETERS, Category.GRADIENTS, Category.OPTIMIZER):
+        column = np.zeros(len(names), dtype=np.int64)
+        for name, num_bytes in sums[category].items():
+            owner = _owner(name, place)
+            if owner is not None:
+                column[owner] += num_bytes
+        columns.append(column)
+    return columns[0], columns[1], columns[2]
 
 
 def _owner(name: str, place: Mapping[str, int]) -> int | None:
-    """The instance that a buffer belongs to, by the longest name that it begins with."""
-    for prefix in _prefixes(name):
-        if prefix in place:
-            return place[prefix]
+    """The instance that a buffer belongs to: that whose name it begins with."""
+    end = name.find(".")
+    while end >= 0:
+        if name[:end] in place:
+            return place[name[:end]]
+        end = name.find(".", end + 1)
     return None
-
-
-def _prefixes(name: str) -> Iterable[str]:
-    while "." in name:
-        name = name.rpartition(".")[0]
-        yield name
