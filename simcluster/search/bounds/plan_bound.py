@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from simcluster.model import Phase
 from simcluster.plan import BACKWARD, FORWARD, WEIGHTS, Schedule, VirtualStages
 from simcluster.search.bounds.layer_costs import LayerCosts, PhaseSpans
+from simcluster.search.bounds.stage_balance import balanced_layers
 
 Ints = NDArray[np.int64]
 
@@ -177,16 +178,30 @@ def _time(
     return int(max((steady + drain).max(), (steady + halves).max()))
 
 
+def balanced_stages(costs: LayerCosts, shape: PlanShape, limit: float) -> tuple[int, ...]:
+    """Layers of the stages of a pipeline without chunks, balanced by time, none above ``limit`` bytes; () if
+    that is impossible.
+
+    What stands before the first layer counts to it, what stands behind the last to that.
+    """
+    starts = _virtual_starts(costs, (1,) * len(costs.layer_places))
+    times = sum((np.add.reduceat(spans.until_next, starts[:-1]) for spans in costs.phases.values()), np.zeros(1))
+    held = np.add.reduceat(_held(costs, shape), starts[:-1])
+    kept = np.add.reduceat(costs.kept, starts[:-1]) * shape.keeps
+    count = shape.num_micro_batches
+    in_flight = [sum(_in_flight(shape.schedule, shape.num_stages, count, stage)) for stage in range(shape.num_stages)]
+    return balanced_layers(times, shape.num_stages, held, kept, np.array(in_flight, dtype=float), limit)
+
+
+def _held(costs: LayerCosts, shape: PlanShape) -> NDArray[np.float64]:
+    """Bytes of parameters, gradients and states by instance."""
+    columns = (costs.parameters, costs.gradients, costs.states)
+    shares = [column / ways for column, ways in zip(columns, shape.sharded_ways, strict=True)]
+    return np.asarray(np.sum(shares, axis=0))
+
+
 def _memory(costs: LayerCosts, shape: PlanShape, starts: Ints, chain: VirtualStages) -> int:
-    held = sum(
-        (
-            column / ways
-            for column, ways in zip(
-                (costs.parameters, costs.gradients, costs.states), shape.sharded_ways, strict=True
-            )
-        ),
-        np.zeros(len(costs.names)),
-    )
+    held = _held(costs, shape)
     stage_of = np.array([stage for stage, _ in chain.places])
     by_virtual = np.add.reduceat(held, starts[:-1])
     kept = np.add.reduceat(costs.kept, starts[:-1]) * shape.keeps

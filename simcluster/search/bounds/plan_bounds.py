@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 
 from simcluster.cluster import Cluster
@@ -15,7 +15,7 @@ from simcluster.plan import BATCH, SEQUENCE, WEIGHTS, ScheduleSpec, default_laye
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
 from simcluster.search.bounds.layer_costs import LayerCosts
-from simcluster.search.bounds.plan_bound import PlanBound, PlanShape, bound_plan
+from simcluster.search.bounds.plan_bound import PlanBound, PlanShape, balanced_stages, bound_plan
 from simcluster.search.space import DATA, PIPELINE, PlanChoice
 from simcluster.simulation import plan_scenario
 from simcluster.tuning import Changes
@@ -63,11 +63,31 @@ class PlanBounds:
         chain = shape.schedule.chain(shape.num_stages)
         return bound_plan(costs, shape, self._transfer_time(choice, costs, ring=chain.num_chunks > 1), chain)
 
-    def costs(self, choice: PlanChoice) -> LayerCosts | Refusal:
-        """The costs of its layers, or why layers cannot be split like that."""
+    def balanced(self, choice: PlanChoice, limit: float) -> PlanChoice | None:
+        """The plan with layers balanced over its stages so that none needs more than ``limit`` bytes.
+
+        None where that is no other plan, and for stages of several chunks.
+        """
+        costs = self.costs(choice)
+        if choice.num_stages == 1 or choice.chunks > 1 or isinstance(costs, Refusal):
+            return None
+        shape = self._shape(choice)
+        if len(shape.schedule.chain(shape.num_stages)) > shape.num_stages or shape.schedule.num_slices > 1:
+            return None
+        layers = balanced_stages(costs, shape, limit)
+        if not layers or layers == default_layers(self.scenario.model.num_layers, choice.num_stages):
+            return None
+        return replace(choice, stages=layers)
+
+    def cost_key(self, choice: PlanChoice) -> tuple[Changes, bool]:
+        """What the costs of its layers depend on: a small plan, and whether collectives may hide."""
         halves, pairs = _backward_forms(choice.schedule)
         hidden = pairs or self.scenario.spec.parallel.copies > 1
-        key = self._small_plan(choice, IN_HALVES if halves else "1f1b"), hidden
+        return self._small_plan(choice, IN_HALVES if halves else "1f1b"), hidden
+
+    def costs(self, choice: PlanChoice) -> LayerCosts | Refusal:
+        """The costs of its layers, or why layers cannot be split like that."""
+        key = self.cost_key(choice)
         if key not in self._costs:
             self._costs[key] = self._read(*key)
         return self._costs[key]

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from simcluster.tuning import Changes
 
-PIPELINE, DATA = "pipeline", "data"
+PIPELINE, DATA, TENSOR = "pipeline", "data", "tensor"
 """The axes of the mesh that every space knows; others stand as the scenario, or a search key, has them."""
+
+QUOTE = '"'
 
 PLAIN = "1f1b"
 """The schedule where stages are not interleaved and nothing else is asked for."""
@@ -28,7 +30,7 @@ class PlanChoice:
     """Pieces of the model on each stage."""
     stages: tuple[int, ...] = ()
     """Layers of each virtual stage; empty: the default."""
-    optimizer_sharding: str = "{}"
+    optimizer_sharding: str = "null"
     """``parallel.optimizer_sharding``."""
     recompute: str = "{}"
     """``parallel.recompute``."""
@@ -67,7 +69,11 @@ class PlanChoice:
             "recompute": self.recompute,
             "offload": self.offload,
         }
-        parts += [f"{name} {text.strip('{}')}" for name, text in named.items() if text != "{}"]
+        parts += [
+            f"{name} {text.strip('{}').replace(QUOTE, '')}"
+            for name, text in named.items()
+            if text not in ("{}", "null")
+        ]
         return ", ".join(parts)
 
     def changes(self, p2p: str | None = None) -> Changes:
