@@ -43,8 +43,24 @@ class PlanShape:
     """Whether kernels wait for transfers between stages."""
     sharded_ways: tuple[float, float, float]
     """By how much parameters, gradients and states are divided; infinite where nothing is known to be held."""
+    num_gathers: int = 0
+    """How often the weights of a stage are gathered for each micro-batch."""
+    scatters: bool = False
+    """Whether gradients are reduced for each micro-batch."""
     keeps: bool = True
     """Whether activations stay on the device from forward to backward."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeastTimes:
+    """Nanoseconds that communication of so many bytes takes at least, alone on the cluster."""
+
+    transfer: Callable[[int], int]
+    """From a stage to the next."""
+    gather: Callable[[int], int]
+    """All-gather of weights over the ranks that hold shards of them."""
+    scatter: Callable[[int], int]
+    """Reduce-scatter of gradients over the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +74,12 @@ class PlanBound:
 
 
 def bound_plan(
-    costs: LayerCosts, shape: PlanShape, transfer_ns: Callable[[int], int], chain: VirtualStages
+    costs: LayerCosts, shape: PlanShape, communication: LeastTimes, chain: VirtualStages
 ) -> PlanBound:
-    """The bound of a plan; ``transfer_ns`` gives the least time of a transfer of so many bytes to the next
-    stage.
-    """
+    """The bound of a plan whose virtual stages are those of ``chain``."""
     starts = _virtual_starts(costs, shape.layers)
     return PlanBound(
-        _time(costs, shape, starts, transfer_ns, chain),
+        _time(costs, shape, starts, communication, chain),
         _memory(costs, shape, starts, chain),
     )
 
@@ -143,7 +157,7 @@ def _time(
     costs: LayerCosts,
     shape: PlanShape,
     starts: Ints,
-    transfer_ns: Callable[[int], int],
+    communication: LeastTimes,
     chain: VirtualStages,
 ) -> int:
     stage_of = np.array([stage for stage, _ in chain.places])
@@ -153,7 +167,7 @@ def _time(
         _StageTimes.of(costs.phases[phase], starts, back=True).busy
         for phase in (Phase.WEIGHTS, Phase.RECOMPUTE)
     )
-    sent = _Transfers.of(forward.sent, backward.sent, stage_of, transfer_ns)
+    sent = _Transfers.of(forward.sent, backward.sent, stage_of, communication.transfer)
     busy = forward.busy + backward.busy + again
     if shape.blocking:
         # With chunks a forward and the backward behind it are one turn: both leave at once.
@@ -172,10 +186,23 @@ def _time(
     # The last backward counts to where what goes out is read; its transfer is a part of the drain.
     tail = backward.busy - backward.leaving + (sent.backward if shape.blocking else 0)
     drain = drain - np.where(later, tail[first], 0)
-    steady = fill + shape.num_micro_batches * np.bincount(stage_of, busy, shape.num_stages)
-    halves = shape.num_micro_batches * np.bincount(stage_of, weights, shape.num_stages)
+    count = shape.num_micro_batches
+    steady = fill + count * np.bincount(stage_of, busy, shape.num_stages)
+    halves = count * np.bincount(stage_of, weights, shape.num_stages)
     # Second halves of backwards may run while the gradient passes the other stages.
-    return int(max((steady + drain).max(), (steady + halves).max()))
+    least = max((steady + drain).max(), (steady + halves).max())
+    parameters = np.bincount(stage_of, np.add.reduceat(costs.parameters, starts[:-1]), shape.num_stages)
+    scatter = np.array([communication.scatter(int(size)) for size in parameters])
+    if shape.num_gathers:
+        gather = np.array([communication.gather(int(size)) for size in parameters])
+        least = max(least, count * shape.num_gathers * gather.max())
+    if shape.scatters:
+        least = max(least, count * scatter.max())
+    elif chain.num_chunks == 1:
+        # Gradients are complete with the last backward, and reduced then.
+        last = np.bincount(stage_of, backward.busy + sent.backward, shape.num_stages)
+        least = max(least, (steady - last + scatter).max())
+    return int(least)
 
 
 def balanced_stages(costs: LayerCosts, shape: PlanShape, limit: float) -> tuple[int, ...]:

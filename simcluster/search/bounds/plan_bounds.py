@@ -5,17 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
-from simcluster.cluster import Cluster
+from simcluster.cluster import Cluster, placements_of
 from simcluster.collectives import Operation, collective_time
 from simcluster.errors import SimclusterError
 from simcluster.layout import Mesh
-from simcluster.plan import BATCH, SEQUENCE, WEIGHTS, ScheduleSpec, default_layers, explicit_sharding, roles_of
+from simcluster.model import Routed
+from simcluster.plan import (
+    BATCH,
+    SEQUENCE,
+    WEIGHTS,
+    ScheduleSpec,
+    ShardingChoice,
+    default_layers,
+    explicit_sharding,
+    roles_of,
+)
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
 from simcluster.search.bounds.layer_costs import LayerCosts
-from simcluster.search.bounds.plan_bound import PlanBound, PlanShape, balanced_stages, bound_plan
+from simcluster.search.bounds.plan_bound import (
+    LeastTimes,
+    PlanBound,
+    PlanShape,
+    balanced_stages,
+    bound_plan,
+)
 from simcluster.search.space import DATA, PIPELINE, PlanChoice
 from simcluster.simulation import plan_scenario
 from simcluster.tuning import Changes
@@ -36,13 +52,22 @@ class Refusal:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Sharding:
+    """What is sharded, and whether the recipe says so, or MindSpore's levels, over all ranks of a stage."""
+
+    choice: ShardingChoice
+    by_recipe: bool
+    of_mindspore: bool
+
+
 @dataclass
 class PlanBounds:
     """Bounds of plans of one scenario."""
 
     scenario: Scenario
     _costs: dict[tuple[Changes, bool], LayerCosts | Refusal] = field(default_factory=dict)
-    _ways: dict[str, tuple[bool, bool, bool, bool, bool]] = field(default_factory=dict)
+    _shardings: dict[str, _Sharding] = field(default_factory=dict)
 
     @property
     def num_costed(self) -> int:
@@ -61,7 +86,7 @@ class PlanBounds:
         if isinstance(costs, Refusal):
             return costs
         chain = shape.schedule.chain(shape.num_stages)
-        return bound_plan(costs, shape, self._transfer_time(choice, costs, ring=chain.num_chunks > 1), chain)
+        return bound_plan(costs, shape, self._least_times(choice, costs, ring=chain.num_chunks > 1), chain)
 
     def balanced(self, choice: PlanChoice, limit: float) -> PlanChoice | None:
         """The plan with layers balanced over its stages so that none needs more than ``limit`` bytes.
@@ -95,7 +120,8 @@ class PlanBounds:
     def _read(self, changes: Changes, hidden: bool) -> LayerCosts | Refusal:
         """The costs of a small plan; ``hidden``: kernels of other micro-batches run beside collectives."""
         try:
-            small = self.scenario.changed(changes)
+            # The same cluster, which knows already where groups lie and what collectives take.
+            small = replace(self.scenario.changed(changes), place=self.scenario.cluster)
             return LayerCosts.of(small, plan_scenario(small, search=False), kernels_only=hidden)
         except SimclusterError as error:
             return Refusal(error.problems[0].message)
@@ -135,6 +161,8 @@ class PlanBounds:
         ways = math.prod(choice.size(axis) for axis in roles[BATCH])
         count = spec.training.global_batch // (ways * choice.micro_batch)
         schedule.stage(0, stages, count)
+        sharding = self._sharding(choice.optimizer_sharding)
+        whole = not sharding.of_mindspore and not sharding.choice.axes and sharding.choice.shard_size == -1
         return PlanShape(
             stages,
             count,
@@ -142,45 +170,72 @@ class PlanBounds:
             choice.stages or default_layers(self.scenario.model.num_layers, len(chain)),
             stages > 1 and not written.overlapped(self.scenario.framework, chain),
             self._sharded_ways(choice),
+            2 if whole and sharding.choice.regather else 0,
+            whole and sharding.choice.gradients,
             choice.offload == "{}",
         )
 
+    def _sharding(self, text: str) -> _Sharding:
+        """What ``parallel.optimizer_sharding`` says."""
+        if text not in self._shardings:
+            written = self.scenario.changed((("parallel.optimizer_sharding", text),)).spec.parallel
+            self._shardings[text] = _Sharding(
+                explicit_sharding(written.optimizer_sharding, ()),
+                written.optimizer_sharding is None,
+                getattr(written.optimizer_sharding, "mindspore", None) is not None,
+            )
+        return self._shardings[text]
+
     def _sharded_ways(self, choice: PlanChoice) -> Ways:
         """By how much parameters, gradients and states are divided at most."""
-        if choice.optimizer_sharding not in self._ways:
-            changes = (("parallel.optimizer_sharding", choice.optimizer_sharding),)
-            written = self.scenario.changed(changes).spec.parallel.optimizer_sharding
-            sharding = explicit_sharding(written, ())
-            usual = getattr(written, "mindspore", None) is None and not sharding.axes
-            self._ways[choice.optimizer_sharding] = (
-                usual,
-                sharding.weights,
-                sharding.keep_cast,
-                sharding.gradients,
-                sharding.states or written is None,
-            )
-        usual, weights, keep_cast, gradients, states = self._ways[choice.optimizer_sharding]
-        roles = roles_of(self.scenario.spec.parallel)
-        over = {*roles[BATCH], *roles[SEQUENCE]}
-        ways = math.prod(choice.size(axis) for axis in over) if usual else choice.stage_ranks
-        parameters = math.inf if weights and not keep_cast else ways if weights else 1
-        away = choice.offload != "{}"
-        return (
-            math.inf if away else parameters,
-            math.inf if away else ways if gradients else 1,
-            math.inf if away else ways if states else 1,
+        if choice.offload != "{}":
+            return math.inf, math.inf, math.inf
+        sharding = self._sharding(choice.optimizer_sharding)
+        said = sharding.choice
+        if sharding.by_recipe:
+            return math.inf, math.inf, math.inf
+        usual = not sharding.of_mindspore and not said.axes
+        ways = math.prod(choice.size(axis) for axis in self._replicas) if usual else choice.stage_ranks
+        weights = ways if said.keep_cast else math.inf
+        return weights if said.weights else 1, ways if said.gradients else 1, ways if said.states else 1
+
+    def _least_times(self, choice: PlanChoice, costs: LayerCosts, *, ring: bool) -> LeastTimes:
+        """What communication takes at least, by bytes of a rank."""
+        cluster, mesh = self.scenario.cluster, Mesh.of(dict(choice.mesh))
+        transfer = _least_transfer(cluster, mesh, ring) if choice.num_stages > 1 else _nothing
+        axes = tuple(axis for axis in self._replicas if choice.size(axis) > 1)
+        # Experts are shared by fewer ranks than the rest: what all weights together take is not known.
+        over = () if isinstance(self.scenario.model, Routed) else axes
+        return LeastTimes(
+            lambda num_bytes: transfer(-(-num_bytes // costs.scatter_ways)),
+            _least_collective(cluster, mesh, over, Operation.ALL_GATHER) if over else _nothing,
+            _least_collective(cluster, mesh, over, Operation.REDUCE_SCATTER) if over else _nothing,
         )
 
-    def _transfer_time(self, choice: PlanChoice, costs: LayerCosts, *, ring: bool) -> Callable[[int], int]:
-        """The least time of a transfer of so many bytes from a stage to the next."""
-        mesh = Mesh.of(dict(choice.mesh))
-        pairs = _least_transfer(self.scenario.cluster, mesh, ring) if choice.num_stages > 1 else None
+    @cached_property
+    def _replicas(self) -> tuple[str, ...]:
+        """The axes whose ranks hold the same parameters."""
+        roles = roles_of(self.scenario.spec.parallel)
+        return (*roles[BATCH], *roles[SEQUENCE])
 
-        def least(num_bytes: int) -> int:
-            assert pairs is not None
-            return pairs(-(-num_bytes // costs.scatter_ways))
 
-        return least
+def _nothing(num_bytes: int) -> int:
+    """The time of what is not known to be communicated."""
+    return 0
+
+
+@lru_cache(maxsize=1024)
+def _least_collective(
+    cluster: Cluster, mesh: Mesh, axes: tuple[str, ...], operation: Operation
+) -> Callable[[int], int]:
+    """Bytes -> nanoseconds of a collective in the group over ``axes`` that is soonest done."""
+    placements, _ = placements_of(cluster, mesh, axes)
+
+    @cache
+    def least(num_bytes: int) -> int:
+        return min(collective_time(operation, where, num_bytes, cluster).duration_ns for where in placements)
+
+    return least
 
 
 @lru_cache(maxsize=1024)
