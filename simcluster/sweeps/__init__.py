@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from simcluster.sweeps.plot_page import sweep_page
     from simcluster.sweeps.result import SweepResult
     from simcluster.sweeps.sweep_files import SweepFile, open_journal
-    from simcluster.sweeps.sweep_run import SweepRun
+    from simcluster.sweeps.sweep_run import SweepRun, sweep_executor
     from simcluster.sweeps.table import sweep_text
     from simcluster.sweeps.value_check import check_values
     from simcluster.sweeps.variation import SweepSpace, Variation
@@ -21,7 +21,7 @@ else:
             "plot_page": "sweep_page",
             "result": "SweepResult",
             "sweep_files": "SweepFile open_journal",
-            "sweep_run": "SweepRun",
+            "sweep_run": "SweepRun sweep_executor",
             "table": "sweep_text",
             "value_check": "check_values",
             "variation": "SweepSpace Variation",
@@ -39,6 +39,7 @@ __all__ = [
     "check_values",
     "objective_of",
     "open_journal",
+    "sweep_executor",
     "sweep_page",
     "sweep_text",
 ]

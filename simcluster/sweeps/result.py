@@ -64,6 +64,11 @@ class SweepResult:
         return [by_point[point] for point in self.front]
 
     @property
+    def has_room(self) -> bool:
+        """Whether some point fits, or is tight."""
+        return any(row["verdict"] in ("fits", "tight") for _, row in self.points)
+
+    @property
     def capacity(self) -> int | None:
         """Bytes of the fullest device, where it is one with as much memory in all points."""
         capacities = {row[CAPACITY.column] for _, row in self.points if row.get(CAPACITY.column) is not None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +13,7 @@ from simcluster.sweeps.figures import SweepFigure, figures_of
 from simcluster.sweeps.point import FAILED, LOST, Row, row_without_figures, run_point
 from simcluster.sweeps.result import SweepResult
 from simcluster.sweeps.variation import SweepSpace
-from simcluster.workers import Failure, Journal, run_all
+from simcluster.workers import DaskExecutor, Failure, Journal, local_executor, run_all, usable_cpus
 
 _DIED = "the process that simulated it died, twice: perhaps this machine has not enough memory for it"
 
@@ -37,10 +37,9 @@ class SweepRun:
             self.rows.update(self.journal.kept)
 
     @property
-    def is_complete(self) -> bool:
-        """Whether every point has a row that can be kept."""
-        kept = self.rows if self.journal is None else self.journal.kept
-        return len(kept) == self.space.num_points
+    def num_left(self) -> int:
+        """How many points are to be simulated."""
+        return self.space.num_points - len(self.rows)
 
     def run(self, executor: Executor, watch: Callable[[int], None] | None = None) -> None:
         """Simulates the points that are left; ``watch`` is called with how many are done.
@@ -59,6 +58,11 @@ class SweepRun:
             done = f"{len(self.rows)} of {self.space.num_points} points are done"
             raise SimulationError(f"the executor broke down: {error}; {done}") from error
 
+    def forget(self) -> None:
+        """Deletes the journal, if nothing of the sweep is to be tried again."""
+        if self.journal is not None and len(self.journal.kept) == self.space.num_points:
+            self.journal.remove()
+
     def result(self) -> SweepResult:
         """The rows that are there, in the order of points."""
         return SweepResult(
@@ -66,7 +70,7 @@ class SweepRun:
             self.space,
             self.objective,
             figures_of(self.scenario),
-            tuple(self._points()),
+            tuple(sorted(self.rows.items(), key=lambda entry: entry[0])),
         )
 
     def _take(self, point: int, outcome: Row | Failure) -> None:
@@ -80,5 +84,12 @@ class SweepRun:
             fault = f"a fault of simcluster: {type(outcome.error).__name__}: {outcome.error}"
             self.rows[point] = row_without_figures(FAILED, fault)
 
-    def _points(self) -> Iterator[tuple[int, Row]]:
-        yield from sorted(self.rows.items(), key=lambda entry: entry[0])
+
+def sweep_executor(jobs: int | None, dask: str | None, num_points: int) -> Executor:
+    """Processes of this machine for so many points, by default one for each processor; or a Dask cluster.
+
+    Raises ScenarioError where there is no Dask scheduler.
+    """
+    if dask is not None:
+        return DaskExecutor.connect(dask, min(jobs or usable_cpus(), num_points))
+    return local_executor(jobs or usable_cpus(), num_points)

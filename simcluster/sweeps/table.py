@@ -27,6 +27,11 @@ from simcluster.sweeps.result import SweepResult
 _SHOWN = (STEP, FIRST_TOKEN, FURTHER_TOKEN, LATENCY, RATE, MFU, BUBBLE, EXPOSED, MEMORY)
 """Figures that a table has, of those that a row has."""
 
+_DETAILS = (BUBBLE, EXPOSED)
+"""Of these, those that are left out where more keys than ``_FEW_KEYS`` take the room."""
+
+_FEW_KEYS = 2
+
 _STYLES = {"fits": "green", "tight": "yellow", "does not fit": "red"}
 
 
@@ -36,12 +41,16 @@ def sweep_text(
     """The table, best first or, unless ``ordered``, in the order of points; of many rows the ``top`` ones."""
     places = result.ranked if ordered else list(range(len(result.points)))
     shown = places if top is None else places[:top]
-    rows = [_row(result, place) for place in shown]
+    notes: dict[str, int] = {}
+    rows = [_row(result, place, notes) for place in shown]
     parts = [Text.assemble((result.name, "bold"), f": {_summary(result)}")]
     if rows:
         parts.append(text_table(sweep_columns(result), rows))  # type: ignore[arg-type]
     if len(shown) < len(places):
         parts.append(Text(f"... and {len(places) - len(shown):,} more", "dim"))
+    if notes:
+        listed = [(f"({number})", reason) for reason, number in notes.items()]
+        parts.append(text_table([Column(), Column(wraps=True)], listed, indent=2))  # type: ignore[arg-type]
     parts += [Text(line) for line in conclusions(result)]
     return render_text(*parts, colour=colour)
 
@@ -54,7 +63,7 @@ def sweep_columns(result: SweepResult) -> list[Column]:
         for title, variation in zip(titles, result.space.variations, strict=True)
     ]
     figures = [Column(_title(result, figure), quantity=True) for figure in shown_figures(result)]
-    return [*keys, *figures, Column("", wraps=True)]
+    return [*keys, *figures, Column()]
 
 
 def _title(result: SweepResult, figure: SweepFigure) -> str:
@@ -78,8 +87,10 @@ def sweep_cells(result: SweepResult, place: int) -> list[str]:
 
 
 def shown_figures(result: SweepResult) -> list[SweepFigure]:
-    """The figures of the table: the usual ones, and the objective."""
-    return [figure for figure in result.figures if figure in _SHOWN or figure is result.objective]
+    """The figures of the table: the usual ones, as far as there is room for them, and the objective."""
+    left_out = _DETAILS if len(result.space.variations) > _FEW_KEYS else ()
+    usual = [figure for figure in _SHOWN if figure not in left_out]
+    return [figure for figure in result.figures if figure in usual or figure is result.objective]
 
 
 def remark(result: SweepResult, point: int, row: Row) -> str:
@@ -90,9 +101,15 @@ def remark(result: SweepResult, point: int, row: Row) -> str:
             marks.append("Pareto")
         return ", ".join(marks)
     reason = row["reason"]
-    if row.get(MEMORY.column, 0) > row.get(CAPACITY.column, 0) and result.capacity is not None:
-        return str(row["verdict"])  # by how much stands beside it
+    if _says_it_all(result, row):
+        return str(row["verdict"])
     return reason if reason.lower().startswith(row["verdict"]) else f"{row['verdict']}: {reason}"
+
+
+def _says_it_all(result: SweepResult, row: Row) -> bool:
+    """Whether the memory of a row, and how much devices have, say why it does not fit."""
+    over = row.get(MEMORY.column, 0) > row.get(CAPACITY.column, 0) and result.capacity is not None
+    return row["verdict"] == "tight" or over
 
 
 def conclusions(result: SweepResult) -> list[str]:
@@ -122,7 +139,8 @@ def _nearest_miss(result: SweepResult) -> str:
         return ""
     _, point = min(missing)
     settings = " ".join(f"{key}={text}" for key, text in result.space.changes(point))
-    return f"; the nearest is {settings}: {dict(result.points)[point]['reason']}"
+    reason = dict(result.points)[point]["reason"]
+    return f"; the nearest is {settings}: {reason.removeprefix('does not fit: ')}"
 
 
 def short_names(keys: Sequence[str]) -> list[str]:
@@ -152,10 +170,13 @@ def _verb(verdict: str, count: int) -> str:
     return verdict
 
 
-def _row(result: SweepResult, place: int) -> list[Cell]:
-    """The row with its colours."""
+def _row(result: SweepResult, place: int, notes: dict[str, int]) -> list[Cell]:
+    """The row with its colours; a long reason becomes one of the notes below the table, by its number."""
     point, row = result.points[place]
     cells: list[Cell] = list(sweep_cells(result, place))
+    if not row["fits"] and not _says_it_all(result, row):
+        number = notes.setdefault(row["reason"], len(notes) + 1)
+        cells[-1] = f"{row['verdict']} ({number})"
     style = "bold green" if point == result.best_point else _STYLES.get(row["verdict"], "dim")
     cells[-1] = Text(str(cells[-1]), style)
     return cells

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +24,10 @@ from simcluster.sweeps import (
     check_values,
     objective_of,
     open_journal,
+    sweep_executor,
     sweep_page,
     sweep_text,
 )
-from simcluster.workers import DaskExecutor, local_executor, usable_cpus
 
 
 @dataclass(frozen=True)
@@ -87,19 +86,17 @@ class SweepSession:
                 raise
             result = run.result()
             self._write(result, quiet)
-            if journal is not None and run.is_complete:
-                journal.remove()
+            run.forget()
         if as_json:
             terminal.print_json(result.to_json().encode() + b"\n")
         elif not quiet:
             self._print(result, top)
-        return ExitCode.FAILED if result.best is None else ExitCode.DONE
+        return ExitCode.DONE if result.has_room else ExitCode.FAILED
 
     def _simulate(self, run: SweepRun, jobs: int | None, dask: str | None, quiet: bool) -> None:
-        left = self.space.num_points - len(run.rows)
-        if not left:
+        if not run.num_left:
             return
-        with _executor(jobs, dask, left) as executor:
+        with sweep_executor(jobs, dask, run.num_left) as executor:
             total = self.space.num_points
             with progress_bar(self.scenario.name, total, len(run.rows), wanted=not quiet) as watch:
                 run.run(executor, watch)
@@ -124,9 +121,3 @@ class SweepSession:
         if run.rows:
             self._print(run.result(), top)
         terminal.print_note(f"{done}; with --out FILE the same command would go on there")
-
-
-def _executor(jobs: int | None, dask: str | None, num_points: int) -> Executor:
-    if dask is not None:
-        return DaskExecutor.connect(dask, jobs or usable_cpus())
-    return local_executor(jobs or usable_cpus(), num_points)
