@@ -18,7 +18,7 @@ _FORMAT = "simcluster journal 1"
 class Journal:
     """A file of JSON lines: the first says what is worked out, every other has (index, result).
 
-    ``kept`` has the results by index that an earlier process left there, whose last line may be torn.
+    ``kept`` has the results by index, with those of an earlier process, whose last line may be torn.
     ``work`` is all that results depend on, by what users call it; where the file is of other work, a
     ScenarioError names what differs. With ``restart`` the file begins anew. While it is open no other
     process can open it.
@@ -38,6 +38,7 @@ class Journal:
     def add(self, index: int, result: Any) -> None:
         """Writes a result, which JSON can hold; it outlives this process from then on."""
         self._write([index, result])
+        self.kept[index] = result
 
     def remove(self) -> None:
         """Deletes the file: what it kept is somewhere else."""
