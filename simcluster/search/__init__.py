@@ -1,6 +1,39 @@
-"""Choosing plans: what calls the simulation many times. So far the first plan that fits, by a plain rule."""
+"""Choosing plans: the best plan of a space, proven by bounds, and the first plan that fits, by a plain rule."""
 
-from simcluster.search.plan_search import find_first_fit
-from simcluster.tuning import Attempt, FirstFit, SearchRequest
+from typing import TYPE_CHECKING
 
-__all__ = ["Attempt", "FirstFit", "SearchRequest", "find_first_fit"]
+from simcluster.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from simcluster.search.first_fit import Attempt, FirstFit, SearchRequest, find_first_fit
+    from simcluster.search.planner import Objective, PlanFigures, PlanSearch, SearchResult, SimulatedPlan
+    from simcluster.search.report import search_document, search_text, verdict
+    from simcluster.search.space import PlanChoice, PlanSpace, search_keys
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "first_fit": "Attempt FirstFit SearchRequest find_first_fit",
+            "planner": "Objective PlanFigures PlanSearch SearchResult SimulatedPlan",
+            "report": "search_document search_text verdict",
+            "space": "PlanChoice PlanSpace search_keys",
+        },
+    )
+
+__all__ = [
+    "Attempt",
+    "FirstFit",
+    "Objective",
+    "PlanChoice",
+    "PlanFigures",
+    "PlanSearch",
+    "PlanSpace",
+    "SearchRequest",
+    "SearchResult",
+    "SimulatedPlan",
+    "find_first_fit",
+    "search_document",
+    "search_keys",
+    "search_text",
+    "verdict",
+]

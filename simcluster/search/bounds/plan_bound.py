@@ -212,11 +212,15 @@ def balanced_stages(costs: LayerCosts, shape: PlanShape, limit: float) -> tuple[
     What stands before the first layer counts to it, what stands behind the last to that.
     """
     starts = _virtual_starts(costs, (1,) * len(costs.layer_places))
-    times = sum((np.add.reduceat(spans.until_next, starts[:-1]) for spans in costs.phases.values()), np.zeros(1))
+    times = sum(
+        (np.add.reduceat(spans.until_next, starts[:-1]) for spans in costs.phases.values()), np.zeros(1)
+    )
     held = np.add.reduceat(_held(costs, shape), starts[:-1])
     kept = np.add.reduceat(costs.kept, starts[:-1]) * shape.keeps
     count = shape.num_micro_batches
-    in_flight = [sum(_in_flight(shape.schedule, shape.num_stages, count, stage)) for stage in range(shape.num_stages)]
+    in_flight = [
+        sum(_in_flight(shape.schedule, shape.num_stages, count, stage)) for stage in range(shape.num_stages)
+    ]
     return balanced_layers(times, shape.num_stages, held, kept, np.array(in_flight, dtype=float), limit)
 
 
@@ -245,7 +249,9 @@ def _memory(costs: LayerCosts, shape: PlanShape, starts: Ints, chain: VirtualSta
 @lru_cache(maxsize=4096)
 def _in_flight(schedule: Schedule, num_stages: int, num_micro_batches: int, stage: int) -> tuple[int, ...]:
     """By chunk the micro-batches between their forward and the end of their backward, when they are most."""
-    halves = [half for action in schedule.stage(stage, num_stages, num_micro_batches) for half in action.parts]
+    halves = [
+        half for action in schedule.stage(stage, num_stages, num_micro_batches) for half in action.parts
+    ]
     split = {half.unit for half in halves if half.kind == WEIGHTS}
     alive = [0] * schedule.chain(num_stages).num_chunks
     most = tuple(alive)

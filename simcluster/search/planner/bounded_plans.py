@@ -29,6 +29,11 @@ class BoundedSpace:
     num_costed: int
     """Small plans that costs of layers were read from."""
 
+    @property
+    def num_plans(self) -> int:
+        """All plans of the space, with those whose layers are balanced."""
+        return len(self.plans) + len(self.refused)
+
 
 @dataclass(frozen=True, slots=True)
 class _Group:

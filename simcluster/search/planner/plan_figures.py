@@ -20,6 +20,8 @@ class PlanFigures:
     step_time_s: float = 0.0
     tokens_per_s: float = 0.0
     mfu: float = 0.0
+    recomputed: float = 0.0
+    """Arithmetic that is done again, as a share of the model's."""
     compute_s: float = 0.0
     pipeline_wait_s: float = 0.0
     other_s: float = 0.0
@@ -66,6 +68,7 @@ def simulate_plan(task: tuple[Scenario, Changes]) -> PlanFigures:
         summary["step_time_s"],
         summary.get("tokens_per_s", summary.get("samples_per_s", 0.0)),
         summary["mfu"],
+        round(summary["hfu"] / summary["mfu"] - 1, 9) if summary["mfu"] else 0.0,
         summary["compute_s"],
         summary["pipeline_wait_s"],
         sum(summary[name] for name in _OTHER),
@@ -74,5 +77,3 @@ def simulate_plan(task: tuple[Scenario, Changes]) -> PlanFigures:
         use.capacity,
         use.headroom,
     )
-
-

@@ -8,11 +8,13 @@ simulator.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
+from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
+from simcluster.search.bounds import PlanBound
 from simcluster.search.planner.bounded_plans import BoundedPlan, BoundedSpace, bound_space
 from simcluster.search.planner.objective import Objective
 from simcluster.search.planner.plan_figures import PlanFigures, simulate_plan
@@ -27,8 +29,17 @@ class SimulatedPlan:
 
     choice: PlanChoice
     figures: PlanFigures
-    bound: float
-    """The least value of the objective that it could have had."""
+    bound: PlanBound
+
+    @property
+    def least_s(self) -> float:
+        """Seconds that a step was known to take at least."""
+        return self.bound.time_ns * 1e-9
+
+    @property
+    def least_memory(self) -> int:
+        """Bytes that a device was known to need at least."""
+        return self.bound.memory
 
 
 @dataclass(frozen=True)
@@ -38,29 +49,53 @@ class SearchResult:
     space: PlanSpace
     objective: Objective
     limit: float | None
+    """The share of a device's memory that plans may need; None: by the usual rule."""
+    budget_s: float | None
+    """Seconds after which no further plan was begun."""
     bounded: BoundedSpace
+    """All plans with their bounds."""
     num_too_large: int
     """Plans whose bound of memory is above the limit."""
     simulated: tuple[SimulatedPlan, ...]
     """Plans that were simulated, in the order of their bounds."""
+    own: PlanFigures | None
+    """The scenario's own plan; None if the budget did not reach so far."""
     is_proven: bool
     """Whether no plan that is left can be better."""
     left_bound: float | None
     """The least value that any plan that was not simulated may have; None if all were."""
     first_s: float | None
     """Seconds until the best plan was known."""
+    bound_s: float
+    """Seconds for the bounds of all plans."""
     wall_s: float
+    """Seconds altogether."""
 
     @property
     def fitting(self) -> list[SimulatedPlan]:
-        """Simulated plans that fit, the best first."""
+        """Simulated plans that fit, the best first; of equally good ones that with less memory."""
         fitting = [plan for plan in self.simulated if plan.figures.fits(self.limit)]
         return sorted(fitting, key=lambda plan: (self.objective.of(plan.figures), plan.figures.memory))
+
+    @property
+    def failing(self) -> list[SimulatedPlan]:
+        """Simulated plans that do not: the nearest to fitting first, impossible ones last."""
+        failing = [plan for plan in self.simulated if not plan.figures.fits(self.limit)]
+        return sorted(failing, key=lambda plan: (plan.figures.refused, plan.figures.lacking(self.limit)))
 
     @property
     def best(self) -> SimulatedPlan | None:
         """The best plan that fits; None if none does."""
         return next(iter(self.fitting), None)
+
+    @property
+    def front(self) -> list[SimulatedPlan]:
+        """Of the plans that fit those that no other beats in time and memory, the fastest first."""
+        front: list[SimulatedPlan] = []
+        for plan in sorted(self.fitting, key=lambda plan: (plan.figures.step_time_s, plan.figures.memory)):
+            if not front or plan.figures.memory < front[-1].figures.memory:
+                front.append(plan)
+        return front
 
     @property
     def gap(self) -> float:
@@ -72,9 +107,21 @@ class SearchResult:
 
     @property
     def nearest(self) -> SimulatedPlan | None:
-        """Of possible plans the one that lacks least memory."""
-        possible = [plan for plan in self.simulated if not plan.figures.refused]
-        return min(possible, key=lambda plan: plan.figures.lacking(self.limit), default=None)
+        """Of possible plans that do not fit the one that lacks least memory."""
+        return next((plan for plan in self.failing if not plan.figures.refused), None)
+
+    @property
+    def currency(self) -> str:
+        """What the cluster is paid in; empty where that is not said."""
+        price = self.space.scenario.spec.cluster.rate
+        return "" if price is None else price.currency
+
+    def cost_of(self, figures: PlanFigures) -> float | None:
+        """What a step costs; None where the cluster has no price."""
+        price = self.space.scenario.spec.cluster.rate
+        if price is None:
+            return None
+        return price.per_device_hour * self.space.setting.num_devices * figures.step_time_s / 3600
 
 
 @dataclass
@@ -86,43 +133,58 @@ class PlanSearch:
     limit: float | None = None
     budget_s: float | None = None
     """Seconds after which no further plan is begun."""
-    watch: Callable[[str, int, int], None] | None = None
-    """Called with a phase (bounds, plans), how many are done, and how many are known to be needed."""
+    watch: Callable[[int], None] | None = None
+    """Called with the number of plans that have been simulated."""
 
     def run(self, executor: Executor, journal: Journal | None = None) -> SearchResult:
-        """Searches on an executor; results that the journal keeps are not worked out again."""
+        """Searches on an executor; results that the journal keeps are not worked out again.
+
+        Raises ScenarioError for an empty space, and where the cost is asked for without a price.
+        """
         began = time.monotonic()
+        self.check()
         allowed = self._allowed()
+        own = executor.submit(simulate_plan, (self.space.scenario, ()))
         bounded = bound_space(self.space, allowed, executor)
+        bound_s = time.monotonic() - began
         small = [plan for plan in bounded.plans if plan.bound.memory <= allowed]
-        order = sorted(range(len(small)), key=lambda index: (self.objective.bound(small[index].bound), index))
         # If nothing can fit, the plans that need least memory say by how much.
         objective = self.objective if small else Objective.MEMORY
-        chosen = [small[index] for index in order] if small else self._smallest(bounded.plans)
+        chosen = sorted(small or bounded.plans, key=lambda plan: objective.bound(plan.bound))
         queue = _Queue(self, objective, chosen, began, is_hopeless=not small)
         queue.work(executor, journal)
         left = queue.left
-        best = queue.best
         return SearchResult(
-            self.space,
-            self.objective,
-            self.limit,
-            bounded,
-            len(bounded.plans) - len(small),
-            tuple(queue.simulated[index] for index in sorted(queue.simulated)),
-            queue.is_over and (best is not None or not left),
-            objective.bound(left[0].bound) if left else None,
-            queue.first_s,
-            time.monotonic() - began,
+            space=self.space,
+            objective=self.objective,
+            limit=self.limit,
+            budget_s=self.budget_s,
+            bounded=bounded,
+            num_too_large=len(bounded.plans) - len(small) if small else 0,
+            simulated=tuple(queue.simulated[index] for index in sorted(queue.simulated)),
+            own=_figures(_outcome_of(own)),
+            is_proven=queue.is_over,
+            left_bound=objective.bound(left[0].bound) if left else None,
+            first_s=queue.first_s,
+            bound_s=bound_s,
+            wall_s=time.monotonic() - began,
         )
+
+    def check(self) -> None:
+        """Raises ScenarioError for an empty space, and where the cost is asked for without a price."""
+        if not self.space.plans:
+            return
+        if self.objective is Objective.COST and self.space.scenario.spec.cluster.price is None:
+            raise ScenarioError(
+                "--objective cost: the scenario does not say what a device costs",
+                path="cluster.price",
+                hint="write cluster.price: 2.50 USD per device-hour",
+            )
 
     def _allowed(self) -> float:
         """The most bytes that any device may hold."""
         memories = [host.device.memory for host in self.space.scenario.cluster.kinds]
         return max(memories) * (1.0 if self.limit is None else self.limit)
-
-    def _smallest(self, plans: Sequence[BoundedPlan]) -> list[BoundedPlan]:
-        return sorted(plans, key=lambda plan: plan.bound.memory)
 
 
 @dataclass
@@ -151,8 +213,7 @@ class _Queue:
                 if index is None:
                     return
                 handed.append(index)
-                p2p = scenario.spec.parallel.schedule.p2p
-                yield scenario, self.plans[index].choice.changes(p2p)
+                yield scenario, self.search.space.changes_of(self.plans[index].choice)
 
         while self._can_go_on:
             for place, outcome in run_all(simulate_plan, _Again(tasks), executor):
@@ -194,10 +255,9 @@ class _Queue:
 
     def _add(self, index: int, figures: PlanFigures) -> None:
         plan = self.plans[index]
-        bound = self.objective.bound(plan.bound)
-        self.simulated[index] = SimulatedPlan(plan.choice, figures, bound)
+        self.simulated[index] = SimulatedPlan(plan.choice, figures, plan.bound)
         if self.search.watch is not None:
-            self.search.watch("plans", len(self.simulated), len(self.plans))
+            self.search.watch(len(self.simulated))
         if figures.refused or not (self.is_hopeless or figures.fits(self.search.limit)):
             return
         value = self.objective.of(figures)
@@ -221,6 +281,13 @@ class _Again:
 def _figures(outcome: PlanFigures | Failure) -> PlanFigures:
     if isinstance(outcome, Failure):
         if outcome.is_worker_lost:
-            return PlanFigures(refused="the process that simulated it died, for want of memory or by a signal")
+            return PlanFigures(
+                refused="the process that simulated it died, for want of memory or by a signal"
+            )
         raise outcome.error
     return outcome
+
+
+def _outcome_of(future: Future[PlanFigures]) -> PlanFigures | Failure:
+    error = future.exception()
+    return future.result() if error is None else Failure(error)

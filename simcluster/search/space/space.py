@@ -15,6 +15,7 @@ from simcluster.scenario import Scenario
 from simcluster.search.space.axes import in_order
 from simcluster.search.space.plan_choice import DATA, PlanChoice
 from simcluster.search.space.search_key import SearchKey, SpaceSetting
+from simcluster.tuning import Changes
 
 
 def search_keys() -> dict[str, SearchKey]:
@@ -60,7 +61,11 @@ class PlanSpace:
         spec = self.scenario.spec
         assert spec.training is not None, "checked"
         parallel, schedule = spec.parallel, spec.parallel.schedule
-        sizes = parallel.sizes if DATA in parallel.sizes else in_order({**parallel.sizes, DATA: 1}, parallel.sizes)
+        sizes = (
+            parallel.sizes
+            if DATA in parallel.sizes
+            else in_order({**parallel.sizes, DATA: 1}, parallel.sizes)
+        )
         mesh = PlanChoice((), spec.training.micro_batch).with_mesh(sizes).mesh
         has_chunks = "chunks" in {field for field in type(schedule.build()).__match_args__}
         stages = schedule.stages
@@ -106,9 +111,9 @@ class PlanSpace:
         samples = self.setting.samples_of_rank(choice)
         return samples > 0 and samples % choice.micro_batch == 0
 
-    def scenario_of(self, choice: PlanChoice) -> Scenario:
-        """The scenario with a plan; raises ScenarioError for a plan that cannot be written."""
-        return self.scenario.changed(choice.changes(self.scenario.spec.parallel.schedule.p2p))
+    def changes_of(self, choice: PlanChoice) -> Changes:
+        """What the scenario says for a plan, as key paths and YAML texts."""
+        return choice.changes(self.scenario.spec.parallel.schedule.p2p)
 
 
 def _check_searchable(scenario: Scenario) -> None:

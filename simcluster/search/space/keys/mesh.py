@@ -8,6 +8,7 @@ from simcluster.search.space.axes import from_data, in_order
 from simcluster.search.space.plan_choice import DATA, PIPELINE, TENSOR, PlanChoice
 from simcluster.search.space.search_key import NumberKey, SearchKey, SpaceSetting, divisors
 
+
 class MeshKey(SearchKey):
     """Every way to share devices between pipeline, data and tensor parallelism."""
 
