@@ -16,6 +16,7 @@ from simcluster.plan import (
     BATCH,
     SEQUENCE,
     WEIGHTS,
+    Numerics,
     ScheduleSpec,
     ShardingChoice,
     default_layers,
@@ -41,6 +42,12 @@ IN_HALVES = "zb_h1"
 
 _REPLICAS = "replicas"
 """The axis that stands in a small plan where the pipeline stands, if that is not beside the data axis."""
+
+_WHOLE = "{zero: 0}"
+"""Nothing is sharded over data-parallel ranks: what a rank holds then is known to be divided by them."""
+
+_SCATTERED = "{zero: 2}"
+"""Gradients are sharded."""
 
 Ways = tuple[float, float, float]
 
@@ -68,6 +75,7 @@ class PlanBounds:
     scenario: Scenario
     _costs: dict[tuple[Changes, bool], LayerCosts | Refusal] = field(default_factory=dict)
     _shardings: dict[str, _Sharding] = field(default_factory=dict)
+    _formats: dict[str, Numerics] = field(default_factory=dict)
 
     @property
     def num_costed(self) -> int:
@@ -83,8 +91,14 @@ class PlanBounds:
         if shape.schedule.num_slices > 1:
             return PlanBound(0, 0)  # sequences in slices: costs of whole ones say nothing
         costs = self.costs(choice)
+        whole = self.costs(replace(choice, optimizer_sharding=_WHOLE))
         if isinstance(costs, Refusal):
             return costs
+        if isinstance(whole, Refusal):
+            return whole
+        costs = replace(
+            costs, parameters=whole.parameters, gradients=whole.gradients, states=whole.states
+        )
         chain = shape.schedule.chain(shape.num_stages)
         return bound_plan(costs, shape, self._least_times(choice, costs, ring=chain.num_chunks > 1), chain)
 
@@ -108,7 +122,8 @@ class PlanBounds:
         """What the costs of its layers depend on: a small plan, and whether collectives may hide."""
         halves, pairs = _backward_forms(choice.schedule)
         hidden = pairs or self.scenario.spec.parallel.copies > 1
-        return self._small_plan(choice, IN_HALVES if halves else "1f1b"), hidden
+        text = self._work_alike(choice.optimizer_sharding)
+        return self._small_plan(choice, IN_HALVES if halves else "1f1b", text), hidden
 
     def costs(self, choice: PlanChoice) -> LayerCosts | Refusal:
         """The costs of its layers, or why layers cannot be split like that."""
@@ -126,7 +141,7 @@ class PlanBounds:
         except SimclusterError as error:
             return Refusal(error.problems[0].message)
 
-    def _small_plan(self, choice: PlanChoice, kind: str) -> Changes:
+    def _small_plan(self, choice: PlanChoice, kind: str, sharding: str) -> Changes:
         """The scenario's changes to the plan without a pipeline whose layers are split alike."""
         mesh = _without_pipeline(choice)
         roles = roles_of(self.scenario.spec.parallel)
@@ -138,7 +153,7 @@ class PlanBounds:
             *([("parallel.roles.batch", f"[{', '.join(batch)}]")] if _REPLICAS in mesh else []),
             ("parallel.schedule", f"{{kind: {kind}, p2p: overlapped}}"),
             ("parallel.recompute", choice.recompute),
-            ("parallel.optimizer_sharding", "{zero: 0}"),
+            ("parallel.optimizer_sharding", sharding),
             ("parallel.offload", "{}"),
             ("parallel.fusion", "{}"),
             ("training.micro_batch", str(choice.micro_batch)),
@@ -186,6 +201,29 @@ class PlanBounds:
             )
         return self._shardings[text]
 
+    def _work_alike(self, text: str) -> str:
+        """A sharding with which kernels of a micro-batch do the same as with ``text``, the same one for many.
+
+        Sharded gradients are added up in shards, which is less work; where weights are sharded, the profile
+        may cast them elsewhere.
+        """
+        sharding = self._sharding(text)
+        if sharding.by_recipe:
+            return text
+        plain = _SCATTERED if sharding.choice.gradients else _WHOLE
+        if self._casts(text) == self._casts(plain):
+            return plain
+        return text
+
+    def _casts(self, text: str) -> Numerics:
+        """The number formats with a sharding."""
+        if text not in self._formats:
+            sharding = self._sharding(text).choice
+            spec = self.scenario.spec
+            assert spec.training is not None, "spaces are of training"
+            self._formats[text] = Numerics.of(spec.training.formats, self.scenario.framework, sharding)
+        return self._formats[text]
+
     def _sharded_ways(self, choice: PlanChoice) -> Ways:
         """By how much parameters, gradients and states are divided at most."""
         if choice.offload != "{}":
@@ -205,12 +243,17 @@ class PlanBounds:
         transfer = _least_transfer(cluster, mesh, ring) if choice.num_stages > 1 else _nothing
         axes = tuple(axis for axis in self._replicas if choice.size(axis) > 1)
         # Experts are shared by fewer ranks than the rest: what all weights together take is not known.
-        over = () if isinstance(self.scenario.model, Routed) else axes
+        over = () if self._has_experts else axes
         return LeastTimes(
             lambda num_bytes: transfer(-(-num_bytes // costs.scatter_ways)),
             _least_collective(cluster, mesh, over, Operation.ALL_GATHER) if over else _nothing,
             _least_collective(cluster, mesh, over, Operation.REDUCE_SCATTER) if over else _nothing,
         )
+
+    @cached_property
+    def _has_experts(self) -> bool:
+        model = self.scenario.model
+        return isinstance(model, Routed) and bool(model.num_experts)
 
     @cached_property
     def _replicas(self) -> tuple[str, ...]:
