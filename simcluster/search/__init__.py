@@ -1,11 +1,11 @@
-"""Choosing plans: the best plan of a space, proven by bounds, and the first plan that fits, by a plain rule."""
+"""Choosing plans: the best one of a space, proven by bounds, and the first that fits, by a plain rule."""
 
 from typing import TYPE_CHECKING
 
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
-    from simcluster.search.first_fit import Attempt, FirstFit, SearchRequest, find_first_fit
+    from simcluster.search.first_fit import find_first_fit
     from simcluster.search.planner import Objective, PlanFigures, PlanSearch, SearchResult, SimulatedPlan
     from simcluster.search.report import search_document, search_text, verdict
     from simcluster.search.space import PlanChoice, PlanSpace, search_keys
@@ -13,7 +13,7 @@ else:
     __getattr__ = exported_lazily(
         __name__,
         {
-            "first_fit": "Attempt FirstFit SearchRequest find_first_fit",
+            "first_fit": "find_first_fit",
             "planner": "Objective PlanFigures PlanSearch SearchResult SimulatedPlan",
             "report": "search_document search_text verdict",
             "space": "PlanChoice PlanSpace search_keys",
@@ -21,14 +21,11 @@ else:
     )
 
 __all__ = [
-    "Attempt",
-    "FirstFit",
     "Objective",
     "PlanChoice",
     "PlanFigures",
     "PlanSearch",
     "PlanSpace",
-    "SearchRequest",
     "SearchResult",
     "SimulatedPlan",
     "find_first_fit",

@@ -7,7 +7,8 @@ import pytest
 from simcluster import units
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.scenario import Scenario
-from simcluster.search import SearchRequest, find_first_fit
+from simcluster.search import find_first_fit
+from simcluster.tuning import SearchRequest
 from simcluster.simulation import simulate
 
 CLUSTER, DEVICES = "dgx-h100", 8

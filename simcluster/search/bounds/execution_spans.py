@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from simcluster.program import COMPUTE, BlockExecution, InstructionBlock, Program, Scope, StageProgram
 
@@ -56,7 +57,7 @@ class ExecutionSpans:
     def of(self, executions: Sequence[BlockExecution]) -> list[ExecutionSpan]:
         """The spans of executions that follow each other; the last one is followed by nothing."""
         buffers = [self._buffers(execution) for execution in executions]
-        shared = [_shared(own, following) for own, following in zip(buffers, buffers[1:], strict=False)]
+        shared = [_shared(own, following) for own, following in pairwise(buffers)]
         spans = []
         for place, execution in enumerate(executions):
             before = shared[place - 1] if place else ()

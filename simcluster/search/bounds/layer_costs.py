@@ -1,8 +1,8 @@
 """What every instance of a model's blocks costs a rank for one micro-batch: time, kept memory, parameters.
 
-All plans that split layers alike share these costs, whatever their pipeline, schedule and data parallelism. So
-they are read from one small plan with the same groups of ranks inside a stage: without a pipeline, for one
-micro-batch. It is planned and lowered, but not run.
+All plans that split layers alike share these costs, whatever their pipeline, schedule and data parallelism.
+So they are read from one small plan with the same groups of ranks inside a stage: without a pipeline, for
+one micro-batch. It is planned and lowered, but not run.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _TIMED = (Phase.FORWARD, Phase.RECOMPUTE, Phase.BACKWARD, Phase.WEIGHTS)
 
 @dataclass(frozen=True, eq=False)
 class PhaseSpans:
-    """Spans of the executions of a phase, by instance in the order of the forward pass; all in nanoseconds but
-    for ``handed_bytes``. What has no execution in the phase takes nothing.
+    """Spans of the executions of a phase, by instance in the order of the forward pass.
+
+    All are in nanoseconds but for ``handed_bytes``. What has no execution in the phase takes nothing.
 
     Names are those of ``Span``; ``input_`` counts from the first kernel that reads what was handed over.
     """

@@ -42,7 +42,7 @@ class PlanShape:
     blocking: bool
     """Whether kernels wait for transfers between stages."""
     sharded_ways: tuple[float, float, float]
-    """By how much parameters, gradients and states are divided; infinite where nothing is known to be held."""
+    """By how much parameters, gradients and states are divided; infinite where none is known to be held."""
     num_gathers: int = 0
     """How often the weights of a stage are gathered for each micro-batch."""
     scatters: bool = False

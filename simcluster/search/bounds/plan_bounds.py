@@ -96,9 +96,7 @@ class PlanBounds:
             return costs
         if isinstance(whole, Refusal):
             return whole
-        costs = replace(
-            costs, parameters=whole.parameters, gradients=whole.gradients, states=whole.states
-        )
+        costs = replace(costs, parameters=whole.parameters, gradients=whole.gradients, states=whole.states)
         chain = shape.schedule.chain(shape.num_stages)
         return bound_plan(costs, shape, self._least_times(choice, costs, ring=chain.num_chunks > 1), chain)
 

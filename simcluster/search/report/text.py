@@ -11,7 +11,7 @@ from simcluster import units
 from simcluster.draw import Cell, Column, render_text, text_table
 from simcluster.search.planner import Objective, SearchResult, SimulatedPlan
 from simcluster.search.report.reasons import why_it_lost
-from simcluster.search.space import search_keys
+from simcluster.search.space import PlanChoice, search_keys
 
 
 def search_text(result: SearchResult, *, top: int = 10, colour: bool = False) -> str:
@@ -30,29 +30,34 @@ def _parts(result: SearchResult, top: int) -> Iterator[RenderableType]:
         return
     if result.own is not None and not result.own.refused:
         yield Text(_compared_with_own(result, best))
-    rows = [_row(result, number, plan, best) for number, plan in enumerate(_shown(result, top), 1)]
+    shown = _shown(result, top)
+    varied = varied_keys([plan.choice for plan in shown])
     yield ""
     yield text_table(
         [
-            Column("plan"),
+            *([Column("#", quantity=True)] if len(shown) > 1 else [Column()]),
             Column("step", quantity=True),
             Column("at least", quantity=True),
             Column("MFU", quantity=True),
             Column("memory", quantity=True),
+            *(Column(title) for title in varied),
             Column("", wraps=True),
-            Column("why it lost", wraps=True),
         ],
-        rows,
+        [_row(result, number, plan, best, varied) for number, plan in enumerate(shown, 1)],
+    )
+    front = ", ".join(
+        f"{units.seconds(plan.figures.step_time_s)} with {units.size(plan.figures.memory)}"
+        for plan in result.front
     )
     yield ""
-    yield Text("Pareto front of time against memory, of the plans that were simulated", "bold")
-    yield text_table(
-        [Column(), Column(quantity=True), Column(quantity=True), Column(wraps=True)],
-        [
-            ["", units.seconds(plan.figures.step_time_s), units.size(plan.figures.memory), plan.choice.text]
-            for plan in result.front
-        ],
-    )
+    yield Text(f"Pareto front of time against memory, of the plans that were simulated: {front}.")
+
+
+def varied_keys(choices: Sequence[PlanChoice]) -> list[str]:
+    """What of plans is not the same for all of them: titles of columns."""
+    parts = [choice.parts for choice in choices]
+    titles = dict.fromkeys(title for part in parts for title in part)
+    return [title for title in titles if len({part.get(title, "") for part in parts}) > 1]
 
 
 def _space_rows(result: SearchResult) -> list[Sequence[Cell]]:
@@ -101,8 +106,8 @@ def verdict(result: SearchResult) -> str:
     if result.is_proven:
         return text + "Proven: no other plan of the space can be better."
     return text + (
-        f"Not proven: the budget of {result.budget_s:g} s was spent, and a plan that was not simulated may be "
-        f"up to {units.percent(result.gap)} better."
+        f"Not proven: the budget of {result.budget_s:g} s was spent, and a plan that was not simulated may "
+        f"be up to {units.percent(result.gap)} better."
     )
 
 
@@ -114,8 +119,8 @@ def _nothing(result: SearchResult) -> str:
         return f"No plan of the space is possible{reason}."
     lacking = units.size(nearest.figures.lacking(result.limit))
     return (
-        f"No plan of the space fits; the nearest is {nearest.choice.text}, which lacks {lacking} on a device. "
-        "More devices, or more keys to choose (recompute, offload, optimizer_sharding) would help."
+        f"No plan of the space fits; the nearest is {nearest.choice.text}, which lacks {lacking} on a "
+        "device. More devices, or more keys to choose (recompute, offload, optimizer_sharding) would help."
     )
 
 
@@ -136,18 +141,18 @@ def _shown(result: SearchResult, top: int) -> list[SimulatedPlan]:
     return [*result.fitting, *result.failing][:top]
 
 
-def _row(result: SearchResult, number: int, plan: SimulatedPlan, best: SimulatedPlan) -> Sequence[Cell]:
+def _row(
+    result: SearchResult, number: int, plan: SimulatedPlan, best: SimulatedPlan, varied: Sequence[str]
+) -> Sequence[Cell]:
     figures = plan.figures
     devices = result.space.scenario.cluster.host.num_devices
     reason = "best" if plan is best else why_it_lost(plan, best, result.limit, devices)
-    if figures.refused:
-        return [str(number), "-", "-", "-", "-", plan.choice.text, reason]
-    return [
-        str(number),
-        units.seconds(figures.step_time_s),
-        units.seconds(plan.least_s),
-        units.percent(figures.mfu),
-        units.size(figures.memory),
-        plan.choice.text,
-        reason,
-    ]
+    values = ["-"] * 4
+    if not figures.refused:
+        values = [
+            units.seconds(figures.step_time_s),
+            units.seconds(plan.least_s),
+            units.percent(figures.mfu),
+            units.size(figures.memory),
+        ]
+    return [str(number), *values, *(plan.choice.parts.get(title, "") for title in varied), reason]

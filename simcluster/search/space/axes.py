@@ -11,7 +11,7 @@ _ORDER = (PIPELINE, DATA, "expert", "context", TENSOR)
 
 
 def from_data(choice: PlanChoice, axis: str, size: int) -> Iterator[PlanChoice]:
-    """The plan with an axis of this size, at the cost of data parallelism; nothing if that does not divide."""
+    """The plan with an axis of this size, at the cost of data parallelism; none if that does not divide."""
     whole = choice.size(DATA) * choice.size(axis)
     if whole % size == 0:
         sizes = {**dict(choice.mesh), DATA: whole // size, axis: size}

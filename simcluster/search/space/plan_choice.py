@@ -1,4 +1,4 @@
-"""A plan of a search space: what of a scenario's ``parallel`` and ``training`` sections the search chooses."""
+"""A plan of a search space: what a search chooses of a scenario's ``parallel`` and ``training``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from simcluster.tuning import Changes
 
 PIPELINE, DATA, TENSOR = "pipeline", "data", "tensor"
 """The axes of the mesh that every space knows; others stand as the scenario, or a search key, has them."""
-
-QUOTE = '"'
 
 PLAIN = "1f1b"
 """The schedule where stages are not interleaved and nothing else is asked for."""
@@ -57,27 +55,33 @@ class PlanChoice:
         return replace(self, mesh=kept)
 
     @property
+    def parts(self) -> dict[str, str]:
+        """What is chosen, by what it is called, in words; nothing for what is left as it usually is."""
+        pipelined = self.num_stages > 1
+        parts = {
+            " x ".join(axis for axis, _ in self.mesh): " x ".join(str(size) for _, size in self.mesh),
+            "micro-batch": str(self.micro_batch),
+            "schedule": self.schedule if pipelined else "",
+            "chunks": str(self.chunks) if pipelined and self.chunks > 1 else "",
+            "layers": "+".join(map(str, self.stages)),
+            "optimizer sharding": _words(self.optimizer_sharding),
+            "recompute": _words(self.recompute),
+            "offload": _words(self.offload),
+        }
+        return {name: text for name, text in parts.items() if text}
+
+    @property
     def text(self) -> str:
         """The plan in a line."""
-        parts = [" x ".join(f"{axis} {size}" for axis, size in self.mesh), f"micro-batch {self.micro_batch}"]
-        if self.num_stages > 1:
-            parts.append(self.schedule + (f" with {self.chunks} chunks" if self.chunks > 1 else ""))
-        if self.stages:
-            parts.append("layers " + "+".join(map(str, self.stages)))
-        named = {
-            "optimizer sharding": self.optimizer_sharding,
-            "recompute": self.recompute,
-            "offload": self.offload,
-        }
-        parts += [
-            f"{name} {text.strip('{}').replace(QUOTE, '')}"
-            for name, text in named.items()
-            if text not in ("{}", "null")
+        _, *others = self.parts.items()
+        named = [
+            " x ".join(f"{axis} {size}" for axis, size in self.mesh),
+            *(text if name == "schedule" else f"{name} {text}" for name, text in others),
         ]
-        return ", ".join(parts)
+        return ", ".join(named)
 
     def changes(self, p2p: str | None = None) -> Changes:
-        """What a scenario says for it, as key paths and YAML texts; ``p2p`` is ``schedule.p2p``, if it is said."""
+        """What a scenario says for it: key paths and YAML texts. ``p2p`` is ``schedule.p2p``, if said."""
         sizes = ", ".join(f"{axis}: {size}" for axis, size in self.mesh)
         return (
             ("parallel.mesh", f"{{{sizes}}}"),
@@ -96,3 +100,8 @@ class PlanChoice:
             "p2p": p2p or "",
         }
         return f"{{{', '.join(f'{key}: {text}' for key, text in said.items() if text)}}}"
+
+
+def _words(text: str) -> str:
+    """A YAML text without its punctuation; empty for what says nothing."""
+    return "" if text in ("{}", "null") else text.strip("{}").replace('"', "")

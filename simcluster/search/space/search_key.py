@@ -82,8 +82,8 @@ class SearchKey(ABC):
     def choices(
         self, setting: SpaceSetting, choice: PlanChoice, values: Sequence[str]
     ) -> Iterator[PlanChoice]:
-        """The plans that differ from a plan in this; ``values`` are those that the user wrote, () for the usual
-        ones.
+        """The plans that differ from a plan in this; ``values`` are those that the user wrote, or () for the
+        usual ones.
         """
 
     def check(self, values: Sequence[str]) -> None:

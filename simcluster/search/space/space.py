@@ -36,8 +36,8 @@ class PlanSpace:
     def of(cls, scenario: Scenario, over: Sequence[str] = ()) -> PlanSpace:
         """The space of keys as users write them: ``mesh``, ``micro_batch=1,2,4``; the usual ones if none are.
 
-        Raises ScenarioError for keys and values that are not known, and for scenarios that cannot be searched:
-        of inference, and of programs that are written by hand.
+        Raises ScenarioError for keys and values that are not known, and for scenarios that cannot be
+        searched: of inference, and of programs that are written by hand.
         """
         known = search_keys()
         _check_searchable(scenario)
@@ -67,7 +67,7 @@ class PlanSpace:
             else in_order({**parallel.sizes, DATA: 1}, parallel.sizes)
         )
         mesh = PlanChoice((), spec.training.micro_batch).with_mesh(sizes).mesh
-        has_chunks = "chunks" in {field for field in type(schedule.build()).__match_args__}
+        has_chunks = schedule.build().chain(2).num_chunks > 1
         stages = schedule.stages
         return PlanChoice(
             mesh,
@@ -94,8 +94,8 @@ class PlanSpace:
         if not legal:
             raise ScenarioError(
                 Problem(
-                    f"the space over {', '.join(self.keys)} has no plan on {self.setting.num_devices} devices "
-                    f"whose micro-batches divide a global batch of {self.setting.global_batch}",
+                    f"the space over {', '.join(self.keys)} has no plan on {self.setting.num_devices} "
+                    f"devices whose micro-batches divide a global batch of {self.setting.global_batch}",
                     hint="search over more keys, or change training.global_batch",
                 )
             )

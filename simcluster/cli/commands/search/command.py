@@ -49,9 +49,7 @@ def search(
     top: Annotated[int, typer.Option(metavar="N", min=1, help="Plans to show.")] = 10,
     budget: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME", help="Begin no plan after so long, such as 60s, and say how sure it is."
-        ),
+        typer.Option(metavar="TIME", help="Begin no plan after so long, such as 60s; says how sure it is."),
     ] = None,
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write what was found there, as JSON.")

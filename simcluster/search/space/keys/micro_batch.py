@@ -23,7 +23,7 @@ class MicroBatchKey(NumberKey):
         self, setting: SpaceSetting, choice: PlanChoice, values: Sequence[str]
     ) -> Iterator[PlanChoice]:
         """The sizes that divide the samples of a data-parallel rank."""
-        usual = {size for size in (1, 2, 4, 8, _MOST)} | {choice.micro_batch}
+        usual = {1, 2, 4, 8, _MOST, choice.micro_batch}
         samples = setting.samples_of_rank(choice)
         for size in sorted(map(int, values) if values else usual):
             if samples and samples % size == 0:
