@@ -8,8 +8,8 @@ from simcluster import units
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.scenario import Scenario
 from simcluster.search import find_first_fit
-from simcluster.tuning import SearchRequest
 from simcluster.simulation import simulate
+from simcluster.tuning import SearchRequest
 
 CLUSTER, DEVICES = "dgx-h100", 8
 MOST_HOSTS = 64

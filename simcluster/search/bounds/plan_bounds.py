@@ -143,7 +143,7 @@ class PlanBounds:
         """The scenario's changes to the plan without a pipeline whose layers are split alike."""
         mesh = _without_pipeline(choice)
         roles = roles_of(self.scenario.spec.parallel)
-        batch = [axis for axis in (*roles[BATCH], _REPLICAS) if axis in mesh]
+        batch = [axis for axis in (_REPLICAS, *roles[BATCH]) if axis in mesh]
         ways = math.prod(mesh[axis] for axis in batch)
         sizes = ", ".join(f"{axis}: {size}" for axis, size in mesh.items())
         return (

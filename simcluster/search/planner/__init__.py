@@ -1,7 +1,7 @@
 """The search for the best plan of a space."""
 
 from simcluster.search.planner.objective import Objective
-from simcluster.search.planner.plan_figures import PlanFigures
+from simcluster.search.planner.plan_figures import PlanFigures, simulate_plan
 from simcluster.search.planner.plan_search import PlanSearch, SearchResult, SimulatedPlan
 
-__all__ = ["Objective", "PlanFigures", "PlanSearch", "SearchResult", "SimulatedPlan"]
+__all__ = ["Objective", "PlanFigures", "PlanSearch", "SearchResult", "SimulatedPlan", "simulate_plan"]

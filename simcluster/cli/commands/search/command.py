@@ -26,9 +26,9 @@ def search(
         typer.Option(
             "--over",
             metavar="KEYS",
-            help="What to choose: mesh, micro_batch, schedule, chunks, stages, optimizer_sharding, recompute, "
-            "offload, context, expert, axis_order; of some the values: micro_batch=1,2,4. By default mesh, "
-            "micro_batch, chunks, optimizer_sharding and recompute.",
+            help="What to choose: mesh, micro_batch, schedule, chunks, stages, optimizer_sharding, "
+            "recompute, offload, context, expert, axis_order; of some the values: micro_batch=1,2,4. By "
+            "default mesh, micro_batch, chunks, optimizer_sharding and recompute.",
         ),
     ] = None,
     settings: Settings = None,
