@@ -8,7 +8,7 @@ from simcluster.draw import FONT, Markup, html_legend, html_page, html_table, se
 from simcluster.sweeps.plot_axes import PlotAxes
 from simcluster.sweeps.plots import lines_svg, memory_svg
 from simcluster.sweeps.result import SweepResult
-from simcluster.sweeps.table import conclusions, sweep_cells, sweep_columns
+from simcluster.sweeps.table import conclusions, shown_figures, sweep_cells, sweep_columns
 
 WIDTH, HEIGHT = 960.0, 360.0
 _MOST_PANELS = 12
@@ -34,7 +34,10 @@ def _body(result: SweepResult) -> str:
         "filled: fits; ring: does not fit; cross: no figures, the table says why; the best has a second ring"
     )
     shown = result.ranked[:_MOST_ROWS]
-    table = html_table(sweep_columns(result), [sweep_cells(result, place) for place in shown])
+    figures = shown_figures(result)
+    table = html_table(
+        sweep_columns(result, figures), [sweep_cells(result, place, figures) for place in shown]
+    )
     more = f"the best {len(shown):,} of {len(result.points):,}" if len(shown) < len(result.points) else ""
     parts = [
         f'<h1 style="font-size:18px">{escape(result.name)}</h1>',

@@ -14,6 +14,9 @@ from simcluster.sweeps.table import remark, short_names
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 16.0, 26.0, 46.0
 _DOT = 4.5
 
+_FAR = 0.25
+"""Points that stay below this share of what a device has are drawn without it."""
+
 
 class _Frame:
     """Where values lie on a canvas: both axes begin at 0, or in the middle of the first of some places."""
@@ -63,7 +66,8 @@ def lines_svg(
             canvas.text(frame.x(place + 0.5), frame.ground + 16, label, anchor="middle")
     names = short_names([variation.key for variation in space.variations])
     frame.draw_ground(names[axes.along])
-    for number, (series, places) in enumerate(sorted(axes.lines(result, choices).items())):
+    lines = [places for _, places in sorted(axes.lines(result, choices).items())]
+    for number, places in enumerate(lines):
         last: tuple[float, float] | None = None
         for place in places:
             point, row = result.points[place]
@@ -71,9 +75,8 @@ def lines_svg(
             x, value = frame.x(space.choices(point)[axes.along] + 0.5), row.get(figure.column)
             title = _tooltip(result, point)
             if value is None:
-                _cross(
-                    canvas, x + (number - series) + 7 * (number - 0.5), frame.ground - 6, tone.colour, title
-                )
+                side = 7 * (number - (len(lines) - 1) / 2)
+                _cross(canvas, x + side, frame.ground - 6, tone.colour, title)
                 last = None
                 continue
             y = frame.y(value)
@@ -90,7 +93,10 @@ def memory_svg(result: SweepResult, axes: PlotAxes, width: float, height: float)
     rows = [(point, row) for point, row in result.points if row.get(figure.column) is not None]
     canvas = Canvas(width, height, f"{figure.title} against memory")
     limit = result.capacity
-    widest = max([row[MEMORY.column] for _, row in rows] + ([limit] if limit else []), default=0)
+    widest = max((row[MEMORY.column] for _, row in rows), default=0)
+    if limit is not None and widest < _FAR * limit:
+        limit = None
+    widest = max(widest, limit or 0)
     frame = _Frame(canvas, 1.04 * widest, _highest(result, figure))
     frame.draw_height(figure)
     unit = 2.0**30

@@ -55,8 +55,9 @@ class SweepRun:
                 if watch is not None:
                     watch(len(self.rows))
         except BrokenExecutor as error:
-            done = f"{len(self.rows)} of {self.space.num_points} points are done"
-            raise SimulationError(f"the executor broke down: {error}; {done}") from error
+            kept = "" if self.journal is None else f" and kept in {self.journal.path}"
+            done = f"{len(self.rows)} of {self.space.num_points} points are done{kept}"
+            raise SimulationError(f"the executor broke down: {error}", hint=done) from error
 
     def forget(self) -> None:
         """Deletes the journal, if nothing of the sweep is to be tried again."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 
 from rich.text import Text
 
-from simcluster.draw import Cell, Column, render_text, text_table
+from simcluster.draw import Cell, Column, render_text, screen_width, text_table
 from simcluster.sweeps.figures import (
     BUBBLE,
     CAPACITY,
@@ -27,10 +28,10 @@ from simcluster.sweeps.result import SweepResult
 _SHOWN = (STEP, FIRST_TOKEN, FURTHER_TOKEN, LATENCY, RATE, MFU, BUBBLE, EXPOSED, MEMORY)
 """Figures that a table has, of those that a row has."""
 
-_DETAILS = (BUBBLE, EXPOSED)
-"""Of these, those that are left out where more keys than ``_FEW_KEYS`` take the room."""
+_LEFT_OUT = (EXPOSED, BUBBLE, RATE, MFU)
+"""Of these, those that narrow screens do without, one after another."""
 
-_FEW_KEYS = 2
+_GAP = 2
 
 _STYLES = {"fits": "green", "tight": "yellow", "does not fit": "red"}
 
@@ -42,10 +43,11 @@ def sweep_text(
     places = result.ranked if ordered else list(range(len(result.points)))
     shown = places if top is None else places[:top]
     notes: dict[str, int] = {}
-    rows = [_row(result, place, notes) for place in shown]
+    figures = _fitting_figures(result, shown)
+    rows = [_row(result, place, figures, notes) for place in shown]
     parts = [Text.assemble((result.name, "bold"), f": {_summary(result)}")]
     if rows:
-        parts.append(text_table(sweep_columns(result), rows))  # type: ignore[arg-type]
+        parts.append(text_table(sweep_columns(result, figures), rows))  # type: ignore[arg-type]
     if len(shown) < len(places):
         parts.append(Text(f"... and {len(places) - len(shown):,} more", "dim"))
     if notes:
@@ -55,15 +57,19 @@ def sweep_text(
     return render_text(*parts, colour=colour)
 
 
-def sweep_columns(result: SweepResult) -> list[Column]:
-    """The columns of the table."""
+def shown_figures(result: SweepResult) -> list[SweepFigure]:
+    """The figures of the table: the usual ones, and the objective."""
+    return [figure for figure in result.figures if figure in _SHOWN or figure is result.objective]
+
+
+def sweep_columns(result: SweepResult, figures: Sequence[SweepFigure]) -> list[Column]:
+    """The columns of the table with some figures."""
     titles = short_names([variation.key for variation in result.space.variations])
     keys = [
         Column(title, quantity=variation.is_numeric)
         for title, variation in zip(titles, result.space.variations, strict=True)
     ]
-    figures = [Column(_title(result, figure), quantity=True) for figure in shown_figures(result)]
-    return [*keys, *figures, Column()]
+    return [*keys, *(Column(_title(result, figure), quantity=True) for figure in figures), Column()]
 
 
 def _title(result: SweepResult, figure: SweepFigure) -> str:
@@ -72,25 +78,18 @@ def _title(result: SweepResult, figure: SweepFigure) -> str:
     return figure.title if limit is None else f"{figure.title} of {CAPACITY.reading(limit)}"
 
 
-def sweep_cells(result: SweepResult, place: int) -> list[str]:
-    """The cells of a row of the table."""
+def sweep_cells(result: SweepResult, place: int, figures: Sequence[SweepFigure]) -> list[str]:
+    """The cells of a row of the table with some figures."""
     point, row = result.points[place]
     choices = result.space.choices(point)
     labels = [
         variation.labels[chosen] for variation, chosen in zip(result.space.variations, choices, strict=True)
     ]
-    figures = [
+    readings = [
         figure.reading(row[figure.column]) if row.get(figure.column) is not None else "-"
-        for figure in shown_figures(result)
+        for figure in figures
     ]
-    return [*labels, *figures, remark(result, point, row)]
-
-
-def shown_figures(result: SweepResult) -> list[SweepFigure]:
-    """The figures of the table: the usual ones, as far as there is room for them, and the objective."""
-    left_out = _DETAILS if len(result.space.variations) > _FEW_KEYS else ()
-    usual = [figure for figure in _SHOWN if figure not in left_out]
-    return [figure for figure in result.figures if figure in usual or figure is result.objective]
+    return [*labels, *readings, remark(result, point, row)]
 
 
 def remark(result: SweepResult, point: int, row: Row) -> str:
@@ -117,7 +116,9 @@ def conclusions(result: SweepResult) -> list[str]:
     lines = []
     if result.best_point is not None:
         best = dict(result.points)[result.best_point]
-        settings = " ".join(f"--set {key}={text}" for key, text in result.space.changes(result.best_point))
+        settings = " ".join(
+            f"--set {quote(f'{key}={text}')}" for key, text in result.space.changes(result.best_point)
+        )
         value = result.objective.reading(best[result.objective.column])
         lines.append(f"best by {result.objective.title}: {value} with {settings}")
         against = time_figure(result.objective, result.figures).title
@@ -170,10 +171,26 @@ def _verb(verdict: str, count: int) -> str:
     return verdict
 
 
-def _row(result: SweepResult, place: int, notes: dict[str, int]) -> list[Cell]:
+def _fitting_figures(result: SweepResult, places: Sequence[int]) -> list[SweepFigure]:
+    """The figures for which the screen has room."""
+    figures = shown_figures(result)
+    for left_out in _LEFT_OUT:
+        columns = sweep_columns(result, figures)
+        lines = [[column.title for column in columns]]
+        lines += [list(map(str, _row(result, place, figures, {}))) for place in places]
+        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+        if sum(widths) + _GAP * len(widths) <= screen_width():
+            break
+        figures = [figure for figure in figures if figure is not left_out or figure is result.objective]
+    return figures
+
+
+def _row(
+    result: SweepResult, place: int, figures: Sequence[SweepFigure], notes: dict[str, int]
+) -> list[Cell]:
     """The row with its colours; a long reason becomes one of the notes below the table, by its number."""
     point, row = result.points[place]
-    cells: list[Cell] = list(sweep_cells(result, place))
+    cells: list[Cell] = list(sweep_cells(result, place, figures))
     if not row["fits"] and not _says_it_all(result, row):
         number = notes.setdefault(row["reason"], len(notes) + 1)
         cells[-1] = f"{row['verdict']} ({number})"

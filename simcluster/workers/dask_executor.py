@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from simcluster._version import __version__
 from simcluster.errors import Problem, ScenarioError
+from simcluster.workers.interrupts import interrupts_blocked
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -20,7 +22,7 @@ LOCAL = "local"
 _ANSWER_SECONDS = 5.0
 """How long a scheduler may take to answer."""
 
-_JOIN_SECONDS = 30.0
+_JOIN_SECONDS = 10.0
 """How long to wait for a scheduler's first worker."""
 
 _RECOUNT_SECONDS = 1.0
@@ -67,11 +69,11 @@ class DaskExecutor(Executor):
             if address == LOCAL:
                 from distributed import LocalCluster
 
-                cluster: Any = stack.enter_context(
-                    LocalCluster(
-                        n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs="ERROR"
+                with interrupts_blocked():
+                    cluster: Any = LocalCluster(
+                        n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
                     )
-                )
+                stack.enter_context(cluster)
             else:
                 _check_scheduler(address)
                 cluster = address
@@ -100,7 +102,13 @@ class DaskExecutor(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leaves the cluster, once all calls are over or, with ``cancel_futures``, now."""
         self._calls.shutdown(wait=wait and not cancel_futures)
-        self._stack.close()
+        log = logging.getLogger("distributed.client")
+        level = log.level
+        log.setLevel(logging.CRITICAL)  # that a scheduler is gone is told by the error of a call
+        try:
+            self._stack.close()
+        finally:
+            log.setLevel(level)
 
     def __exit__(self, *_: object) -> None:
         self.shutdown(cancel_futures=True)
