@@ -68,7 +68,7 @@ def test_names_are_as_short_as_tells_them_apart():
     ("width", "titles"),
     [
         (60, ["step time", "memory"]),
-        (75, ["step time", "tokens/s", "MFU", "memory"]),
+        (80, ["step time", "tokens/s", "MFU", "memory"]),
         (120, ["step time", "tokens/s", "MFU", "exposed", "bubble", "memory"]),
     ],
 )

@@ -16,11 +16,11 @@ from simcluster.sweeps import SweepSpace, Variation
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
-    st.integers(),
+    st.integers(-(2**63), 2**63 - 1),
     st.floats(allow_nan=False, allow_infinity=False),
     st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=8),
-    st.lists(st.integers(), max_size=3),
-    st.dictionaries(st.sampled_from(["data", "tensor"]), st.integers(), max_size=2),
+    st.lists(st.integers(-9, 9), max_size=3),
+    st.dictionaries(st.sampled_from(["data", "tensor"]), st.integers(-9, 9), max_size=2),
 )
 
 
