@@ -88,7 +88,10 @@ class DaskExecutor(Executor):
         """How many calls to hand to the cluster as it is now: two for each thread of its workers."""
         now = time.monotonic()
         if not self._num_threads or now > self._counted + _RECOUNT_SECONDS:
-            self._num_threads, self._counted = sum(self._client.nthreads().values()), now
+            try:
+                self._num_threads, self._counted = sum(self._client.nthreads().values()), now
+            except OSError as error:
+                raise BrokenExecutor("the Dask scheduler does not answer any more") from error
         return _CALLS_PER_THREAD * max(1, self._num_threads)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
