@@ -11,6 +11,7 @@ from simcluster.errors import SimulationError
 from simcluster.scenario import Scenario
 from simcluster.sweeps.figures import SweepFigure, figures_of
 from simcluster.sweeps.point import FAILED, LOST, Row, row_without_figures, run_point
+from simcluster.sweeps.ranked_points import RankedPoints
 from simcluster.sweeps.result import SweepResult
 from simcluster.sweeps.variation import SweepSpace
 from simcluster.workers import DaskExecutor, Failure, Journal, local_executor, run_all, usable_cpus
@@ -66,13 +67,9 @@ class SweepRun:
 
     def result(self) -> SweepResult:
         """The rows that are there, in the order of points."""
-        return SweepResult(
-            self.scenario.name,
-            self.space,
-            self.objective,
-            figures_of(self.scenario),
-            tuple(sorted(self.rows.items(), key=lambda entry: entry[0])),
-        )
+        points = tuple(sorted(self.rows.items(), key=lambda entry: entry[0]))
+        figures = figures_of(self.scenario)
+        return SweepResult(RankedPoints(self.scenario.name, self.space, self.objective, figures, points))
 
     def _take(self, point: int, outcome: Row | Failure) -> None:
         if not isinstance(outcome, Failure):

@@ -22,7 +22,7 @@ LOCAL = "local"
 _ANSWER_SECONDS = 5.0
 """How long a scheduler may take to answer."""
 
-_JOIN_SECONDS = 10.0
+_JOIN_SECONDS = 30.0
 """How long to wait for a scheduler's first worker."""
 
 _RECOUNT_SECONDS = 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcluster.sweeps import OBJECTIVES, SweepResult, SweepSpace, Variation
+from simcluster.sweeps import OBJECTIVES, RankedPoints, SweepResult, SweepSpace, Variation
 from simcluster.sweeps.figures import TRAINING_FIGURES
 
 GIB = 2**30
@@ -32,10 +32,15 @@ def impossible(reason="8 / 3 is no whole number"):
     return {"verdict": "impossible", "fits": False, "reason": reason}
 
 
-def sweep_result(rows, settings=None, objective="step_time", missing=()):
-    """The result with these rows, but for some points that are not done."""
+def ranked_points(rows, settings=None, objective="step_time", missing=()):
+    """The points with these rows, but for some points that are not done."""
     settings = settings or [f"training.micro_batch={','.join(map(str, range(1, len(rows) + 1)))}"]
     space = SweepSpace.of([Variation.parse(setting) for setting in settings])
     assert space.num_points == len(rows)
     points = tuple((point, row) for point, row in enumerate(rows) if point not in missing)
-    return SweepResult("demo", space, OBJECTIVES[objective], TRAINING_FIGURES, points)
+    return RankedPoints("demo", space, OBJECTIVES[objective], TRAINING_FIGURES, points)
+
+
+def sweep_result(*arguments, **named):
+    """The result with the points of ``ranked_points``."""
+    return SweepResult(ranked_points(*arguments, **named))

@@ -149,7 +149,7 @@ def test_an_inference_has_its_own_figures(scenario):
     inference = "inference: {batch: 8, prompt: 16, tokens: 4, precision: fp32}"
     scenario.write_text(TEXT.replace(training, inference))
     result = simcluster.sweep(scenario, {"parallel.mesh.tensor": [1, 2]}, jobs=1)
-    assert result.objective.column == "latency_s"
+    assert result.ranked.objective.column == "latency_s"
     assert {"ttft_s", "tpot_s", "latency_s", "decode_mbu"} <= set(result.rows[0])
     assert "TTFT" in str(result)
     quickest = simcluster.sweep(scenario, {"parallel.mesh.tensor": [1, 2]}, jobs=1, objective="ttft")

@@ -7,10 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from simcluster.sweeps import SweepSpace, Variation, sweep_page
+from simcluster.sweeps import SweepSpace, Variation
 from simcluster.sweeps.plot_axes import PlotAxes
+from simcluster.sweeps.plot_page import sweep_page
 from simcluster.sweeps.plots import lines_svg, memory_svg
-from tests.support.sweep_results import impossible, row, sweep_result
+from tests.support.sweep_results import impossible, ranked_points, row
 
 
 def axes_of(*settings):
@@ -46,7 +47,7 @@ SETTINGS = ["parallel.mesh.tensor=1,2", "training.micro_batch=1,2"]
 
 
 def test_every_point_is_in_the_plot():
-    result = sweep_result(ROWS, SETTINGS)
+    result = ranked_points(ROWS, SETTINGS)
     axes = PlotAxes.of(result.space)
     titles = marks(lines_svg(result, axes, (), 960, 360))
     settings = {title.split(";")[0] for title in titles}
@@ -58,11 +59,11 @@ def test_every_point_is_in_the_plot():
 
 def test_more_keys_make_more_plots():
     rows = [row(1 + number, 70) for number in range(8)]
-    page = sweep_page(sweep_result(rows, [*SETTINGS, "parallel.optimizer_sharding.zero=0,1"]))
+    page = sweep_page(ranked_points(rows, [*SETTINGS, "parallel.optimizer_sharding.zero=0,1"]))
     assert page.count("<svg") == 3
     assert ">zero 0</div>" in page and ">zero 1</div>" in page
     many = sweep_page(
-        sweep_result([row(1, 70)] * 56, [*SETTINGS, f"a={','.join(f'v{number}' for number in range(14))}"])
+        ranked_points([row(1, 70)] * 56, [*SETTINGS, f"a={','.join(f'v{number}' for number in range(14))}"])
     )
     assert many.count("<svg") == 13
     assert "2 more combinations of the other keys stand in the table only" in many
@@ -71,7 +72,7 @@ def test_more_keys_make_more_plots():
 @pytest.mark.parametrize("rows", [ROWS, [impossible()] * 4, [row(1, 90)] * 4])
 @pytest.mark.parametrize("objective", ["step_time", "memory", "mfu"])
 def test_pages_are_whole_and_need_nothing(rows, objective):
-    page = sweep_page(sweep_result(rows, SETTINGS, objective))
+    page = sweep_page(ranked_points(rows, SETTINGS, objective))
     assert page.startswith("<!doctype html>")
     assert "<script" not in page and "http" not in re.sub('xmlns="[^"]*"', "", page)
     for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
@@ -79,5 +80,5 @@ def test_pages_are_whole_and_need_nothing(rows, objective):
 
 
 def test_what_is_not_done_is_not_drawn():
-    page = sweep_page(sweep_result(ROWS, SETTINGS, missing=range(4)))
+    page = sweep_page(ranked_points(ROWS, SETTINGS, missing=range(4)))
     assert page.count("<svg") == 2

@@ -53,10 +53,10 @@ def test_best_and_front_are_those_of_all_pairs(rows):
 @given(ROWS)
 def test_ranks_are_an_order_of_all(rows):
     result = sweep_result(rows)
-    assert sorted(result.ranked) == list(range(len(rows)))
-    verdicts = [rows[place]["fits"] for place in result.ranked]
+    assert sorted(result.ranked.order) == list(range(len(rows)))
+    verdicts = [rows[place]["fits"] for place in result.ranked.order]
     assert verdicts == sorted(verdicts, reverse=True)
-    assert [rows[place]["verdict"] == "impossible" for place in result.ranked] == sorted(
+    assert [rows[place]["verdict"] == "impossible" for place in result.ranked.order] == sorted(
         one["verdict"] == "impossible" for one in rows
     )
 
@@ -67,7 +67,7 @@ def test_ranks_are_an_order_of_all(rows):
 def test_objectives(objective, best):
     rows = [row(3, 70), row(2, 75), row(4, 60), row(1, 90)]
     result = sweep_result(rows, objective=objective)
-    assert result.best_point == best
+    assert result.ranked.best_point == best
     assert result.best["training.micro_batch"] == best + 1
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.sweeps import sweep_text
 from simcluster.sweeps.table import short_names
-from tests.support.sweep_results import impossible, row, sweep_result
+from tests.support.sweep_results import impossible, ranked_points, row
 
 ROWS = [row(3, 70), row(2, 75), impossible("a"), row(1, 90), impossible("b"), impossible("a")]
 
@@ -17,7 +17,7 @@ def wide(monkeypatch):
 
 
 def test_rows_in_order_with_reasons_below():
-    text = sweep_text(sweep_result(ROWS), ordered=False)
+    text = sweep_text(ranked_points(ROWS), ordered=False)
     lines = text.splitlines()
     assert lines[0] == "demo: 6 points: 2 fit, 3 impossible, 1 does not fit"
     assert lines[1].split()[:3] == ["micro_batch", "step", "time"]
@@ -34,24 +34,24 @@ def test_rows_in_order_with_reasons_below():
 
 
 def test_best_first_and_only_so_many():
-    lines = sweep_text(sweep_result(ROWS), top=2).splitlines()
+    lines = sweep_text(ranked_points(ROWS), top=2).splitlines()
     assert [line.split()[0] for line in lines[2:4]] == ["2", "1"]
     assert lines[4] == "... and 4 more"
 
 
 def test_nothing_fits():
-    text = sweep_text(sweep_result([row(1, 90), row(2, 85), impossible()]))
+    text = sweep_text(ranked_points([row(1, 90), row(2, 85), impossible()]))
     assert "no point fits; the nearest is training.micro_batch=2: stage 0 needs 85 GiB" in text
-    assert sweep_text(sweep_result([impossible()])).splitlines()[-1] == "no point fits"
+    assert sweep_text(ranked_points([impossible()])).splitlines()[-1] == "no point fits"
 
 
 def test_of_what_is_not_done_yet():
-    assert sweep_text(sweep_result(ROWS, missing=range(6))).splitlines() == ["demo: 0 of 6 points"]
-    assert "demo: 1 of 6 points: 1 fits" in sweep_text(sweep_result(ROWS, missing=range(1, 6)))
+    assert sweep_text(ranked_points(ROWS, missing=range(6))).splitlines() == ["demo: 0 of 6 points"]
+    assert "demo: 1 of 6 points: 1 fits" in sweep_text(ranked_points(ROWS, missing=range(1, 6)))
 
 
 def test_memory_objective_and_several_capacities():
-    text = sweep_text(sweep_result([row(1, 70), row(2, 90, capacity=64)], objective="memory"))
+    text = sweep_text(ranked_points([row(1, 70), row(2, 90, capacity=64)], objective="memory"))
     assert "best by memory: 70.0 GiB" in text
     assert "memory of" not in text
     assert "does not fit (1)" in text
@@ -74,12 +74,12 @@ def test_names_are_as_short_as_tells_them_apart():
 )
 def test_narrow_screens_have_fewer_columns(monkeypatch, width, titles):
     monkeypatch.setenv("COLUMNS", str(width))
-    head = sweep_text(sweep_result(ROWS)).splitlines()[1]
+    head = sweep_text(ranked_points(ROWS)).splitlines()[1]
     shown = ["step time", "tokens/s", "MFU", "exposed", "bubble", "memory"]
     assert [title for title in shown if title in head] == titles
     assert "…" not in head
 
 
 def test_settings_can_be_pasted_into_a_shell():
-    result = sweep_result([row(1, 20)], ["parallel.mesh={data: 4, tensor: 2}"])
+    result = ranked_points([row(1, 20)], ["parallel.mesh={data: 4, tensor: 2}"])
     assert """--set 'parallel.mesh={"data": 4, "tensor": 2}'""" in sweep_text(result)
