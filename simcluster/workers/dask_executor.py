@@ -55,6 +55,7 @@ class DaskExecutor(Executor):
         of them has another version of simcluster.
         """
         try:
+            import dask
             from distributed import Client
         except ImportError:
             raise ScenarioError(
@@ -66,6 +67,8 @@ class DaskExecutor(Executor):
                 )
             ) from None
         with ExitStack() as stack:
+            # As long as Dask looks for a worker that died, calls wait that another will do.
+            stack.enter_context(dask.config.set({"distributed.comm.timeouts.connect": _ANSWER_SECONDS}))
             if address == LOCAL:
                 from distributed import LocalCluster
 
