@@ -6,10 +6,9 @@ raise document.located(PlanError("...", path="parallel.mesh.tensor"))
 """
 
 from simcluster.document.catalog import CatalogSection, changed
-from simcluster.document.document import Document
+from simcluster.document.document import Document, inline_data
 from simcluster.document.figure import Figure, Provenance
 from simcluster.document.file import check_readable, content_of, names_file, real_path, text_of
-from simcluster.document.inline_text import inline_data
 from simcluster.document.json_file import json_object
 from simcluster.document.key_aliases import OtherNames, OtherNameSpec
 from simcluster.document.pattern import matches

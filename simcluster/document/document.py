@@ -107,3 +107,12 @@ def _mapping(source: SourceText) -> DocumentNode:
             source, 0, f"the file holds {kind}; expected lines of 'key: value', with a space after ':'"
         )
     return root
+
+
+def inline_data(name: str, text: str) -> Any:
+    """The plain data of a text such as ``4`` or ``{data: 8}``; None of an empty one.
+
+    Raises ScenarioError, at ``name``, for what is not YAML.
+    """
+    node = compose(SourceText(name, text, inline=True))
+    return None if node is None else node.data

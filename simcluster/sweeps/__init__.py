@@ -6,7 +6,7 @@ from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
     from simcluster.sweeps.figures import OBJECTIVES, SweepFigure, objective_of
-    from simcluster.sweeps.plot_page import sweep_page
+    from simcluster.sweeps.ranked_points import RankedPoints
     from simcluster.sweeps.result import SweepResult
     from simcluster.sweeps.sweep_files import SweepFile, open_journal
     from simcluster.sweeps.sweep_run import SweepRun, sweep_executor
@@ -18,7 +18,7 @@ else:
         __name__,
         {
             "figures": "OBJECTIVES SweepFigure objective_of",
-            "plot_page": "sweep_page",
+            "ranked_points": "RankedPoints",
             "result": "SweepResult",
             "sweep_files": "SweepFile open_journal",
             "sweep_run": "SweepRun sweep_executor",
@@ -30,6 +30,7 @@ else:
 
 __all__ = [
     "OBJECTIVES",
+    "RankedPoints",
     "SweepFigure",
     "SweepFile",
     "SweepResult",
@@ -40,6 +41,5 @@ __all__ = [
     "objective_of",
     "open_journal",
     "sweep_executor",
-    "sweep_page",
     "sweep_text",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from simcluster.draw import BLUE, GREEN, OLIVE, ORANGE, PINK, PURPLE, RED, TEAL, YELLOW, Tone
-from simcluster.sweeps.result import SweepResult
+from simcluster.sweeps.ranked_points import RankedPoints
 from simcluster.sweeps.table import short_names
 from simcluster.sweeps.variation import SweepSpace, Variation
 
@@ -71,13 +71,13 @@ class PlotAxes:
             for place, chosen in zip(self.panels, choices, strict=True)
         )
 
-    def lines(self, result: SweepResult, choices: Sequence[int]) -> dict[int, list[int]]:
+    def lines(self, ranked: RankedPoints, choices: Sequence[int]) -> dict[int, list[int]]:
         """Series -> the places in ``points`` of a plot, along the axis."""
         lines: dict[int, list[int]] = {}
-        for place, (point, _) in enumerate(result.points):
-            own = result.space.choices(point)
+        for place, (point, _) in enumerate(ranked.points):
+            own = ranked.space.choices(point)
             if tuple(own[panel] for panel in self.panels) == tuple(choices):
                 lines.setdefault(0 if self.series is None else own[self.series], []).append(place)
         for places in lines.values():
-            places.sort(key=lambda place: result.space.choices(result.points[place][0])[self.along])
+            places.sort(key=lambda place: ranked.space.choices(ranked.points[place][0])[self.along])
         return lines

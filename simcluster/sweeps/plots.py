@@ -8,11 +8,14 @@ from itertools import pairwise
 from simcluster.draw import LIMIT, Canvas, ticks
 from simcluster.sweeps.figures import MEMORY, SweepFigure, time_figure
 from simcluster.sweeps.plot_axes import PlotAxes
-from simcluster.sweeps.result import SweepResult
+from simcluster.sweeps.ranked_points import RankedPoints
 from simcluster.sweeps.table import remark, short_names
 
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 16.0, 26.0, 46.0
 _DOT = 4.5
+
+_FAR = 0.25
+"""Points that stay below this share of what a device has are drawn without it."""
 
 
 class _Frame:
@@ -44,17 +47,17 @@ class _Frame:
 
 
 def lines_svg(
-    result: SweepResult, axes: PlotAxes, choices: Sequence[int], width: float, height: float
+    ranked: RankedPoints, axes: PlotAxes, choices: Sequence[int], width: float, height: float
 ) -> str:
     """The objective over the key along the axis, a colour for each value of the second key.
 
     A filled dot is a point that fits, a ring one that does not, a cross at the bottom one without figures.
     All plots of a sweep have one scale.
     """
-    figure, space = result.objective, result.space
+    figure, space = ranked.objective, ranked.space
     along = axes.x(space)
     canvas = Canvas(width, height, f"{figure.title} over {along.key}")
-    frame = _Frame(canvas, len(along.values), _highest(result, figure))
+    frame = _Frame(canvas, len(along.values), _highest(ranked, figure))
     frame.draw_height(figure)
     step = frame.x(1) - frame.x(0)
     every = max(1, round(max(len(label) for label in along.labels) * 7 / step + 0.4))
@@ -63,35 +66,38 @@ def lines_svg(
             canvas.text(frame.x(place + 0.5), frame.ground + 16, label, anchor="middle")
     names = short_names([variation.key for variation in space.variations])
     frame.draw_ground(names[axes.along])
-    for number, (series, places) in enumerate(sorted(axes.lines(result, choices).items())):
+    lines = [places for _, places in sorted(axes.lines(ranked, choices).items())]
+    for number, places in enumerate(lines):
         last: tuple[float, float] | None = None
         for place in places:
-            point, row = result.points[place]
+            point, row = ranked.points[place]
             tone = axes.tone(space, point)
             x, value = frame.x(space.choices(point)[axes.along] + 0.5), row.get(figure.column)
-            title = _tooltip(result, point)
+            title = _tooltip(ranked, point)
             if value is None:
-                _cross(
-                    canvas, x + (number - series) + 7 * (number - 0.5), frame.ground - 6, tone.colour, title
-                )
+                side = 7 * (number - (len(lines) - 1) / 2)
+                _cross(canvas, x + side, frame.ground - 6, tone.colour, title)
                 last = None
                 continue
             y = frame.y(value)
             if last is not None and along.is_numeric:
                 canvas.line(*last, x, y, strong=True, colour=tone.colour)
             last = (x, y)
-            _dot(canvas, x, y, tone.colour, title, filled=row["fits"], ringed=point == result.best_point)
+            _dot(canvas, x, y, tone.colour, title, filled=row["fits"], ringed=point == ranked.best_point)
     return canvas.render()
 
 
-def memory_svg(result: SweepResult, axes: PlotAxes, width: float, height: float) -> str:
+def memory_svg(ranked: RankedPoints, axes: PlotAxes, width: float, height: float) -> str:
     """The objective against the memory of the fullest device, with the Pareto front and what a device has."""
-    figure, space = time_figure(result.objective, result.figures), result.space
-    rows = [(point, row) for point, row in result.points if row.get(figure.column) is not None]
+    figure, space = time_figure(ranked.objective, ranked.figures), ranked.space
+    rows = [(point, row) for point, row in ranked.points if row.get(figure.column) is not None]
     canvas = Canvas(width, height, f"{figure.title} against memory")
-    limit = result.capacity
-    widest = max([row[MEMORY.column] for _, row in rows] + ([limit] if limit else []), default=0)
-    frame = _Frame(canvas, 1.04 * widest, _highest(result, figure))
+    limit = ranked.capacity
+    widest = max((row[MEMORY.column] for _, row in rows), default=0)
+    if limit is not None and widest < _FAR * limit:
+        limit = None
+    widest = max(widest, limit or 0)
+    frame = _Frame(canvas, 1.04 * widest, _highest(ranked, figure))
     frame.draw_height(figure)
     unit = 2.0**30
     for mark in ticks(widest / unit, 8):
@@ -101,7 +107,7 @@ def memory_svg(result: SweepResult, axes: PlotAxes, width: float, height: float)
         canvas.line(frame.x(limit), TOP - 4, frame.x(limit), frame.ground, strong=True, colour=LIMIT)
         canvas.text(frame.x(limit), TOP - 10, "what a device has", anchor="middle", faint=True)
     by_point = dict(rows)
-    front = [by_point[point] for point in result.front]
+    front = [by_point[point] for point in ranked.front]
     for first, second in pairwise(front):
         start = (frame.x(first[MEMORY.column]), frame.y(first[figure.column]))
         end = (frame.x(second[MEMORY.column]), frame.y(second[figure.column]))
@@ -114,15 +120,15 @@ def memory_svg(result: SweepResult, axes: PlotAxes, width: float, height: float)
             frame.x(row[MEMORY.column]),
             frame.y(row[figure.column]),
             axes.tone(space, point).colour,
-            _tooltip(result, point),
+            _tooltip(ranked, point),
             filled=row["fits"],
-            ringed=point == result.best_point,
+            ringed=point == ranked.best_point,
         )
     return canvas.render()
 
 
-def _highest(result: SweepResult, figure: SweepFigure) -> float:
-    values = [row[figure.column] for _, row in result.points if row.get(figure.column) is not None]
+def _highest(ranked: RankedPoints, figure: SweepFigure) -> float:
+    values = [row[figure.column] for _, row in ranked.points if row.get(figure.column) is not None]
     return 1.05 * max(values, default=0.0)
 
 
@@ -138,15 +144,15 @@ def _short(figure: SweepFigure, value: float) -> str:
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number}{blank}{unit}"
 
 
-def _tooltip(result: SweepResult, point: int) -> str:
-    row = dict(result.points)[point]
-    settings = ", ".join(f"{key}={text}" for key, text in result.space.changes(point))
+def _tooltip(ranked: RankedPoints, point: int) -> str:
+    row = dict(ranked.points)[point]
+    settings = ", ".join(f"{key}={text}" for key, text in ranked.space.changes(point))
     figures = [
         f"{figure.title} {figure.reading(row[figure.column])}"
-        for figure in dict.fromkeys((result.objective, MEMORY))
+        for figure in dict.fromkeys((ranked.objective, MEMORY))
         if row.get(figure.column) is not None
     ]
-    return "; ".join(filter(None, (settings, *figures, remark(result, point, row))))
+    return "; ".join(filter(None, (settings, *figures, remark(ranked, point, row))))
 
 
 def _dot(canvas: Canvas, x: float, y: float, colour: str, title: str, *, filled: bool, ringed: bool) -> None:

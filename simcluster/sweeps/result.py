@@ -1,4 +1,4 @@
-"""The rows of a sweep: which is best, which are on the Pareto front, and as which tables they are given."""
+"""The rows of a sweep as data, as files, and as people see them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simcluster.draw import csv_text
-from simcluster.sweeps.figures import CAPACITY, MEMORY, SweepFigure, time_figure
+from simcluster.sweeps.plot_page import sweep_html, sweep_page
 from simcluster.sweeps.point import Row
-from simcluster.sweeps.variation import SweepSpace
+from simcluster.sweeps.ranked_points import RankedPoints
+from simcluster.sweeps.table import sweep_text
 from simcluster.trace import write_file
 
 if TYPE_CHECKING:
@@ -21,35 +22,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep gives: ``points`` are (number of the combination, its row), in order.
+    """What a sweep gives: ``ranked`` are the points that are done.
 
     ``print`` shows the table with the best first, a notebook the plot and the table. ``rows`` are plain
     dictionaries: the values of keys that vary, ``best``, ``pareto``, ``verdict`` (fits, tight, does not fit,
     impossible, failed, lost), ``fits``, ``reason``, and the figures, None where there are none.
     """
 
-    name: str
-    space: SweepSpace
-    objective: SweepFigure
-    figures: tuple[SweepFigure, ...]
-    points: tuple[tuple[int, Row], ...]
+    ranked: RankedPoints
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns of ``rows``."""
-        keys = [variation.key for variation in self.space.variations]
-        return [*keys, "best", "pareto", "verdict", "fits", "reason", *(f.column for f in self.figures)]
+        keys = [variation.key for variation in self.ranked.space.variations]
+        return [
+            *keys,
+            "best",
+            "pareto",
+            "verdict",
+            "fits",
+            "reason",
+            *(f.column for f in self.ranked.figures),
+        ]
 
     @cached_property
     def rows(self) -> list[Row]:
         """A dictionary for each point, in the order of the cross product."""
-        empty = dict.fromkeys(figure.column for figure in self.figures)
+        empty = dict.fromkeys(figure.column for figure in self.ranked.figures)
         rows = []
-        for point, row in self.points:
-            marks = {"best": point == self.best_point, "pareto": point in self.front}
+        for point, row in self.ranked.points:
+            marks = {"best": point == self.ranked.best_point, "pareto": point in self.ranked.front}
             stated = {name: row[name] for name in ("verdict", "fits", "reason")}
             figures = {name: row.get(name) for name in empty}
-            rows.append({**self.space.values(point), **marks, **stated, **figures})
+            rows.append({**self.ranked.space.values(point), **marks, **stated, **figures})
         return rows
 
     @property
@@ -60,61 +65,15 @@ class SweepResult:
     @property
     def pareto(self) -> list[Row]:
         """The rows that fit and that no other beats in the objective and in memory both, fastest first."""
-        by_point = dict(zip((point for point, _ in self.points), self.rows, strict=True))
-        return [by_point[point] for point in self.front]
-
-    @property
-    def has_room(self) -> bool:
-        """Whether some point fits, or is tight."""
-        return any(row["verdict"] in ("fits", "tight") for _, row in self.points)
-
-    @property
-    def capacity(self) -> int | None:
-        """Bytes of the fullest device, where it is one with as much memory in all points."""
-        capacities = {row[CAPACITY.column] for _, row in self.points if row.get(CAPACITY.column) is not None}
-        return capacities.pop() if len(capacities) == 1 else None
-
-    @cached_property
-    def ranked(self) -> list[int]:
-        """Places in ``points``, best first: those that fit, those that do not, those without figures."""
-
-        def rank(place: int) -> tuple[bool, bool, float, int]:
-            _, row = self.points[place]
-            value = row.get(self.objective.column)
-            return not row["fits"], value is None, 0.0 if value is None else self.objective.cost(value), place
-
-        return sorted(range(len(self.points)), key=rank)
-
-    @cached_property
-    def best_point(self) -> int | None:
-        """The number of the best combination."""
-        if not self.ranked:
-            return None
-        point, row = self.points[self.ranked[0]]
-        return point if row["fits"] else None
-
-    @cached_property
-    def front(self) -> tuple[int, ...]:
-        """The combinations of the Pareto front, fastest first."""
-        figure = time_figure(self.objective, self.figures)
-        fitting = [
-            (figure.cost(row[figure.column]), row[MEMORY.column], point)
-            for point, row in self.points
-            if row["fits"]
-        ]
-        front, least = [], float("inf")
-        for _, memory, point in sorted(fitting):
-            if memory < least:
-                front.append(point)
-                least = memory
-        return tuple(front)
+        by_point = dict(zip((point for point, _ in self.ranked.points), self.rows, strict=True))
+        return [by_point[point] for point in self.ranked.front]
 
     def document(self) -> dict[str, Any]:
         """All of it as JSON-able data, in SI units."""
         return {
-            "name": self.name,
-            "vary": {variation.key: list(variation.values) for variation in self.space.variations},
-            "objective": self.objective.column,
+            "name": self.ranked.name,
+            "vary": {variation.key: list(variation.values) for variation in self.ranked.space.variations},
+            "objective": self.ranked.objective.column,
             "rows": self.rows,
             "best": self.best,
             "pareto": self.pareto,
@@ -143,7 +102,7 @@ class SweepResult:
         whole = ("num_ranks", "peak_memory_bytes", "memory_capacity_bytes")
         kinds: dict[str, Any] = {
             figure.column: polars.Int64 if figure.column in whole else polars.Float64
-            for figure in self.figures
+            for figure in self.ranked.figures
         }
         kinds |= {"best": polars.Boolean, "pareto": polars.Boolean, "fits": polars.Boolean}
         kinds |= {"verdict": polars.String, "reason": polars.String}
@@ -159,25 +118,20 @@ class SweepResult:
 
         Raises TraceError if the file cannot be written.
         """
-        from simcluster.sweeps.plot_page import sweep_page
-
-        page = sweep_page(self)
+        page = sweep_page(self.ranked)
         if path is not None:
             write_file(path, [page.encode()])
         return page
 
     def __str__(self) -> str:
-        from simcluster.sweeps.table import sweep_text
-
-        return sweep_text(self)
+        return sweep_text(self.ranked)
 
     def __repr__(self) -> str:
-        return f"SweepResult: {self.name}, {len(self.points)} of {self.space.num_points} points"
+        done, total = len(self.ranked.points), self.ranked.space.num_points
+        return f"SweepResult: {self.ranked.name}, {done} of {total} points"
 
     def _repr_html_(self) -> str:
-        from simcluster.sweeps.plot_page import sweep_html
-
-        return sweep_html(self)
+        return sweep_html(self.ranked)
 
 
 def _cell(value: object) -> object:

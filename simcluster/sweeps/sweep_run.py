@@ -7,13 +7,22 @@ from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import dataclass, field
 from functools import partial
 
-from simcluster.errors import SimulationError
+from simcluster.errors import Problem, ScenarioError, SimulationError
 from simcluster.scenario import Scenario
 from simcluster.sweeps.figures import SweepFigure, figures_of
 from simcluster.sweeps.point import FAILED, LOST, Row, row_without_figures, run_point
+from simcluster.sweeps.ranked_points import RankedPoints
 from simcluster.sweeps.result import SweepResult
 from simcluster.sweeps.variation import SweepSpace
-from simcluster.workers import DaskExecutor, Failure, Journal, local_executor, run_all, usable_cpus
+from simcluster.workers import (
+    LOCAL,
+    DaskExecutor,
+    Failure,
+    Journal,
+    local_executor,
+    run_all,
+    usable_cpus,
+)
 
 _DIED = "the process that simulated it died, twice: perhaps this machine has not enough memory for it"
 
@@ -55,8 +64,9 @@ class SweepRun:
                 if watch is not None:
                     watch(len(self.rows))
         except BrokenExecutor as error:
-            done = f"{len(self.rows)} of {self.space.num_points} points are done"
-            raise SimulationError(f"the executor broke down: {error}; {done}") from error
+            kept = "" if self.journal is None else f" and kept in {self.journal.path}"
+            done = f"{len(self.rows)} of {self.space.num_points} points are done{kept}"
+            raise SimulationError(f"the executor broke down: {error}", hint=done) from error
 
     def forget(self) -> None:
         """Deletes the journal, if nothing of the sweep is to be tried again."""
@@ -65,13 +75,9 @@ class SweepRun:
 
     def result(self) -> SweepResult:
         """The rows that are there, in the order of points."""
-        return SweepResult(
-            self.scenario.name,
-            self.space,
-            self.objective,
-            figures_of(self.scenario),
-            tuple(sorted(self.rows.items(), key=lambda entry: entry[0])),
-        )
+        points = tuple(sorted(self.rows.items(), key=lambda entry: entry[0]))
+        figures = figures_of(self.scenario)
+        return SweepResult(RankedPoints(self.scenario.name, self.space, self.objective, figures, points))
 
     def _take(self, point: int, outcome: Row | Failure) -> None:
         if not isinstance(outcome, Failure):
@@ -88,8 +94,16 @@ class SweepRun:
 def sweep_executor(jobs: int | None, dask: str | None, num_points: int) -> Executor:
     """Processes of this machine for so many points, by default one for each processor; or a Dask cluster.
 
-    Raises ScenarioError where there is no Dask scheduler.
+    Raises ScenarioError where there is no Dask scheduler, and for ``jobs`` beside one that is.
     """
     if dask is not None:
+        if jobs is not None and dask != LOCAL:
+            raise ScenarioError(
+                Problem(
+                    f"the workers are those of {dask}, however many",
+                    where=f"--jobs {jobs}",
+                    hint="leave it out; it is for processes of this machine",
+                )
+            )
         return DaskExecutor.connect(dask, min(jobs or usable_cpus(), num_points))
     return local_executor(jobs or usable_cpus(), num_points)

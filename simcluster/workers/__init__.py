@@ -10,7 +10,7 @@ from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
     from simcluster.workers.calls import Failure, in_order, num_workers_of, run_all
-    from simcluster.workers.dask_executor import DaskExecutor
+    from simcluster.workers.dask_executor import LOCAL, DaskExecutor
     from simcluster.workers.inline import InlineExecutor
     from simcluster.workers.journal import Journal
     from simcluster.workers.ordered_map import parallel_map
@@ -20,7 +20,7 @@ else:
         __name__,
         {
             "calls": "Failure in_order num_workers_of run_all",
-            "dask_executor": "DaskExecutor",
+            "dask_executor": "LOCAL DaskExecutor",
             "inline": "InlineExecutor",
             "journal": "Journal",
             "ordered_map": "parallel_map",
@@ -29,6 +29,7 @@ else:
     )
 
 __all__ = [
+    "LOCAL",
     "DaskExecutor",
     "Failure",
     "InlineExecutor",

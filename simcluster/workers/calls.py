@@ -109,5 +109,5 @@ def _outcome(future: Future[Result]) -> Result | Failure:
     try:
         error = future.exception()
     except CancelledError as cancelled:
-        raise BrokenExecutor("the executor dropped a call") from cancelled
+        raise BrokenExecutor("it dropped a call; its scheduler or its workers may be gone") from cancelled
     return future.result() if error is None else Failure(error)

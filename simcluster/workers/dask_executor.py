@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from simcluster._version import __version__
 from simcluster.errors import Problem, ScenarioError
+from simcluster.workers.interrupts import interrupts_blocked
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -53,6 +55,7 @@ class DaskExecutor(Executor):
         of them has another version of simcluster.
         """
         try:
+            import dask
             from distributed import Client
         except ImportError:
             raise ScenarioError(
@@ -64,14 +67,16 @@ class DaskExecutor(Executor):
                 )
             ) from None
         with ExitStack() as stack:
+            # As long as Dask looks for a worker that died, calls wait that another will do.
+            stack.enter_context(dask.config.set({"distributed.comm.timeouts.connect": _ANSWER_SECONDS}))
             if address == LOCAL:
                 from distributed import LocalCluster
 
-                cluster: Any = stack.enter_context(
-                    LocalCluster(
-                        n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs="ERROR"
+                with interrupts_blocked():
+                    cluster: Any = LocalCluster(
+                        n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
                     )
-                )
+                stack.enter_context(cluster)
             else:
                 _check_scheduler(address)
                 cluster = address
@@ -86,7 +91,10 @@ class DaskExecutor(Executor):
         """How many calls to hand to the cluster as it is now: two for each thread of its workers."""
         now = time.monotonic()
         if not self._num_threads or now > self._counted + _RECOUNT_SECONDS:
-            self._num_threads, self._counted = sum(self._client.nthreads().values()), now
+            try:
+                self._num_threads, self._counted = sum(self._client.nthreads().values()), now
+            except OSError as error:
+                raise BrokenExecutor("the Dask scheduler does not answer any more") from error
         return _CALLS_PER_THREAD * max(1, self._num_threads)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
@@ -100,7 +108,13 @@ class DaskExecutor(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leaves the cluster, once all calls are over or, with ``cancel_futures``, now."""
         self._calls.shutdown(wait=wait and not cancel_futures)
-        self._stack.close()
+        log = logging.getLogger("distributed.client")
+        level = log.level
+        log.setLevel(logging.CRITICAL)  # that a scheduler is gone is told by the error of a call
+        try:
+            self._stack.close()
+        finally:
+            log.setLevel(level)
 
     def __exit__(self, *_: object) -> None:
         self.shutdown(cancel_futures=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from simcluster.workers.inline import InlineExecutor
+from simcluster.workers.interrupts import interrupts_blocked
 
 
 def usable_cpus() -> int:
@@ -99,7 +99,7 @@ class _WorkerProcess:
         self._connection, other_end = Pipe()
         code = f"import sys; sys.path[:] = {[path or str(Path.cwd()) for path in sys.path]!r}; {_BEGIN}"
         number = other_end.fileno()
-        with _interrupts_blocked():
+        with interrupts_blocked():
             self._process = subprocess.Popen(
                 [sys.executable, *_interpreter_flags(), "-c", code, str(number)],
                 pass_fds=[number],
@@ -157,16 +157,3 @@ def _answer(request: bytes) -> bytes:
             return bytes(ForkingPickler.dumps((error, None)))
         except Exception:
             return bytes(ForkingPickler.dumps((RuntimeError(traceback.format_exc()), None)))
-
-
-@contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """A block in which a process begins that no interrupt ever reaches: it would end with a traceback.
-
-    A process takes over the mask of the thread that begins it, for good.
-    """
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)

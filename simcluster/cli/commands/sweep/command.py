@@ -38,7 +38,7 @@ def sweep(
             "inference latency, ttft or tpot, too. By default the time of a step, and no sorting.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="Print so many rows at most.")] = 50,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of the table at most.")] = 50,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write all rows there: .csv or .parquet. Makes it resumable."),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simcluster.cli.output import terminal
 from simcluster.cli.output.exit_code import ExitCode
-from simcluster.cli.output.progress_bar import progress_bar
+from simcluster.cli.output.item_progress import progress_bar
 from simcluster.cli.output.result_files import check_writable, write_text
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
@@ -25,7 +25,6 @@ from simcluster.sweeps import (
     objective_of,
     open_journal,
     sweep_executor,
-    sweep_page,
     sweep_text,
 )
 
@@ -91,7 +90,7 @@ class SweepSession:
             terminal.print_json(result.to_json().encode() + b"\n")
         elif not quiet:
             self._print(result, top)
-        return ExitCode.DONE if result.has_room else ExitCode.FAILED
+        return ExitCode.DONE if result.ranked.is_feasible else ExitCode.FAILED
 
     def _simulate(self, run: SweepRun, jobs: int | None, dask: str | None, quiet: bool) -> None:
         if not run.num_left:
@@ -107,10 +106,10 @@ class SweepSession:
             if not quiet:
                 terminal.print_note(f"written: {self.file.path}")
         if self.plot is not None:
-            write_text(self.plot, sweep_page(result))
+            write_text(self.plot, result.to_html())
 
     def _print(self, result: SweepResult, top: int) -> None:
-        text = sweep_text(result, top=top, ordered=self.is_ordered, colour=terminal.has_colour())
+        text = sweep_text(result.ranked, top=top, ordered=self.is_ordered, colour=terminal.has_colour())
         terminal.print_result(text, drawn=True)
 
     def _say_what_is_kept(self, run: SweepRun, top: int) -> None:

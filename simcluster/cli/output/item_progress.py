@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -16,10 +18,10 @@ def progress_bar(
     name: str, total: int, done: int = 0, *, wanted: bool = True
 ) -> Iterator[Callable[[int], None]]:
     """What is to be called with how many pieces are done; shown on standard error if that is a terminal."""
-    console = Console(stderr=True)
-    if not wanted or not console.is_terminal or console.is_dumb_terminal:
+    if not wanted or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda _: None
         return
+    console = Console(stderr=True, force_terminal=True)
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
