@@ -35,8 +35,11 @@ class PlanShape:
     """What a bound needs to know of a plan besides the costs of its layers."""
 
     num_stages: int
+    """Pipeline stages."""
     num_micro_batches: int
+    """Micro-batches of a step on every data-parallel rank."""
     schedule: Schedule
+    """The order of their forwards and backwards."""
     layers: tuple[int, ...]
     """Layers of every virtual stage."""
     blocking: bool

@@ -18,12 +18,17 @@ class PlanFigures:
     """A simulated plan; all times are seconds of a step, means over ranks but for the step itself."""
 
     step_time_s: float = 0.0
+    """The step."""
     tokens_per_s: float = 0.0
+    """Tokens trained per second, samples where the model has no tokens."""
     mfu: float = 0.0
+    """Model FLOPs utilisation, 0 to 1."""
     recomputed: float = 0.0
     """Arithmetic that is done again, as a share of the model's."""
     compute_s: float = 0.0
+    """Kernels, as if they had the device to themselves."""
     pipeline_wait_s: float = 0.0
+    """Waiting for other stages."""
     other_s: float = 0.0
     """Slowed kernels, host, offload, input and idle time together."""
     exposed_s: Mapping[str, float] = field(default_factory=dict)

@@ -47,7 +47,9 @@ class SearchResult:
     """The best plan of a space and what it took to find it."""
 
     space: PlanSpace
+    """What was searched."""
     objective: Objective
+    """What was to be least."""
     limit: float | None
     """The share of a device's memory that plans may need; None: by the usual rule."""
     budget_s: float | None

@@ -13,7 +13,7 @@ from simcluster import units
 from simcluster.cli.commands.run.scenario_yaml import scenario_text
 from simcluster.cli.output import terminal
 from simcluster.cli.output.exit_code import ExitCode
-from simcluster.cli.output.progress_bar import progress_bar
+from simcluster.cli.output.item_progress import progress_bar
 from simcluster.cli.output.result_files import check_writable, write_text
 from simcluster.cli.output.scenario_target import Target
 from simcluster.errors import ScenarioError, nearest
