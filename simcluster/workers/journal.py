@@ -21,7 +21,7 @@ class Journal:
     ``kept`` has the results by index, with those of an earlier process, whose last line may be torn.
     ``work`` is all that results depend on, by what users call it; where the file is of other work, a
     ScenarioError names what differs. With ``restart`` the file begins anew. While it is open no other
-    process can open it.
+    process can open it; closed with nothing in it, it is deleted.
     """
 
     def __init__(self, path: Path, work: Mapping[str, Any], *, restart: bool = False) -> None:
@@ -50,6 +50,8 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self.kept:
+            self.remove()
         self._file.close()
 
     def _write(self, line: Any) -> None:

@@ -199,7 +199,10 @@ MICRO = "--vary=training.micro_batch=1,2"
         ([MICRO, "--out", "rows.txt"], "a sweep is written as .csv or .parquet"),
         ([MICRO, "--out", "none/rows.csv"], "there is no folder 'none'"),
         ([MICRO, "--out", "."], "this is a folder"),
-        ([MICRO, "--dask", "tcp://127.0.0.1:1"], "--jobs 1: the workers are those of tcp://127.0.0.1:1"),
+        (
+            [MICRO, "--dask", "tcp://127.0.0.1:1", "--out", "a.csv"],
+            "--jobs 1: the workers are those of tcp://127.0.0.1:1",
+        ),
         ([MICRO, "--plot", "none/a.html"], "there is no folder 'none'"),
         ([MICRO, "--out", "a.csv", "--plot", "a.csv"], "a.csv would replace --out"),
         ([MICRO, "--plot", "small.yaml"], "small.yaml would replace the scenario small.yaml"),

@@ -80,6 +80,12 @@ def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path, content):
     assert path.read_text() == content
 
 
+def test_one_with_nothing_in_it_is_deleted(tmp_path):
+    with Journal(tmp_path / "j", WORK):
+        assert (tmp_path / "j").exists()
+    assert not (tmp_path / "j").exists()
+
+
 def test_two_at_once_are_refused(tmp_path):
     path = tmp_path / "j"
     with Journal(path, WORK), pytest.raises(ScenarioError, match="another process"):

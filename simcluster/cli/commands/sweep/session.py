@@ -114,9 +114,10 @@ class SweepSession:
 
     def _say_what_is_kept(self, run: SweepRun, top: int) -> None:
         done = f"{len(run.rows)} of {self.space.num_points} points are done"
-        if self.file is not None:
+        if self.file is not None and run.rows:
             terminal.print_note(f"{done} and kept in {self.file.journal}; the same command goes on there")
             return
         if run.rows:
             self._print(run.result(), top)
-        terminal.print_note(f"{done}; with --out FILE the same command would go on there")
+        hint = "" if self.file is not None else "; with --out FILE the same command would go on there"
+        terminal.print_note(f"{done}{hint}")
