@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from simcluster.advise.gains import gains, rank, together
+from simcluster.advise.combination import gains, rank, together
 from simcluster.advise.tip_trials import TipTrials
 from simcluster.analysis import MemoryVerdict
 from simcluster.scenario import Scenario

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.advise.advice import Advice, Tip
-from simcluster.advise.gains import gains
+from simcluster.advise.combination import gains
 from simcluster.analysis import MemoryVerdict
 from simcluster.draw import Column, quantities, render_text, text_table
 from simcluster.tuning import Trial
@@ -105,7 +105,9 @@ def _present(advice: Advice) -> Text:
     present = advice.present
     use = present.use
     what = "the answer" if "inference" in advice.present_run.plan else "a step"
-    text = f"Now: {units.seconds(present.step)} {what}, {units.size(use.needed)} of {units.size(use.capacity)} "
+    text = (
+        f"Now: {units.seconds(present.step)} {what}, {units.size(use.needed)} of {units.size(use.capacity)} "
+    )
     verdict = {
         MemoryVerdict.FITS: "where memory is fullest: it fits.",
         MemoryVerdict.TIGHT: f"where memory is fullest: it is tight, {units.size(use.lacking)} are lacking.",

@@ -1,6 +1,6 @@
 """What can be changed of a scenario to save memory or time; one file adds a knob."""
 
-from simcluster.tuning.knobs.knob import Changes, Knob, Purpose
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 
-__all__ = ["Changes", "Knob", "PresentRun", "Purpose"]
+__all__ = ["Changes", "Knob", "PresentRun", "KnobPurpose"]

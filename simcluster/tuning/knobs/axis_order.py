@@ -8,7 +8,7 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob, Purpose
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.mesh_axes import mesh_change
 from simcluster.tuning.knobs.present_run import PresentRun
 
@@ -20,8 +20,10 @@ class AxisOrderKnob(Knob):
     """Tensor groups inside hosts, stages across."""
 
     kind = "axis order"
-    serves = frozenset({Purpose.SPEED})
-    source = "Narayanan et al. 2021, takeaway 1: tensor parallelism inside a host, pipeline stages across hosts"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = (
+        "Narayanan et al. 2021, takeaway 1: tensor parallelism inside a host, pipeline stages across hosts"
+    )
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Tensor last; stages first and what communicates in every layer last."""
@@ -42,7 +44,10 @@ class AxisOrderKnob(Knob):
         for axis in reversed(_INNERMOST):
             if sizes.get(axis, 1) > 1 and (hosts := _hosts_spanned(sizes, axis, devices)) > 1:
                 share = units.percent(present.exposed(axis))
-                return f"groups of {axis} span {hosts} hosts of {devices} devices; {share} of the step is their exposed communication"
+                return (
+                    f"groups of {axis} span {hosts} hosts of {devices} devices; {share} of the step is their "
+                    "exposed communication"
+                )
         return ""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob, Purpose
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.mesh_axes import mesh_change
 from simcluster.tuning.knobs.present_run import PresentRun
 from simcluster.tuning.knobs.schedules import LARGE_BUBBLE
@@ -21,8 +21,11 @@ class DataParallelismKnob(Knob):
     """No model parallelism."""
 
     kind = "data parallelism alone"
-    serves = frozenset({Purpose.SPEED})
-    source = "MindSpore's overview of parallelism, strategy choice: data parallelism where one device can run the parameters"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = (
+        "MindSpore's overview of parallelism, strategy choice: data parallelism where one device can run the "
+        "parameters"
+    )
     of_training = True
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:

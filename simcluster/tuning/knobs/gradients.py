@@ -7,7 +7,7 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob, Purpose
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 
 _EXPOSED_DATA = 0.01
@@ -26,8 +26,11 @@ class GradientBucketsKnob(Knob):
     """What of gradients travels as one collective."""
 
     kind = "gradient buckets"
-    serves = frozenset({Purpose.SPEED})
-    source = "MindSpore's comm_fusion: 64 MB in mode auto; fewer collectives have fewer latencies, more start earlier"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = (
+        "MindSpore's comm_fusion, 64 MB in mode auto: fewer collectives have fewer latencies, more of them "
+        "start earlier"
+    )
     of_training = True
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
@@ -49,7 +52,7 @@ class GradientOverlapKnob(Knob):
     """Gradients reduced beside the backward, weights gathered beside the forward."""
 
     kind = "gradient overlap"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "overlap_grad_reduce and overlap_param_gather of Megatron-Core, on in NeMo's recipes"
     of_training = True
 
@@ -58,7 +61,7 @@ class GradientOverlapKnob(Knob):
         framework = scenario.framework
         if plan["data_parallel_ways"] == 1:
             return
-        if framework.reduction.overlap and framework.gather == "overlapped":
+        if framework.reduction.overlap and framework.gather.value == "overlapped":
             return
         data = scenario.document.data if scenario.document is not None else {}
         written = data.get("framework", framework.name) if isinstance(data, dict) else framework.name
@@ -79,7 +82,7 @@ class ReusedCallsKnob(Knob):
     """Collectives that are alike as one reusable call."""
 
     kind = "communication sub-graph reuse"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "MindSpore's overview of parallelism, communication sub-graph extraction and reuse"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:

@@ -14,7 +14,7 @@ Changes = tuple[tuple[str, str], ...]
 """(key path, YAML text) pairs, as ``--set`` takes them."""
 
 
-class Purpose(StrEnum):
+class KnobPurpose(StrEnum):
     """What a knob is turned for."""
 
     MEMORY = "memory"
@@ -30,7 +30,7 @@ class Knob(ABC):
 
     kind: ClassVar[str]
     """What it is called in explanations."""
-    serves: ClassVar[frozenset[Purpose]] = frozenset({Purpose.MEMORY})
+    serves: ClassVar[frozenset[KnobPurpose]] = frozenset({KnobPurpose.MEMORY})
     """What it is turned for; to save memory unless said otherwise."""
     saves: ClassVar[tuple[str, ...]] = ()
     """The categories of memory of which it leaves less on a device."""
@@ -50,4 +50,4 @@ class Knob(ABC):
 
         Unless a knob says otherwise: memory is lacking, and it saves some.
         """
-        return present.lack_of_memory(self.saves) if Purpose.MEMORY in self.serves else ""
+        return present.lack_of_memory(self.saves) if KnobPurpose.MEMORY in self.serves else ""

@@ -7,11 +7,13 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob, Purpose
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 from simcluster.tuning.knobs.schedules import bubble_reason
 
-_RECOMPUTE = "recomputation keeps inputs of layers instead of results: MindSpore's overview of parallelism, memory"
+_RECOMPUTE = (
+    "recomputation keeps inputs of layers instead of results: MindSpore's overview of parallelism, memory"
+)
 
 
 class AutomaticRecomputeKnob(Knob):
@@ -54,9 +56,11 @@ class OptimizerShardingKnob(Knob):
     """Stages of ZeRO."""
 
     kind = "optimizer sharding"
-    serves = frozenset({Purpose.MEMORY, Purpose.SPEED})
+    serves = frozenset({KnobPurpose.MEMORY, KnobPurpose.SPEED})
     saves = ("parameters", "gradients", "optimizer_states")
-    source = "MindSpore's optimizer parallelism, ZeRO (arXiv 1910.02054): data ranks hold and update a part each"
+    source = (
+        "MindSpore's optimizer parallelism, ZeRO (arXiv 1910.02054): data ranks hold and update a part each"
+    )
     of_training = True
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
@@ -85,7 +89,9 @@ class OffloadKnob(Knob):
 
     kind = "offload"
     saves = ("optimizer_states", "activations")
-    source = "MindSpore's overview of parallelism: heterogeneous storage, where parameters exceed device memory"
+    source = (
+        "MindSpore's overview of parallelism: heterogeneous storage, where parameters exceed device memory"
+    )
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """States on the host, then activations, then weights, where these can be."""
@@ -105,7 +111,7 @@ class MicroBatchKnob(Knob):
     """The size of micro-batches."""
 
     kind = "micro-batch"
-    serves = frozenset({Purpose.MEMORY, Purpose.SPEED})
+    serves = frozenset({KnobPurpose.MEMORY, KnobPurpose.SPEED})
     saves = ("activations",)
     source = "bubble (P-1)/M of M micro-batches; activations are those of one: Narayanan et al. 2021"
 

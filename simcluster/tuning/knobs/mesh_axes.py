@@ -7,7 +7,7 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob, Purpose
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 from simcluster.tuning.knobs.schedules import bubble_reason
 from simcluster.tuning.knobs.tensor_collectives import exposed_tensor
@@ -18,7 +18,7 @@ MOST_DOUBLINGS = 3
 _EXPOSED_DATA = 0.10
 _STATES = ("parameters", "gradients", "optimizer_states", "activations")
 _MODEL_PARALLEL = (
-    "MindSpore's overview of parallelism, strategy choice: {} where the parameters are too many for one device"
+    "MindSpore's overview of parallelism, strategy choice: {} where one device cannot run the parameters"
 )
 
 
@@ -26,7 +26,7 @@ class TensorParallelismKnob(Knob):
     """Ranks that share every layer."""
 
     kind = "tensor parallelism"
-    serves = frozenset({Purpose.MEMORY, Purpose.SPEED})
+    serves = frozenset({KnobPurpose.MEMORY, KnobPurpose.SPEED})
     saves = _STATES
     source = _MODEL_PARALLEL.format("operator-level parallelism")
     uneven = True
@@ -44,7 +44,7 @@ class PipelineKnob(Knob):
     """Pipeline stages."""
 
     kind = "pipeline"
-    serves = frozenset({Purpose.MEMORY, Purpose.SPEED})
+    serves = frozenset({KnobPurpose.MEMORY, KnobPurpose.SPEED})
     saves = _STATES
     source = _MODEL_PARALLEL.format("pipeline parallelism")
     uneven = True
@@ -62,7 +62,7 @@ class LessTensorParallelismKnob(Knob):
     """Fewer ranks that share every layer."""
 
     kind = "less tensor parallelism"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "Narayanan et al. 2021, takeaways 1 and 2: no more model parallelism than the memory asks for"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
@@ -81,7 +81,7 @@ class FewerStagesKnob(Knob):
     """Fewer pipeline stages."""
 
     kind = "fewer stages"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "bubble (P-1)/M of P stages: MindSpore's pipeline parallelism, Narayanan et al. 2021"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob, Purpose
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 
 SPARE_MEMORY = 0.30
@@ -19,8 +19,11 @@ class LargerMicroBatchKnob(Knob):
     """Larger micro-batches."""
 
     kind = "larger micro-batch"
-    serves = frozenset({Purpose.SPEED})
-    source = "Narayanan et al. 2021, section 3.4: larger micro-batches run faster kernels, and fewer of them fill a pipeline"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = (
+        "Narayanan et al. 2021, section 3.4: kernels of larger micro-batches are faster, but fewer of these "
+        "fill a pipeline"
+    )
     of_training = True
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:

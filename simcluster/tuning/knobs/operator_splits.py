@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob, Purpose
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 from simcluster.tuning.knobs.tensor_collectives import exposed_tensor
 
@@ -18,8 +18,8 @@ class OperatorSplitKnob(Knob):
     """The first matmul of a pair split by columns, the second by rows."""
 
     kind = "operator splits"
-    serves = frozenset({Purpose.SPEED})
-    source = "MindSpore's sharding propagation: ((2,1),(1,4)), then ((2,4),(4,1)) need no redistribution between them"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = "MindSpore's sharding propagation: ((2,1),(1,4)), then ((2,4),(4,1)) need no redistribution in between"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Transformers as Megatron splits them; operators that nobody configured as their neighbours are."""

@@ -35,7 +35,7 @@ class PresentRun:
 
     @property
     def free(self) -> float:
-        """The share of that memory which is free beyond the headroom; 0 or less where the plan does not fit."""
+        """The share of that memory which is free beyond the headroom; 0 or less if it does not fit."""
         return -self.use.lacking / self.use.capacity if self.use.capacity else 0.0
 
     @property
@@ -67,7 +67,7 @@ class PresentRun:
         return STATE_BYTES * int(self.plan["parameters"])
 
     def lack_of_memory(self, categories: Sequence[str] = ()) -> str:
-        """By how much the plan does not fit, and what some categories of memory take of it; empty if it fits."""
+        """By how much the plan does not fit, and what some categories take of it; empty if it fits."""
         use = self.use
         if use.lacking <= 0:
             return ""

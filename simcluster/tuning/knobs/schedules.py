@@ -8,7 +8,7 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob, Purpose
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 
 LARGE_BUBBLE = 0.10
@@ -23,14 +23,16 @@ def bubble_reason(present: PresentRun) -> str:
         return ""
     share = units.percent(present.bubble)
     ideal = f"(P-1)/M = {stages - 1}/{micro_batches}"
-    return f"stages wait for each other in {share} of the step; 1F1B of equal stages waits {ideal} of its work"
+    return (
+        f"stages wait for each other in {share} of the step; 1F1B of equal stages waits {ideal} of its work"
+    )
 
 
 class InterleavedScheduleKnob(Knob):
     """Several chunks of layers on every stage."""
 
     kind = "interleaved schedule"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "bubble (P-1)/(v M) of v chunks: Narayanan et al. 2021, MindSpore's pipeline_interleave"
     of_training = True
 
@@ -55,7 +57,7 @@ class ZeroBubbleKnob(Knob):
     """Weight gradients in what would be the bubble."""
 
     kind = "zero-bubble schedule"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "Qi et al., Zero Bubble Pipeline Parallelism (arXiv 2401.10241); MindSpore's zero_bubble_v"
     of_training = True
 
@@ -77,7 +79,7 @@ class OneForwardOneBackwardKnob(Knob):
     """1F1B in place of GPipe."""
 
     kind = "1F1B schedule"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "1F1B keeps min(P-s, M) activations on stage s, GPipe all M: MindSpore's pipeline schedules"
     of_training = True
 
@@ -98,7 +100,7 @@ class OverlappedTransfersKnob(Knob):
     """Transfers between stages beside kernels."""
 
     kind = "overlapped transfers"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "overlap_p2p_comm of Megatron-Core and NeMo's CommOverlap"
     of_training = True
 
@@ -112,7 +114,11 @@ class OverlappedTransfersKnob(Knob):
     def reason(self, present: PresentRun) -> str:
         """Transfers are exposed."""
         share = present.exposed(str(present.plan["stage_axis"]))
-        return f"kernels wait for transfers between stages in {units.percent(share)} of the step" if share else ""
+        return (
+            f"kernels wait for transfers between stages in {units.percent(share)} of the step"
+            if share
+            else ""
+        )
 
 
 def schedule_text(scenario: Scenario, kind: str, chunks: int | None = None, p2p: str | None = None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from simcluster import units
 from simcluster.model import ATTENTION_CORES
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob, Purpose
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.micro_batches import SPARE_MEMORY
 from simcluster.tuning.knobs.present_run import PresentRun
 
@@ -21,8 +21,11 @@ class LessRecomputeKnob(Knob):
     """Less recomputation."""
 
     kind = "less recomputation"
-    serves = frozenset({Purpose.SPEED})
-    source = "full recomputation adds 20 to 25 % of computation in practice: MindSpore's recompute; selective: Korthikanti et al. 2022"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = (
+        "full recomputation adds 20 to 25 % of computation in practice: MindSpore's recompute; selective: "
+        "Korthikanti et al. 2022"
+    )
     of_training = True
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
@@ -51,7 +54,7 @@ class LessOffloadKnob(Knob):
     """Less on the host."""
 
     kind = "less offload"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "what is needed soon stays on the device: MindSpore's memory offload"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
@@ -74,7 +77,7 @@ class LessShardingKnob(Knob):
     """Gradients and weights whole, states sharded."""
 
     kind = "less sharding"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "traffic of 3 N elements with sharded weights, 2 N without: ZeRO (arXiv 1910.02054), section 7"
     of_training = True
 

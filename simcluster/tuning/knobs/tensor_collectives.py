@@ -7,7 +7,7 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob, Purpose
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 
 EXPOSED_TENSOR = 0.05
@@ -27,7 +27,7 @@ class SequenceParallelismKnob(Knob):
     """Sequence parallelism where tensor parallelism is, or none of it."""
 
     kind = "sequence parallelism"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "Korthikanti et al. 2022 (arXiv 2205.05198): as much traffic, norms and residuals split"
     of_training = True
 
@@ -41,7 +41,9 @@ class SequenceParallelismKnob(Knob):
         """Exposed communication; memory only where it would become less."""
         if present.plan["recipe"] == "megatron_sp":
             why = exposed_tensor(present)
-            return why and f"{why}: all-reduces can be faster than gathers and scatters, where memory suffices"
+            return (
+                why and f"{why}: all-reduces can be faster than gathers and scatters, where memory suffices"
+            )
         lacking = present.lack_of_memory(("activations",))
         if lacking:
             return f"{lacking}, parts of which every tensor rank keeps whole"
@@ -53,7 +55,7 @@ class CopiesKnob(Knob):
     """Two copies of the micro-batch in turns."""
 
     kind = "copies"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "MindSpore's overview of parallelism, multi-copy: one copy computes while the other communicates"
     of_training = True
 
@@ -77,7 +79,7 @@ class ChunkedCollectivesKnob(Knob):
     """Collectives in chunks with their matmuls."""
 
     kind = "chunked collectives"
-    serves = frozenset({Purpose.SPEED})
+    serves = frozenset({KnobPurpose.SPEED})
     source = "tp_comm_overlap of Transformer Engine, MindSpeed's communication over computation"
     of_training = True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcluster.registry import kinds
-from simcluster.tuning.knobs import Knob, PresentRun, Purpose
+from simcluster.tuning.knobs import Knob, PresentRun, KnobPurpose
 from simcluster.tuning.memory_knobs import OpenKnob
 
 
@@ -32,6 +32,6 @@ def reasoned_knobs(present: PresentRun) -> list[ReasonedKnob]:
         if (knob.of_training and not trained) or not (why := knob.reason(present)):
             continue
         if turns := tuple(knob.turns(present.scenario, present.plan)):
-            nearest = lacking and Purpose.MEMORY in knob.serves
+            nearest = lacking and KnobPurpose.MEMORY in knob.serves
             reasoned.append(ReasonedKnob(OpenKnob(kind, turns, knob.uneven), why, knob.source, nearest))
     return reasoned
