@@ -77,7 +77,7 @@ def _parts(advice: Advice) -> Iterator[RenderableType]:
     )
     yield ""
     if not gaining:
-        yield Text("No tip gains anything." if advice.tips else "The run gives no reason for any tip.")
+        yield Text(_nothing(advice))
     else:
         yield Text("What gains, each tried by simulation", "bold")
     for kind in dict.fromkeys(tip.kind for tip in gaining):
@@ -99,6 +99,15 @@ def _parts(advice: Advice) -> Iterator[RenderableType]:
             [(_changes(tip.trial, width), tip.trial.refused) for tip in advice.impossible],
         )
     yield from _together(advice)
+
+
+def _nothing(advice: Advice) -> str:
+    """Why there is nothing that gains."""
+    if advice.tips:
+        return "No tip gains anything."
+    if advice.present_run.scenario.spec.parallel.mode == "manual":
+        return "A program written by hand says itself how work is shared: there is nothing to advise."
+    return "The run gives no reason for any tip."
 
 
 def _present(advice: Advice) -> Text:
@@ -137,8 +146,9 @@ def _table(advice: Advice, tips: Sequence[Tip], width: int) -> RenderableType:
 
 
 def _changes(trial: Trial, width: int) -> Text:
-    lines = [setting.ljust(width) for setting in trial.settings]
-    return Text("\n".join(lines))
+    """The changes of one trial, those behind the first indented."""
+    first, *others = trial.settings
+    return Text("\n".join([first.ljust(width), *(f"  {setting}" for setting in others)]))
 
 
 def _row(advice: Advice, trial: Trial) -> list[str | Text]:
@@ -162,10 +172,10 @@ def _together(advice: Advice) -> Iterator[RenderableType]:
     verdict = "" if best.fits else f" ({best.use.verdict})"
     yield ""
     yield Text(f"Together, as long as each gains: {kinds}", "bold")
+    faster = f"{100 * (best.step / present.step - 1):+.1f} %"
     yield Text(
-        f"{units.seconds(best.step)} in place of {units.seconds(present.step)} "
-        f"({100 * (best.step / present.step - 1):+.1f} %), {units.size(best.use.needed)} of memory in place of "
-        f"{units.size(present.use.needed)}{verdict}:"
+        f"{units.seconds(best.step)} in place of {units.seconds(present.step)} ({faster}), "
+        f"{units.size(best.use.needed)} of memory in place of {units.size(present.use.needed)}{verdict}:"
     )
     options = [f"--set {shlex.quote(setting)}" for setting in best.settings]
     yield Text(" \\\n".join(options))

@@ -4,10 +4,10 @@ or time, and the first plan that fits. How a scenario is simulated is handed in.
 
 from simcluster.tuning.bucket_search import search_buckets
 from simcluster.tuning.first_fit_search import Attempt, FirstFit, SearchRequest, search_first_fit
-from simcluster.tuning.knobs import Changes, Knob, PresentRun, KnobPurpose
+from simcluster.tuning.knob_reasons import ReasonedKnob, reasoned_knobs
+from simcluster.tuning.knobs import Changes, Knob, KnobPurpose, PresentRun
 from simcluster.tuning.memory_knobs import OpenKnob, nearest_change, open_knobs
 from simcluster.tuning.offload_search import search_offload
-from simcluster.tuning.knob_reasons import ReasonedKnob, reasoned_knobs
 from simcluster.tuning.recompute_search import search_recompute
 from simcluster.tuning.trials import Trial, Trials, trial_from_run
 
@@ -16,9 +16,9 @@ __all__ = [
     "Changes",
     "FirstFit",
     "Knob",
+    "KnobPurpose",
     "OpenKnob",
     "PresentRun",
-    "KnobPurpose",
     "ReasonedKnob",
     "SearchRequest",
     "Trial",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcluster.registry import kinds
-from simcluster.tuning.knobs import Knob, PresentRun, KnobPurpose
+from simcluster.tuning.knobs import Knob, KnobPurpose, PresentRun
 from simcluster.tuning.memory_knobs import OpenKnob
 
 
@@ -23,7 +23,12 @@ class ReasonedKnob:
 
 
 def reasoned_knobs(present: PresentRun) -> list[ReasonedKnob]:
-    """The knobs that have a reason in a run and something left to turn, in the order of their modules."""
+    """The knobs that have a reason in a run and something left to turn, in the order of their modules.
+
+    None for a program that is written by hand: it has no meaning on another mesh.
+    """
+    if present.scenario.spec.parallel.mode == "manual":
+        return []
     trained = present.scenario.spec.training is not None
     lacking = present.use.lacking > 0
     reasoned = []

@@ -3,4 +3,4 @@
 from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 
-__all__ = ["Changes", "Knob", "PresentRun", "KnobPurpose"]
+__all__ = ["Changes", "Knob", "KnobPurpose", "PresentRun"]

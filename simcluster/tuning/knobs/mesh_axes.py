@@ -114,9 +114,10 @@ def _halved(scenario: Scenario, axis: str, other: str) -> Iterator[Changes]:
         return
     mesh[axis] //= 2
     mesh[other] = 2 * mesh.get(other, 1)
-    order = [name for name in ("pipeline", *mesh, "tensor") if name in mesh]
-    if other in scenario.spec.parallel.sizes:
-        order = list(mesh)
+    order = list(mesh)
+    if other not in scenario.spec.parallel.sizes:
+        order = [name for name in dict.fromkeys(("pipeline", "data", *mesh)) if name in mesh]
+        order.sort(key=lambda name: name == "tensor")  # innermost, where it may be new
     yield mesh_change({name: mesh[name] for name in order if mesh[name] > 1 or name != axis})
 
 

@@ -1,0 +1,126 @@
+"""Advice on small plans: a naive one becomes better, a good one stays, and what cannot be helped is said."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from simcluster.advise import advice_document, advice_text, advise_scenario
+from simcluster.cli.app import command_line
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+from simcluster.workers import InlineExecutor, WorkerProcesses
+from tests.support.scenario_texts import CRAMPED, SMALL
+
+NAIVE = {
+    "simcluster": 1,
+    "name": "naive",
+    "cluster": {"use": "dgx-h100", "hosts": 2},
+    "model": {"layers": 8, "hidden": 2048, "heads": 16, "ffn": 8192, "vocab": 32_000},
+    "training": {"global_batch": 32, "micro_batch": 1, "seq_len": 1024, "precision": "bf16"},
+    "parallel": {
+        "mesh": {"tensor": 8, "pipeline": 2},
+        "recompute": "all",
+    },
+}
+"""Tensor groups across hosts, everything computed again, and next to no memory in use."""
+
+GOOD = NAIVE | {
+    "name": "good",
+    "parallel": {"mesh": {"data": 16}, "optimizer_sharding": {"zero": 1}},
+    "training": NAIVE["training"] | {"micro_batch": 2},
+}
+
+
+def advised(spec, executor=None):
+    return advise_scenario(Scenario.of(spec), executor or InlineExecutor())
+
+
+@pytest.fixture(scope="module")
+def naive():
+    return advised(NAIVE)
+
+
+def test_a_naive_plan_becomes_better(naive):
+    kinds = {tip.kind for tip in naive.gaining}
+    assert {"axis order", "less recomputation", "less tensor parallelism"} <= kinds
+    assert naive.best.step < 0.5 * naive.present.step
+    assert naive.best.fits and not naive.hopeless
+
+
+def test_figures_are_those_of_simulations(naive):
+    for trial in (naive.best, naive.gaining[0].trial, naive.gaining[-1].trial):
+        summary = simulate(Scenario.of(NAIVE).changed(trial.changes)).documents["summary"]
+        assert summary["step_time_s"] == trial.step
+        assert summary["peak_memory_bytes_max"] == trial.use.allocated
+
+
+def test_what_gains_is_better_and_what_does_not_is_listed(naive):
+    present = naive.present
+    for tip in naive.gaining:
+        assert tip.trial.fits
+        assert tip.trial.step < present.step or tip.trial.use.needed < present.use.needed
+    assert {*naive.gaining, *naive.idle, *naive.impossible} == set(naive.tips)
+    assert len(naive.gaining) + len(naive.idle) + len(naive.impossible) == len(naive.tips)
+
+
+def test_text_and_document_say_the_same(naive, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    text, document = advice_text(naive), json.loads(json.dumps(advice_document(naive)))
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert [tip["gains"] for tip in document["tips"] if "gains" in tip] == [True] * len(naive.gaining) + [
+        False
+    ] * len(naive.idle)
+    assert document["together"]["step_time_s"] == naive.best.step
+    for setting in document["together"]["set"]:
+        assert f"--set '{setting}'" in text or f"--set {setting}" in text
+    for tip in document["tips"]:
+        assert tip["why"] and tip["source"]
+        assert ("refused" in tip) != ("step_time_s" in tip)
+    assert all(f"\n{tip.kind}: " in text for tip in naive.gaining)
+
+
+def test_a_good_plan_gains_nothing():
+    advice = advised(GOOD)
+    assert not advice.gaining and advice.idle
+    assert advice.best is advice.present
+    text = advice_text(advice)
+    assert "No tip gains anything." in text
+    assert "Tried, gains nothing" in text and "Together" not in text
+    assert advice_document(advice)["together"] is None
+
+
+def test_a_plan_that_does_not_fit_is_made_to_fit_if_that_can_be():
+    host = {"use": "dgx-h100", "devices": 8}
+    device = {"use": "h100-sxm", "reserved": "0 B", "communicator": "0 B"}
+    needed = {
+        memory: advised(
+            NAIVE | {"cluster": {"host": host | {"device": device | {"memory": memory}}, "hosts": 2}}
+        )
+        for memory in ("900 MiB", "10 MiB")
+    }
+    tight = needed["900 MiB"]
+    assert not tight.present.fits and tight.best.fits and not tight.hopeless
+    lost = needed["10 MiB"]
+    assert lost.hopeless and not lost.best.fits
+    assert "it does not fit" in advice_text(lost)
+
+
+@pytest.mark.thorough
+def test_processes_give_the_same(naive):
+    with WorkerProcesses(2) as executor:
+        assert advice_document(advised(NAIVE, executor)) == advice_document(naive)
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(SMALL)
+    (tmp_path / "cramped.yaml").write_text(CRAMPED)
+    assert command_line(["advise", "small.yaml", "--json", "--jobs", "1"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["name"] == "small" and document["tips"]
+    assert command_line(["advise", "cramped.yaml", "--jobs", "1"]) == 1
+    assert "it does not fit" in capsys.readouterr().out
+    assert command_line(["advise", "small.yaml", "--set", "training.mikro_batch=1"]) == 2
+    assert "mikro_batch" in capsys.readouterr().err
