@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from simcluster.analysis import MemoryVerdict
 from simcluster.tuning import Changes, Trial
 
-EQUAL_TIME = 0.001
-"""The share of a step by which a difference counts as none."""
+EQUAL_TIME = 0.005
+"""The share of a step by which a difference counts as none: no simulation is as exact as that."""
 EQUAL_MEMORY = 0.01
 """The share of a device's memory by which a difference counts as none."""
 

@@ -100,7 +100,7 @@ def test_a_knob_about_speed(added):
         """
         from simcluster.tuning import Knob, KnobPurpose
 
-        class SlidingWindowKnob(Knob):
+        class ShorterSequencesKnob(Knob):
             kind = "shorter sequences"
             serves = frozenset({KnobPurpose.SPEED})
             source = "an installed package"
@@ -113,14 +113,10 @@ def test_a_knob_about_speed(added):
                 return f"a step takes {present.step:.3g} s"
         """,
     )
-    ended = simcluster("advise", "small.yaml", "--json", "--jobs", "1")
+    ended = simcluster("advise", "small.yaml", "--json", "--jobs", "1", "--set", "parallel.mesh={data: 8}")
     tips = {tip["kind"]: tip for tip in json.loads(ended.stdout)["tips"]}
     assert tips["shorter sequences"]["gains"], ended.stderr
     assert tips["shorter sequences"]["why"].startswith("a step takes")
-    roomy = json.loads(simcluster("explain", "small.yaml", "--json").stdout)
-    headroom = f"run.headroom={roomy['left'] + 1} B"
-    changes = json.loads(simcluster("explain", "small.yaml", "--json", "--set", headroom).stdout)["changes"]
-    assert changes and ["shorter sequences"] not in [change["kinds"] for change in changes]
 
 
 def test_a_framework_switch(added, tmp_path):

@@ -63,8 +63,8 @@ class GradientOverlapKnob(Knob):
             return
         if framework.reduction.overlap and framework.gather.value == "overlapped":
             return
-        data = scenario.document.data if scenario.document is not None else {}
-        written = data.get("framework", framework.name) if isinstance(data, dict) else framework.name
+        data = scenario.document.data if scenario.document is not None else None
+        written = data.get("framework", framework.name) if isinstance(data, dict) else None
         switches = ("overlap_grad_reduce", "overlap_param_gather")
         if isinstance(written, str):  # a name alone holds no key that could be changed
             named = ", ".join(f"{switch}: true" for switch in switches)
