@@ -113,7 +113,15 @@ def test_a_knob_about_speed(added):
                 return f"a step takes {present.step:.3g} s"
         """,
     )
-    ended = simcluster("advise", "small.yaml", "--json", "--jobs", "1", "--set", "parallel.mesh={data: 8}")
+    ended = simcluster(
+        "advise",
+        "small.yaml",
+        "--json",
+        "--jobs",
+        "1",
+        "--set",
+        "parallel={mesh: {data: 8}, optimizer_sharding: {zero: 1}}",
+    )
     tips = {tip["kind"]: tip for tip in json.loads(ended.stdout)["tips"]}
     assert tips["shorter sequences"]["gains"], ended.stderr
     assert tips["shorter sequences"]["why"].startswith("a step takes")

@@ -13,7 +13,9 @@ from simcluster.simulation import simulate
 from simcluster.workers import InlineExecutor, WorkerProcesses
 from tests.support.scenario_texts import CRAMPED
 
-MESH = "parallel.mesh={data: 8}"
+SAVING = "parallel={mesh: {data: 8}, optimizer_sharding: {zero: 3}, recompute: all}"
+"""A plan that leaves little to save."""
+
 NAIVE = {
     "simcluster": 1,
     "name": "naive",
@@ -118,7 +120,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     """Memory that no tip makes enough: exit code 1, with what is nearest."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cramped.yaml").write_text(CRAMPED)
-    assert command_line(["advise", "cramped.yaml", "--json", "--jobs", "1", "--set", MESH]) == 1
+    assert command_line(["advise", "cramped.yaml", "--json", "--jobs", "1", "--set", SAVING]) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["name"] == "small" and not document["present"]["fits"]
     assert document["tips"] and not any(tip.get("fits") for tip in document["tips"])
