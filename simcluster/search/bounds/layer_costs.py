@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine import Workload, classes_on_links
+from simcluster.cluster import Cluster
+from simcluster.engine import Workload
 from simcluster.model import MemoryPlace, Phase
 from simcluster.plan import Plan
 from simcluster.program import (
@@ -26,10 +27,11 @@ from simcluster.program import (
     Scope,
     StageProgram,
     build,
+    partition_ranks,
     runs_kernels,
 )
-from simcluster.scenario import Scenario
 from simcluster.search.bounds.execution_spans import ExecutionSpan, ExecutionSpans
+from simcluster.search.bounds.few_layers import FewLayers
 
 Ints = NDArray[np.int64]
 
@@ -71,6 +73,10 @@ class PhaseSpans:
             )
         return cls(*columns)
 
+    def of_rows(self, rows: Ints) -> PhaseSpans:
+        """The spans of instances that are like some of these, by their numbers."""
+        return PhaseSpans(*(getattr(self, field.name)[rows] for field in fields(self)))
+
 
 @dataclass(frozen=True, eq=False)
 class LayerCosts:
@@ -94,14 +100,16 @@ class LayerCosts:
     """Ranks that send a part each of what goes to the next stage."""
 
     @classmethod
-    def of(cls, scenario: Scenario, plan: Plan, *, kernels_only: bool = False) -> LayerCosts:
-        """The costs of a plan of one stage; ``kernels_only``: collectives take no time, as where those of one
-        micro-batch hide behind the kernels of another.
+    def of(cls, cluster: Cluster, plan: Plan, layers: FewLayers, *, kernels_only: bool = False) -> LayerCosts:
+        """The costs of a plan of one stage of the smaller model of ``layers``.
+
+        ``kernels_only``: collectives take no time, as where those of one micro-batch hide behind the kernels
+        of another.
         """
         # Reductions of gradients are not looked at: those of single layers are lowered soonest.
         program = build(replace(plan, execution=replace(plan.execution, buckets=None, fusion=None)))
         part = program.parts[0]
-        spans = ExecutionSpans(program, part, _least_prices(scenario, plan, program, kernels_only))
+        spans = ExecutionSpans(program, part, _least_prices(cluster, plan, program, kernels_only))
         by_phase: dict[Phase, list[BlockExecution]] = {phase: [] for phase in _TIMED}
         for execution in part.executions:
             phase = program.codes[execution.code].phase
@@ -119,31 +127,34 @@ class LayerCosts:
             )
             for phase, executions in by_phase.items()
         }
-        layers = {instance.name for instance in plan.graph.instances if instance.is_layer}
+        place = {name: index for index, name in enumerate(names)}
+        whole = [
+            (name, place[like], is_layer)
+            for name, like, is_layer in zip(layers.names, layers.alike, layers.is_layer, strict=True)
+            if like in place
+        ]
+        rows = np.array([row for _, row, _ in whole], dtype=np.int64)
         mesh = plan.mesh
         return cls(
-            names,
-            np.array([index for index, name in enumerate(names) if name in layers], dtype=np.int64),
-            phases,
-            _kept(program, part, names, by_phase),
-            *_persistent(part, names),
+            tuple(name for name, _, _ in whole),
+            np.flatnonzero([is_layer for _, _, is_layer in whole]),
+            {phase: spans.of_rows(rows) for phase, spans in phases.items()},
+            _kept(program, part, names, by_phase)[rows],
+            *(column[rows] for column in _persistent(part, names)),
             mesh.product(tuple(axis for axis in plan.execution.p2p_scatter_axes if axis in mesh.sizes)),
         )
 
 
-def _least_prices(
-    scenario: Scenario, plan: Plan, program: Program, kernels_only: bool
-) -> dict[int, list[int]]:
+def _least_prices(cluster: Cluster, plan: Plan, program: Program, kernels_only: bool) -> dict[int, list[int]]:
     """Nanoseconds of every instruction alone, by code: on the class of ranks to which it costs least."""
-    cluster, execution = scenario.cluster, plan.execution
-    classes, fabric = classes_on_links(program, cluster, execution.algorithms)
+    execution = plan.execution
+    classes = partition_ranks(program, cluster)
     workload = Workload(
         program,
         cluster,
         classes,
         dispatch=execution.dispatch,
         algorithms=execution.algorithms,
-        fabric=fabric,
         host=HostCalls.of(plan),
     )
     prices = workload.prices()

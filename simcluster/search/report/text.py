@@ -40,7 +40,7 @@ def _parts(result: SearchResult, top: int) -> Iterator[RenderableType]:
             Column("at least", quantity=True),
             Column("MFU", quantity=True),
             Column("memory", quantity=True),
-            *(Column(title) for title in varied),
+            *(Column(title, wraps=True) for title in varied),
             Column("", wraps=True),
         ],
         [_row(result, number, plan, best, varied) for number, plan in enumerate(shown, 1)],

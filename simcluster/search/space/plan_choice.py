@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from simcluster.model import ATTENTION_CORES
 from simcluster.tuning import Changes
 
 PIPELINE, DATA, TENSOR = "pipeline", "data", "tensor"
@@ -12,6 +13,13 @@ PIPELINE, DATA, TENSOR = "pipeline", "data", "tensor"
 
 PLAIN = "1f1b"
 """The schedule where stages are not interleaved and nothing else is asked for."""
+
+
+NOTHING, ALL_LAYERS = "{}", '{"layers": "all"}'
+SELECTIVE = f'{{"operators": ["{ATTENTION_CORES}*"]}}'
+"""What is recomputed, as Megatron calls it: nothing, everything, the cores of attention."""
+
+_SHORT = {NOTHING: "none", "null": "", ALL_LAYERS: "all", SELECTIVE: "selective"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,26 +67,22 @@ class PlanChoice:
         """What is chosen, by what it is called, in words; nothing for what is left as it usually is."""
         pipelined = self.num_stages > 1
         parts = {
-            " x ".join(axis for axis, _ in self.mesh): " x ".join(str(size) for _, size in self.mesh),
+            "mesh": " x ".join(f"{axis} {size}" for axis, size in self.mesh),
             "micro-batch": str(self.micro_batch),
             "schedule": self.schedule if pipelined else "",
             "chunks": str(self.chunks) if pipelined and self.chunks > 1 else "",
             "layers": "+".join(map(str, self.stages)),
             "optimizer sharding": _words(self.optimizer_sharding),
-            "recompute": _words(self.recompute),
-            "offload": _words(self.offload),
+            "recompute": _words(self.recompute) if self.recompute != NOTHING else "",
+            "offload": _words(self.offload) if self.offload != NOTHING else "",
         }
         return {name: text for name, text in parts.items() if text}
 
     @property
     def text(self) -> str:
         """The plan in a line."""
-        _, *others = self.parts.items()
-        named = [
-            " x ".join(f"{axis} {size}" for axis, size in self.mesh),
-            *(text if name == "schedule" else f"{name} {text}" for name, text in others),
-        ]
-        return ", ".join(named)
+        bare = ("mesh", "schedule")
+        return ", ".join(text if name in bare else f"{name} {text}" for name, text in self.parts.items())
 
     def changes(self, p2p: str | None = None) -> Changes:
         """What a scenario says for it: key paths and YAML texts. ``p2p`` is ``schedule.p2p``, if said."""
@@ -104,4 +108,4 @@ class PlanChoice:
 
 def _words(text: str) -> str:
     """A YAML text without its punctuation; empty for what says nothing."""
-    return "" if text in ("{}", "null") else text.strip("{}").replace('"', "")
+    return _SHORT.get(text, text.strip("{}").replace('"', ""))
