@@ -46,8 +46,8 @@ class PlanShape:
     """Whether kernels wait for transfers between stages."""
     sharded_ways: tuple[float, float, float]
     """By how much parameters, gradients and states are divided; infinite where none is known to be held."""
-    num_gathers: int = 0
-    """How often the weights of a stage are gathered for each micro-batch."""
+    gathers: bool = False
+    """Whether weights are gathered for each forward; which of them a backward needs again is not counted."""
     scatters: bool = False
     """Whether gradients are reduced for each micro-batch."""
     keeps: bool = True
@@ -196,9 +196,9 @@ def _time(
     least = max((steady + drain).max(), (steady + halves).max())
     parameters = np.bincount(stage_of, np.add.reduceat(costs.parameters, starts[:-1]), shape.num_stages)
     scatter = np.array([communication.scatter(int(size)) for size in parameters])
-    if shape.num_gathers:
+    if shape.gathers:
         gather = np.array([communication.gather(int(size)) for size in parameters])
-        least = max(least, count * shape.num_gathers * gather.max())
+        least = max(least, count * gather.max())
     if shape.scatters:
         least = max(least, count * scatter.max())
     elif chain.num_chunks == 1:

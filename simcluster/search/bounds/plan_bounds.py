@@ -206,7 +206,7 @@ class PlanBounds:
             choice.stages or default_layers(self.scenario.model.num_layers, len(chain)),
             stages > 1 and not written.overlapped(self.scenario.framework, chain),
             self._sharded_ways(choice),
-            2 if whole and sharding.choice.regather else 0,
+            whole and sharding.choice.regather,
             whole and sharding.choice.gradients,
             choice.offload == "{}" and self._recomputed(choice.recompute) == choice.recompute,
         )
