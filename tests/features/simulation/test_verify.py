@@ -71,11 +71,12 @@ sharding, recomputation, offload, context, experts, copies, precisions and profi
 ``test_offload``, ``test_recompute_search``, ``test_residual`` (neighbours) and ``test_onnx_network``.
 """
 LONG = {
+    "llama3-70b-512-h100",
     "llama3-70b-64-h100-overlap",
     "llama3-70b-64-h100-seqpipe",
     "llama3-70b-64-h100-sequence-parallel",
 }
-"""Whose sequences stay long in their small forms: contracts show these on small models."""
+"""Whose sequences stay long in their small forms, or layers many: contracts show these on small models."""
 
 
 def shipped(path):
