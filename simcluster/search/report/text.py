@@ -144,7 +144,7 @@ def _row(
     result: SearchResult, number: int, plan: SimulatedPlan, best: SimulatedPlan, varied: Sequence[str]
 ) -> Sequence[Cell]:
     figures = plan.figures
-    devices = result.space.scenario.cluster.host.num_devices
+    devices = result.space.setting.devices_per_host
     reason = "best" if plan is best else why_it_lost(plan, best, result.limit, devices)
     values = ["-"] * 4
     if not figures.refused:
