@@ -28,6 +28,7 @@ LATER = {
     "llama2-7b-8-ascend-910b-copies": "llama2-7b-8-ascend-910b-fine-grained",
     "llama2-7b-8-ascend-910b-tensor": "llama2-7b-8-ascend-910b-fine-grained",
     "llama2-7b-atlas-900-a2": "quickstart",
+    "llama2-7b-h100-ascend-910b": "tiny-gpt-cpu",
     "llama3-405b-16384-h100": "quickstart",
     "llama3-70b-256-h100-propagated": "quickstart",
     "llama3-70b-64-h100-32k": "quickstart",
