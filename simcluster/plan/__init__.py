@@ -52,6 +52,7 @@ from simcluster.plan.redistribution import (
     part_type,
 )
 from simcluster.plan.rules import (
+    BALANCED_ROUTING,
     BATCH,
     CATEGORIES,
     ROUTING_PATH,
@@ -107,6 +108,7 @@ __all__ = [
     "ALONE",
     "AUTO_MB",
     "BACKWARD",
+    "BALANCED_ROUTING",
     "BATCH",
     "CATEGORIES",
     "FORWARD",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
-    from simcluster.simulation.compose import BuiltScenario, build_scenario, plan_scenario
+    from simcluster.simulation.compose import BuiltScenario, build_scenario
     from simcluster.simulation.run_scenario import simulate
     from simcluster.simulation.verification import Verification, verify
     from simcluster.simulation.views import (
@@ -23,7 +23,7 @@ else:
     __getattr__ = exported_lazily(
         __name__,
         {
-            "compose": "BuiltScenario build_scenario plan_scenario",
+            "compose": "BuiltScenario build_scenario",
             "run_scenario": "simulate",
             "verification": "Verification verify",
             "views": "Entry GraphPiece Operand ShardedGraph effective_strategies_of "
@@ -42,7 +42,6 @@ __all__ = [
     "effective_strategies_of",
     "layouts_after",
     "layouts_document",
-    "plan_scenario",
     "planned_documents",
     "predict_layouts",
     "simulate",

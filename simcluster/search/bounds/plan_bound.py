@@ -46,8 +46,8 @@ class PlanShape:
     """Whether kernels wait for transfers between stages."""
     sharded_ways: tuple[float, float, float]
     """By how much parameters, gradients and states are divided; infinite where none is known to be held."""
-    num_gathers: int = 0
-    """How often the weights of a stage are gathered for each micro-batch."""
+    gathers: bool = False
+    """Whether weights are gathered for each forward; which of them a backward needs again is not counted."""
     scatters: bool = False
     """Whether gradients are reduced for each micro-batch."""
     keeps: bool = True
@@ -196,9 +196,9 @@ def _time(
     least = max((steady + drain).max(), (steady + halves).max())
     parameters = np.bincount(stage_of, np.add.reduceat(costs.parameters, starts[:-1]), shape.num_stages)
     scatter = np.array([communication.scatter(int(size)) for size in parameters])
-    if shape.num_gathers:
+    if shape.gathers:
         gather = np.array([communication.gather(int(size)) for size in parameters])
-        least = max(least, count * shape.num_gathers * gather.max())
+        least = max(least, count * gather.max())
     if shape.scatters:
         least = max(least, count * scatter.max())
     elif chain.num_chunks == 1:
@@ -208,9 +208,13 @@ def _time(
     return int(least)
 
 
-def balanced_stages(costs: LayerCosts, shape: PlanShape, limit: float) -> tuple[int, ...]:
-    """Layers of the stages of a pipeline without chunks, balanced by time, none above ``limit`` bytes; () if
-    that is impossible.
+def balanced_stages(
+    costs: LayerCosts, shape: PlanShape, slowness: NDArray[np.float64], limits: NDArray[np.float64]
+) -> tuple[int, ...]:
+    """Layers of the stages of a pipeline without chunks, balanced by time; () if that is impossible.
+
+    ``slowness`` and ``limits`` [stages]: how many times longer their devices take than the fastest, and the
+    bytes that they may hold.
 
     What stands before the first layer counts to it, what stands behind the last to that.
     """
@@ -221,10 +225,9 @@ def balanced_stages(costs: LayerCosts, shape: PlanShape, limit: float) -> tuple[
     held = np.add.reduceat(_held(costs, shape), starts[:-1])
     kept = np.add.reduceat(costs.kept, starts[:-1]) * shape.keeps
     count = shape.num_micro_batches
-    in_flight = [
-        sum(_in_flight(shape.schedule, shape.num_stages, count, stage)) for stage in range(shape.num_stages)
-    ]
-    return balanced_layers(times, shape.num_stages, held, kept, np.array(in_flight, dtype=float), limit)
+    stages = range(shape.num_stages)
+    in_flight = [sum(_in_flight(shape.schedule, shape.num_stages, count, stage)) for stage in stages]
+    return balanced_layers(times, held, kept, np.array(in_flight, dtype=float), slowness, limits)
 
 
 def _held(costs: LayerCosts, shape: PlanShape) -> NDArray[np.float64]:

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 
-from simcluster.cluster import Cluster, placements_of
+import numpy as np
+
+from simcluster.cluster import Cluster, Device, placements_of
 from simcluster.collectives import Operation, collective_time
 from simcluster.errors import SimclusterError
 from simcluster.layout import Mesh
 from simcluster.model import Routed
 from simcluster.plan import (
+    BALANCED_ROUTING,
     BATCH,
     SEQUENCE,
     WEIGHTS,
@@ -21,10 +24,12 @@ from simcluster.plan import (
     ShardingChoice,
     default_layers,
     explicit_sharding,
+    make_plan,
     roles_of,
 )
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
+from simcluster.search.bounds.few_layers import FewLayers
 from simcluster.search.bounds.layer_costs import LayerCosts
 from simcluster.search.bounds.plan_bound import (
     LeastTimes,
@@ -34,7 +39,6 @@ from simcluster.search.bounds.plan_bound import (
     bound_plan,
 )
 from simcluster.search.space import DATA, PIPELINE, PlanChoice
-from simcluster.simulation import plan_scenario
 from simcluster.tuning import Changes
 
 IN_HALVES = "zb_h1"
@@ -75,6 +79,7 @@ class PlanBounds:
     scenario: Scenario
     _costs: dict[tuple[Changes, bool], LayerCosts | Refusal] = field(default_factory=dict)
     _shardings: dict[str, _Sharding] = field(default_factory=dict)
+    _again: dict[str, str] = field(default_factory=dict)
     _formats: dict[str, Numerics] = field(default_factory=dict)
 
     @property
@@ -88,8 +93,9 @@ class PlanBounds:
             shape = self._shape(choice)
         except SimclusterError as error:
             return Refusal(error.problems[0].message)
-        if shape.schedule.num_slices > 1:
-            return PlanBound(0, 0)  # sequences in slices: costs of whole ones say nothing
+        if shape.schedule.num_slices > 1 or not self._is_balanced:
+            # Costs of whole sequences say nothing of slices, nor those of a mean rank of one with few tokens.
+            return PlanBound(0, 0)
         costs = self.costs(choice)
         whole = self.costs(replace(choice, optimizer_sharding=_WHOLE))
         if isinstance(costs, Refusal):
@@ -101,9 +107,10 @@ class PlanBounds:
         return bound_plan(costs, shape, self._least_times(choice, costs, ring=chain.num_chunks > 1), chain)
 
     def balanced(self, choice: PlanChoice, limit: float) -> PlanChoice | None:
-        """The plan with layers balanced over its stages so that none needs more than ``limit`` bytes.
+        """The plan with layers balanced over its stages by their time, on the devices that each has.
 
-        None where that is no other plan, and for stages of several chunks.
+        No stage needs more than the part ``limit`` of their memory, by what is known of it. None where that
+        is no other plan, and for stages of several chunks.
         """
         costs = self.costs(choice)
         if choice.num_stages == 1 or choice.chunks > 1 or isinstance(costs, Refusal):
@@ -111,10 +118,25 @@ class PlanBounds:
         shape = self._shape(choice)
         if len(shape.schedule.chain(shape.num_stages)) > shape.num_stages or shape.schedule.num_slices > 1:
             return None
-        layers = balanced_stages(costs, shape, limit)
+        devices = self._stage_devices(choice)
+        slowness = [max(costs.slowness[device.name] for device in own) for own in devices]
+        limits = [limit * min(device.memory for device in own) for own in devices]
+        layers = balanced_stages(costs, shape, np.array(slowness), np.array(limits))
         if not layers or layers == default_layers(self.scenario.model.num_layers, choice.num_stages):
             return None
         return replace(choice, stages=layers)
+
+    def _stage_devices(self, choice: PlanChoice) -> list[list[Device]]:
+        """The kinds of devices of every stage."""
+        cluster, mesh = self.scenario.cluster, Mesh.of(dict(choice.mesh))
+        kinds = np.array([group.kind for group in cluster.groups])[
+            cluster.group_of(np.arange(mesh.num_ranks))
+        ]
+        lines = mesh.groups((PIPELINE,))
+        return [
+            [cluster.kinds[kind].device for kind in np.unique(kinds[lines[:, stage]]).tolist()]
+            for stage in range(choice.num_stages)
+        ]
 
     def cost_key(self, choice: PlanChoice) -> tuple[Changes, bool]:
         """What the costs of its layers depend on: a small plan, and whether collectives may hide."""
@@ -132,12 +154,31 @@ class PlanBounds:
 
     def _read(self, changes: Changes, hidden: bool) -> LayerCosts | Refusal:
         """The costs of a small plan; ``hidden``: kernels of other micro-batches run beside collectives."""
+        # The same cluster, which knows already where groups lie and what collectives take.
+        cluster = self.scenario.cluster
         try:
-            # The same cluster, which knows already where groups lie and what collectives take.
-            small = replace(self.scenario.changed(changes), place=self.scenario.cluster)
-            return LayerCosts.of(small, plan_scenario(small, search=False), kernels_only=hidden)
+            spec = self.scenario.changed(changes).spec
+            plan = make_plan(
+                self._layers.model,
+                spec.task,
+                spec.parallel,
+                self.scenario.framework,
+                cluster,
+                spec.collectives.build(),
+            )
+            return LayerCosts.of(cluster, plan, self._layers, kernels_only=hidden)
         except SimclusterError as error:
             return Refusal(error.problems[0].message)
+
+    @cached_property
+    def _layers(self) -> FewLayers:
+        """The model with fewer layers, if nothing is said of single ones."""
+        spec = self.scenario.spec
+        assert spec.training is not None, "spaces are of training"
+        parallel = spec.parallel
+        named = isinstance(parallel.recompute.layers, tuple)
+        said = (parallel.strategies, parallel.shard, parallel.host, parallel.fusion.ids, named)
+        return FewLayers.of(self.scenario.model, spec.training.seq_len, equal=not any(said))
 
     def _small_plan(self, choice: PlanChoice, kind: str, sharding: str) -> Changes:
         """The scenario's changes to the plan without a pipeline whose layers are split alike."""
@@ -150,7 +191,7 @@ class PlanBounds:
             ("parallel.mesh", f"{{{sizes}}}"),
             *([("parallel.roles.batch", f"[{', '.join(batch)}]")] if _REPLICAS in mesh else []),
             ("parallel.schedule", f"{{kind: {kind}, p2p: overlapped}}"),
-            ("parallel.recompute", choice.recompute),
+            ("parallel.recompute", self._recomputed(choice.recompute)),
             ("parallel.optimizer_sharding", sharding),
             ("parallel.offload", "{}"),
             ("parallel.fusion", "{}"),
@@ -183,10 +224,25 @@ class PlanBounds:
             choice.stages or default_layers(self.scenario.model.num_layers, len(chain)),
             stages > 1 and not written.overlapped(self.scenario.framework, chain),
             self._sharded_ways(choice),
-            2 if whole and sharding.choice.regather else 0,
+            whole and sharding.choice.regather,
             whole and sharding.choice.gradients,
-            choice.offload == "{}",
+            choice.offload == "{}" and self._recomputed(choice.recompute) == choice.recompute,
         )
+
+    @cached_property
+    def _is_balanced(self) -> bool:
+        """Whether every expert gets equally many tokens."""
+        training = self.scenario.spec.training
+        assert training is not None, "spaces are of training"
+        return training.routing.build() == BALANCED_ROUTING
+
+    def _recomputed(self, text: str) -> str:
+        """What a small plan recomputes: nothing, where that depends on stages, which is the least work."""
+        if text not in self._again:
+            layers = self.scenario.changed((("parallel.recompute", text),)).spec.parallel.recompute.layers
+            named = isinstance(layers, tuple) and all(isinstance(name, str) for name in layers)
+            self._again[text] = text if layers in ("none", "all") or named else "{}"
+        return self._again[text]
 
     def _sharding(self, text: str) -> _Sharding:
         """What ``parallel.optimizer_sharding`` says."""

@@ -3,5 +3,14 @@
 from simcluster.search.planner.objective import Objective
 from simcluster.search.planner.plan_figures import PlanFigures, simulate_plan
 from simcluster.search.planner.plan_search import PlanSearch, SearchResult, SimulatedPlan
+from simcluster.search.planner.shared_scenario import SharedScenario
 
-__all__ = ["Objective", "PlanFigures", "PlanSearch", "SearchResult", "SimulatedPlan", "simulate_plan"]
+__all__ = [
+    "Objective",
+    "PlanFigures",
+    "PlanSearch",
+    "SearchResult",
+    "SharedScenario",
+    "SimulatedPlan",
+    "simulate_plan",
+]

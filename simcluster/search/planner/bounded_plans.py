@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from simcluster.scenario import Scenario
 from simcluster.search.bounds import PlanBound, PlanBounds, Refusal
+from simcluster.search.planner.shared_scenario import SharedScenario
 from simcluster.search.space import PlanChoice, PlanSpace
 from simcluster.workers import Failure, in_order, run_all
 
@@ -37,15 +37,15 @@ class BoundedSpace:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Plans with the same costs of layers; ``limit``: bytes of a stage, where layers are balanced, too."""
+    """Plans with the same costs of layers; ``limit``: part of the memory, where layers are balanced, too."""
 
-    scenario: Scenario
+    scenario: SharedScenario
     choices: tuple[PlanChoice, ...]
     limit: float | None
 
 
-def bound_space(space: PlanSpace, limit: float, executor: Executor) -> BoundedSpace:
-    """The bounds of all plans of a space; ``limit`` are bytes that a device may hold.
+def bound_space(space: PlanSpace, shared: SharedScenario, limit: float, executor: Executor) -> BoundedSpace:
+    """The bounds of all plans of a space, whose scenario is ``shared``; ``limit`` are bytes of a device.
 
     Raises the error of a worker that fails.
     """
@@ -53,8 +53,9 @@ def bound_space(space: PlanSpace, limit: float, executor: Executor) -> BoundedSp
     groups: dict[object, list[PlanChoice]] = {}
     for choice in space.plans:
         groups.setdefault(bounds.cost_key(choice), []).append(choice)
-    balance = limit if "stages" in space.keys else None
-    tasks = [_Group(space.scenario, tuple(choices), balance) for choices in groups.values()]
+    most = max(host.device.memory for host in space.scenario.cluster.kinds)
+    balance = limit / most if "stages" in space.keys else None
+    tasks = [_Group(shared, tuple(choices), balance) for choices in groups.values()]
     plans: list[BoundedPlan] = []
     refused: list[tuple[PlanChoice, str]] = []
     for outcome in in_order(run_all(_bound_group, tasks, executor)):
@@ -69,7 +70,7 @@ def bound_space(space: PlanSpace, limit: float, executor: Executor) -> BoundedSp
 
 
 def _bound_group(group: _Group) -> Sequence[tuple[PlanChoice, PlanBound | Refusal]]:
-    bounds = PlanBounds(group.scenario)
+    bounds = PlanBounds(group.scenario.here)
     known: dict[PlanChoice, PlanBound | Refusal] = {}
     for choice in group.choices:
         known[choice] = bounds.of(choice)

@@ -8,7 +8,7 @@ from typing import Any
 
 from simcluster.analysis import deciding_verdict
 from simcluster.errors import SimclusterError
-from simcluster.scenario import Scenario
+from simcluster.search.planner.shared_scenario import SharedScenario
 from simcluster.simulation import simulate
 from simcluster.tuning import Changes
 
@@ -61,11 +61,11 @@ class PlanFigures:
 _OTHER = ("slowed_s", "host_s", "offload_wait_s", "input_wait_s", "idle_s")
 
 
-def simulate_plan(task: tuple[Scenario, Changes]) -> PlanFigures:
-    """The figures of a scenario with changes; a plan that is impossible says why."""
-    scenario, changes = task
+def simulate_plan(task: tuple[SharedScenario, Changes]) -> PlanFigures:
+    """The figures of a scenario with changes of its plan; a plan that is impossible says why."""
+    shared, changes = task
     try:
-        summary = simulate(scenario.changed(changes)).documents["summary"]
+        summary = simulate(shared.changed(changes)).documents["summary"]
     except SimclusterError as error:
         return PlanFigures(refused=error.problems[0].message)
     use = deciding_verdict(summary)

@@ -13,11 +13,11 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
 from simcluster.errors import ScenarioError
-from simcluster.scenario import Scenario
 from simcluster.search.bounds import PlanBound
 from simcluster.search.planner.bounded_plans import BoundedPlan, BoundedSpace, bound_space
 from simcluster.search.planner.objective import Objective
 from simcluster.search.planner.plan_figures import PlanFigures, simulate_plan
+from simcluster.search.planner.shared_scenario import SharedScenario
 from simcluster.search.space import PlanChoice, PlanSpace
 from simcluster.tuning import Changes
 from simcluster.workers import Failure, Journal, run_all
@@ -146,14 +146,15 @@ class PlanSearch:
         began = time.monotonic()
         self.check()
         allowed = self._allowed()
-        own = executor.submit(simulate_plan, (self.space.scenario, ()))
-        bounded = bound_space(self.space, allowed, executor)
+        shared = SharedScenario.of(self.space.scenario)
+        own = executor.submit(simulate_plan, (shared, ()))
+        bounded = bound_space(self.space, shared, allowed, executor)
         bound_s = time.monotonic() - began
         small = [plan for plan in bounded.plans if plan.bound.memory <= allowed]
         # If nothing can fit, the plans that need least memory say by how much.
         objective = self.objective if small else Objective.MEMORY
         chosen = sorted(small or bounded.plans, key=lambda plan: objective.bound(plan.bound))
-        queue = _Queue(self, objective, chosen, began, is_hopeless=not small)
+        queue = _Queue(self, shared, objective, chosen, began, is_hopeless=not small)
         queue.work(executor, journal)
         left = queue.left
         return SearchResult(
@@ -194,6 +195,7 @@ class _Queue:
     """Plans in the order of their bounds, handed out as long as they can win."""
 
     search: PlanSearch
+    shared: SharedScenario
     objective: Objective
     plans: list[BoundedPlan]
     began: float
@@ -206,16 +208,15 @@ class _Queue:
 
     def work(self, executor: Executor, journal: Journal | None) -> None:
         """Simulates plans until none that is left can win, or the budget is spent."""
-        scenario = self.search.space.scenario
         handed: list[int] = []
 
-        def tasks() -> Iterator[tuple[Scenario, Changes]]:
+        def tasks() -> Iterator[tuple[SharedScenario, Changes]]:
             while True:
                 index = self._take(journal)
                 if index is None:
                     return
                 handed.append(index)
-                yield scenario, self.search.space.changes_of(self.plans[index].choice)
+                yield self.shared, self.search.space.changes_of(self.plans[index].choice)
 
         while self._can_go_on:
             for place, outcome in run_all(simulate_plan, _Again(tasks), executor):
@@ -271,12 +272,12 @@ class _Queue:
 class _Again:
     """An iterator that may have more after it had none: plans are left as results change what can win."""
 
-    make: Callable[[], Iterator[tuple[Scenario, Changes]]]
+    make: Callable[[], Iterator[tuple[SharedScenario, Changes]]]
 
     def __iter__(self) -> _Again:
         return self
 
-    def __next__(self) -> tuple[Scenario, Changes]:
+    def __next__(self) -> tuple[SharedScenario, Changes]:
         return next(self.make())
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from simcluster.search import PlanFigures, PlanSpace
 from simcluster.search.bounds import PlanBounds, Refusal
-from simcluster.search.planner import simulate_plan
+from simcluster.search.planner import SharedScenario, simulate_plan
 from tests.support.plan_spaces import ALL_KEYS, random_scenario
 
 PLANS = 3
@@ -26,7 +26,10 @@ def test_plans_take_at_least_what_their_bounds_say(seed):
     space = PlanSpace.of(random_scenario(seed), ALL_KEYS)
     bounds = PlanBounds(space.scenario)
     for choice in random.Random(seed).sample(space.plans, min(PLANS, len(space.plans))):
-        bound, figures = bounds.of(choice), simulate_plan((space.scenario, space.changes_of(choice)))
+        bound, figures = (
+            bounds.of(choice),
+            simulate_plan((SharedScenario.of(space.scenario), space.changes_of(choice))),
+        )
         if isinstance(bound, Refusal) or figures.refused:
             # What a bound refuses must be impossible; the planner may know more reasons.
             assert figures.refused, (choice.text, bound)
@@ -38,7 +41,7 @@ def test_plans_take_at_least_what_their_bounds_say(seed):
 def test_bounds_are_near(quickstart_space):
     bounds = PlanBounds(quickstart_space.scenario)
     bound = bounds.of(quickstart_space.base)
-    figures = simulate_plan((quickstart_space.scenario, ()))
+    figures = simulate_plan((SharedScenario.of(quickstart_space.scenario), ()))
     assert isinstance(figures, PlanFigures)
     assert bound.time_ns > 0.95e9 * figures.step_time_s
     assert bound.memory > 0.9 * figures.memory

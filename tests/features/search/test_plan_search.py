@@ -8,7 +8,7 @@ import pytest
 
 from simcluster.errors import ScenarioError
 from simcluster.search import Objective, PlanSearch, PlanSpace, search_document, search_text
-from simcluster.search.planner import simulate_plan
+from simcluster.search.planner import SharedScenario, simulate_plan
 from simcluster.workers import InlineExecutor, Journal
 from tests.support.plan_spaces import SMALL_KEYS, small_scenario
 
@@ -27,7 +27,9 @@ def searched(scenario, over=("mesh",), **options):
 def test_the_best_is_the_best_of_all(seed):
     scenario = small_scenario(seed)
     space = PlanSpace.of(scenario, SMALL_KEYS)
-    all_figures = [simulate_plan((scenario, space.changes_of(choice))) for choice in space.plans]
+    all_figures = [
+        simulate_plan((SharedScenario.of(scenario), space.changes_of(choice))) for choice in space.plans
+    ]
     fitting = [figures for figures in all_figures if figures.fits(None)]
     objective = Objective.MEMORY if seed % 4 == 3 else Objective.STEP_TIME
     result = searched(scenario, SMALL_KEYS, objective=objective)

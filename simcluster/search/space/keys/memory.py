@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from simcluster.model import ATTENTION_CORES
-from simcluster.search.space.plan_choice import PlanChoice
+from simcluster.search.space.plan_choice import ALL_LAYERS, NOTHING, SELECTIVE, PlanChoice
 from simcluster.search.space.search_key import SpaceSetting, WordKey
 
 
@@ -46,9 +45,9 @@ class RecomputeKey(WordKey):
     def words(self) -> dict[str, str]:
         """none, selective and all, as Megatron calls them."""
         return {
-            "none": "{}",
-            "selective": f'{{"operators": ["{ATTENTION_CORES}*"]}}',
-            "all": '{"layers": "all"}',
+            "none": NOTHING,
+            "selective": SELECTIVE,
+            "all": ALL_LAYERS,
         }
 
     def choices(
