@@ -1,0 +1,108 @@
+"""The best strategies of a stage that fit into its memory: a bound by Lagrange, and lists where it is not tight.
+
+A price per byte turns the limit into a part of the objective. Every price gives a bound that no choice that fits
+can beat, and the best price the best bound; the cheapest choice met on the way that fits is an answer. Where it
+is further than epsilon from the bound, lists of costs (objective and memory) go through the same eliminations,
+thinned so that the answer is within epsilon of the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from simcluster.plan.auto.list_elimination import ListElimination, ListsTooLongError
+from simcluster.plan.auto.stage_problem import StageProblem, WeightedSolver
+
+_MOST_PRICES = 24
+_TIGHT = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedChoice:
+    """A choice of strategies that fits, and a bound on the cost of all that do."""
+
+    chosen: Mapping[int, int]
+    """Operator -> index of its strategy."""
+    cost: float
+    """Its objective."""
+    bound: float
+    """What no choice that fits is cheaper than."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingFits:
+    """No choice fits."""
+
+    least_memory: float
+    """Bytes that the one needs which needs least."""
+
+
+def best_within(
+    problem: StageProblem,
+    capacity: float,
+    solver: WeightedSolver,
+    epsilon: float,
+    *,
+    short_lists: bool = False,
+) -> LimitedChoice | NothingFits:
+    """The cheapest choice that needs at most ``capacity`` bytes.
+
+    Exact where the limit does not bind; else within ``epsilon`` of the best, or, with ``short_lists`` and where
+    lists would grow too long, as close as the bound says.
+    """
+    cost, chosen = solver.solve(problem, 1.0, 0.0)
+    memory = problem.memory_of(chosen)
+    if memory <= capacity:
+        return LimitedChoice(chosen, cost, cost)
+    _, smallest = solver.solve(problem, 0.0, 1.0)
+    least = problem.memory_of(smallest)
+    if least > capacity:
+        return NothingFits(least)
+    best, bound = _by_prices(problem, capacity, solver, (cost, memory), smallest)
+    if best.cost - bound > epsilon * bound:
+        try:
+            lists = ListElimination.of(problem, solver, epsilon, short=short_lists)
+            shorter = lists.best(capacity)
+        except ListsTooLongError:
+            return LimitedChoice(best.chosen, best.cost, bound)
+        if shorter is not None:
+            listed = solver.cost_of(problem, shorter)
+            if not short_lists:
+                bound = max(bound, listed / (1 + epsilon))
+            if listed < best.cost:
+                best = LimitedChoice(shorter, listed, bound)
+    return LimitedChoice(best.chosen, best.cost, bound)
+
+
+def _by_prices(
+    problem: StageProblem,
+    capacity: float,
+    solver: WeightedSolver,
+    too_large: tuple[float, float],
+    smallest: Mapping[int, int],
+) -> tuple[LimitedChoice, float]:
+    """The cheapest choice that fits among those of all prices that were tried, and the best bound.
+
+    Each price is that at which the last choice that fits and the last one that does not cost the same.
+    """
+    bound = too_large[0]
+    fits = solver.cost_of(problem, smallest), problem.memory_of(smallest)
+    best = LimitedChoice(smallest, fits[0], bound)
+    for _ in range(_MOST_PRICES):
+        if fits[0] <= too_large[0] or too_large[1] <= fits[1]:
+            break
+        price = (fits[0] - too_large[0]) / (too_large[1] - fits[1])
+        least, chosen = solver.solve(problem, 1.0, price)
+        bound = max(bound, least - price * capacity)
+        cost, memory = solver.cost_of(problem, chosen), problem.memory_of(chosen)
+        line = too_large[0] + price * too_large[1]
+        if memory <= capacity and cost < best.cost:
+            best = LimitedChoice(chosen, cost, bound)
+        if least >= line * (1 - _TIGHT):
+            break
+        if memory <= capacity:
+            fits = cost, memory
+        else:
+            too_large = cost, memory
+    return best, bound

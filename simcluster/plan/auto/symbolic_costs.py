@@ -1,0 +1,124 @@
+"""MindSpore's symbolic cost model: bytes of slices, weighted for Ascend 910 (operator_costmodel.cc,
+costmodel.cc and tensor_redistribution.cc of MindSpore 1.0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simcluster.layout import Layout, Mesh, MovementKind, Strategy, infer_mindspore_sequence
+from simcluster.model import TensorType
+from simcluster.plan.auto.candidates import SearchMesh
+from simcluster.plan.auto.cost_model import FREE, IMPOSSIBLE, CostModel, CostWeights, StrategyCost
+from simcluster.plan.auto.operator_collectives import forward_reductions, local_inputs, local_outputs
+from simcluster.plan.auto.operator_graph import OperatorKind
+from simcluster.plan.redistribution import local_bytes
+
+_TIE_BREAK = 1.0
+"""What data parallelism is cheaper by, in each term that is not zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCost:
+    """What a message of so many bytes counts as."""
+
+    threshold: float = 2048
+    """Messages up to so many bytes cost ``const``."""
+    const: float = 3072
+    """The cost of a small message."""
+    bias: float = 1024
+    """What is added to the bytes of larger ones."""
+
+    def __call__(self, num_bytes: float) -> float:
+        """The cost; nothing if nothing is sent."""
+        if num_bytes <= 0:
+            return 0.0
+        return self.const if num_bytes <= self.threshold else num_bytes + self.bias
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicCostModel(CostModel):
+    """Counts bytes: what an operator reads, and what is sums of split dims, and gradients of replicated
+    parameters.
+
+    Memory is what a gradient may read again: parameters, and results that depend on some. The sources say that
+    it is limited, but not how it is counted.
+    """
+
+    search_mesh: SearchMesh
+    """The ranks of a stage."""
+    weights: CostWeights
+    """How computation and communication are added."""
+    message: MessageCost = MessageCost()
+    """What messages count as."""
+
+    kind: ClassVar[str] = "mindspore"
+    unit: ClassVar[str] = "weighted bytes"
+
+    def operator(self, kind: OperatorKind, strategy: Strategy) -> StrategyCost:
+        """Bytes of its inputs' slices, and of results that are summed over ranks."""
+        mesh = self._mesh
+        inputs = [tensor.num_bytes for tensor in local_inputs(kind, strategy, mesh)]
+        forward = float(sum(due.part.num_bytes for due in forward_reductions(kind, strategy, mesh)))
+        compute, gradients, memory = sum(inputs) + forward, 0.0, 0.0
+        if self.weights.training:
+            for index in kind.parameters:
+                axes = strategy.layout(kind.dims.inputs[index]).axes
+                if mesh.product(axes) < self.search_mesh.devices:
+                    gradients += inputs[index]
+        if kind.trained or not self.weights.training:
+            outputs = local_outputs(kind, strategy, mesh)
+            memory = float(sum(tensor.num_bytes for tensor in outputs) * self.weights.training)
+            memory += sum(inputs[index] for index in kind.parameters)
+        if self._data_parallel(kind, strategy):
+            compute, forward, gradients = (
+                term - _TIE_BREAK if term > 0 else term for term in (compute, forward, gradients)
+            )
+        return StrategyCost(compute, self.message(forward) + self.weights.gamma * gradients, memory)
+
+    def _data_parallel(self, kind: OperatorKind, strategy: Strategy) -> bool:
+        """Whether the first dim of the first input is split over all devices."""
+        if not kind.dims.inputs or not kind.dims.inputs[0]:
+            return False
+        ways = self._mesh.product(strategy.axes(kind.dims.inputs[0][0]))
+        return ways == self.search_mesh.devices > 1
+
+    def redistribution(
+        self, tensor: TensorType, made: Layout, need: Layout, *, trained: bool
+    ) -> StrategyCost:
+        """The sum over MindSpore's own sequence of operators, each by the slice that it is given."""
+        if made == need:
+            return FREE
+        steps = infer_mindspore_sequence(made, need)
+        if steps is None:
+            return StrategyCost(0.0, IMPOSSIBLE)
+        compute = forward = backward = memory = 0.0
+        layout = made
+        for movement, reached in steps:
+            size = float(local_bytes(tensor, layout, self._mesh))
+            if movement.kind is MovementKind.SLICE:
+                compute += size
+            elif movement.kind is MovementKind.ALL_TO_ALL:
+                forward, backward = forward + 2 * size, backward + 2 * size
+            elif movement.kind is MovementKind.ALL_GATHER:
+                ways = self._mesh.product(movement.axes)
+                forward, backward = forward + ways * size / 2, backward + size / 2
+                first = movement.dim == 0
+                compute += size if first else size + 2 * ways * size
+                memory += ways * size if first else 0.0
+            else:
+                forward, backward = forward + size, backward + size
+            layout = reached
+        sent = self.message(forward)
+        if trained and self.weights.training:
+            sent += self.message(backward)
+        return StrategyCost(compute, sent, memory * (trained and self.weights.training))
+
+    def collective(self, unit: str, num_bytes: float) -> float:
+        """The bytes alone, whatever they travel on."""
+        return num_bytes
+
+    @property
+    def _mesh(self) -> Mesh:
+        return self.search_mesh.mesh
