@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from simcluster.errors import PlanError
 from simcluster.layout import Layout, Movement, MovementKind, Strategy
 from simcluster.model import TensorType
 from simcluster.plan.auto.candidates import SearchMesh
-from simcluster.plan.auto.cost_model import FREE, IMPOSSIBLE, CostModel, CostWeights, StrategyCost
+from simcluster.plan.auto.cost_model import FREE, CostModel, CostWeights, StrategyCost
+from simcluster.plan.auto.movement_sequences import MovementSequences
 from simcluster.plan.auto.operator_collectives import (
     PendingReduction,
     forward_reductions,
@@ -19,7 +19,7 @@ from simcluster.plan.auto.operator_collectives import (
     local_outputs,
 )
 from simcluster.plan.auto.operator_graph import OperatorKind
-from simcluster.plan.redistribution import RedistributionPlanner
+from simcluster.plan.redistribution import MovementCost
 from simcluster.work import Work
 
 _BACKWARD_PASSES = 2
@@ -34,6 +34,7 @@ arXiv 1910.02054)."""
 class ClusterCostModel(CostModel):
     """Prices kernels on the slowest device and collectives on the slowest group, without overlap.
 
+    Redistributions are priced by MindSpore's sequence of movements, though a Program takes the cheapest.
     A sum that is due is priced as an all-reduce right behind its operator; the Program may do it cheaper, by a
     reduce-scatter or together with another one. Gradients of parameters are summed once for the ``terms``
     micro-batches of a step; everything else is of one micro-batch. Memory is that of parameters with their
@@ -42,18 +43,20 @@ class ClusterCostModel(CostModel):
 
     search_mesh: SearchMesh
     """The ranks of a stage."""
+    sequences: MovementSequences
+    """Redistributions."""
     weights: CostWeights
     """How computation and communication are added."""
     price: Callable[[Sequence[Work]], float]
     """Seconds of kernels."""
-    router: RedistributionPlanner
-    """Finds redistributions, and prices them and collectives in seconds."""
+    movement: MovementCost
+    """Seconds of a movement."""
     terms: int = 1
     """Micro-batches of a step."""
     in_flight: int = 1
     """Micro-batches whose results a stage keeps at once."""
-    prices: dict[tuple[tuple[str, ...], int], float] = field(default_factory=dict)
-    """Seconds of all-reduces that were priced already."""
+    prices: dict[tuple[MovementKind, tuple[str, ...], int], float] = field(default_factory=dict)
+    """Seconds of movements that were priced already."""
 
     kind: ClassVar[str] = "simcluster"
     unit: ClassVar[str] = "s"
@@ -83,13 +86,19 @@ class ClusterCostModel(CostModel):
         """Seconds of the movements there, and of the gradient back."""
         if made == need:
             return FREE
-        try:
-            seconds = self.router.priced(tensor, made, need)[0]
-            if trained and self.weights.training:
-                seconds += self.router.priced(tensor, need, made)[0]
-        except PlanError:
-            return StrategyCost(0.0, IMPOSSIBLE)
+        seconds = self._moved(tensor, made, need)
+        if trained and self.weights.training:
+            seconds += self._moved(tensor, need, made)
         return StrategyCost(0.0, seconds)
+
+    def _moved(self, tensor: TensorType, made: Layout, need: Layout) -> float:
+        """Seconds of the movements from one layout to another."""
+        seconds = 0.0
+        for step in self.sequences.between(made, need):
+            movement = Movement(step.kind, step.axes)
+            held, reached = round(tensor.num_bytes * step.before), round(tensor.num_bytes * step.after)
+            seconds += self._price(movement, movement.num_bytes(held, reached, step.ways))
+        return seconds
 
     def collective(self, unit: str, num_bytes: float) -> float:
         """Seconds of an all-reduce over the unit."""
@@ -99,7 +108,10 @@ class ClusterCostModel(CostModel):
         return sum(self._all_reduce(due.axes, due.part.num_bytes) for due in pending)
 
     def _all_reduce(self, axes: tuple[str, ...], num_bytes: int) -> float:
-        key = (axes, num_bytes)
+        return self._price(Movement(MovementKind.ALL_REDUCE, axes), num_bytes)
+
+    def _price(self, movement: Movement, num_bytes: int) -> float:
+        key = (movement.kind, movement.axes, num_bytes)
         if key not in self.prices:
-            self.prices[key] = self.router.cost(Movement(MovementKind.ALL_REDUCE, axes), num_bytes)
+            self.prices[key] = self.movement(movement, num_bytes)
         return self.prices[key]

@@ -33,6 +33,9 @@ class CostGraph:
     """Whether element-wise operators keep the layout of what they read."""
     _edges: dict[tuple[int, int, int, int, bool, bool], CostTable] = field(default_factory=dict)
     _chosen: dict[tuple[int, Strategy], StrategyCost] = field(default_factory=dict)
+    _layouts: dict[tuple[TensorType, bool, tuple[Layout, ...], tuple[Layout, ...]], CostTable] = field(
+        default_factory=dict
+    )
     _moves: dict[tuple[TensorType, Layout, Layout, bool], StrategyCost] = field(default_factory=dict)
 
     @cached_property
@@ -84,8 +87,12 @@ class CostGraph:
         need = [input_layout(reader, strategy, edge.reader_index) for strategy in self.choices(edge.reader)]
         tensor, trained = reader.inputs[edge.reader_index], edge.reader_index in reader.trained
         rows, columns = list(dict.fromkeys(made)), list(dict.fromkeys(need))
-        costs = [self._move(tensor, start, target, trained=trained) for start in rows for target in columns]
-        table = CostTable.of(costs, (len(rows), len(columns)))
+        key = (tensor, trained, tuple(rows), tuple(columns))
+        if key not in self._layouts:
+            move = self.model.redistribution
+            costs = [move(tensor, start, target, trained=trained) for start in rows for target in columns]
+            self._layouts[key] = CostTable.of(costs, (len(rows), len(columns)))
+        table = self._layouts[key]
         if follows:
             table = _only_same(table, rows, columns)
         row_index = {layout: index for index, layout in enumerate(rows)}

@@ -16,20 +16,16 @@ from simcluster.plan.auto.cluster_costs import ClusterCostModel
 from simcluster.plan.auto.cost_graph import CostGraph
 from simcluster.plan.auto.cost_model import CostModel, CostWeights
 from simcluster.plan.auto.dynamic_programming import DynamicProgramming
+from simcluster.plan.auto.movement_sequences import MovementSequences
 from simcluster.plan.auto.operator_graph import OperatorGraph
 from simcluster.plan.auto.recursive_programming import RecursiveProgramming
 from simcluster.plan.auto.searched_strategies import searched_rules
 from simcluster.plan.auto.sharding_propagation import ShardingPropagation
 from simcluster.plan.auto.strategy_search import SearchProblem, SearchReport, StrategySearch
 from simcluster.plan.auto.symbolic_costs import MessageCost, SymbolicCostModel
-from simcluster.plan.redistribution import RedistributionPlanner, kernel_cost, movement_cost
+from simcluster.plan.redistribution import kernel_cost, movement_cost
 from simcluster.plan.rules import StrategyRule
 from simcluster.plan.spec import AutoSpec
-
-_EXACT_UNITS = 4
-"""Up to so many units of a stage redistributions are priced by their shortest path; above by MindSpore's
-sequence, of which there is one."""
-
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
@@ -116,13 +112,16 @@ def _cost_model(
     alpha, beta, gamma = auto.weights(next(iter(cluster.kinds)).device.kind)
     training = settings.training if auto.run_phase is None else auto.run_phase == 0
     weights = CostWeights(alpha, beta, gamma, training)
+    sequences = MovementSequences(search_mesh.mesh)
     if auto.cost_model == "mindspore":
         message = MessageCost(auto.communi_threshold, auto.communi_const, auto.communi_bias)
-        return SymbolicCostModel(search_mesh, weights, message)
-    mesh = search_mesh.mesh
-    exact = len(search_mesh.units) <= _EXACT_UNITS
-    router = RedistributionPlanner(mesh, movement_cost(cluster, mesh, algorithms), infers=not exact)
-    in_flight = min(settings.stages, settings.micro_batches)
+        return SymbolicCostModel(search_mesh, sequences, weights, message)
     return ClusterCostModel(
-        search_mesh, weights, kernel_cost(cluster), router, settings.micro_batches, in_flight
+        search_mesh,
+        sequences,
+        weights,
+        kernel_cost(cluster),
+        movement_cost(cluster, search_mesh.mesh, algorithms),
+        settings.micro_batches,
+        min(settings.stages, settings.micro_batches),
     )

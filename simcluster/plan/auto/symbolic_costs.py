@@ -7,13 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.layout import Layout, Mesh, MovementKind, Strategy, infer_mindspore_sequence
+from simcluster.layout import Layout, Mesh, MovementKind, Strategy
 from simcluster.model import TensorType
 from simcluster.plan.auto.candidates import SearchMesh
-from simcluster.plan.auto.cost_model import FREE, IMPOSSIBLE, CostModel, CostWeights, StrategyCost
+from simcluster.plan.auto.cost_model import FREE, CostModel, CostWeights, StrategyCost
+from simcluster.plan.auto.movement_sequences import MovementSequences
 from simcluster.plan.auto.operator_collectives import forward_reductions, local_inputs, local_outputs
 from simcluster.plan.auto.operator_graph import OperatorKind
-from simcluster.plan.redistribution import local_bytes
 
 _TIE_BREAK = 1.0
 """What data parallelism is cheaper by, in each term that is not zero."""
@@ -48,6 +48,8 @@ class SymbolicCostModel(CostModel):
 
     search_mesh: SearchMesh
     """The ranks of a stage."""
+    sequences: MovementSequences
+    """Redistributions."""
     weights: CostWeights
     """How computation and communication are added."""
     message: MessageCost = MessageCost()
@@ -90,26 +92,18 @@ class SymbolicCostModel(CostModel):
         """The sum over MindSpore's own sequence of operators, each by the slice that it is given."""
         if made == need:
             return FREE
-        steps = infer_mindspore_sequence(made, need)
-        if steps is None:
-            return StrategyCost(0.0, IMPOSSIBLE)
         compute = forward = backward = memory = 0.0
-        layout = made
-        for movement, reached in steps:
-            size = float(local_bytes(tensor, layout, self._mesh))
-            if movement.kind is MovementKind.SLICE:
+        num_bytes = tensor.num_bytes
+        for step in self.sequences.between(made, need):
+            size = num_bytes * step.before
+            if step.kind is MovementKind.SLICE:
                 compute += size
-            elif movement.kind is MovementKind.ALL_TO_ALL:
+            elif step.kind is MovementKind.ALL_TO_ALL:
                 forward, backward = forward + 2 * size, backward + 2 * size
-            elif movement.kind is MovementKind.ALL_GATHER:
-                ways = self._mesh.product(movement.axes)
-                forward, backward = forward + ways * size / 2, backward + size / 2
-                first = movement.dim == 0
-                compute += size if first else size + 2 * ways * size
-                memory += ways * size if first else 0.0
             else:
-                forward, backward = forward + size, backward + size
-            layout = reached
+                forward, backward = forward + step.ways * size / 2, backward + size / 2
+                compute += size if step.dim == 0 else size + 2 * step.ways * size
+                memory += step.ways * size if step.dim == 0 else 0.0
         sent = self.message(forward)
         if trained and self.weights.training:
             sent += self.message(backward)
