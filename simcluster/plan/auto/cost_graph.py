@@ -43,6 +43,15 @@ class CostGraph:
         """For every kind of operator its candidates."""
         return tuple(candidates(kind, self.search_mesh, self.rules) for kind in self.graph.kinds)
 
+    @property
+    def num_candidates(self) -> int:
+        """The strategies of all different operators that are not fixed."""
+        return sum(
+            len(own)
+            for kind, own in zip(self.graph.kinds, self.strategies, strict=True)
+            if kind.fixed is None
+        )
+
     @cached_property
     def _operators(self) -> tuple[CostTable, ...]:
         return tuple(

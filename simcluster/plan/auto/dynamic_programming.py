@@ -68,7 +68,7 @@ class DynamicProgramming(StrategySearch):
             notes.append(
                 f"the memory limit of {units.size(problem.capacity)}{where} binds: dearer strategies were taken"
             )
-        return SearchOutcome(chosen, bound, tuple(notes))
+        return SearchOutcome(chosen, bound, tuple(notes), costs.num_candidates)
 
 
 def _too_large(name: str, entries: int) -> PlanError:

@@ -81,7 +81,6 @@ def find_strategies(
     )
     outcome = strategy_searches()[settings.search_mode].search(problem)
     cost = costs.total(outcome.strategies)
-    searched = [kind for kind in operators.kinds if kind.fixed is None]
     fixed_vertices = sum(operators.kinds[vertex.kind].fixed is not None for vertex in operators.vertices)
     report = SearchReport(
         search_mode=settings.search_mode,
@@ -93,11 +92,7 @@ def find_strategies(
         memory=max(costs.stage_memory(outcome.strategies, stage) for stage in operators.stages),
         num_searched=len(operators.vertices) - fixed_vertices,
         num_fixed=fixed_vertices,
-        num_candidates=sum(
-            len(strategies)
-            for kind, strategies in zip(operators.kinds, costs.strategies, strict=True)
-            if kind in searched
-        ),
+        num_candidates=outcome.num_candidates,
         bound=outcome.bound,
         notes=outcome.notes,
     )

@@ -66,7 +66,7 @@ class ShardingPropagation(StrategySearch):
         strategies = tuple(
             costs.choices(vertex)[chosen.get(vertex, 0)] for vertex in range(len(graph.vertices))
         )
-        return SearchOutcome(strategies, None, tuple(notes))
+        return SearchOutcome(strategies, None, tuple(notes), costs.num_candidates)
 
 
 def _least_communication(costs: CostGraph, edge: TensorEdge, decided: int, choice: int) -> int:

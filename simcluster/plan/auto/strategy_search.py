@@ -39,6 +39,8 @@ class SearchOutcome:
     """What no choice of strategies can be cheaper than; None of a search that knows no such bound."""
     notes: tuple[str, ...] = ()
     """What the user should know of how it went."""
+    num_candidates: int = 0
+    """Strategies of all different operators that it chose from; 0 of a search that lists none."""
 
 
 class StrategySearch(ABC):
@@ -75,7 +77,7 @@ class SearchReport:
     num_fixed: int
     """Operators whose strategy the user gave."""
     num_candidates: int
-    """Strategies of all different operators that the search could choose from."""
+    """Strategies of all different operators that the search chose from; 0 of one that lists none."""
     bound: float | None = None
     """What no choice can be cheaper than, if that is known."""
     notes: tuple[str, ...] = field(default_factory=tuple)
