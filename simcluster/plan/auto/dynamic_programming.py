@@ -61,14 +61,14 @@ class DynamicProgramming(StrategySearch):
             if answer.cost > answer.bound:
                 binding.append(stage)
         chosen = tuple(costs.choices(vertex)[decided[vertex]] for vertex in range(len(graph.vertices)))
-        done = ", ".join(f"{count:,} {rule}" for rule, count in sorted(rules.items()) if count)
-        notes = [f"eliminations: {done}"] if done else []
+        notes = []
         if binding:
             where = f" of stage {', '.join(map(str, binding))}" if len(graph.stages) > 1 else ""
             notes.append(
                 f"the memory limit of {units.size(problem.capacity)}{where} binds: dearer strategies were taken"
             )
-        return SearchOutcome(chosen, bound, tuple(notes), costs.num_candidates)
+        done = tuple((rule, count) for rule, count in sorted(rules.items()) if count)
+        return SearchOutcome(chosen, bound, tuple(notes), costs.num_candidates, done)
 
 
 def _too_large(name: str, entries: int) -> PlanError:

@@ -95,6 +95,7 @@ def find_strategies(
         num_candidates=outcome.num_candidates,
         bound=outcome.bound,
         notes=outcome.notes,
+        eliminations=outcome.eliminations,
     )
     source = f"{settings.search_mode} search"
     return searched_rules(operators, outcome.strategies, search_mesh, stage_axis, source), report

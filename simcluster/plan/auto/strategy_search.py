@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.layout import Strategy
@@ -41,6 +41,8 @@ class SearchOutcome:
     """What the user should know of how it went."""
     num_candidates: int = 0
     """Strategies of all different operators that it chose from; 0 of a search that lists none."""
+    eliminations: tuple[tuple[str, int], ...] = ()
+    """How often every rule of elimination was applied."""
 
 
 class StrategySearch(ABC):
@@ -80,8 +82,10 @@ class SearchReport:
     """Strategies of all different operators that the search chose from; 0 of one that lists none."""
     bound: float | None = None
     """What no choice can be cheaper than, if that is known."""
-    notes: tuple[str, ...] = field(default_factory=tuple)
+    notes: tuple[str, ...] = ()
     """What the user should know of how it went."""
+    eliminations: tuple[tuple[str, int], ...] = ()
+    """How often every rule of elimination was applied."""
 
     @property
     def gap(self) -> float | None:

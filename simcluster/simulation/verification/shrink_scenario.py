@@ -276,7 +276,10 @@ def _small_strategies(scenario: Scenario, plan: Plan, names: _Names) -> tuple[St
     if derived or any(entry.rule("scenario").numbered for entry in entries):
         adapter = TypeAdapter(tuple[StrategySpec, ...])
         entries = adapter.validate_python(effective_strategies_of(plan, cut=True))
-    return _fitting(entries, names.operators)
+    # Operators that only generation has are not in the graph of the small model; their instances are.
+    known = {instance.name for instance in names.graph.instances}
+    planned = [f"{instance.name}.{node.name}" for instance, node in plan.logical.nodes() if instance.name in known]
+    return _fitting(entries, [*names.operators, *planned])
 
 
 def _small_pieces(pieces: Sequence[SubgraphSpec], names: _Names) -> tuple[SubgraphSpec, ...]:

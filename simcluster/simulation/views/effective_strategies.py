@@ -77,7 +77,7 @@ class _Writing:
             inside = [(name, size) for name, size in self.mesh.axes if name != self.stage_axis]
             entry["layout"] = {
                 "device_matrix": [size for _, size in inside],
-                "alias_name": [name for name, _ in inside],
+                "alias_name": [str(name) for name, _ in inside],
             }
         return entry
 
@@ -93,7 +93,8 @@ class _Writing:
 
 
 def _axes(axes: Sequence[str]) -> Any:
-    return axes[0] if len(axes) == 1 else list(axes)
+    """Axes as plain text: a piece of one is a text that knows more, which no file holds."""
+    return str(axes[0]) if len(axes) == 1 else [str(axis) for axis in axes]
 
 
 def _patterns(names: list[str], every: list[str]) -> list[str]:
