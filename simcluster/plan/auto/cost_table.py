@@ -97,11 +97,12 @@ class ParetoList:
         return self._only(np.array(kept))
 
     def at_most(self, count: int) -> ParetoList:
-        """At most so many entries, evenly chosen, the cheapest and that with least memory among them."""
+        """At most so many entries, evenly chosen, that with least memory and, of several, the cheapest."""
         if len(self.objective) <= count:
             return self
-        kept = np.unique(np.linspace(0, len(self.objective) - 1, max(count, 1)).round().astype(np.int64))
-        return self._only(kept if count > 1 else kept[-1:])
+        last = len(self.objective) - 1
+        kept = np.linspace(0, last, count).round().astype(np.int64) if count > 1 else np.array([last])
+        return self._only(np.unique(kept))
 
     def within(self, capacity: float) -> ParetoList:
         """The entries that need at most so many bytes."""

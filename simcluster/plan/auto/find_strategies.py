@@ -27,6 +27,7 @@ from simcluster.plan.redistribution import kernel_cost, movement_cost
 from simcluster.plan.rules import StrategyRule
 from simcluster.plan.spec import AutoSpec
 
+
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
     """What a search is told besides the network."""

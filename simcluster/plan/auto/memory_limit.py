@@ -62,17 +62,17 @@ def best_within(
     best, bound = _by_prices(problem, capacity, solver, (cost, memory), smallest)
     if best.cost - bound > epsilon * bound:
         try:
-            lists = ListElimination.of(problem, solver, epsilon, short=short_lists)
-            shorter = lists.best(capacity)
+            shorter = ListElimination.of(problem, solver, epsilon, short=short_lists).best(capacity)
         except ListsTooLongError:
-            return LimitedChoice(best.chosen, best.cost, bound)
+            shorter = None
         if shorter is not None:
             listed = solver.cost_of(problem, shorter)
             if not short_lists:
                 bound = max(bound, listed / (1 + epsilon))
             if listed < best.cost:
                 best = LimitedChoice(shorter, listed, bound)
-    return LimitedChoice(best.chosen, best.cost, bound)
+    # Sums in another order may differ in their last digits.
+    return LimitedChoice(best.chosen, best.cost, min(bound, best.cost))
 
 
 def _by_prices(

@@ -44,6 +44,8 @@ class MovementSequences:
 
     def between(self, made: Layout, need: Layout) -> Iterator[SequenceStep]:
         """The movements from one layout, without sums, halos and flat buffers, to another."""
+        if made == need:
+            return
         starts, targets = self._by_axis(made), self._by_axis(need)
         if starts is None or targets is None:
             yield from self._as_inferred(made, need)
@@ -95,9 +97,7 @@ class MovementSequences:
             dim_of = {axis: dim for dim, axes in enumerate(layout.dims) for axis in axes}
             order = {axis: place for place, axis in enumerate(self.mesh.names)}
             rising = all(list(axes) == sorted(axes, key=order.__getitem__) for axes in layout.dims)
-            self._dims[layout] = (
-                tuple(dim_of.get(axis, -1) for axis in self.mesh.names) if rising else None
-            )
+            self._dims[layout] = tuple(dim_of.get(axis, -1) for axis in self.mesh.names) if rising else None
         return self._dims[layout]
 
     def _as_inferred(self, made: Layout, need: Layout) -> Iterator[SequenceStep]:

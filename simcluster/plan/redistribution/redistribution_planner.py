@@ -94,7 +94,8 @@ class RedistributionPlanner:
             inferred = list(self._inferred(start, target)) if self._infers(start, target) else []
             self._found[key] = (
                 min(
-                    ((self.price(kind, start, steps), steps) for steps in inferred), key=lambda priced: priced[0]
+                    ((self.price(kind, start, steps), steps) for steps in inferred),
+                    key=lambda priced: priced[0],
                 )
                 if inferred
                 else self._search(kind, start, target)

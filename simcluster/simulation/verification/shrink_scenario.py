@@ -278,7 +278,9 @@ def _small_strategies(scenario: Scenario, plan: Plan, names: _Names) -> tuple[St
         entries = adapter.validate_python(effective_strategies_of(plan, cut=True))
     # Operators that only generation has are not in the graph of the small model; their instances are.
     known = {instance.name for instance in names.graph.instances}
-    planned = [f"{instance.name}.{node.name}" for instance, node in plan.logical.nodes() if instance.name in known]
+    planned = [
+        f"{instance.name}.{node.name}" for instance, node in plan.logical.nodes() if instance.name in known
+    ]
     return _fitting(entries, [*names.operators, *planned])
 
 
