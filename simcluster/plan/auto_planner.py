@@ -1,4 +1,4 @@
-"""The planner of mode auto: a search finds the strategies, then everything is planned as if they were written."""
+"""The planner of mode auto: a search finds the strategies; then all is planned as if they were written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small networks of products with what a search of strategies needs, and random problems for their solvers."""
+"""Small networks of products with what a search needs, and random problems for its solvers."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The strategies that an operator could have: MindSpore's enumeration, from its iteration dims and the ranks.
 
-The ranks of a stage are *units*, atomic axes of the mesh, outermost first. Where the mesh gives a stage several
-axes, these are the units, and every dim may be split over any of them. Where it gives it one, the scenario
-leaves it to the search how ranks are arranged: the axis is cut into prime factors (of MindSpore's powers of two
-halves), and candidates are MindSpore's device matrices: numbers of parts by dim, the batch outermost and the
-other dims in the order of the operands (of a matmul batch, rows, contracted, columns), ranks that are left over
-on the left.
+The ranks of a stage are *units*, atomic axes of the mesh, outermost first. Where the mesh gives a stage
+several axes, these are the units, and every dim may be split over any of them. Where it gives it one, the
+scenario leaves it to the search how ranks are arranged: the axis is cut into prime factors (of MindSpore's
+powers of two halves), and candidates are MindSpore's device matrices: numbers of parts by dim, the batch
+outermost and the other dims in the order of the operands (of a matmul batch, rows, contracted, columns),
+ranks that are left over on the left.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ arXiv 1910.02054)."""
 class ClusterCostModel(CostModel):
     """Prices kernels on the slowest device and collectives on the slowest group, without overlap.
 
-    Redistributions are priced by MindSpore's sequence of movements, though a Program takes the cheapest.
-    A sum that is due is priced as an all-reduce right behind its operator; the Program may do it cheaper, by a
+    Redistributions are priced by MindSpore's sequence of movements, though a Program takes the cheapest. A
+    sum that is due is priced as an all-reduce right behind its operator; the Program may do it cheaper, by a
     reduce-scatter or together with another one. Gradients of parameters are summed once for the ``terms``
     micro-batches of a step; everything else is of one micro-batch. Memory is that of parameters with their
     optimizer states, and of results for ``in_flight`` micro-batches.

@@ -65,7 +65,7 @@ class DynamicProgramming(StrategySearch):
         if binding:
             where = f" of stage {', '.join(map(str, binding))}" if len(graph.stages) > 1 else ""
             notes.append(
-                f"the memory limit of {units.size(problem.capacity)}{where} binds: dearer strategies were taken"
+                f"the memory limit of {units.size(problem.capacity)}{where} binds: cheaper strategies need more"
             )
         done = tuple((rule, count) for rule, count in sorted(rules.items()) if count)
         return SearchOutcome(chosen, bound, tuple(notes), costs.num_candidates, done)
@@ -76,7 +76,7 @@ def _too_large(name: str, entries: int) -> PlanError:
         f"{name} depends on so many operators at once that dynamic programming would need a table of "
         f"{entries:,} costs",
         path="parallel.search_mode",
-        hint="write search_mode: recursive_programming, or name axes of the mesh, which leaves fewer strategies",
+        hint="write search_mode: recursive_programming, or name several axes of the mesh: fewer candidates",
     )
 
 

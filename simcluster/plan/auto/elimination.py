@@ -1,7 +1,7 @@
 """Eliminations of a cost graph: one operator after the other is minimised over, until none is left.
 
-Each elimination is exact. What MindSpore tells apart is here one rule for operators with at most two neighbours,
-by whether these are producers or consumers:
+Each elimination is exact. What MindSpore tells apart is here one rule for operators with at most two
+neighbours, by whether these are producers or consumers:
 
     ==========  ============================================================
     edge        parallel edges between two operators are added
@@ -13,8 +13,8 @@ by whether these are producers or consumers:
     star        an operator with three or more neighbours: a table over all of them
     ==========  ============================================================
 
-The operator that gives the smallest table goes first, whichever rule that is; of equals the first. Equal parts of
-a network have the same tables, which are known by identity: each different elimination is done once.
+The operator that gives the smallest table goes first, whichever rule that is; of equals the first. Equal
+parts of a network have the same tables, which are known by identity: each different elimination is done once.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def find_strategies(
     algorithms: Selection,
     settings: SearchSettings,
 ) -> tuple[list[StrategyRule], SearchReport]:
-    """The rules for all operators of a placed graph that are not ``fixed`` (instance -> operator -> strategy).
+    """The rules for all operators of a placed graph that are not ``fixed``: instance -> operator -> strategy.
 
     ``mesh`` is cut for the units of the search. PlanError where there is no answer.
     """

@@ -1,9 +1,9 @@
-"""The best strategies of a stage that fit into its memory: a bound by Lagrange, and lists where it is not tight.
+"""The best strategies of a stage that fit into its memory: by prices of a byte, and by lists of costs.
 
-A price per byte turns the limit into a part of the objective. Every price gives a bound that no choice that fits
-can beat, and the best price the best bound; the cheapest choice met on the way that fits is an answer. Where it
-is further than epsilon from the bound, lists of costs (objective and memory) go through the same eliminations,
-thinned so that the answer is within epsilon of the best.
+A price per byte turns the limit into a part of the objective. Every price gives a bound that no choice that
+fits can beat, and the best price the best bound; the cheapest choice met on the way that fits is an answer.
+Where it is further than epsilon from the bound, lists of costs (objective and memory) go through the same
+eliminations, thinned so that the answer is within epsilon of the best.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def best_within(
 ) -> LimitedChoice | NothingFits:
     """The cheapest choice that needs at most ``capacity`` bytes.
 
-    Exact where the limit does not bind; else within ``epsilon`` of the best, or, with ``short_lists`` and where
-    lists would grow too long, as close as the bound says.
+    Exact where the limit does not bind; else within ``epsilon`` of the best, or, with ``short_lists`` and
+    where lists would grow too long, as close as the bound says.
     """
     cost, chosen = solver.solve(problem, 1.0, 0.0)
     memory = problem.memory_of(chosen)

@@ -1,4 +1,4 @@
-"""MindSpore's sequences of movements between layouts, inferred once for all layouts that differ in names only."""
+"""MindSpore's sequences of movements, inferred once for all layouts that differ in names only."""
 
 from __future__ import annotations
 

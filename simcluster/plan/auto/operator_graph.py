@@ -1,4 +1,4 @@
-"""The operators of one pipeline stage's network as a search sees them: kinds, and the tensors between them."""
+"""The operators of a network as a search sees them: kinds, and the tensors between them."""
 
 from __future__ import annotations
 

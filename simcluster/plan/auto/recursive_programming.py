@@ -2,10 +2,10 @@
 
 The outer recursion goes over the units of the mesh from the outermost, whose ranks are joined by the slowest
 links, to the innermost. In each cut the operators that cost most come first; each picks the dim that is
-cheapest to cut: the bytes of the tensors that do not have the dim, which both halves need or must add, and those
-of tensors that neighbours have cut elsewhere. A tensor of s bytes costs s/2 in the first case and s/4 in the
-second; a unit of n ranks (1 - 1/n) s and (n - 1)/n^2 s. Operators that do little themselves follow their
-neighbours.
+cheapest to cut: the bytes of the tensors that do not have the dim, which both halves need or must add, and
+those of tensors that neighbours have cut elsewhere. A tensor of s bytes costs s/2 in the first case and s/4
+in the second; a unit of n ranks (1 - 1/n) s and (n - 1)/n^2 s. Operators that do little themselves follow
+their neighbours.
 
 Rules, tie order and which operators count are those of ``rec_core`` of MindSpore 1.0, which cuts up to 1,024
 devices; more are an extension.

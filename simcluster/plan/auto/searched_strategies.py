@@ -1,6 +1,7 @@
 """Strategies that a search found, as rules that say the same in a scenario: by pattern and iteration dim.
 
-Units that stand side by side in one dim are one sub-axis, so that the mesh is cut no finer than strategies need.
+Units that stand side by side in one dim are one sub-axis, so that the mesh is cut no finer than strategies
+need.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class _RuleWriter:
 
     def rule(self, match: str, strategy: Strategy, *, batched: bool) -> StrategyRule:
         """The rule; what has a batch and does not split it says so."""
-        split = {dim: axes for dim, axes in strategy.splits}
+        split = dict(strategy.splits)
         if batched:
             split.setdefault(BATCH, ())
         if not self.free or not any(split.values()):

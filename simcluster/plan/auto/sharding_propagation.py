@@ -1,9 +1,9 @@
-"""MindSpore's sharding propagation: from the operators that the user configured, breadth first, to all others.
+"""MindSpore's sharding propagation: from the operators that the user configured breadth first to all others.
 
 From every configured operator in the order of the network the search goes over producers and consumers. Each
 operator that it reaches for the first time takes, of its candidates, that with the least communication on the
-edge over which it was reached, and of these the one that costs least itself. What was decided is never changed:
-a later neighbour redistributes. What no search reaches takes its first candidate.
+edge over which it was reached, and of these the one that costs least itself. What was decided is never
+changed: a later neighbour redistributes. What no search reaches takes its first candidate.
 
 The rules of ``graph_costmodel.cc`` and ``edge_costmodel.cc``. ``parallel.propagate`` of mode semi_auto is
 simcluster's own: it starts from all configured operators at once, and improves the result.

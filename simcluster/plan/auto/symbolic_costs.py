@@ -42,8 +42,8 @@ class SymbolicCostModel(CostModel):
     """Counts bytes: what an operator reads, and what is sums of split dims, and gradients of replicated
     parameters.
 
-    Memory is what a gradient may read again: parameters, and results that depend on some. The sources say that
-    it is limited, but not how it is counted.
+    Memory is what a gradient may read again: parameters, and results that depend on some. The sources say
+    that it is limited, but not how it is counted.
     """
 
     search_mesh: SearchMesh

@@ -17,8 +17,8 @@ from simcluster.layout import Layout, Mesh, Movement, MovementKind, infer_mindsp
 from simcluster.model import TensorType
 
 MOST_SEARCHED_AXES = 6
-"""Axes of two layouts up to which the cheapest movements are searched. Each more multiplies the layouts between
-them; 12 of 2 ranks, as on a mesh that a search cut finely, would take minutes."""
+"""Axes of two layouts up to which the cheapest movements are searched. Each more multiplies the layouts
+between them; 12 of 2 ranks, as on a mesh that a search cut finely, would take minutes."""
 
 MovementCost = Callable[[Movement, int], float]
 """(movement, bytes as ``Movement.num_bytes`` counts them) -> seconds."""
@@ -103,7 +103,7 @@ class RedistributionPlanner:
         return self._found[key]
 
     def _infers(self, start: Layout, target: Layout) -> bool:
-        """Whether layouts are inferred, not searched: as asked for, or because there are too many to search."""
+        """Whether layouts are inferred: as asked for, or because there are too many to search."""
         return self.infers or len({*start.axes, *target.axes}) > MOST_SEARCHED_AXES
 
     def _inferred(self, start: Layout, target: Layout) -> Iterator[Path]:

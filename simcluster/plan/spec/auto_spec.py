@@ -39,17 +39,19 @@ class AutoSpec(Section):
     """Element-wise operators take the layout of the operator before them, and are not searched."""
 
     tensor_slice_align_enable: StrictBool = False
-    """Only strategies of matmuls whose slices have a last dim that is a multiple of tensor_slice_align_size."""
+    """Only strategies of matmuls whose slices have a last dim that is a multiple of
+    tensor_slice_align_size."""
 
     tensor_slice_align_size: Annotated[int, Field(ge=1, le=1024)] = 16
     """Elements, with tensor_slice_align_enable."""
 
     enable_algo_approxi: StrictBool = False
-    """Where the memory limit binds, dynamic_programming keeps at most 1 / algo_approxi_epsilon costs in a list;
-    false: as many as it takes to be within that share of the best."""
+    """Where the memory limit binds, dynamic_programming keeps at most 1 / algo_approxi_epsilon costs in a
+    list; false: as many as it takes to be within that share of the best."""
 
     algo_approxi_epsilon: Fraction = 0.1
-    """How far from the best an answer of dynamic_programming under a memory limit may be, as a share of it."""
+    """How far from the best an answer of dynamic_programming under a memory limit may be, as a share of
+    it."""
 
     alpha: NonNegativeFloat | None = Field(
         default=None, validation_alias=AliasChoices("alpha", "costmodel_alpha")

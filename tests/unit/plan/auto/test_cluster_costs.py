@@ -34,7 +34,7 @@ def kinds():
 
 
 def test_kernels_run_forward_and_twice_backward():
-    first, second = kinds()
+    first, _ = kinds()
     read = (128 * 64 + 64 * 32) * 4
     assert model().operator(first, Strategy()).compute == 3 * read
     assert model(training=False).operator(first, Strategy()).compute == read

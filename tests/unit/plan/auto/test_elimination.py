@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -77,7 +79,7 @@ def test_equal_parts_are_eliminated_once():
         known = len(memory.minima)
     assert len(memory.minima) == known, "the second graph is the first again"
     path = [chosen[vertex] for vertex in range(40)]
-    total = own[path].sum() + sum(edge[a, b] for a, b in zip(path, path[1:], strict=False))
+    total = own[path].sum() + sum(edge[a, b] for a, b in itertools.pairwise(path))
     assert least == pytest.approx(total)
 
 

@@ -51,9 +51,9 @@ def test_odd_dims_are_not_cut():
 
 
 def test_a_neighbour_that_was_cut_elsewhere_costs_a_quarter_of_the_tensor():
-    """448 x 64 x 1024, then 448 x 1024 x 512. The second weighs most (448 x 512 / 2, its contracted dim) and is
-    decided first. The first then takes its columns (448 x 64 / 2), which the second is cut by. With the second
-    fixed by rows, columns cost 448 x 1024 / 4 more, which makes them dearer than rows (64 x 1024 / 2).
+    """448 x 64 x 1024, then 448 x 1024 x 512. The second weighs most (448 x 512 / 2, its contracted dim) and
+    is decided first. The first then takes its columns (448 x 64 / 2), which the second is cut by. With the
+    second fixed by rows, columns cost 448 x 1024 / 4 more, which makes them dearer than rows (64 x 1024 / 2).
     """
     graph = product_chain((64, 1024), (1024, 512), rows=448)
     costs = costs_of(graph, 2)
