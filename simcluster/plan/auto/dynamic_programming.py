@@ -58,15 +58,14 @@ class DynamicProgramming(StrategySearch):
             rules.update(solver.last.rules)
             decided |= answer.chosen
             bound += answer.bound
-            if answer.cost > answer.bound:
+            if answer.binds:
                 binding.append(stage)
         chosen = tuple(costs.choices(vertex)[decided[vertex]] for vertex in range(len(graph.vertices)))
         notes = []
         if binding:
             where = f" of stage {', '.join(map(str, binding))}" if len(graph.stages) > 1 else ""
-            notes.append(
-                f"the memory limit of {units.size(problem.capacity)}{where} binds: cheaper strategies need more"
-            )
+            limit = units.size(problem.capacity)
+            notes.append(f"the memory limit of {limit}{where} binds: cheaper strategies need more")
         done = tuple((rule, count) for rule, count in sorted(rules.items()) if count)
         return SearchOutcome(chosen, bound, tuple(notes), costs.num_candidates, done)
 

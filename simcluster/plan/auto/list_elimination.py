@@ -18,6 +18,9 @@ from simcluster.plan.auto.stage_problem import StageProblem, WeightedSolver
 MOST_CELLS = 400_000
 """The most lists that are added, over all eliminations."""
 
+MOST_ENTRIES = 30_000_000
+"""The most entries of them: some seconds."""
+
 
 class ListsTooLongError(Exception):
     """The lists of a network would take too long to make."""
@@ -50,8 +53,8 @@ class ListElimination:
     """The most entries of a list."""
     tables: list[_ListTable]
     """The tables that are left."""
-    cells: int = 0
-    """Lists that were added so far."""
+    entries: int = 0
+    """Entries that were added so far."""
 
     @classmethod
     def of(
@@ -75,10 +78,7 @@ class ListElimination:
 
         Raises ListsTooLongError where it would take too long.
         """
-        left = set(self.problem.sizes)
-        while left:
-            vertex = min(left, key=lambda each: (self._entries(each), each))
-            left.discard(vertex)
+        for vertex in self._order():
             self._eliminate(vertex)
         # What is left are tables over nothing, one for each part of the network that stands alone.
         total = self._sum(self.tables, ())
@@ -101,20 +101,38 @@ class ListElimination:
             pending += zip(table.sources, entries, strict=True)
         return chosen
 
+    def _order(self) -> list[int]:
+        """The operators in the order in which they go: that with the smallest table first."""
+        sizes = self.problem.sizes
+        around: dict[int, set[int]] = {vertex: {vertex} for vertex in sizes}
+        for table in self.tables:
+            for vertex in table.variables:
+                around[vertex] |= set(table.variables)
+
+        def cells(vertex: int) -> int:
+            return math.prod(sizes[other] for other in around[vertex])
+
+        order: list[int] = []
+        total = 0
+        while around:
+            vertex = min(around, key=lambda vertex: (cells(vertex), vertex))
+            total += cells(vertex)
+            if total > MOST_CELLS:
+                raise ListsTooLongError
+            others = around.pop(vertex) - {vertex}
+            for other in others:
+                around[other] = (around[other] | others) - {vertex}
+            order.append(vertex)
+        return order
+
     def _neighbours(self, vertex: int) -> Variables:
         every = {other for table in self.tables if vertex in table.variables for other in table.variables}
         return tuple(sorted(every - {vertex}))
-
-    def _entries(self, vertex: int) -> int:
-        return math.prod(self.problem.sizes[other] for other in (vertex, *self._neighbours(vertex)))
 
     def _eliminate(self, vertex: int) -> None:
         neighbours = self._neighbours(vertex)
         sources = tuple(table for table in self.tables if vertex in table.variables)
         shape = tuple(self.problem.sizes[other] for other in neighbours)
-        self.cells += math.prod(shape) * self.problem.sizes[vertex]
-        if self.cells > MOST_CELLS:
-            raise ListsTooLongError
         made = _ListTable(neighbours, np.empty(shape, dtype=object), vertex, sources)
         for cell in product(*map(range, shape)):
             known = dict(zip(neighbours, cell, strict=True))
@@ -154,6 +172,9 @@ class ListElimination:
         rows = np.zeros((1, 0), dtype=np.int64)
         for index, table in enumerate(tables):
             other: ParetoList = table.lists[places[index] if places else ()]
+            self.entries += len(total) * len(other)
+            if self.entries > MOST_ENTRIES:
+                raise ListsTooLongError
             pairs = np.add.outer(total.objective, other.objective).ravel()
             memory = np.add.outer(total.memory, other.memory).ravel()
             first = np.repeat(total.origin, len(other))

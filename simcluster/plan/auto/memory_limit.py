@@ -28,6 +28,8 @@ class LimitedChoice:
     """Its objective."""
     bound: float
     """What no choice that fits is cheaper than."""
+    binds: bool = False
+    """Whether cheaper choices need more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def best_within(
             if listed < best.cost:
                 best = LimitedChoice(shorter, listed, bound)
     # Sums in another order may differ in their last digits.
-    return LimitedChoice(best.chosen, best.cost, min(bound, best.cost))
+    return LimitedChoice(best.chosen, best.cost, min(bound, best.cost), binds=True)
 
 
 def _by_prices(

@@ -36,8 +36,9 @@ def test_nothing_that_fits_is_no_choice():
     assert ListElimination.of(problem, solver, 0.1, short=False).best(1.0) is None
 
 
-def test_lists_that_would_take_too_long_are_not_begun(monkeypatch):
+@pytest.mark.parametrize("limit", ["MOST_CELLS", "MOST_ENTRIES"])
+def test_lists_that_would_take_too_long_are_not_made(monkeypatch, limit):
     problem, solver = random_problem(np.random.default_rng(0), 6, 3, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)])
-    monkeypatch.setattr(module, "MOST_CELLS", 3)
+    monkeypatch.setattr(module, limit, 3)
     with pytest.raises(ListsTooLongError):
         ListElimination.of(problem, solver, 0.1, short=False).best(1e9)
