@@ -15,11 +15,11 @@ from simcluster.plan.auto.cost_table import ParetoList
 from simcluster.plan.auto.elimination import Variables
 from simcluster.plan.auto.stage_problem import StageProblem, WeightedSolver
 
-MOST_CELLS = 400_000
-"""The most lists that are added, over all eliminations."""
+MOST_CELLS = 60_000
+"""The most lists that are added, over all different eliminations: some seconds."""
 
-MOST_ENTRIES = 30_000_000
-"""The most entries of them: some seconds."""
+MOST_ENTRIES = 10_000_000
+"""The most entries of them."""
 
 
 class ListsTooLongError(Exception):
@@ -55,21 +55,25 @@ class ListElimination:
     """The tables that are left."""
     entries: int = 0
     """Entries that were added so far."""
+    cells: int = 0
+    """Lists that were added so far."""
+    known: dict[tuple[object, ...], _ListTable] = field(default_factory=dict)
+    """Eliminations that were done before, by their tables and the places of these."""
 
     @classmethod
     def of(
         cls, problem: StageProblem, solver: WeightedSolver, epsilon: float, *, short: bool
     ) -> ListElimination:
         """``short`` lists have at most 1 / epsilon entries; others as many as it takes to be within it."""
-        tables = []
-        for variables, table in problem.tables:
-            objective = solver.objectives[id(table)]
-            lists = np.empty(objective.shape, dtype=object)
-            for place in np.ndindex(objective.shape):
-                lists[place] = ParetoList.of(
-                    objective[place].reshape(1), table.memory[place].reshape(1), np.zeros(1, dtype=np.int64)
-                )
-            tables.append(_ListTable(variables, lists))
+        single: dict[int, NDArray[Any]] = {}
+        for _, table in problem.tables:
+            if id(table) not in single:
+                objective = solver.objectives[id(table)]
+                lists = single[id(table)] = np.empty(objective.shape, dtype=object)
+                for place in np.ndindex(objective.shape):
+                    own = objective[place].reshape(1), table.memory[place].reshape(1)
+                    lists[place] = ParetoList.of(*own, np.zeros(1, dtype=np.int64))
+        tables = [_ListTable(variables, single[id(table)]) for variables, table in problem.tables]
         share = math.expm1(math.log1p(epsilon) / max(len(problem.sizes), 1))
         return cls(problem, share, math.ceil(1 / epsilon) if short else 1 << 20, tables)
 
@@ -113,12 +117,8 @@ class ListElimination:
             return math.prod(sizes[other] for other in around[vertex])
 
         order: list[int] = []
-        total = 0
         while around:
             vertex = min(around, key=lambda vertex: (cells(vertex), vertex))
-            total += cells(vertex)
-            if total > MOST_CELLS:
-                raise ListsTooLongError
             others = around.pop(vertex) - {vertex}
             for other in others:
                 around[other] = (around[other] | others) - {vertex}
@@ -133,7 +133,18 @@ class ListElimination:
         neighbours = self._neighbours(vertex)
         sources = tuple(table for table in self.tables if vertex in table.variables)
         shape = tuple(self.problem.sizes[other] for other in neighbours)
-        made = _ListTable(neighbours, np.empty(shape, dtype=object), vertex, sources)
+        place_of = {other: place for place, other in enumerate((vertex, *neighbours))}
+        sources = tuple(sorted(sources, key=lambda table: [place_of[other] for other in table.variables]))
+        key = tuple((id(table.lists), *(place_of[other] for other in table.variables)) for table in sources)
+        if key in self.known:
+            same = self.known[key]
+            made = _ListTable(neighbours, same.lists, vertex, sources, same.rows)
+            self.tables = [table for table in self.tables if table not in sources] + [made]
+            return
+        self.cells += math.prod(shape) * self.problem.sizes[vertex]
+        if self.cells > MOST_CELLS:
+            raise ListsTooLongError
+        made = self.known[key] = _ListTable(neighbours, np.empty(shape, dtype=object), vertex, sources)
         for cell in product(*map(range, shape)):
             known = dict(zip(neighbours, cell, strict=True))
             lists, rows = [], []

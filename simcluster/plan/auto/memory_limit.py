@@ -8,9 +8,12 @@ eliminations, thinned so that the answer is within epsilon of the best.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from simcluster.plan.auto.cost_table import CostTable
+from simcluster.plan.auto.elimination import Variables
 from simcluster.plan.auto.list_elimination import ListElimination, ListsTooLongError
 from simcluster.plan.auto.stage_problem import StageProblem, WeightedSolver
 
@@ -61,7 +64,7 @@ def best_within(
     least = problem.memory_of(smallest)
     if least > capacity:
         return NothingFits(least)
-    best, bound = _by_prices(problem, capacity, solver, (cost, memory), smallest)
+    best, bound = _by_prices(problem, capacity, solver, (cost, memory), chosen, smallest)
     if best.cost - bound > epsilon * bound:
         try:
             shorter = ListElimination.of(problem, solver, epsilon, short=short_lists).best(capacity)
@@ -82,15 +85,18 @@ def _by_prices(
     capacity: float,
     solver: WeightedSolver,
     too_large: tuple[float, float],
+    largest: Mapping[int, int],
     smallest: Mapping[int, int],
 ) -> tuple[LimitedChoice, float]:
     """The cheapest choice that fits among those of all prices that were tried, and the best bound.
 
-    Each price is that at which the last choice that fits and the last one that does not cost the same.
+    Each price is that at which the last choice that fits and the last one that does not cost the same. These
+    two are mixed in the end.
     """
     bound = too_large[0]
     fits = solver.cost_of(problem, smallest), problem.memory_of(smallest)
     best = LimitedChoice(smallest, fits[0], bound)
+    fitting, larger = smallest, largest
     for _ in range(_MOST_PRICES):
         if fits[0] <= too_large[0] or too_large[1] <= fits[1]:
             break
@@ -104,7 +110,44 @@ def _by_prices(
         if least >= line * (1 - _TIGHT):
             break
         if memory <= capacity:
-            fits = cost, memory
+            fits, fitting = (cost, memory), chosen
         else:
-            too_large = cost, memory
+            too_large, larger = (cost, memory), chosen
+    for first, second in ((fitting, larger), (larger, fitting)):
+        cost, mixed = _best_mixture(problem, capacity, solver, first, second)
+        if cost < best.cost:
+            best = LimitedChoice(mixed, cost, bound)
     return best, bound
+
+
+def _best_mixture(
+    problem: StageProblem,
+    capacity: float,
+    solver: WeightedSolver,
+    first: Mapping[int, int],
+    second: Mapping[int, int],
+) -> tuple[float, dict[int, int]]:
+    """The cheapest choice that fits and has one up to some operator and another from there on.
+
+    What fits at the best price leaves some memory unused; so many equal layers have the dearer strategies.
+    """
+    around: dict[int, list[tuple[Variables, CostTable]]] = {vertex: [] for vertex in problem.sizes}
+    for variables, table in problem.tables:
+        for vertex in variables:
+            around[vertex].append((variables, table))
+    mixed = dict(second)
+    cost, memory = solver.cost_of(problem, mixed), problem.memory_of(mixed)
+    best = math.inf, dict(mixed)
+    for vertex in sorted(problem.sizes):
+        for sign in (-1, 1):
+            for variables, table in around[vertex]:
+                place = tuple(mixed[other] for other in variables)
+                cost += sign * float(solver.objectives[id(table)][place])
+                memory += sign * float(table.memory[place])
+            if sign < 0:
+                mixed[vertex] = first[vertex]
+        if memory <= capacity and cost < best[0]:
+            best = cost, dict(mixed)
+    # Sums that were added to and taken from differ in their last digits.
+    exact = solver.cost_of(problem, best[1])
+    return (exact if problem.memory_of(best[1]) <= capacity else math.inf), best[1]

@@ -225,14 +225,14 @@ def test_a_memory_limit_that_binds_costs_something_and_the_gap_is_told():
     assert limited.cost > free.cost
     assert any("binds" in note for note in limited.notes)
     assert limited.gap is not None
-    assert limited.gap <= 0.1
+    assert limited.gap <= 0.1 + 1e-9
 
 
 def test_the_answer_under_a_limit_is_as_near_as_epsilon_says():
     least = f"{0.7 * report().memory:.0f} B"
     near = report(device_memory_capacity=least, algo_approxi_epsilon=0.001)
     assert near.gap is not None
-    assert near.gap <= 0.001
+    assert near.gap <= 0.001 + 1e-9
     short = report(device_memory_capacity=least, algo_approxi_epsilon=1, enable_algo_approxi=True)
     assert short.cost >= near.cost * (1 - 0.001)
 
