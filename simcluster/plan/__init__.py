@@ -59,6 +59,7 @@ from simcluster.plan.rules import (
     OffloadPlan,
     ShardRequest,
     expert_counts,
+    instance_patterns,
 )
 from simcluster.plan.sharding import padded_dims
 from simcluster.plan.spec import (
@@ -178,6 +179,7 @@ __all__ = [
     "fusible_reductions",
     "gathered_name",
     "given_feed_layouts",
+    "instance_patterns",
     "kernel_nodes",
     "layers_by_block_method",
     "local_bytes",

@@ -117,7 +117,9 @@ def splittable_dims(kind: OperatorKind, search_mesh: SearchMesh, rules: Candidat
     )
 
 
-def candidates(kind: OperatorKind, search_mesh: SearchMesh, rules: CandidateRules) -> tuple[Strategy, ...]:
+def candidate_strategies(
+    kind: OperatorKind, search_mesh: SearchMesh, rules: CandidateRules
+) -> tuple[Strategy, ...]:
     """The strategies of an operator, those that split its first dims most before others.
 
     A strategy that the user wrote is the only one. There always is one: that which splits nothing.

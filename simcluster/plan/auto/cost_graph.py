@@ -10,7 +10,7 @@ import numpy as np
 
 from simcluster.layout import Layout, Strategy
 from simcluster.model import TensorType
-from simcluster.plan.auto.candidates import CandidateRules, SearchMesh, candidates
+from simcluster.plan.auto.candidates import CandidateRules, SearchMesh, candidate_strategies
 from simcluster.plan.auto.cost_model import IMPOSSIBLE, CostModel, StrategyCost
 from simcluster.plan.auto.cost_table import CostTable
 from simcluster.plan.auto.operator_collectives import input_layout, output_layout
@@ -41,7 +41,7 @@ class CostGraph:
     @cached_property
     def strategies(self) -> tuple[tuple[Strategy, ...], ...]:
         """For every kind of operator its candidates."""
-        return tuple(candidates(kind, self.search_mesh, self.rules) for kind in self.graph.kinds)
+        return tuple(candidate_strategies(kind, self.search_mesh, self.rules) for kind in self.graph.kinds)
 
     @property
     def num_candidates(self) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from simcluster.layout import MindSporeLayout, Strategy, SubAxis, spans
 from simcluster.plan.auto.candidates import SearchMesh
 from simcluster.plan.auto.operator_graph import OperatorGraph
-from simcluster.plan.rules import BATCH, StrategyRule
+from simcluster.plan.rules import BATCH, StrategyRule, instance_patterns
 
 
 def searched_rules(
@@ -44,16 +44,6 @@ def searched_rules(
         for pattern in instance_patterns(names, list(by_instance))
         for node, strategy in own
     ]
-
-
-def instance_patterns(names: Sequence[str], every: Sequence[str]) -> list[str]:
-    """Patterns that match exactly ``names`` among ``every`` instance."""
-    stems = {name.rpartition(".")[0] for name in names}
-    if len(names) > 1 and len(stems) == 1:
-        (stem,) = stems
-        if stem and [name for name in every if name.startswith(f"{stem}.")] == list(names):
-            return [f"{stem}.*"]
-    return list(names)
 
 
 class _RuleWriter:

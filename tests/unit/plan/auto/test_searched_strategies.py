@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simcluster.layout import Mesh, Strategy
-from simcluster.plan.auto.candidates import CandidateRules, candidates
+from simcluster.plan.auto.candidates import CandidateRules, candidate_strategies
 from simcluster.plan.auto.dynamic_programming import DynamicProgramming
 from simcluster.plan.auto.searched_strategies import searched_rules
 from simcluster.plan.rules.strategy_rule import AxisRoles
@@ -38,7 +38,7 @@ def test_rules_give_the_same_groups_of_ranks(mesh, seed):
     costs = costs_of(graph, whole.num_ranks, mesh=whole, candidates=CandidateRules(fully_use_devices=False))
     chosen = []
     for kind in costs.graph.kinds:
-        every = candidates(kind, costs.search_mesh, costs.rules)
+        every = candidate_strategies(kind, costs.search_mesh, costs.rules)
         chosen.append(every[int(rng.integers(len(every)))])
     made, strategies, _ = planned_again(graph, costs, chosen, whole)
     for number, strategy in enumerate(chosen):
