@@ -2,6 +2,7 @@
 it.
 """
 
+from simcluster.plan.auto import SearchReport
 from simcluster.plan.data import DataSpec, InputPipeline, MicroBatches, given_feed_layouts, shard_rows
 from simcluster.plan.diagnostics import (
     MOST_BYTES,
@@ -159,6 +160,7 @@ __all__ = [
     "RuleSpec",
     "Schedule",
     "ScheduleSpec",
+    "SearchReport",
     "ShardRequest",
     "StrategySpec",
     "SubgraphSpec",

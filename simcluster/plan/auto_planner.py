@@ -22,15 +22,16 @@ class AutoPlanner(StrategyPlanner):
     stay as they are.
     """
 
-    searched: tuple[StrategyRule, ...] = field(default=(), init=False)
-    """The rules that the search found."""
+    found: SearchReport | None = None
+    """What a search found; None: it is still to be done."""
     searching: bool = field(default=False, init=False)
     """Whether the network is planned for the search, which does not know yet what splits the vocabulary."""
 
     def plan(self) -> Plan:
         """The plan, with a report of the search; PlanError where it has no answer."""
-        report = self._search()
-        return replace(super().plan(), search=report)
+        if self.found is None:
+            self.found = self._search()
+        return replace(super().plan(), search=self.found)
 
     def _search(self) -> SearchReport:
         roles = AxisRoles(roles_of(self.parallel))
@@ -70,11 +71,9 @@ class AutoPlanner(StrategyPlanner):
             pipeline.batches.most,
             pipeline.chain.num_stages,
         )
-        rules, report = find_strategies(
+        return find_strategies(
             forward.graph, fixed, cut, placement.stage_axis, self.cluster, self.algorithms, settings
         )
-        self.searched = tuple(rules)
-        return report
 
     def _written(self, mesh: Mesh) -> list[StrategyRule]:
         """The rules that the search has to respect."""
@@ -88,7 +87,7 @@ class AutoPlanner(StrategyPlanner):
 
     def _rules(self, mesh: Mesh) -> list[StrategyRule]:
         """The rules that are written, then those that were found."""
-        return [*self._written(mesh), *self.searched]
+        return [*self._written(mesh), *(self.found.rules if self.found else ())]
 
     def _unused_axes(self, mesh: Mesh, roles: AxisRoles, rules: Sequence[StrategyRule]) -> list[Problem]:
         """None: what splits nothing was searched, too."""

@@ -24,7 +24,6 @@ from simcluster.plan.auto.sharding_propagation import ShardingPropagation
 from simcluster.plan.auto.strategy_search import SearchProblem, SearchReport, StrategySearch
 from simcluster.plan.auto.symbolic_costs import MessageCost, SymbolicCostModel
 from simcluster.plan.redistribution import kernel_cost, movement_cost
-from simcluster.plan.rules import StrategyRule
 from simcluster.plan.spec import AutoSpec
 
 
@@ -59,8 +58,8 @@ def find_strategies(
     cluster: Cluster,
     algorithms: Selection,
     settings: SearchSettings,
-) -> tuple[list[StrategyRule], SearchReport]:
-    """The rules for all operators of a placed graph that are not ``fixed``: instance -> operator -> strategy.
+) -> SearchReport:
+    """Strategies of all operators of a placed graph that are not ``fixed``: instance -> operator -> strategy.
 
     ``mesh`` is cut for the units of the search. PlanError where there is no answer.
     """
@@ -83,7 +82,9 @@ def find_strategies(
     outcome = strategy_searches()[settings.search_mode].search(problem)
     cost = costs.total(outcome.strategies)
     fixed_vertices = sum(operators.kinds[vertex.kind].fixed is not None for vertex in operators.vertices)
-    report = SearchReport(
+    source = f"{settings.search_mode} search"
+    found = searched_rules(operators, outcome.strategies, search_mesh, stage_axis, source)
+    return SearchReport(
         search_mode=settings.search_mode,
         cost_model=auto.cost_model,
         unit=model.unit,
@@ -97,9 +98,8 @@ def find_strategies(
         bound=outcome.bound,
         notes=outcome.notes,
         eliminations=outcome.eliminations,
+        rules=tuple(found),
     )
-    source = f"{settings.search_mode} search"
-    return searched_rules(operators, outcome.strategies, search_mesh, stage_axis, source), report
 
 
 def _cost_model(

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from simcluster.layout import Strategy
 from simcluster.plan.auto.cost_graph import CostGraph
+from simcluster.plan.rules import StrategyRule
 
 PATH = "parallel.auto"
 """The key path of the settings."""
@@ -86,6 +87,8 @@ class SearchReport:
     """What the user should know of how it went."""
     eliminations: tuple[tuple[str, int], ...] = ()
     """How often every rule of elimination was applied."""
+    rules: tuple[StrategyRule, ...] = ()
+    """What was found, as rules for the operators that were searched."""
 
     @property
     def gap(self) -> float | None:

@@ -366,3 +366,17 @@ def test_the_default_search_is_mindspore_s():
     assert (
         build_scenario(scenario({"data": 2}, mode="auto")).plan.search.search_mode == "recursive_programming"
     )
+
+
+def test_one_search_serves_all_trials_of_recomputation(monkeypatch):
+    """What is recomputed changes no strategy."""
+    import simcluster.plan.auto_planner as module
+
+    searches = []
+    search = module.find_strategies
+    monkeypatch.setattr(module, "find_strategies", lambda *given: searches.append(1) or search(*given))
+    made = build_scenario(
+        scenario({"data": 2}, model=TINY_GPT, mode="auto", recompute={"layers": "auto"}, micro_batch=2)
+    )
+    assert made.plan.search is not None
+    assert len(searches) == 1
