@@ -11,11 +11,11 @@ from simcluster.layout import Mesh, Strategy
 from simcluster.model import Graph
 from simcluster.plan.auto.candidates import CandidateRules, SearchMesh, unit_sub_axes
 from simcluster.plan.auto.cost_graph import CostGraph
-from simcluster.plan.auto.cost_model import CostWeights
 from simcluster.plan.auto.cost_table import CostTable
 from simcluster.plan.auto.movement_sequences import MovementSequences
 from simcluster.plan.auto.operator_graph import OperatorGraph
 from simcluster.plan.auto.stage_problem import StageProblem, WeightedSolver
+from simcluster.plan.auto.strategy_cost import CostWeights
 from simcluster.plan.auto.strategy_search import SearchOutcome, SearchProblem, StrategySearch
 from simcluster.plan.auto.symbolic_costs import SymbolicCostModel
 from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule

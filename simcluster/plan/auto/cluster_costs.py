@@ -9,7 +9,7 @@ from typing import ClassVar
 from simcluster.layout import Layout, Movement, MovementKind, Strategy
 from simcluster.model import TensorType
 from simcluster.plan.auto.candidates import SearchMesh
-from simcluster.plan.auto.cost_model import FREE, CostModel, CostWeights, StrategyCost
+from simcluster.plan.auto.cost_model import CostModel
 from simcluster.plan.auto.movement_sequences import MovementSequences
 from simcluster.plan.auto.operator_collectives import (
     PendingReduction,
@@ -19,6 +19,7 @@ from simcluster.plan.auto.operator_collectives import (
     local_outputs,
 )
 from simcluster.plan.auto.operator_graph import OperatorKind
+from simcluster.plan.auto.strategy_cost import FREE, CostWeights, StrategyCost
 from simcluster.plan.redistribution import MovementCost
 from simcluster.work import Work
 

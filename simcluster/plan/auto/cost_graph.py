@@ -11,10 +11,11 @@ import numpy as np
 from simcluster.layout import Layout, Strategy
 from simcluster.model import TensorType
 from simcluster.plan.auto.candidates import CandidateRules, SearchMesh, candidate_strategies
-from simcluster.plan.auto.cost_model import IMPOSSIBLE, CostModel, StrategyCost
+from simcluster.plan.auto.cost_model import CostModel
 from simcluster.plan.auto.cost_table import CostTable
 from simcluster.plan.auto.operator_collectives import input_layout, output_layout
 from simcluster.plan.auto.operator_graph import OperatorGraph, OperatorKind, TensorEdge
+from simcluster.plan.auto.strategy_cost import IMPOSSIBLE, StrategyCost
 
 
 @dataclass
@@ -98,9 +99,7 @@ class CostGraph:
         rows, columns = list(dict.fromkeys(made)), list(dict.fromkeys(need))
         key = (tensor, trained, tuple(rows), tuple(columns))
         if key not in self._layouts:
-            move = self.model.redistribution
-            costs = [move(tensor, start, target, trained=trained) for start in rows for target in columns]
-            self._layouts[key] = CostTable.of(costs, (len(rows), len(columns)))
+            self._layouts[key] = self.model.redistributions(tensor, rows, columns, trained=trained)
         table = self._layouts[key]
         if follows:
             table = _only_same(table, rows, columns)

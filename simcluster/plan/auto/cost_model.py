@@ -3,49 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import ClassVar
 
 from simcluster.layout import Layout, Strategy
 from simcluster.model import TensorType
+from simcluster.plan.auto.cost_table import CostTable
 from simcluster.plan.auto.operator_graph import OperatorKind
-
-IMPOSSIBLE = float("inf")
-
-
-@dataclass(frozen=True, slots=True)
-class StrategyCost:
-    """What an operator, or a redistribution, costs on one device of its stage."""
-
-    compute: float
-    """Computation, in the cost model's unit."""
-    communication: float
-    """Communication as far as it is not hidden, in the cost model's unit."""
-    memory: float = 0.0
-    """Bytes that stay allocated until the backward, or for good."""
-
-
-FREE = StrategyCost(0.0, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class CostWeights:
-    """What the sum that is minimised is made of: ``alpha`` computation and ``beta`` communication, of which
-    gradients of parameters count only the share ``gamma``.
-    """
-
-    alpha: float
-    beta: float
-    gamma: float
-    training: bool = True
-    """Whether there is a backward."""
-
-    def objective(self, cost: StrategyCost) -> float:
-        """The sum that is minimised."""
-        # A weight of zero makes nothing possible that is not.
-        if cost.communication == IMPOSSIBLE:
-            return IMPOSSIBLE
-        return self.alpha * cost.compute + self.beta * cost.communication
+from simcluster.plan.auto.strategy_cost import CostWeights, StrategyCost
 
 
 class CostModel(ABC):
@@ -69,6 +34,15 @@ class CostModel(ABC):
         """What it costs to bring a tensor from one layout to another, and, if ``trained``, its gradient
         back; communication is impossible where there is no way.
         """
+
+    def redistributions(
+        self, tensor: TensorType, made: Sequence[Layout], need: Sequence[Layout], *, trained: bool
+    ) -> CostTable:
+        """The same for every pair of layouts, as a table."""
+        costs = [
+            self.redistribution(tensor, start, target, trained=trained) for start in made for target in need
+        ]
+        return CostTable.of(costs, (len(made), len(need)))
 
     @abstractmethod
     def collective(self, unit: str, num_bytes: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.plan.auto.cost_model import IMPOSSIBLE, CostWeights, StrategyCost
+from simcluster.plan.auto.strategy_cost import IMPOSSIBLE, CostWeights, StrategyCost
 
 Floats = NDArray[np.float64]
 

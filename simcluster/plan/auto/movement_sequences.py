@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 from simcluster.layout import Layout, Mesh, MovementKind, infer_mindspore_sequence
 
@@ -15,9 +16,8 @@ _Step = tuple[MovementKind, tuple[int, ...], int]
 """Kind, axes by the places of their pairs, and the dim that is gathered or sliced, or loses them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceStep:
-    """One movement of a sequence."""
+class SequenceStep(NamedTuple):
+    """One movement of a sequence: a tuple, because a search makes very many."""
 
     kind: MovementKind
     """What it does."""

@@ -14,13 +14,14 @@ from simcluster.model import Graph
 from simcluster.plan.auto.candidates import CandidateRules, SearchMesh
 from simcluster.plan.auto.cluster_costs import ClusterCostModel
 from simcluster.plan.auto.cost_graph import CostGraph
-from simcluster.plan.auto.cost_model import CostModel, CostWeights
+from simcluster.plan.auto.cost_model import CostModel
 from simcluster.plan.auto.dynamic_programming import DynamicProgramming
 from simcluster.plan.auto.movement_sequences import MovementSequences
 from simcluster.plan.auto.operator_graph import OperatorGraph
 from simcluster.plan.auto.recursive_programming import RecursiveProgramming
 from simcluster.plan.auto.searched_strategies import searched_rules
 from simcluster.plan.auto.sharding_propagation import ShardingPropagation
+from simcluster.plan.auto.strategy_cost import CostWeights
 from simcluster.plan.auto.strategy_search import SearchProblem, SearchReport, StrategySearch
 from simcluster.plan.auto.symbolic_costs import MessageCost, SymbolicCostModel
 from simcluster.plan.redistribution import kernel_cost, movement_cost

@@ -4,16 +4,21 @@ costmodel.cc and tensor_redistribution.cc of MindSpore 1.0).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
+
+import numpy as np
 
 from simcluster.layout import Layout, Mesh, MovementKind, Strategy
 from simcluster.model import TensorType
 from simcluster.plan.auto.candidates import SearchMesh
-from simcluster.plan.auto.cost_model import FREE, CostModel, CostWeights, StrategyCost
+from simcluster.plan.auto.cost_model import CostModel
+from simcluster.plan.auto.cost_table import CostTable, Floats
 from simcluster.plan.auto.movement_sequences import MovementSequences
 from simcluster.plan.auto.operator_collectives import forward_reductions, local_inputs, local_outputs
 from simcluster.plan.auto.operator_graph import OperatorKind
+from simcluster.plan.auto.strategy_cost import CostWeights, StrategyCost
 
 _TIE_BREAK = 1.0
 """What data parallelism is cheaper by, in each term that is not zero."""
@@ -36,6 +41,11 @@ class MessageCost:
             return 0.0
         return self.const if num_bytes <= self.threshold else num_bytes + self.bias
 
+    def array(self, num_bytes: Floats) -> Floats:
+        """The same of many messages."""
+        sent = np.where(num_bytes <= self.threshold, self.const, num_bytes + self.bias)
+        return np.where(num_bytes > 0, sent, 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class SymbolicCostModel(CostModel):
@@ -54,6 +64,8 @@ class SymbolicCostModel(CostModel):
     """How computation and communication are added."""
     message: MessageCost = MessageCost()
     """What messages count as."""
+    volumes: dict[tuple[Layout, Layout], tuple[float, float, float, float]] = field(default_factory=dict)
+    """Two layouts -> the shares of a tensor that are computed, sent there and back, and kept."""
 
     kind: ClassVar[str] = "mindspore"
     unit: ClassVar[str] = "weighted bytes"
@@ -90,12 +102,28 @@ class SymbolicCostModel(CostModel):
         self, tensor: TensorType, made: Layout, need: Layout, *, trained: bool
     ) -> StrategyCost:
         """The sum over MindSpore's own sequence of operators, each by the slice that it is given."""
-        if made == need:
-            return FREE
+        return self.redistributions(tensor, (made,), (need,), trained=trained).cost(0, 0)
+
+    def redistributions(
+        self, tensor: TensorType, made: Sequence[Layout], need: Sequence[Layout], *, trained: bool
+    ) -> CostTable:
+        """The same for every pair: shares of a tensor are counted once for all tensors with these layouts."""
+        known = self.volumes
+        for start in made:
+            for target in need:
+                if (start, target) not in known:
+                    known[start, target] = self._volumes(start, target)
+        shares = np.array([[known[start, target] for target in need] for start in made])
+        compute, forward, backward, memory = np.moveaxis(shares * tensor.num_bytes, -1, 0)
+        returns = trained and self.weights.training
+        sent = self.message.array(forward)
+        return CostTable(compute, sent + self.message.array(backward) if returns else sent, memory * returns)
+
+    def _volumes(self, made: Layout, need: Layout) -> tuple[float, float, float, float]:
+        """Computation, communication there and back, and memory, as shares of the tensor."""
         compute = forward = backward = memory = 0.0
-        num_bytes = tensor.num_bytes
         for step in self.sequences.between(made, need):
-            size = num_bytes * step.before
+            size = step.before
             if step.kind is MovementKind.SLICE:
                 compute += size
             elif step.kind is MovementKind.ALL_TO_ALL:
@@ -104,10 +132,7 @@ class SymbolicCostModel(CostModel):
                 forward, backward = forward + step.ways * size / 2, backward + size / 2
                 compute += size if step.dim == 0 else size + 2 * step.ways * size
                 memory += step.ways * size if step.dim == 0 else 0.0
-        sent = self.message(forward)
-        if trained and self.weights.training:
-            sent += self.message(backward)
-        return StrategyCost(compute, sent, memory * (trained and self.weights.training))
+        return compute, forward, backward, memory
 
     def collective(self, unit: str, num_bytes: float) -> float:
         """The bytes alone, whatever they travel on."""

@@ -8,9 +8,9 @@ from simcluster.layout import Layout, Mesh, Movement, MovementKind, Strategy
 from simcluster.model import TensorType
 from simcluster.plan.auto.candidates import SearchMesh
 from simcluster.plan.auto.cluster_costs import ClusterCostModel
-from simcluster.plan.auto.cost_model import CostWeights
 from simcluster.plan.auto.movement_sequences import MovementSequences
 from simcluster.plan.auto.operator_graph import OperatorGraph
+from simcluster.plan.auto.strategy_cost import CostWeights
 from simcluster.work import DType
 from tests.support.searches import product_chain
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from simcluster.model.operators.activation import Relu
-from simcluster.plan.auto.cost_model import IMPOSSIBLE
 from simcluster.plan.auto.dynamic_programming import DynamicProgramming
+from simcluster.plan.auto.strategy_cost import IMPOSSIBLE
 from simcluster.work import DType
 from tests.support.plan_graphs import GPT, Writer, chain
 from tests.support.searches import costs_of, parts, product_chain, searched

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.plan.auto.cost_model import IMPOSSIBLE, CostWeights, StrategyCost
 from simcluster.plan.auto.cost_table import CostTable, ParetoList
+from simcluster.plan.auto.strategy_cost import IMPOSSIBLE, CostWeights, StrategyCost
 
 entries = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=40)
 

@@ -7,9 +7,9 @@ import pytest
 from simcluster.layout import Layout, Mesh, Strategy
 from simcluster.model import TensorType
 from simcluster.plan.auto.candidates import SearchMesh
-from simcluster.plan.auto.cost_model import CostWeights
 from simcluster.plan.auto.dynamic_programming import DynamicProgramming
 from simcluster.plan.auto.movement_sequences import MovementSequences
+from simcluster.plan.auto.strategy_cost import CostWeights
 from simcluster.plan.auto.symbolic_costs import MessageCost, SymbolicCostModel
 from simcluster.work import DType
 from tests.support.searches import ASCEND, costs_of, parts, product_chain, searched
