@@ -16,6 +16,7 @@ _MODULES = (
     "layouts.command",
     "explain",
     "compare.command",
+    "sweep.command",
     "check",
     "collective.command",
     "topology.command",
