@@ -81,14 +81,17 @@ def unit_sub_axes(mesh: Mesh, stage_axis: str) -> list[SubAxis]:
 def split_refusal(kind: OperatorKind, ways: Mapping[str, int], rules: CandidateRules) -> bool:
     """Whether an operator cannot have its dims in so many equal parts.
 
-    Dims that windows slide over are left to the user, as in MindSpore's convolutions.
+    Dims along which parts would need elements of their neighbours are left to the user, as in MindSpore's
+    convolutions.
     """
     dims, shapes = kind.dims, kind.shapes
     extents = dims.extents(shapes)
     split = {dim: count for dim, count in ways.items() if count > 1}
     if any(extents[dim] % count for dim, count in split.items()):
         return True
-    if any(window.dim in split for window in dims.windows):
+    if any(window.dim in split and (window.before or window.after) for window in dims.windows):
+        return True
+    if dims.windows and any(dims.misfit(dim, shapes, count) for dim, count in split.items()):
         return True
     barred = frozenset(dim for dim, _ in dims.unsplittable if dim in split)
     if barred and kind.operator.decompose(barred) is None:

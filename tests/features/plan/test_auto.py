@@ -134,6 +134,14 @@ def test_named_axes_are_split_whole():
     assert made.plan.mesh.names == ("data", "tensor")
 
 
+def test_a_network_of_convolutions_is_found_to_be_data_parallel():
+    """Batch norm has statistics by groups of samples, one for each part of the batch: no window slides there."""
+    made = built("resnet", "dynamic_programming")
+    for own in made.plan.strategies.by_instance.values():
+        for name, strategy in own.items():
+            assert [dim for dim, _ in strategy.splits] == ["batch"], name
+
+
 # -- both figures -----------------------------------------------------------------------------------------
 
 

@@ -107,3 +107,26 @@ def test_what_does_not_fit_says_how_much_it_needs():
     exactly = best_within(problem, least, solver, EPSILON)
     assert isinstance(exactly, LimitedChoice)
     assert problem.memory_of(exactly.chosen) == least
+
+
+@pytest.mark.exhaustive
+def test_a_thousand_random_graphs_against_the_integer_programme():
+    """Half of them reducible by MindSpore's rules, half of any shape; half with a limit that binds."""
+    for seed in range(1000):
+        rng = np.random.default_rng(10_000 + seed)
+        count = int(rng.integers(3, 7))
+        pairs = [(a, b) for b in range(count) for a in range(b)]
+        edges = reducible_edges(rng, count) if seed % 2 else [pair for pair in pairs if rng.random() < 0.6]
+        problem, solver = random_problem(rng, count, 4, edges)
+        memories = sorted(memory for _, memory in every_choice(problem, solver))
+        binds = seed % 4 < 2
+        capacity = memories[int(rng.random() * 0.4 * len(memories))] if binds else memories[-1]
+        answer = best_within(problem, capacity, solver, EPSILON)
+        assert isinstance(answer, LimitedChoice)
+        best = integer_programme(problem, solver, capacity)
+        assert best is not None
+        assert problem.memory_of(answer.chosen) <= capacity
+        assert best * (1 - 1e-6) <= answer.cost <= best * (1 + EPSILON)
+        if not binds:
+            assert answer.cost == pytest.approx(best, rel=1e-6)
+            assert answer.bound == answer.cost
