@@ -16,6 +16,32 @@ from simcluster.simulation.compose import build_scenario
 from simcluster.simulation.views import effective_strategies_of
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 
+
+def product(name, value, weight, *dims) -> dict[str, Any]:
+    """A product of rows, what is contracted, and columns."""
+    rows, inner, columns = dims
+    labels = {"left": [rows, inner], "rights": [[inner, columns]], "results": [[rows, columns]]}
+    return {"op": "matmul", "name": name, "inputs": [value, weight], **labels}
+
+
+WRITTEN = {
+    "feeds": {"images": {"shape": ["batch", 32]}, "labels": {"shape": ["batch"], "below": 16}},
+    "parameters": {"w1": {"shape": [32, 64]}, "w2": {"shape": [64, 16]}},
+    "operators": [
+        product("up", "images", "w1", "batch", "pixels", "hidden"),
+        {"op": "relu", "name": "relu", "inputs": ["up"], "labels": ["batch", "hidden"]},
+        product("down", "relu", "w2", "batch", "hidden", "classes"),
+        {
+            "op": "cross_entropy",
+            "name": "loss",
+            "inputs": ["down", "labels"],
+            "labels": ["batch", "classes"],
+            "scale": "mean",
+        },
+    ],
+    "loss": "loss",
+}
+
 MODELS: dict[str, dict[str, Any]] = {
     "llama": TINY,
     "gpt": TINY_GPT,
@@ -32,6 +58,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "wide-deep": {"use": "wide-deep", "vocab": 64},
     "resnet": {"use": "resnet-50"},
     "onnx": {"onnx": "networks/language-model.onnx"},
+    "written graph": {"title": "two products", "graph": WRITTEN},
 }
 ONE_LAYER = {**TINY_GPT, "layers": 1}
 """For options, under any other name."""
@@ -45,6 +72,7 @@ SEEDS = {
     "wide-deep": ("embedding.deep.tokens", {"vocab": "data"}),
     "resnet": ("layers.0.conv1", {"batch": "data"}),
     "onnx": ("layers.*.h.0.up.MatMul", {"out": "data"}),
+    "written graph": ("*.up", {"hidden": "data"}),
 }
 """An operator that is configured for sharding propagation."""
 
@@ -56,7 +84,7 @@ def auto(model, search_mode, mesh=(("data", 4),), **parallel) -> Scenario:
     if search_mode == "sharding_propagation":
         match, split = SEEDS[model]
         written["strategies"] = [{"match": match, "split": split}]
-    seq = 1 if model in ("wide-deep", "resnet") else 64 if model == "onnx" else 8
+    seq = 1 if model in ("wide-deep", "resnet", "written graph") else 64 if model == "onnx" else 8
     made = scenario(
         dict(mesh),
         devices=4,
@@ -135,7 +163,7 @@ def test_named_axes_are_split_whole():
 
 
 def test_a_network_of_convolutions_is_found_to_be_data_parallel():
-    """Batch norm has statistics by groups of samples, one for each part of the batch: no window slides there."""
+    """Batch norm has statistics by groups of samples, one for each part of the batch."""
     made = built("resnet", "dynamic_programming")
     for own in made.plan.strategies.by_instance.values():
         for name, strategy in own.items():
@@ -388,3 +416,51 @@ def test_one_search_serves_all_trials_of_recomputation(monkeypatch):
     )
     assert made.plan.search is not None
     assert len(searches) == 1
+
+
+def generating(strategies=(), **parallel) -> Scenario:
+    """A small GPT that generates tokens."""
+    made = scenario({"data": 2, "tensor": 2}, devices=4, model={**TINY_GPT, "layers": 2})
+    data = made.spec.model_dump(mode="json", exclude_unset=True)
+    del data["training"]
+    data["inference"] = {"batch": 4, "prompt": 4, "tokens": 3, "precision": "fp32"}
+    data["parallel"] |= {"strategies": list(strategies), **parallel}
+    return Scenario.of(data)
+
+
+def test_generation_is_searched_and_agrees():
+    which = generating(mode="auto", search_mode="dynamic_programming")
+    made = build_scenario(which)
+    assert made.plan.search is not None
+    assert verify(which).agrees
+    data = generating(effective_strategies_of(made.plan))
+    assert build_scenario(data).program.digest() == made.program.digest()
+
+
+def test_a_cache_behind_a_collective_is_written_by_a_kernel_of_its_own():
+    """Keys come by another layout than the cache has: a collective stands before what writes them."""
+    entries = [
+        {"match": "layers.*.attention.qkv*", "split": {"batch": ["data", "tensor"]}},
+        {"match": "layers.*.attention.core.write", "split": {"batch": "data"}},
+    ]
+    assert verify(generating(entries, recipe="data")).agrees
+
+
+def test_strategies_on_a_cut_mesh_are_printed_as_yaml():
+    from ruamel.yaml import YAML
+
+    from simcluster.cli.commands.layouts.strategies_yaml import strategies_text
+
+    made = build_scenario(
+        scenario(
+            {"data": 4},
+            devices=4,
+            model=TINY_GPT,
+            mode="auto",
+            search_mode="sharding_propagation",
+            strategies=[{"match": "layers.*.mlp.up", "in": [[2, 1, 1], [1, 2]]}],
+        )
+    )
+    strategies = effective_strategies_of(made.plan)
+    assert any("layout" in entry for entry in strategies)
+    assert YAML(typ="safe").load(strategies_text(strategies)) == strategies
