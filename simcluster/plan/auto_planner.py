@@ -22,16 +22,16 @@ class AutoPlanner(StrategyPlanner):
     stay as they are.
     """
 
-    found: SearchReport | None = None
+    searched: SearchReport | None = None
     """What a search found; None: it is still to be done."""
     searching: bool = field(default=False, init=False)
     """Whether the network is planned for the search, which does not know yet what splits the vocabulary."""
 
     def plan(self) -> Plan:
         """The plan, with a report of the search; PlanError where it has no answer."""
-        if self.found is None:
-            self.found = self._search()
-        return replace(super().plan(), search=self.found)
+        if self.searched is None:
+            self.searched = self._search()
+        return replace(super().plan(), search=self.searched)
 
     def _search(self) -> SearchReport:
         roles = AxisRoles(roles_of(self.parallel))
@@ -87,7 +87,7 @@ class AutoPlanner(StrategyPlanner):
 
     def _rules(self, mesh: Mesh) -> list[StrategyRule]:
         """The rules that are written, then those that were found."""
-        return [*self._written(mesh), *(self.found.rules if self.found else ())]
+        return [*self._written(mesh), *(self.searched.rules if self.searched else ())]
 
     def _unused_axes(self, mesh: Mesh, roles: AxisRoles, rules: Sequence[StrategyRule]) -> list[Problem]:
         """None: what splits nothing was searched, too."""

@@ -24,16 +24,16 @@ def make_plan(
     cluster: Cluster,
     algorithms: Selection = AUTOMATIC,
     inputs: InputPipeline | None = None,
-    found: SearchReport | None = None,
+    searched: SearchReport | None = None,
 ) -> Plan:
     """The plan of a model on a cluster; PlanError, with every reason that can be given, if it
     is impossible.
 
-    ``found`` is what a search found for a plan that differs in recomputation and offload only; without it,
+    ``searched`` is what a search found for a plan that differs in recomputation and offload only; without it,
     mode auto searches.
     """
     given = (model, task, parallel, framework, cluster, algorithms, inputs)
     if parallel.mode == "auto":
-        return AutoPlanner(*given, found).plan()
+        return AutoPlanner(*given, searched).plan()
     planner = manual.ManualPlanner if parallel.mode == "manual" else StrategyPlanner
     return planner(*given).plan()

@@ -84,7 +84,7 @@ def find_strategies(
     cost = costs.total(outcome.strategies)
     fixed_vertices = sum(operators.kinds[vertex.kind].fixed is not None for vertex in operators.vertices)
     source = f"{settings.search_mode} search"
-    found = searched_rules(operators, outcome.strategies, search_mesh, stage_axis, source)
+    rules_found = searched_rules(operators, outcome.strategies, search_mesh, stage_axis, source)
     return SearchReport(
         search_mode=settings.search_mode,
         cost_model=auto.cost_model,
@@ -99,7 +99,7 @@ def find_strategies(
         bound=outcome.bound,
         notes=outcome.notes,
         eliminations=outcome.eliminations,
-        rules=tuple(found),
+        rules=tuple(rules_found),
     )
 
 

@@ -57,10 +57,10 @@ def plan_scenario(scenario: Scenario, *, search: bool = True) -> Plan:
         spec = scenario.spec
         rule = MemoryRule.of(scenario.framework, spec.run)
 
-        found: SearchReport | None = None
+        searched: SearchReport | None = None
 
         def made(again: RecomputeSpec, away: OffloadSpec) -> Plan:
-            nonlocal found
+            nonlocal searched
             plan = make_plan(
                 scenario.model,
                 spec.task,
@@ -69,10 +69,10 @@ def plan_scenario(scenario: Scenario, *, search: bool = True) -> Plan:
                 cluster,
                 spec.collectives.build(),
                 spec.data.build() if spec.data else None,
-                found,
+                searched,
             )
             # What is recomputed or offloaded changes no strategy: one search serves all trials.
-            found = plan.search
+            searched = plan.search
             return plan
 
         def with_recompute(again: RecomputeSpec) -> Plan:
