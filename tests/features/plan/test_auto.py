@@ -145,6 +145,7 @@ def test_verify_has_the_strategies_of_the_whole_scenario():
     assert small.strategies
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("search_mode", SEARCHES[:2])
 @pytest.mark.parametrize("cost_model", ["mindspore", "simcluster"])
 def test_each_stage_is_searched_with_its_devices(search_mode, cost_model):
@@ -264,6 +265,7 @@ def test_a_memory_limit_that_binds_costs_something_and_the_gap_is_told():
     assert limited.gap <= 0.1 + 1e-9
 
 
+@pytest.mark.thorough
 def test_the_answer_under_a_limit_is_as_near_as_epsilon_says():
     least = f"{0.7 * report().memory:.0f} B"
     near = report(device_memory_capacity=least, algo_approxi_epsilon=0.001)
@@ -289,6 +291,7 @@ def test_the_cluster_s_own_figures_are_seconds():
 # -- what the user fixed ----------------------------------------------------------------------------------
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("search_mode", SEARCHES)
 @pytest.mark.parametrize(
     "entry",
