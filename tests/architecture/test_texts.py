@@ -66,6 +66,7 @@ CUTTERS = {
     "report/perfetto/flow_arrows.py": SAVED,
     "report/perfetto/json_columns.py": "JSON that a library wrote",
     "report/terminal/layouts.py": SAVED,
+    "search/space/space.py": "keys and values that users write",
     "simulation/views/run_documents.py": "key paths, as users write them",
     "simulation/views/sharded_graph.py": NUMBERS,
     "tuning/recompute_search.py": "patterns of names as users write them",

@@ -16,6 +16,7 @@ _MODULES = (
     "layouts.command",
     "explain",
     "compare.command",
+    "search.command",
     "sweep.command",
     "check",
     "collective.command",
