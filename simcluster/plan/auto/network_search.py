@@ -27,6 +27,14 @@ from simcluster.plan.auto.symbolic_costs import MessageCost, SymbolicCostModel
 from simcluster.plan.redistribution import kernel_cost, movement_cost
 from simcluster.plan.spec import AutoSpec
 
+_LIMITED = ("device_memory_capacity", "enable_algo_approxi", "algo_approxi_epsilon")
+_LISTED = ("fully_use_devices", "elementwise_op_strategy_follow")
+_WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
+    RecursiveProgramming.kind: (*_LIMITED, *_LISTED),
+    ShardingPropagation.kind: _LIMITED,
+}
+"""Options that a search does not look at: those of a memory limit, and of lists of candidates."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
@@ -97,10 +105,17 @@ def find_strategies(
         num_fixed=fixed_vertices,
         num_candidates=outcome.num_candidates,
         bound=outcome.bound,
-        notes=outcome.notes,
+        notes=(*outcome.notes, *_settings_without_effect(settings)),
         eliminations=outcome.eliminations,
         rules=tuple(rules_found),
     )
+
+
+def _settings_without_effect(settings: SearchSettings) -> list[str]:
+    """Notes on options that are given and change nothing."""
+    given = settings.auto.model_fields_set
+    unused = [name for name in _WITHOUT_EFFECT.get(settings.search_mode, ()) if name in given]
+    return [f"auto.{name} changes nothing in {settings.search_mode}" for name in unused]
 
 
 def _cost_model(

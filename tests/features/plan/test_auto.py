@@ -288,6 +288,15 @@ def test_the_cluster_s_own_figures_are_seconds():
     assert report(cost_model="simcluster", device_memory_capacity="1 GiB").cost == own.cost
 
 
+@pytest.mark.parametrize(
+    ("search_mode", "told"), [("recursive_programming", True), ("dynamic_programming", False)]
+)
+def test_options_that_a_search_does_not_look_at_are_told(search_mode, told):
+    search = report(search_mode=search_mode, fully_use_devices=True)
+    note = f"auto.fully_use_devices changes nothing in {search_mode}"
+    assert (note in search.notes) is told
+
+
 # -- what the user fixed ----------------------------------------------------------------------------------
 
 
