@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog
 from simcluster.analysis.memory_usage.stage_allocations import log_allocations
-from simcluster.analysis.timeline import NameIndex, event_times
+from simcluster.analysis.timeline import NameIndex
 from simcluster.cluster import Device
 from simcluster.engine import ClassTiming
 from simcluster.model import MemoryPlace
@@ -25,7 +25,7 @@ from simcluster.trace import Column, Table, concatenate_tables
 Ints = NDArray[np.int64]
 
 MOST_KEPT = 2**20
-"""Rows of logs from which on earlier ones are made again: 50 MB."""
+"""Rows of logs, or of classes in order, from which on earlier ones are made again: 50 MB."""
 
 _Key = tuple[int, int, int, int]
 """What tells the logs of classes apart: the part of the Program, and what runtime and communication take."""
@@ -65,6 +65,8 @@ class AllocationAccount:
     """Classes whose buffers have numbers."""
     logs: dict[_Key, AllocationLog] = field(default_factory=dict)
     """Those that were made last."""
+    ordered: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)
+    """Rows in order, likewise."""
 
     def table(self) -> Table:
         """The rows of all classes."""
@@ -73,12 +75,21 @@ class AllocationAccount:
 
     def rows(self, index: int) -> Table:
         """The rows of a class; columns are made when they are looked at."""
-        log = self._log(index)
-        times, order = _sorted(log.decisive(event_times(self.timings[index])[0]))
+        log, (times, order) = self.log(index), self.in_order(index)
         names = {"category": CATEGORIES, "buffer": list(self.buffers.names)}
         return Table(_Rows(log, index, times, order), names)
 
-    def _log(self, index: int) -> AllocationLog:
+    def in_order(self, index: int) -> tuple[Ints, Ints]:
+        """The times of a class's rows in order, and which of its log these are; kept for those asked for last."""
+        if index not in self.ordered:
+            if sum(len(order) for _, order in self.ordered.values()) > MOST_KEPT:
+                self.ordered.clear()
+            timing = self.timings[index]
+            times, order = self.log(index).in_order(timing.group, timing.columns)
+            self.ordered[index] = times[0], order[0]
+        return self.ordered[index]
+
+    def log(self, index: int) -> AllocationLog:
         """The log of a class. Buffers are numbered class by class, whichever is asked for first."""
         while self.named < index:
             self.named += 1
@@ -92,24 +103,11 @@ class AllocationAccount:
         if key not in self.logs:
             if sum(len(log.sizes) for log in self.logs.values()) > MOST_KEPT:
                 self.logs.clear()
-            linked = self.timings[index].linked
+            linked = self.timings[index].group.group.part
             self.logs[key] = log_allocations(
                 self.program, self.parts[index], device, linked, self.buffers, self.place
             )
         return self.logs[key]
-
-
-def _sorted(times: Ints) -> tuple[Ints, Ints]:
-    """Times in order, and which they are; equal ones stay in their order."""
-    bits = len(times).bit_length()
-    if times.size and int(times.max()) >> (63 - bits):
-        order = np.argsort(times, kind="stable")
-        return times[order], order
-    # Numbers are sorted faster than their places are. They come in few runs, which a stable sort merges.
-    keys = times << bits
-    keys |= np.arange(len(times))
-    keys.sort(kind="stable")
-    return keys >> bits, keys & ((1 << bits) - 1)
 
 
 @dataclass(frozen=True)

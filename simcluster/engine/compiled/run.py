@@ -118,25 +118,19 @@ def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, n
     groups = [
         _group_timing(group, own, arrays, slowed) for group, own in zip(classes.groups, rows, strict=True)
     ]
-    end = max((int(ends[-1].max()) for group in groups for ends in group.ends if len(ends)), default=0)
-    return Timing(groups, end, classes.num_entries, num_flows, int(arrays.totals["num_solves"][0]))
+    return Timing(groups, classes.num_entries, num_flows, int(arrays.totals["num_solves"][0]))
 
 
 def _group_timing(
     group: PricedGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
 ) -> GroupTiming:
-    width = len(group.indices)
-
-    def columns(times: Ints) -> list[Ints]:
-        return [
-            times[first : first + len(stream) * width].reshape(len(stream), width)
-            for first, stream in zip(rows.times, group.part.untimed.streams, strict=True)
-        ]
-
-    starts, arrivals, ends = map(columns, (arrays.starts, arrays.arrivals, arrays.ends))
-    arrivals[group.part.compute] = starts[group.part.compute]
-    own = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
-    return GroupTiming(group, starts, arrivals, ends, own)
+    shape = group.part.num_entries, len(group.indices)
+    own = slice(rows.times[0], rows.times[0] + shape[0] * shape[1])
+    starts, arrivals, ends = (
+        times[own].reshape(shape) for times in (arrays.starts, arrays.arrivals, arrays.ends)
+    )
+    own_slowed = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
+    return GroupTiming(group, starts, arrivals, ends, own_slowed)
 
 
 def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from simcluster._version import __version__
 from simcluster.analysis import (
+    AllocationAccount,
     MemoryRule,
     assumptions,
     dispatch_counts,
@@ -34,7 +35,7 @@ from simcluster.trace import Table
 from simcluster.work import DType
 
 
-def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
+def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccount) -> dict[str, Any]:
     """Documents by name, all of them JSON-able."""
     plan, placed, spec = built.plan, built.placed, built.scenario.spec
     rule = MemoryRule.of(built.scenario.framework, spec.run)
@@ -44,7 +45,6 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
     summary = summarise_run(
         placed,
         timing,
-        gaps,
         task=spec.task,
         steps=spec.run.steps,
         needed=step_flops(plan, built.scenario.model, spec.training),
