@@ -14,8 +14,9 @@ from simcluster.program import InstructionBlock, Program, RankClasses
 
 @dataclass(frozen=True)
 class PlacedProgram:
-    """A Program, the classes of ranks that behave alike, and the cluster; ``num_stages`` are those of the plan:
-    a Program written by hand has programs for stages.
+    """A Program, the classes of ranks that behave alike, and the cluster.
+
+    ``num_stages`` are those of the plan: a Program written by hand has programs for stages.
     """
 
     program: Program

@@ -73,7 +73,7 @@ class ClassTiming:
 
     @property
     def columns(self) -> slice:
-        """This one, of arrays of its group."""
+        """Its column in the arrays of its group."""
         return slice(self.column, self.column + 1)
 
     @cached_property

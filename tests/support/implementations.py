@@ -17,8 +17,9 @@ from tests.support.event_equality import assert_same_times
 
 @contextmanager
 def many_from(count):
-    """So many classes are beside each other, in program order as long as they may be; of 1 or more, bounds say
-    where their peaks are.
+    """So many classes are beside each other, in program order as long as they may be.
+
+    Where that is one, bounds say at which allocations peaks can be.
     """
     with pytest.MonkeyPatch.context() as patch:
         if count == 1:

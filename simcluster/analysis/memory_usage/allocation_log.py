@@ -66,8 +66,8 @@ class AllocationLog:
         return np.where(self.latest.reshape(-1, *[1] * (values.ndim - 1)), latest, earliest)
 
     def in_order(self, timing: GroupTiming, columns: slice) -> tuple[Ints, Ints]:
-        """The times of the rows for some classes of a group, in order [classes, rows], and which rows they are;
-        equal ones stay in their order.
+        """The times of the rows for some classes of a group in order [classes, rows], equal ones in that of
+        the log, and which rows these are.
         """
         times = np.ascontiguousarray(self.decisive(self.events.times(self.moments, timing, columns)).T)
         bits = len(self.first).bit_length()

@@ -80,7 +80,7 @@ class AllocationAccount:
         return Table(_Rows(log, index, times, order), names)
 
     def in_order(self, index: int) -> tuple[Ints, Ints]:
-        """The times of a class's rows in order, and which of its log these are; kept for those asked for last."""
+        """The times of a class's rows in order, and which rows of its log these are."""
         if index not in self.ordered:
             if sum(len(order) for _, order in self.ordered.values()) > MOST_KEPT:
                 self.ordered.clear()

@@ -67,9 +67,8 @@ def find_peaks(
 
 @dataclass(frozen=True)
 class _PeakRows:
-    """The ``rows`` of a log that are put in order, and of each the ``window`` of time of which it is one in which
-    peaks can be, -1: none. ``since`` has of every row of the log the first window that it is before, if it is
-    not put in order.
+    """The ``rows`` of a log that are put in order, and by row the ``window`` of time in which it is if a peak
+    can be at it; -1 if none can. ``since`` has the first window that other rows of the log are before.
     """
 
     log: AllocationLog
@@ -125,12 +124,14 @@ class _PeakRows:
         for own, when, level, top in zip(order, times, held, tops, strict=True):
             over = int(when[np.argmax(level > capacity)]) if level[top] > capacity else -1
             window, rows = int(self.window[own[top]]), self.rows[own[: top + 1]]
-            by_category = self._held_before[window] + _sums(self.log.kinds[rows], self.log.sizes[rows], (len(CATEGORIES),))
+            late = _sums(self.log.kinds[rows], self.log.sizes[rows], (len(CATEGORIES),))
 
             def held_rows(window: int = window, rows: Ints = rows) -> Ints:
                 return np.sort(np.concatenate([np.flatnonzero(self.since <= window), rows]))
 
-            yield MemoryPeak(int(level[top]), int(when[top]), over, by_category, held_rows)
+            yield MemoryPeak(
+                int(level[top]), int(when[top]), over, self._held_before[window] + late, held_rows
+            )
 
 
 def _sums(numbers: Ints, sizes: Ints, shape: tuple[int, ...]) -> Ints:

@@ -2,13 +2,10 @@
 and the breakdown of a step.
 """
 
+from simcluster.analysis.timeline.event_index import ARRIVAL, END, START, EventIndex
 from simcluster.analysis.timeline.execution_columns import ExecutionColumns
 from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, find_idle_gaps
 from simcluster.analysis.timeline.instruction_spans import (
-    ARRIVAL,
-    END,
-    START,
-    EventIndex,
     InstructionTimes,
     NameIndex,
     instruction_times,

@@ -58,10 +58,8 @@ def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, nu
         gaps = GroupGaps(group, [timings[index].column for index in indices], stage_axis, causes)
         for piece in gaps.pieces(end, num_stages):
             kept = piece.end > piece.start
-            columns = (classes[piece.column], piece.gap, piece.start, piece.end)
-            rows.append(
-                (*(np.broadcast_to(column, kept.shape)[kept] for column in columns), np.full(kept.sum(), piece.cause))
-            )
+            columns = (classes[piece.column], piece.gap, piece.start, piece.end, np.array(piece.cause))
+            rows.append(tuple(np.broadcast_to(column, kept.shape)[kept] for column in columns))
     index, gap, start, over, cause = map(np.concatenate, zip(*rows, strict=True))
     order = np.lexsort((gap, index))
     # Causes are numbered as they occur.
@@ -122,7 +120,7 @@ class GroupGaps:
         yield from self._followed(left)
 
     def _first_pieces(self, rows: _Waits, number: int) -> Generator[GapPieces, None, tuple[Ints, ...]]:
-        """The pieces that are due to the awaited entries themselves, all on one stream; gives what is left."""
+        """The pieces due to the awaited entries themselves, which are on one stream; gives what is left."""
         starts, arrivals, ends = self._times
         # The last entry that prolonged a gap is charged with all of it.
         until, own = starts.take(rows.last, axis=0), starts.take(rows.entry, axis=0)
@@ -144,7 +142,7 @@ class GroupGaps:
         gap, column, since, until, entry = map(np.concatenate, zip(*left, strict=True))
         while len(gap):
             begun = np.maximum(since, np.minimum(until, starts[entry, column]))
-            # Ready but not started: the other members of the group are late. Kernels are ready when they start.
+            # Ready but not started: the other members of the group are late. No kernel is.
             ready = np.maximum(since, np.minimum(begun, arrivals[entry, column]))
             stream = self._stream_of[entry]
             ready = np.where(stream == self.timing.group.part.compute, begun, ready)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simcluster.engine.communication import Links, Transfer
-from simcluster.engine.compiled.arrays import TOO_LATE, Arrays, Ints
+from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
 from simcluster.engine.compiled.compiling import mark_ready
 from simcluster.engine.compiled.lane_tables import time_in_program_order
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice

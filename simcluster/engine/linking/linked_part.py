@@ -61,11 +61,11 @@ class LinkedPart:
     @cached_property
     def awaited(self) -> Ints:
         """By entry of all streams the one that it waits for, or ``NOTHING``."""
-        awaited = [
-            np.where(stream.wait_stream < 0, NOTHING, self.begins[stream.wait_stream] + stream.wait_position - 1)
-            for stream in self.untimed.streams
-        ]
-        return np.concatenate(awaited)
+        other, position = (
+            np.concatenate([getattr(stream, name) for stream in self.untimed.streams])
+            for name in ("wait_stream", "wait_position")
+        )
+        return np.where(other == NOTHING, NOTHING, self.begins[other] + position - 1)
 
     @cached_property
     def segments(self) -> Segments:

@@ -31,7 +31,6 @@ from simcluster.program import HOST, CollectiveCalls, HostCalls
 from simcluster.simulation.compose import BuiltScenario
 from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.simulation.views.parameter_broadcast import summarise_parameter_broadcast
-from simcluster.trace import Table
 from simcluster.work import DType
 
 
