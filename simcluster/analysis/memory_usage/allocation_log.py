@@ -7,6 +7,7 @@ all who read the buffer), or the earliest (an allocation: the first of all who w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,20 +66,49 @@ class AllocationLog:
         latest, earliest = (join.reduceat(values, self.first) for join in (np.maximum, np.minimum))
         return np.where(self.latest.reshape(-1, *[1] * (values.ndim - 1)), latest, earliest)
 
-    def in_order(self, timing: GroupTiming, columns: slice) -> tuple[Ints, Ints]:
-        """The times of the rows for some classes of a group in order [classes, rows], equal ones in that of
-        the log, and which rows these are.
-        """
+    def in_order(self, timing: GroupTiming, columns: slice) -> OrderedRows:
+        """The rows of some classes of a group in the order of time, those of one time in that of the log."""
         times = np.ascontiguousarray(self.decisive(self.events.times(self.moments, timing, columns)).T)
         bits = len(self.first).bit_length()
         if times.size and int(times.max()) >> (63 - bits):
             order = np.argsort(times, axis=1, kind="stable")
-            return np.take_along_axis(times, order, axis=1), order
+            return OrderedRows(self, np.take_along_axis(times, order, axis=1), order)
         # Numbers are sorted faster than their places are. They come in few runs, which a stable sort merges.
         times <<= bits
         times |= np.arange(len(self.first))
         times.sort(axis=1, kind="stable")
-        return times >> bits, times & ((1 << bits) - 1)
+        return OrderedRows(self, times >> bits, times & ((1 << bits) - 1))
+
+
+@dataclass(frozen=True)
+class OrderedRows:
+    """Rows of a log in the order of time, for some classes: their ``times`` and their numbers in the log, and
+    columns that are made when they are looked at, all [classes, rows].
+    """
+
+    log: AllocationLog
+    times: Ints
+    numbers: Ints
+
+    @cached_property
+    def kinds(self) -> Numbers:
+        """Numbers of categories."""
+        return self.log.kinds[self.numbers]
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Bytes."""
+        return self.log.sizes[self.numbers]
+
+    @cached_property
+    def buffers(self) -> Numbers:
+        """Numbers of buffers."""
+        return self.log.buffers[self.numbers]
+
+    @cached_property
+    def micro_batches(self) -> Numbers:
+        """Micro-batches."""
+        return self.log.micro_batches[self.numbers]
 
 
 def used_memory_places(program: Program) -> tuple[MemoryPlace, ...]:

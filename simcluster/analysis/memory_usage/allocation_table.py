@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, OrderedRows
 from simcluster.analysis.memory_usage.stage_allocations import log_allocations
 from simcluster.analysis.timeline import NameIndex
 from simcluster.cluster import Device
@@ -22,10 +21,18 @@ from simcluster.model import MemoryPlace
 from simcluster.program import Program
 from simcluster.trace import Column, Table, concatenate_tables
 
-Ints = NDArray[np.int64]
-
 MOST_KEPT = 2**20
 """Rows of logs, or of classes in order, from which on earlier ones are made again: 50 MB."""
+
+_COLUMNS = {
+    "time": "times",
+    "class": "",
+    "category": "kinds",
+    "bytes": "sizes",
+    "buffer": "buffers",
+    "micro_batch": "micro_batches",
+}
+"""Columns of tables, and what they are of ``OrderedRows``."""
 
 _Key = tuple[int, int, int, int]
 """What tells the logs of classes apart: the part of the Program, and what runtime and communication take."""
@@ -65,7 +72,7 @@ class AllocationAccount:
     """Classes whose buffers have numbers."""
     logs: dict[_Key, AllocationLog] = field(default_factory=dict)
     """Those that were made last."""
-    ordered: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)
+    ordered: dict[int, OrderedRows] = field(default_factory=dict)
     """Rows in order, likewise."""
 
     def table(self) -> Table:
@@ -75,18 +82,17 @@ class AllocationAccount:
 
     def rows(self, index: int) -> Table:
         """The rows of a class; columns are made when they are looked at."""
-        log, (times, order) = self.log(index), self.in_order(index)
-        names = {"category": CATEGORIES, "buffer": list(self.buffers.names)}
-        return Table(_Rows(log, index, times, order), names)
+        return Table(
+            _Rows(index, self.in_order(index)), {"category": CATEGORIES, "buffer": list(self.buffers.names)}
+        )
 
-    def in_order(self, index: int) -> tuple[Ints, Ints]:
-        """The times of a class's rows in order, and which rows of its log these are."""
+    def in_order(self, index: int) -> OrderedRows:
+        """The rows of a class's log in the order of time."""
         if index not in self.ordered:
-            if sum(len(order) for _, order in self.ordered.values()) > MOST_KEPT:
+            if sum(rows.times.size for rows in self.ordered.values()) > MOST_KEPT:
                 self.ordered.clear()
             timing = self.timings[index]
-            times, order = self.log(index).in_order(timing.group, timing.columns)
-            self.ordered[index] = times[0], order[0]
+            self.ordered[index] = self.log(index).in_order(timing.group, timing.columns)
         return self.ordered[index]
 
     def log(self, index: int) -> AllocationLog:
@@ -114,33 +120,17 @@ class AllocationAccount:
 class _Rows(Mapping[str, Column]):
     """The columns of a class's rows in the order of time."""
 
-    log: AllocationLog
     index: int
-    times: Ints
-    order: Ints
-    made: dict[str, Column] = field(default_factory=dict)
+    rows: OrderedRows
 
     def __getitem__(self, name: str) -> Column:
-        if name not in self.made:
-            self.made[name] = self._column(name)
-        return self.made[name]
-
-    def _column(self, name: str) -> Column:
-        log = self.log
-        if name == "time":
-            return self.times
         if name == "class":
-            return np.full(len(self.order), self.index, dtype=np.int32)
-        columns = {
-            "category": log.kinds,
-            "bytes": log.sizes,
-            "buffer": log.buffers,
-            "micro_batch": log.micro_batches,
-        }
-        return columns[name][self.order]
+            return np.full(self.rows.times.size, self.index, dtype=np.int32)
+        column: Column = getattr(self.rows, _COLUMNS[name])[0]
+        return column
 
     def __iter__(self) -> Iterator[str]:
-        return iter(("time", "class", "category", "bytes", "buffer", "micro_batch"))
+        return iter(_COLUMNS)
 
     def __len__(self) -> int:
-        return len(tuple(self))
+        return len(_COLUMNS)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, OrderedRows
 from simcluster.analysis.memory_usage.event_bounds import event_bounds
 from simcluster.engine import GroupTiming
 
@@ -28,7 +28,7 @@ TOGETHER = 2**18
 """Rows of classes that are put in order at once: 10 MB."""
 
 NO_PEAK = -(2**62)
-"""What is held before a row at which no peak can be."""
+"""What is taken to be held before a row at which no peak can be."""
 
 
 @dataclass(frozen=True)
@@ -46,45 +46,62 @@ class MemoryPeak:
 
 
 def find_peaks(
-    log: AllocationLog, timing: GroupTiming, capacity: int, in_order: Callable[[int], tuple[Ints, Ints]]
+    log: AllocationLog, timing: GroupTiming, capacity: int, in_order: Callable[[int], OrderedRows]
 ) -> Iterator[MemoryPeak]:
-    """The peaks of the classes of a group, in their order; ``in_order`` gives the times of all rows of one of
-    them in order, and which these are.
-    """
+    """The peaks of the classes of a group; ``in_order`` gives all rows of one of them in the order of time."""
     count = len(timing.group.indices)
     if count * len(log.sizes) <= MOST_SORTED or count == 1:
-        every = _PeakRows.every(log)
         for column in range(count):
-            times, order = in_order(column)
-            yield from every.peaks(times[None], order[None], capacity)
+            yield from _peaks(in_order(column), capacity, None)
         return
-    chosen = _PeakRows.possible(log, timing, capacity)
-    few = log.chosen(chosen.rows)
-    step = max(1, TOGETHER // len(chosen.rows))
+    windows = _Windows.of(log, timing, capacity)
+    few = log.chosen(windows.rows)
+    step = max(1, TOGETHER // len(windows.rows))
     for begin in range(0, count, step):
-        yield from chosen.peaks(*few.in_order(timing, slice(begin, begin + step)), capacity)
+        yield from _peaks(few.in_order(timing, slice(begin, begin + step)), capacity, windows)
+
+
+def _peaks(ordered: OrderedRows, capacity: int, windows: _Windows | None) -> Iterator[MemoryPeak]:
+    """The peaks of classes whose rows are in order, all of them or those in ``windows``."""
+    held = np.cumsum(ordered.sizes, axis=1)
+    if windows is not None:
+        held += np.append(windows.before.sum(axis=1), NO_PEAK)[windows.which][ordered.numbers]
+    for column, top in enumerate(held.argmax(axis=1).tolist()):
+        until, level, times = (column, slice(top + 1)), held[column], ordered.times[column]
+        rows, window = ordered.numbers[until], None
+        by_category = _sums(ordered.kinds[until], ordered.sizes[until], (len(CATEGORIES),))
+        if windows is not None:
+            window = int(windows.which[rows[-1]])
+            by_category += windows.before[window]
+        over = int(times[np.argmax(level > capacity)]) if level[top] > capacity else -1
+        alive = partial(_alive, rows, windows, window)
+        yield MemoryPeak(int(level[top]), int(times[top]), over, by_category, alive)
+
+
+def _alive(rows: Ints, windows: _Windows | None, window: int | None) -> Ints:
+    """The rows of a whole log up to a peak, from those that were put in order."""
+    if windows is None:
+        return rows
+    return np.concatenate([np.flatnonzero(windows.since <= window), windows.rows[rows]])
 
 
 @dataclass(frozen=True)
-class _PeakRows:
-    """The ``rows`` of a log that are put in order, and by row the ``window`` of time in which it is if a peak
-    can be at it; -1 if none can. ``since`` has the first window that other rows of the log are before.
+class _Windows:
+    """Spans of time in which peaks of the classes of a group can be, in their order.
+
+    ``rows`` are those that are in any of them, of a log, and ``which`` is the one of each if a peak can be at
+    it, -1 if none can. ``since`` has by row of the log, of all others, the first window that it is before;
+    ``before`` what these hold [windows, categories].
     """
 
-    log: AllocationLog
     rows: Ints
-    window: Ints
+    which: Ints
     since: Ints
+    before: Ints
 
     @classmethod
-    def every(cls, log: AllocationLog) -> _PeakRows:
-        """All rows, in one window."""
-        count = len(log.sizes)
-        return cls(log, np.arange(count), np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64))
-
-    @classmethod
-    def possible(cls, log: AllocationLog, timing: GroupTiming, capacity: int) -> _PeakRows:
-        """Those that decide on the peaks of the classes of a group, and on when they exceed the capacity."""
+    def of(cls, log: AllocationLog, timing: GroupTiming, capacity: int) -> _Windows:
+        """Those that decide on the peaks, and on when they exceed the capacity."""
         low, high = (log.decisive(ticks[log.moments]) for ticks in event_bounds(log.events, timing))
         # The next kernel can start at the very time at which one ends.
         high += high & 1
@@ -96,7 +113,7 @@ class _PeakRows:
             until = high[allocations[certain]].min() if certain.any() else high.max()
             able |= (most > capacity) & (low[allocations] <= until)
         peaks = allocations[able]
-        # Windows of ticks in which these are; those that overlap are one.
+        # Of peaks whose bounds overlap the windows are one.
         order = np.argsort(low[peaks], kind="stable")
         first, last = low[peaks][order], np.maximum.accumulate(high[peaks][order])
         begins = np.flatnonzero(np.append(True, first[1:] > last[:-1]))
@@ -104,34 +121,12 @@ class _PeakRows:
         nearest = np.minimum(np.searchsorted(last, low), len(last) - 1)
         inside = (low <= last[nearest]) & (high >= first[nearest])
         since = np.where(inside, len(first), np.searchsorted(first, high, side="right"))
-        window = np.full(len(low), -1)
-        window[peaks] = nearest[peaks]
+        shape = len(first) + 1, len(CATEGORIES)
+        before = np.cumsum(_sums(since * shape[1] + log.kinds, log.sizes, shape), axis=0)[:-1]
+        which = np.full(len(low), -1)
+        which[peaks] = nearest[peaks]
         rows = np.flatnonzero(inside)
-        return cls(log, rows, window[rows], since)
-
-    @cached_property
-    def _held_before(self) -> Ints:
-        """Bytes by category that rows hold that are before a window [windows, categories]."""
-        shape = int(self.window.max()) + 2, len(CATEGORIES)
-        since = np.minimum(self.since, shape[0] - 1)
-        return np.cumsum(_sums(since * shape[1] + self.log.kinds, self.log.sizes, shape), axis=0)[:-1]
-
-    def peaks(self, times: Ints, order: Ints, capacity: int) -> Iterator[MemoryPeak]:
-        """Those of some classes: the times of the rows in order [classes, rows], and which these are."""
-        before = np.append(self._held_before.sum(axis=1), NO_PEAK)[self.window]
-        held = before[order] + np.cumsum(self.log.sizes[self.rows][order], axis=1)
-        tops = held.argmax(axis=1).tolist()
-        for own, when, level, top in zip(order, times, held, tops, strict=True):
-            over = int(when[np.argmax(level > capacity)]) if level[top] > capacity else -1
-            window, rows = int(self.window[own[top]]), self.rows[own[: top + 1]]
-            late = _sums(self.log.kinds[rows], self.log.sizes[rows], (len(CATEGORIES),))
-
-            def held_rows(window: int = window, rows: Ints = rows) -> Ints:
-                return np.sort(np.concatenate([np.flatnonzero(self.since <= window), rows]))
-
-            yield MemoryPeak(
-                int(level[top]), int(when[top]), over, self._held_before[window] + late, held_rows
-            )
+        return cls(rows, which[rows], since, before)
 
 
 def _sums(numbers: Ints, sizes: Ints, shape: tuple[int, ...]) -> Ints:

@@ -69,22 +69,39 @@ class EventIndex:
 
     def times(self, events: Ints, timing: GroupTiming, columns: slice) -> Ints:
         """When some events happen to some classes of a group that runs the part (ns) [events, classes]."""
-        kind, instruction = np.divmod(events, max(1, self.count))
-        instruction[events == self.zero] = self.count
-        entry, kernel = (np.append(column, NOTHING)[instruction] for column in (self.entry, self.kernel))
-        # What is recorded nowhere is at time 0.
-        recorded = np.where(entry == NOTHING, NOTHING, np.where(kernel == NOTHING, kind, START))
-        times = np.zeros((len(events), timing.starts[:1, columns].shape[1]), dtype=np.int64)
-        for number, every in enumerate((timing.starts, timing.ends, timing.arrivals)):
-            own = np.flatnonzero(recorded == number)
-            times[own] = every[:, columns][entry[own]]
-        own = np.flatnonzero(kernel != NOTHING)
-        ended = kind[own] == END
-        within = np.concatenate(_within_entries(timing, columns))
-        times[own] += within[kernel[own] + ended * (len(within) // 2)]
+        if len(events) >= self.count:
+            return self._times(slice(None), timing, columns)[events]
+        kind, instruction = np.divmod(events, self.count)
+        instructions, which = np.unique(instruction, return_inverse=True)
+        known = self._times(instructions, timing, columns)
+        return known[np.where(events == self.zero, -1, kind * len(instructions) + which)]
+
+    def all_times(self, timing: GroupTiming, columns: slice) -> Ints:
+        """The same of all events of instructions [3, instructions, classes]."""
+        return self._times(slice(None), timing, columns)[:-1].reshape(3, self.count, -1)
+
+    def _times(self, chosen: Ints | slice, timing: GroupTiming, columns: slice) -> Ints:
+        """When chosen instructions start, then when they end, then their arrivals; and time 0."""
+        entry, kernel, place = (known[chosen] for known in (self.entry, self.kernel, self.place_in_entry))
+        kernels = np.flatnonzero(kernel != NOTHING)
+        count, width = len(entry), timing.starts[:1, columns].shape[1]
+        times = np.empty((3 * count + 1, width), dtype=np.int64)
+        times[-1] = 0
+        by_event = times[:-1].reshape(3, count, width)
+        for event, recorded in {START: timing.starts, END: timing.ends, ARRIVAL: timing.arrivals}.items():
+            by_event[event] = recorded[:, columns][entry]
+        entry, kernel, place = entry[kernels], kernel[kernels], place[kernels]
+        begins, ends = _within_entries(timing, columns)
+        start = by_event[START][kernels]
+        end = start + ends[kernel]
+        start += begins[kernel]
         if timing.slowed:
-            over = self.place_in_entry[instruction[own]] + ended
-            _slow(times, own, entry[own], over, timing, columns)
+            entry -= timing.group.part.begins[timing.group.part.compute]
+            later = np.flatnonzero(place)
+            _slow(start, later, entry[later], place[later] - 1, timing, columns)
+            _slow(end, np.arange(len(place)), entry, place, timing, columns)
+        by_event[START][kernels] = by_event[ARRIVAL][kernels] = start
+        by_event[END][kernels] = end
         return times
 
     @cached_property
@@ -109,18 +126,15 @@ def _within_entries(timing: GroupTiming, columns: slice) -> tuple[Ints, Ints]:
     return starts - begun, ends - begun
 
 
-def _slow(times: Ints, rows: Ints, entry: Ints, over: Ints, timing: GroupTiming, columns: slice) -> None:
-    """Corrects the times of events of kernels that communication slowed: in ``rows``, of an ``entry`` each of
-    which so many kernels are ``over`` then.
+def _slow(times: Ints, rows: Ints, entry: Ints, place: Ints, timing: GroupTiming, columns: slice) -> None:
+    """Corrects, of the kernels that communication slowed, the times at which they end: those of some ``rows``,
+    which are in an ``entry`` of the compute stream each, at a ``place`` among its kernels.
     """
-    part = timing.group.part
-    later = np.flatnonzero(over)
-    rows, entry, over = rows[later], entry[later] - part.begins[part.compute], over[later]
-    for place, column in enumerate(range(timing.starts.shape[1])[columns]):
-        slowed = timing.slowed.get(column)
+    for column, number in enumerate(range(timing.starts.shape[1])[columns]):
+        slowed = timing.slowed.get(number)
         if slowed is not None:
-            first = np.full(len(part.segments.which), NOTHING, dtype=np.int64)
+            first = np.full(len(timing.group.part.segments.which), NOTHING, dtype=np.int64)
             first[slowed.entries] = np.cumsum(slowed.sizes) - slowed.sizes
             kernel = first[entry]
             own = np.flatnonzero(kernel != NOTHING)
-            times[rows[own], place] = slowed.kernel_ends[kernel[own] + over[own] - 1]
+            times[rows[own], column] = slowed.kernel_ends[kernel[own] + place[own]]

@@ -37,7 +37,7 @@ class InstructionTimes:
 def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
     """Code -> when each of its instructions ran, for all executions of a class."""
     events = EventIndex.of(timing.group.group.part)
-    times = events.times(np.arange(events.zero), timing.group, timing.columns).reshape(3, events.count)
+    times = events.all_times(timing.group, timing.columns)[..., 0]
     times_by_code = {}
     for code, executions in events.executions.items():
         shape = len(executions), events.instructions[code]
