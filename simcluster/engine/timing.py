@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,6 @@ from simcluster.engine.pricing import ManyClasses, PricedGroup, PricedProgram
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
-
-MOST_KEPT = 2**22
-"""Entries of the streams of classes up to which these are kept, once each was looked at: 100 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,38 +133,15 @@ class Timing:
 
     @cached_property
     def classes(self) -> Sequence[ClassTiming]:
-        """What every class did, made when it is asked for."""
-        return _Classes(self.groups, self.num_events <= MOST_KEPT)
+        """What every class did."""
+        by_class = {
+            index: ClassTiming(group, column)
+            for group in self.groups
+            for column, index in enumerate(group.group.indices)
+        }
+        return [by_class[index] for index in range(len(by_class))]
 
     @property
     def many(self) -> bool:
         """Whether there are many classes beside each other: their tables would be very large."""
         return any(isinstance(timing.group, ManyClasses) for timing in self.groups)
-
-
-class _Classes(Sequence[ClassTiming]):
-    def __init__(self, groups: Sequence[GroupTiming], keep: bool) -> None:
-        self._groups, self._keep = groups, keep
-        self._places = {
-            index: (group, column) for group in groups for column, index in enumerate(group.group.indices)
-        }
-        self._kept: dict[int, ClassTiming] = {}
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    @overload
-    def __getitem__(self, index: int) -> ClassTiming: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[ClassTiming]: ...
-    def __getitem__(self, index: int | slice) -> ClassTiming | list[ClassTiming]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
-        if number in self._kept:
-            return self._kept[number]
-        group, column = self._places[number]
-        timing = ClassTiming(group, column)
-        if self._keep:
-            self._kept[number] = timing
-        return timing

@@ -56,8 +56,16 @@ class AllocationLog:
         counts = np.diff(self.first, append=len(self.moments))[rows]
         first = np.cumsum(counts) - counts
         moments = self.moments[np.repeat(self.first[rows] - first, counts) + np.arange(int(counts.sum()))]
-        columns = (self.latest, self.kinds, self.sizes, self.buffers, self.micro_batches)
-        return AllocationLog(self.events, moments, first, *(column[rows] for column in columns))
+        return AllocationLog(
+            self.events,
+            moments,
+            first,
+            self.latest[rows],
+            self.kinds[rows],
+            self.sizes[rows],
+            self.buffers[rows],
+            self.micro_batches[rows],
+        )
 
     def decisive(self, values: Ints) -> Ints:
         """By row the latest or the earliest value of its moments; ``values`` are those of ``moments``."""

@@ -59,9 +59,9 @@ def event_bounds(events: EventIndex, timing: GroupTiming) -> tuple[Ints, Ints]:
     first = np.append(before, 0)[np.where(events.kernel == NOTHING, 0, events.entry - kernels.start)]
     start = 2 * (first + events.place_in_entry)
     lows, highs = [], []
-    for late, own in ((latest, start), (latest, start + 1), (ready, start)):
-        lows.append(np.where(events.kernel == NOTHING, earliest[events.entry], own))
-        highs.append(np.where(events.kernel == NOTHING, late[events.entry], own))
+    for late, tick in ((latest, start), (latest, start + 1), (ready, start)):
+        lows.append(np.where(events.kernel == NOTHING, earliest[events.entry], tick))
+        highs.append(np.where(events.kernel == NOTHING, late[events.entry], tick))
     return np.concatenate([*lows, [-1]]), np.concatenate([*highs, [-1]])
 
 

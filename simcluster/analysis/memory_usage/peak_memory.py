@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, OrderedRows
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, Numbers, OrderedRows
 from simcluster.analysis.memory_usage.event_bounds import event_bounds
 from simcluster.engine import GroupTiming
 
@@ -48,7 +48,7 @@ class MemoryPeak:
 def find_peaks(
     log: AllocationLog, timing: GroupTiming, capacity: int, in_order: Callable[[int], OrderedRows]
 ) -> Iterator[MemoryPeak]:
-    """The peaks of the classes of a group; ``in_order`` gives all rows of one of them in the order of time."""
+    """The peaks of the classes of a group; ``in_order`` gives all rows of one in the order of time."""
     count = len(timing.group.indices)
     if count * len(log.sizes) <= MOST_SORTED or count == 1:
         for column in range(count):
@@ -68,7 +68,7 @@ def _peaks(ordered: OrderedRows, capacity: int, windows: _Windows | None) -> Ite
         held += np.append(windows.before.sum(axis=1), NO_PEAK)[windows.which][ordered.numbers]
     for column, top in enumerate(held.argmax(axis=1).tolist()):
         until, level, times = (column, slice(top + 1)), held[column], ordered.times[column]
-        rows, window = ordered.numbers[until], None
+        rows, window = ordered.numbers[until], 0
         by_category = _sums(ordered.kinds[until], ordered.sizes[until], (len(CATEGORIES),))
         if windows is not None:
             window = int(windows.which[rows[-1]])
@@ -78,7 +78,7 @@ def _peaks(ordered: OrderedRows, capacity: int, windows: _Windows | None) -> Ite
         yield MemoryPeak(int(level[top]), int(times[top]), over, by_category, alive)
 
 
-def _alive(rows: Ints, windows: _Windows | None, window: int | None) -> Ints:
+def _alive(rows: Ints, windows: _Windows | None, window: int) -> Ints:
     """The rows of a whole log up to a peak, from those that were put in order."""
     if windows is None:
         return rows
@@ -122,18 +122,19 @@ class _Windows:
         inside = (low <= last[nearest]) & (high >= first[nearest])
         since = np.where(inside, len(first), np.searchsorted(first, high, side="right"))
         shape = len(first) + 1, len(CATEGORIES)
-        before = np.cumsum(_sums(since * shape[1] + log.kinds, log.sizes, shape), axis=0)[:-1]
+        held = _sums(since * shape[1] + log.kinds, log.sizes, shape)
+        before = np.cumsum(held, axis=0)[:-1]
         which = np.full(len(low), -1)
         which[peaks] = nearest[peaks]
         rows = np.flatnonzero(inside)
         return cls(rows, which[rows], since, before)
 
 
-def _sums(numbers: Ints, sizes: Ints, shape: tuple[int, ...]) -> Ints:
+def _sums(numbers: Numbers, sizes: Ints, shape: tuple[int, ...]) -> Ints:
     """Sums of sizes by number."""
     # Those of floats are exact here: less than 2^53 bytes are held at any row.
-    sums = np.bincount(numbers, weights=sizes, minlength=math.prod(shape))
-    return sums.astype(np.int64).reshape(shape)
+    sums = np.bincount(numbers, weights=sizes, minlength=math.prod(shape)).astype(np.int64)
+    return sums.reshape(shape)
 
 
 def _limits(sizes: Ints, low: Ints, high: Ints, allocations: Ints) -> tuple[Ints, Ints]:

@@ -127,8 +127,9 @@ def _within_entries(timing: GroupTiming, columns: slice) -> tuple[Ints, Ints]:
 
 
 def _slow(times: Ints, rows: Ints, entry: Ints, place: Ints, timing: GroupTiming, columns: slice) -> None:
-    """Corrects, of the kernels that communication slowed, the times at which they end: those of some ``rows``,
-    which are in an ``entry`` of the compute stream each, at a ``place`` among its kernels.
+    """Corrects the ``times`` at which kernels end, in those classes and entries that communication slowed.
+
+    The kernels of some ``rows`` are in an ``entry`` of the compute stream each, at a ``place`` in it.
     """
     for column, number in enumerate(range(timing.starts.shape[1])[columns]):
         slowed = timing.slowed.get(number)

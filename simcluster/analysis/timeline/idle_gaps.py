@@ -60,21 +60,23 @@ def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, nu
             kept = piece.end > piece.start
             columns = (classes[piece.column], piece.gap, piece.start, piece.end, np.array(piece.cause))
             rows.append(tuple(np.broadcast_to(column, kept.shape)[kept] for column in columns))
-    index, gap, start, over, cause = map(np.concatenate, zip(*rows, strict=True))
-    order = np.lexsort((gap, index))
+    of_class, gap, start, over, cause = map(np.concatenate, zip(*rows, strict=True))
+    order = np.lexsort((gap, of_class))
     # Causes are numbered as they occur.
     numbers, first = np.unique(cause[order], return_index=True)
     numbers = numbers[np.argsort(first)]
     renumbered = np.zeros(len(causes.names), dtype=np.int16)
     renumbered[numbers] = np.arange(len(numbers))
     names = list(causes.names)
-    columns = {
-        "start": start[order],
-        "end": over[order],
-        "class": index[order].astype(np.int32),
-        "cause": renumbered[cause[order]],
-    }
-    return Table(columns, {"cause": [names[number] for number in numbers.tolist()]})
+    return Table(
+        {
+            "start": start[order],
+            "end": over[order],
+            "class": of_class[order].astype(np.int32),
+            "cause": renumbered[cause[order]],
+        },
+        {"cause": [names[number] for number in numbers.tolist()]},
+    )
 
 
 class _Waits(NamedTuple):
@@ -224,7 +226,7 @@ class GroupGaps:
     @cached_property
     def _is_first(self) -> NDArray[np.bool_]:
         """By entry whether it is the first of its stream."""
-        return np.diff(self._stream_of, prepend=NOTHING) != 0
+        return np.asarray(np.diff(self._stream_of, prepend=NOTHING) != 0)
 
     @cached_property
     def _waits(self) -> _Waits:

@@ -35,7 +35,9 @@ class PricedCode:
         return [(duration, host, memory) for duration, host, memory in rows]
 
     def parts(self, kernels: Ints) -> Ints:
-        """Nanoseconds [kernels, parts, classes] of some kernels, in the parts that ``pace`` tells apart."""
+        """Nanoseconds [kernels, ``PARTS``, classes] of some kernels: those bound by the units, those bound by
+        memory, those of launches and dispatch.
+        """
         host, memory = self.host[kernels], self.memory[kernels]
         return np.stack([self.duration[kernels] - host - memory, memory, host], axis=1)
 

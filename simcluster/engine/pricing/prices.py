@@ -84,10 +84,6 @@ class Prices:
                 prices.append((alone + called, called, 0))
         return prices
 
-    def timed(self, index: int, used: Sequence[int]) -> dict[int, TimedCode]:
-        """Codes, priced for a class."""
-        return {code: self.with_prices(code, self.of_code(index, self.program.codes[code])) for code in used}
-
     def with_prices(self, code: int, prices: Sequence[Priced]) -> TimedCode:
         """A code with these prices of its instructions."""
         if code not in self._entries:
