@@ -18,23 +18,26 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SlowedSegments:
-    """Segments of a class that communication slowed: their ``entries`` of the compute stream, and one after
-    the other the ends of the kernels of each, so many as ``sizes`` says.
+    """Segments of a class that communication slowed: their ``entries`` of the compute stream; the ends of the
+    kernels of each are in ``kernel_ends``, the ``first`` and those behind it, so many as ``sizes`` says.
     """
 
     entries: Ints
+    first: Ints
     sizes: Ints
     kernel_ends: Ints
 
     def table(self, starts: Ints) -> Table:
         """Entry, start and end of every kernel, of the ``starts`` of all entries of the stream."""
-        begun = np.empty_like(self.kernel_ends)
-        begun[1:] = self.kernel_ends[:-1]
-        begun[np.cumsum(self.sizes) - self.sizes] = starts[self.entries]
-        return Table({"entry": np.repeat(self.entries, self.sizes), "start": begun, "end": self.kernel_ends})
+        before = np.cumsum(self.sizes) - self.sizes
+        ends = self.kernel_ends[np.repeat(self.first - before, self.sizes) + np.arange(int(self.sizes.sum()))]
+        begun = np.empty_like(ends)
+        begun[1:] = ends[:-1]
+        begun[before] = starts[self.entries]
+        return Table({"entry": np.repeat(self.entries, self.sizes), "start": begun, "end": ends})
 
 
-NONE_SLOWED = SlowedSegments(*np.zeros((3, 0), dtype=np.int64))
+NONE_SLOWED = SlowedSegments(*np.zeros((4, 0), dtype=np.int64))
 """Nothing is slowed."""
 
 

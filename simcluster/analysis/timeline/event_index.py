@@ -135,7 +135,7 @@ def _slow(times: Ints, rows: Ints, entry: Ints, place: Ints, timing: GroupTiming
         slowed = timing.slowed.get(number)
         if slowed is not None:
             first = np.full(len(timing.group.part.segments.which), NOTHING, dtype=np.int64)
-            first[slowed.entries] = np.cumsum(slowed.sizes) - slowed.sizes
+            first[slowed.entries] = slowed.first
             kernel = first[entry]
             own = np.flatnonzero(kernel != NOTHING)
             times[rows[own], column] = slowed.kernel_ends[kernel[own] + place[own]]

@@ -135,22 +135,14 @@ def _group_timing(
 
 def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:
     """By pace the segments that were slowed."""
-    count = int(arrays.totals["stretched"][0])
+    count, num_kernels = (int(arrays.totals[name][0]) for name in ("stretched", "kernels"))
     paces, entries, first = (arrays.stretched[name][:count] for name in ("pace", "entry", "first_kernel"))
-    sizes = np.diff(np.append(first, arrays.totals["kernels"][0]))
-    order = np.argsort(paces, kind="stable")
-    paces, entries, first, sizes = paces[order], entries[order], first[order], sizes[order]
-    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    ended = arrays.kernel_end[np.repeat(first, sizes) + within]
-    bounds = np.flatnonzero(np.diff(paces)) + 1
-    kernels = np.cumsum(sizes)
+    sizes, ended = np.diff(first, append=num_kernels), arrays.kernel_end[:num_kernels].copy()
+    order = np.argsort(paces.astype(np.min_scalar_type(len(arrays.paces))), kind="stable")
+    last = np.cumsum(np.bincount(paces, minlength=len(arrays.paces)))
     return {
-        int(paces[group[0]]): SlowedSegments(
-            entries[group],
-            sizes[group],
-            ended[kernels[group[0]] - sizes[group[0]] : kernels[group[-1]]],
-        )
-        for group in np.split(np.arange(count), bounds)
+        pace: SlowedSegments(entries[group], first[group], sizes[group], ended)
+        for pace, group in enumerate(np.split(order, last[:-1]))
         if len(group)
     }
 
