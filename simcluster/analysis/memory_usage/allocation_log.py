@@ -53,12 +53,10 @@ class AllocationLog:
 
     def chosen(self, rows: Ints) -> AllocationLog:
         """Only some of the rows."""
-        counts = np.diff(self.first, append=len(self.moments))[rows]
-        first = np.cumsum(counts) - counts
-        moments = self.moments[np.repeat(self.first[rows] - first, counts) + np.arange(int(counts.sum()))]
+        places, first = self._places(rows)
         return AllocationLog(
             self.events,
-            moments,
+            self.moments[places],
             first,
             self.latest[rows],
             self.kinds[rows],
@@ -71,8 +69,20 @@ class AllocationLog:
         """By row the latest or the earliest value of its moments; ``values`` are those of ``moments``."""
         if len(self.moments) == len(self.first):
             return values
-        latest, earliest = (join.reduceat(values, self.first) for join in (np.maximum, np.minimum))
-        return np.where(self.latest.reshape(-1, *[1] * (values.ndim - 1)), latest, earliest)
+        decisive = values[self.first]
+        several = np.flatnonzero(np.diff(self.first, append=len(self.moments)) > 1)
+        for latest, join in ((True, np.maximum), (False, np.minimum)):
+            rows = several[self.latest[several] == latest]
+            if len(rows):
+                places, first = self._places(rows)
+                decisive[rows] = join.reduceat(values[places], first)
+        return decisive
+
+    def _places(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The places of the moments of some rows, row after row, and where those of each begin."""
+        counts = np.diff(self.first, append=len(self.moments))[rows]
+        first = np.cumsum(counts) - counts
+        return np.repeat(self.first[rows] - first, counts) + np.arange(int(counts.sum())), first
 
     def in_order(self, timing: GroupTiming, columns: slice) -> OrderedRows:
         """The rows of some classes of a group in the order of time, those of one time in that of the log."""
