@@ -16,7 +16,7 @@ from simcluster._version import __version__
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
-    from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, verify
+    from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.layout import MindSporeLayout
     from simcluster.plan import shard_rows
@@ -25,7 +25,7 @@ else:
     __getattr__ = exported_lazily(
         __name__,
         {
-            "api": "Result graph infer_predict_layout load shard simulate verify",
+            "api": "Result graph infer_predict_layout load shard simulate sweep verify",
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
             "layout": "MindSporeLayout",
             "plan.data.distributed_sampler": "shard_rows",
@@ -49,6 +49,7 @@ __all__ = [
     "shard",
     "shard_rows",
     "simulate",
+    "sweep",
     "verify",
 ]
 

@@ -10,7 +10,9 @@ result.to_perfetto("trace.json.gz")
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -19,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster import simulation, units
-from simcluster.errors import TraceError, nearest
+from simcluster.errors import ScenarioError, TraceError, nearest
 from simcluster.printable import printable_text
 from simcluster.report import (
     emphasised_verdict,
@@ -36,6 +38,8 @@ from simcluster.trace import WALL_TIME, Run, Table, write_file
 
 if TYPE_CHECKING:
     import polars
+
+    from simcluster.sweeps import SweepResult
 
 Rows: TypeAlias = "polars.DataFrame | NDArray[np.void]"
 
@@ -97,6 +101,56 @@ def verify(
     PlanError as ``simulate`` does.
     """
     return simulation.verify(_scenario(scenario), dtype=dtype)
+
+
+def sweep(
+    scenario: Scenario | ShardedGraph | str | Path,
+    vary: Mapping[str, Iterable[object]],
+    *,
+    objective: str | None = None,
+    out: str | Path | None = None,
+    executor: Executor | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    restart: bool = False,
+    watch: Callable[[int], None] | None = None,
+) -> SweepResult:
+    """The figures of all combinations of some values: ``vary={"parallel.mesh.tensor": [1, 2, 4, 8]}``.
+
+    ``objective`` is a figure of ``simcluster sweep --objective``, by default the time of a step. Points are
+    simulated by ``jobs`` processes (one for each processor), on the workers of a Dask scheduler (``dask``:
+    its address, or ``local``), or on any ``concurrent.futures.Executor``, which is not shut down. Rows are
+    the same, in the same order, on all of them. ``out`` (.csv or .parquet) is written at the end; until then
+    rows are kept beside it, and the same call goes on after an interruption; ``restart`` throws them away.
+    ``watch`` is called with how many points are done.
+
+    A plan that is impossible or does not fit is a row with its reason. Raises ScenarioError, before anything
+    runs, for keys that do not exist and values that are always wrong, and SimulationError if the executor
+    breaks down.
+    """
+    from simcluster import sweeps
+
+    if executor is not None and (dask, jobs) != (None, None):
+        raise ScenarioError("a sweep runs on an executor, or on 'jobs' processes or 'dask'; give one of them")
+    file = None if out is None else sweeps.SweepFile.of(out)
+    space = sweeps.SweepSpace.of(sweeps.Variation.of(key, values) for key, values in vary.items())
+    base = _scenario(scenario)
+    sweeps.check_values(base, space)
+    wanted = sweeps.objective_of(base, objective)
+    with ExitStack() as stack:
+        journal = None
+        if file is not None:
+            journal = stack.enter_context(sweeps.open_journal(file, base, space, restart=restart))
+        run = sweeps.SweepRun(base, space, wanted, journal)
+        if executor is None and run.num_left:
+            executor = stack.enter_context(sweeps.sweep_executor(jobs, dask, run.num_left))
+        if executor is not None:
+            run.run(executor, watch)
+        result = run.result()
+        if file is not None:
+            file.write(result)
+        run.forget()
+    return result
 
 
 def infer_predict_layout(scenario: Scenario | ShardedGraph | str | Path) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ raise document.located(PlanError("...", path="parallel.mesh.tensor"))
 """
 
 from simcluster.document.catalog import CatalogSection, changed
-from simcluster.document.document import Document
+from simcluster.document.document import Document, inline_data
 from simcluster.document.figure import Figure, Provenance
 from simcluster.document.file import check_readable, content_of, names_file, real_path, text_of
 from simcluster.document.json_file import json_object
@@ -65,6 +65,7 @@ __all__ = [
     "content_of",
     "count_phrase",
     "field_descriptions",
+    "inline_data",
     "json_object",
     "json_schema",
     "keys_of",

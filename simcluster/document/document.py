@@ -77,13 +77,14 @@ class Document:
         changed = [f"    changed by {name}" for name in node.inline] if excerpt else []
         return replace(problem, where=where, excerpt="\n".join([excerpt, *changed]))
 
-    def with_value(self, path: str, text: str) -> Document:
+    def with_value(self, path: str, text: str, option: str = "--set") -> Document:
         """A copy in which the value at the key path is ``text``, read as YAML: ``--set path=text``.
 
+        Errors name the value with ``option``, by which the user gave it.
         Mappings on the way are created where absent; list items are named by index. Raises ScenarioError for
         text that is not YAML, an index out of range, or a path through a scalar.
         """
-        source = SourceText(f"--set {path}={text}", text, inline=True)
+        source = SourceText(f"{option} {path}={text}", text, inline=True)
         value = compose(source) or DocumentNode(None, source.mark(0), source.mark(0))
         if not all(path.split(".")):
             raise error_at(source, 0, "write KEY=VALUE, with a key such as parallel.mesh.tensor")
@@ -106,3 +107,12 @@ def _mapping(source: SourceText) -> DocumentNode:
             source, 0, f"the file holds {kind}; expected lines of 'key: value', with a space after ':'"
         )
     return root
+
+
+def inline_data(name: str, text: str) -> Any:
+    """The plain data of a text such as ``4`` or ``{data: 8}``; None of an empty one.
+
+    Raises ScenarioError, at ``name``, for what is not YAML.
+    """
+    node = compose(SourceText(name, text, inline=True))
+    return None if node is None else node.data

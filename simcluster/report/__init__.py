@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         fullest_entry,
         header_rows,
         overfull_hosts,
+        shortage_text,
         tight_text,
         verdict_text,
     )
@@ -31,7 +32,8 @@ else:
         __name__,
         {
             "comparison": "Comparison comparison_html comparison_page comparison_text",
-            "content": "emphasised_verdict fullest_entry header_rows overfull_hosts tight_text verdict_text",
+            "content": "emphasised_verdict fullest_entry header_rows overfull_hosts shortage_text tight_text "
+            "verdict_text",
             "json_result": "result_json",
             "notebook": "result_html",
             "perfetto": "write_perfetto",
@@ -54,6 +56,7 @@ __all__ = [
     "renderers",
     "result_html",
     "result_json",
+    "shortage_text",
     "summary_renderable",
     "summary_text",
     "tables",

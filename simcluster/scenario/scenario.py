@@ -51,8 +51,10 @@ class Scenario:
         """A scenario from plain data, as a YAML file would hold it."""
         return cls(validate_data(other_tool_names().read_data(data), ScenarioSpec), None, Path(folder))
 
-    def changed(self, changes: Iterable[tuple[str, str]]) -> Scenario:
+    def changed(self, changes: Iterable[tuple[str, str]], option: str = "--set") -> Scenario:
         """The scenario with (key path, YAML text) pairs that replace what it says.
+
+        Errors name what was changed with ``option``, by which the user gave it.
 
         Raises ScenarioError for what cannot be read or does not go together.
         """
@@ -60,7 +62,7 @@ class Scenario:
         if document is None:
             data = self.spec.model_dump(mode="json", exclude_unset=True)
             document = Document.parse(json.dumps(data), self.name)
-        document = _with_values(document, changes)
+        document = _with_values(document, changes, option)
         return Scenario(validate(document, ScenarioSpec), document, self.folder)
 
     @property
@@ -176,9 +178,9 @@ def _title(cluster: ClusterSpec) -> str:
     return f"{host.use or host.title}{changed}"
 
 
-def _with_values(document: Document, changes: Iterable[tuple[str, str]]) -> Document:
+def _with_values(document: Document, changes: Iterable[tuple[str, str]], option: str = "--set") -> Document:
     """A document under its own names, with (key path, YAML text) pairs that replace what it says."""
     document = other_tool_names().read(document)
     for key, text in changes:
-        document = document.with_value(key, text)
+        document = document.with_value(key, text, option)
     return other_tool_names().read(document)

@@ -1,6 +1,41 @@
-"""Choosing plans: what calls the simulation many times. So far the first plan that fits, by a plain rule."""
+"""Choosing plans: the best one of a space, proven by bounds, and the first that fits, by a plain rule."""
 
-from simcluster.search.plan_search import find_first_fit
-from simcluster.tuning import Attempt, FirstFit, SearchRequest
+from typing import TYPE_CHECKING
 
-__all__ = ["Attempt", "FirstFit", "SearchRequest", "find_first_fit"]
+from simcluster.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from simcluster.search.first_fit import find_first_fit
+    from simcluster.search.improved_fit import improve_fit, plan_data
+    from simcluster.search.planner import Objective, PlanFigures, PlanSearch, SearchResult, SimulatedPlan
+    from simcluster.search.report import search_document, search_text, verdict, why_it_lost
+    from simcluster.search.space import PlanChoice, PlanSpace, search_keys
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "first_fit": "find_first_fit",
+            "improved_fit": "improve_fit plan_data",
+            "planner": "Objective PlanFigures PlanSearch SearchResult SimulatedPlan",
+            "report": "search_document search_text verdict why_it_lost",
+            "space": "PlanChoice PlanSpace search_keys",
+        },
+    )
+
+__all__ = [
+    "Objective",
+    "PlanChoice",
+    "PlanFigures",
+    "PlanSearch",
+    "PlanSpace",
+    "SearchResult",
+    "SimulatedPlan",
+    "find_first_fit",
+    "improve_fit",
+    "plan_data",
+    "search_document",
+    "search_keys",
+    "search_text",
+    "verdict",
+    "why_it_lost",
+]

@@ -86,6 +86,7 @@ def test_public_names():
             "shard",
             "shard_rows",
             "simulate",
+            "sweep",
             "verify",
         ]
     )

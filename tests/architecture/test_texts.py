@@ -65,6 +65,7 @@ CUTTERS = {
     "report/perfetto/flow_arrows.py": SAVED,
     "report/perfetto/json_columns.py": "JSON that a library wrote",
     "report/terminal/layouts.py": SAVED,
+    "search/space/space.py": "keys and values that users write",
     "simulation/views/effective_strategies.py": "patterns of names as users write them",
     "simulation/views/run_documents.py": "key paths, as users write them",
     "simulation/views/sharded_graph.py": NUMBERS,

@@ -7,8 +7,9 @@ import pytest
 from simcluster import units
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.scenario import Scenario
-from simcluster.search import SearchRequest, find_first_fit
+from simcluster.search import find_first_fit
 from simcluster.simulation import simulate
+from simcluster.tuning import SearchRequest
 
 CLUSTER, DEVICES = "dgx-h100", 8
 MOST_HOSTS = 64

@@ -16,6 +16,8 @@ _MODULES = (
     "layouts.command",
     "explain",
     "compare.command",
+    "search.command",
+    "sweep.command",
     "check",
     "collective.command",
     "topology.command",

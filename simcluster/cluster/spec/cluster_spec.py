@@ -17,6 +17,7 @@ from simcluster.cluster.spec.device_spec import ClockSpec, DeviceSpec
 from simcluster.cluster.spec.host_spec import DiskSpec, HostSpec, ProcessorSpec
 from simcluster.cluster.spec.index_lists import IndexList
 from simcluster.cluster.spec.network_choice import AnyNetwork
+from simcluster.cluster.spec.price import Price, PriceRate
 from simcluster.cluster.topology import HostGroup, LinkChangeSpec
 from simcluster.document import (
     Bandwidth,
@@ -160,6 +161,9 @@ class ClusterSpec(Section):
     changes: tuple[AnyChange, ...] = ()
     """Devices that are slower or faster than their file says; those of one device multiply."""
 
+    price: Price | None = None
+    """What a device costs, such as ``2.50 USD per device-hour``: plans are compared by it."""
+
     @model_validator(mode="after")
     def _has_hosts(self) -> ClusterSpec:
         if self.groups:
@@ -173,6 +177,11 @@ class ClusterSpec(Section):
         if self.changes:
             self._check_changes()
         return self
+
+    @property
+    def rate(self) -> PriceRate | None:
+        """The price as numbers, if there is one."""
+        return None if self.price is None else PriceRate.parse(self.price)
 
     def _check_groups(self) -> None:
         """Refused if something is said twice, or of one group what is to be said of each."""

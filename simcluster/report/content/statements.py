@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from simcluster import units
 from simcluster.report.content.host_memory import overfull_hosts
-from simcluster.report.content.memory_verdict import emphasised_verdict, verdict_text
+from simcluster.report.content.memory_verdict import emphasised_verdict, tight_text, verdict_text
 from simcluster.report.content.stage_peaks import stage_title
 from simcluster.trace import RunDocument
 
@@ -46,6 +46,22 @@ def memory_shortage(summary: RunDocument) -> MemoryShortage | None:
             f"alive at its peak, {units.seconds(worst['time_s'])} into the run:",
         ),
         tuple(f"{tensor['buffer']} {units.size(tensor['bytes'])}" for tensor in worst["alive"][:4]),
+    )
+
+
+def shortage_text(summary: RunDocument) -> str:
+    """One line about the device, or the hosts, that lack memory; nothing if the plan fits."""
+    if close := tight_text(summary):
+        return "; ".join(close[:2])
+    if verdict_text(summary) == "fits":
+        return ""
+    over = [peak for peak in summary["peak_memory_bytes"] if verdict_text(peak) == "does not fit"]
+    if not over:
+        return f"does not fit: {overfull_hosts(summary)}"
+    worst = max(over, key=lambda peak: peak["excess"])
+    return (
+        f"does not fit: stage {worst['stage']} needs {units.size(worst['total'])} of "
+        f"{units.size(worst['capacity'])} on {worst['device']}"
     )
 
 

@@ -8,7 +8,8 @@ from simcluster.document import Document
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 
-SMALL = ("init", "--model", "gpt3-125m", "--cluster", "dgx-a100", "--hosts", "1", "--global-batch", "16")
+BEST = ("init", "--model", "gpt3-125m", "--cluster", "dgx-a100", "--hosts", "1", "--global-batch", "16")
+SMALL = (*BEST, "--quick")
 
 
 def test_what_is_written_fits(simcluster, here):
@@ -18,6 +19,21 @@ def test_what_is_written_fits(simcluster, here):
     run = simulate(Scenario.load("plan.yaml"))
     assert run.documents["summary"]["fits"]
     assert simcluster("lint", "plan.yaml").code == 0
+
+
+@pytest.mark.thorough
+def test_the_plan_is_no_slower_than_the_first_that_fits(simcluster, here):
+    assert simcluster(*SMALL, "-o", "first.yaml").code == 0
+    code, _, err = simcluster(*BEST, "-o", "best.yaml")
+    assert code == 0
+    assert "Proven: no other plan of the space can be better" in err
+    first, best = (simulate(Scenario.load(name)).documents["summary"] for name in ("first.yaml", "best.yaml"))
+    assert best["fits"]
+    assert best["step_time_s"] <= first["step_time_s"]
+    text = (here / "best.yaml").read_text()
+    assert "Why others lost" in text
+    body = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert all("  # " in line for line in body)
 
 
 def test_a_framework_may_be_chosen(simcluster, here):
@@ -57,6 +73,7 @@ def test_the_ranks_that_share_experts_train_on_sequences_of_their_own(simcluster
             "1",
             "--global-batch",
             "16",
+            "--quick",
         )
     )
     assert code == 0
@@ -81,7 +98,7 @@ def test_a_file_is_never_replaced_unasked(simcluster, here):
 
 def test_the_nearest_miss(simcluster, here):
     code, out, err = simcluster(
-        "init", "--model", "llama3-70b", "--cluster", "dgx-a100", "--hosts", "1", "-o", "plan.yaml"
+        "init", "--model", "llama3-70b", "--cluster", "dgx-a100", "--hosts", "1", "-o", "plan.yaml", "--quick"
     )
     assert (code, out) == (1, "")
     assert "no plan fits; the nearest miss is" in err

@@ -6,8 +6,9 @@ import pytest
 
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
-from simcluster.search import SearchRequest, find_first_fit
+from simcluster.search import find_first_fit
 from simcluster.simulation import simulate
+from simcluster.tuning import SearchRequest
 from simcluster.tuning.first_fit_search import _Search
 
 

@@ -12,7 +12,7 @@ from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
     "simcluster init --model llama3-70b --cluster dgx-h100 --hosts 32 -o plan.yaml",
-    "simcluster init --model llama3-70b --cluster dgx-h100 --hosts 32 --framework megatron-core",
+    "simcluster init --model llama3-70b --cluster dgx-h100 --hosts 32 --framework megatron-core --quick",
     "simcluster init --model gpt3-175b --cluster dgx-a100 --hosts 64 --global-batch 1536",
     "simcluster init --model llama3-8b --cluster atlas-800t-a2 --hosts 1 --seq-len 8192",
 )
@@ -48,12 +48,16 @@ def init(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the scenario there.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Write the first plan that fits instead of the fastest.")
+    ] = False,
 ) -> ExitCode:
-    """Write a commented scenario whose plan fits into memory.
+    """Write a commented scenario with a good plan.
 
-    Tensor parallelism grows up to the devices of a host, then the pipeline grows, then all layers are
-    recomputed; the rest is data parallelism with ZeRO-1. The first such plan that fits is written, not one
-    that is tight: a plan to begin with, not the fastest. Exit code 1, with the nearest miss, if none fits.
+    It is the fastest that fits of all meshes, micro-batches, chunks and recomputations with ZeRO-1, as
+    simcluster search finds it. With --quick it is the first that fits by a plain rule: tensor parallelism
+    grows up to the devices of a host, then the pipeline grows, then all layers are recomputed; the rest is
+    data parallelism. Exit code 1, with the nearest miss, if none fits.
     """
     from simcluster.cli.commands.init.init_scenario import write_init_scenario
     from simcluster.cli.output.scenario_target import Target
@@ -61,4 +65,5 @@ def init(
 
     target = Target(output, force)
     target.check()
-    return write_init_scenario(SearchRequest(model, cluster, hosts, seq_len, global_batch, framework), target)
+    request = SearchRequest(model, cluster, hosts, seq_len, global_batch, framework)
+    return write_init_scenario(request, target, quick=quick)

@@ -13,8 +13,20 @@ from simcluster.cli.output.scenario_target import Target
 from simcluster.cli.output.terminal import print_note
 from simcluster.plan import IDEAL
 from simcluster.scenario import commented_yaml
-from simcluster.search import find_first_fit
+from simcluster.search import (
+    SearchResult,
+    SimulatedPlan,
+    find_first_fit,
+    improve_fit,
+    plan_data,
+    verdict,
+    why_it_lost,
+)
 from simcluster.tuning import Attempt, FirstFit, SearchRequest
+from simcluster.workers import local_executor, usable_cpus
+
+_MOST_OTHERS = 8
+"""Plans that lost that are told of."""
 
 _ALWAYS = {
     "simcluster": "version of the scenario format",
@@ -35,9 +47,11 @@ _ALWAYS = {
     "parallel.mesh.expert": "data-parallel ranks that share the experts of every layer",
     "parallel.mesh.tensor": "ranks inside a host that share every layer",
     "parallel.schedule": "how micro-batches go through the stages",
-    "parallel.schedule.kind": "one forward, one backward; or gpipe",
+    "parallel.schedule.kind": "how micro-batches follow each other: simcluster schedule draws it",
+    "parallel.schedule.chunks": "pieces of the model on every stage: a smaller bubble, more transfers",
     "parallel.optimizer_sharding": "ZeRO",
     "parallel.optimizer_sharding.zero": "optimizer states are spread over the data-parallel ranks",
+    "parallel.recompute.operators": "the cores of attention run again: little work, much memory",
     "parallel.recompute": "what the backward computes again instead of keeping",
 }
 _BOUND = (
@@ -49,24 +63,37 @@ _BY_VALUE = {
     ("framework", IDEAL): "a bound: nothing is wasted; the others: simcluster catalog frameworks",
     ("parallel.recipe", "megatron_sp"): "tensor and sequence parallelism of transformer layers",
     ("parallel.recipe", "megatron"): "tensor parallelism of transformer layers",
-    ("parallel.recompute.layers", "none"): "nothing: it fits without; all would save memory for time",
-    ("parallel.recompute.layers", "all"): "every layer keeps only its input; it does not fit otherwise",
+    ("parallel.recompute.layers", "none"): "nothing: all would save memory for time",
+    ("parallel.schedule.kind", "1f1b"): "one forward, one backward; or gpipe",
+    ("parallel.recompute.layers", "all"): "every layer keeps only its input, and runs again",
 }
 
 
-def write_init_scenario(start: SearchRequest, target: Target) -> ExitCode:
-    """Finds a plan that fits and writes it; says what was tried.
+def write_init_scenario(start: SearchRequest, target: Target, *, quick: bool) -> ExitCode:
+    """Finds a plan that fits, the fastest unless ``quick``, and writes it; says what was tried.
 
     Exit code 1, and nothing written, if none fits. Raises ScenarioError for wrong names and sizes.
     """
-    with progress_line(f"{start.model} on {start.hosts} x {start.cluster}", doing="planning"):
-        result = find_first_fit(start)
-    for attempt in result.attempts:
+    name = f"{start.model} on {start.hosts} x {start.cluster}"
+    with progress_line(name, doing="planning"):
+        first = find_first_fit(start)
+    for attempt in first.attempts:
         print_note(f"tried {_attempt_text(attempt)}")
-    if result.chosen is None:
-        print_note(_miss(result))
+    result = None
+    if not quick:
+        with (
+            progress_line(name, doing="searching the fastest plan"),
+            local_executor(usable_cpus(), 2) as workers,
+        ):
+            result = improve_fit(first, workers)
+    if result is not None and result.best is not None:
+        print_note(f"of {_searched(result)}: {verdict(result)}")
+        target.write(best_plan_text(start, first, result, result.best))
+        return ExitCode.DONE
+    if first.chosen is None:
+        print_note(_miss(first))
         return ExitCode.FAILED
-    target.write(init_scenario_text(start, result, result.chosen))
+    target.write(init_scenario_text(start, first, first.chosen))
     return ExitCode.DONE
 
 
@@ -81,6 +108,37 @@ def init_scenario_text(start: SearchRequest, result: FirstFit, chosen: Attempt) 
     ]
     tail = ["Tried:", *(f"- {_attempt_text(attempt)}" for attempt in result.attempts)]
     return commented_yaml(chosen.data, dict(_remarks(chosen.data, start)), head=head, tail=tail)
+
+
+def best_plan_text(start: SearchRequest, first: FirstFit, result: SearchResult, best: SimulatedPlan) -> str:
+    """The scenario of the best plan with a remark on every line, and why the others lost."""
+    base = first.chosen or first.nearest
+    assert base is not None, "there was something to begin with"
+    data = plan_data(base.data, best.choice)
+    figures = best.figures
+    use = MemoryUse(figures.memory, 0, figures.capacity, figures.headroom)
+    head = [
+        f"The fastest plan for {start.model} on {start.hosts} x {start.cluster} of {_searched(result)}: "
+        f"{units.seconds(figures.step_time_s)} a step, {_needs(use)} on the fullest device.",
+        *([_BOUND] if start.framework == IDEAL else []),
+        "Other keys to choose, such as schedules and offload: simcluster search.",
+    ]
+    devices = result.space.scenario.cluster.host.num_devices
+    others = [plan for plan in (*result.fitting, *result.failing) if plan is not best]
+    tail = [
+        "Why others lost:",
+        *(
+            f"- {plan.choice.text}: {why_it_lost(plan, best, result.limit, devices)}"
+            for plan in others[:_MOST_OTHERS]
+        ),
+    ]
+    return commented_yaml(data, dict(_remarks(data, start)), head=head, tail=tail if others else ())
+
+
+def _searched(result: SearchResult) -> str:
+    """How many plans were looked at, and over what."""
+    keys = [*result.space.keys]
+    return f"{result.bounded.num_plans:,} plans over {', '.join(keys[:-1])} and {keys[-1]}"
 
 
 def _remarks(data: Mapping[str, Any], start: SearchRequest) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simcluster import units
 from simcluster.baseline import Bound, bounds_of, check_bounds
 from simcluster.cli.commands.run.scenario_yaml import scenario_text
 from simcluster.cli.output import terminal
@@ -13,7 +12,7 @@ from simcluster.cli.output.exit_code import ExitCode
 from simcluster.cli.output.progress import progress_line
 from simcluster.cli.output.result_files import Outputs, write_bytes
 from simcluster.errors import PlanError, Problem, ScenarioError
-from simcluster.report import overfull_hosts, result_json, summary_text, tight_text, verdict_text
+from simcluster.report import result_json, shortage_text, summary_text, verdict_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
 from simcluster.trace import Run
@@ -77,7 +76,7 @@ class Session:
         """The summary where it is wanted, else only what is wrong."""
         name = run.documents["plan"]["name"]
         if self.quiet or self.outputs.json_to_screen:
-            if lacking := shortage(run):
+            if lacking := shortage_text(run.documents["summary"]):
                 terminal.print_note(f"{name}: {lacking}")
         else:
             if index:
@@ -98,20 +97,3 @@ class Session:
             write_bytes(self.outputs.json_file, content)
             if not self.quiet:
                 terminal.print_note(f"written: {self.outputs.json_file}")
-
-
-def shortage(run: Run) -> str:
-    """One line about the device, or the hosts, that lack memory; nothing if the plan fits."""
-    summary = run.documents["summary"]
-    if close := tight_text(summary):
-        return "; ".join(close[:2])
-    if verdict_text(summary) == "fits":
-        return ""
-    over = [peak for peak in summary["peak_memory_bytes"] if verdict_text(peak) == "does not fit"]
-    if not over:
-        return f"does not fit: {overfull_hosts(summary)}"
-    worst = max(over, key=lambda peak: peak["excess"])
-    return (
-        f"does not fit: stage {worst['stage']} needs {units.size(worst['total'])} of "
-        f"{units.size(worst['capacity'])} on {worst['device']}"
-    )

@@ -1,0 +1,1 @@
+"""``simcluster search``: the command, and one call of it."""

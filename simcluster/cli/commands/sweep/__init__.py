@@ -1,0 +1,1 @@
+"""``simcluster sweep``: the command, and one call of it."""

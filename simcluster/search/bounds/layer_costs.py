@@ -1,0 +1,227 @@
+"""What every instance of a model's blocks costs a rank for one micro-batch: time, kept memory, parameters.
+
+All plans that split layers alike share these costs, whatever their pipeline, schedule and data parallelism.
+So they are read from one small plan with the same groups of ranks inside a stage: without a pipeline, for
+one micro-batch. It is planned and lowered, but not run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster import Cluster
+from simcluster.engine import Workload
+from simcluster.model import MemoryPlace, Phase
+from simcluster.plan import Plan
+from simcluster.program import (
+    BlockExecution,
+    Category,
+    HostCalls,
+    InstructionKind,
+    Program,
+    Scope,
+    StageProgram,
+    build,
+    partition_ranks,
+    runs_kernels,
+)
+from simcluster.search.bounds.execution_spans import ExecutionSpan, ExecutionSpans
+from simcluster.search.bounds.few_layers import FewLayers
+
+Ints = NDArray[np.int64]
+
+_TIMED = (Phase.FORWARD, Phase.RECOMPUTE, Phase.BACKWARD, Phase.WEIGHTS)
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseSpans:
+    """Spans of the executions of a phase, by instance in the order of the forward pass.
+
+    All are in nanoseconds but for ``handed_bytes``. What has no execution in the phase takes nothing.
+
+    Names are those of ``Span``; ``input_`` counts from the first kernel that reads what was handed over.
+    """
+
+    whole: Ints
+    until_next: Ints
+    handed_over: Ints
+    input_whole: Ints
+    input_until_next: Ints
+    input_handed_over: Ints
+    handed_bytes: Ints
+
+    @classmethod
+    def of(cls, names: Sequence[str], spans: Mapping[str, ExecutionSpan]) -> PhaseSpans:
+        """The spans of some executions by instance."""
+        place = {name: index for index, name in enumerate(names)}
+        columns = np.zeros((7, len(names)), dtype=np.int64)
+        for name, span in spans.items():
+            start, reader = span.from_start, span.from_input
+            columns[:, place[name]] = (
+                start.whole,
+                start.until_next,
+                start.handed_over,
+                reader.whole,
+                reader.until_next,
+                reader.handed_over,
+                span.handed_bytes,
+            )
+        return cls(*columns)
+
+    def of_rows(self, rows: Ints) -> PhaseSpans:
+        """The spans of instances that are like some of these, by their numbers."""
+        return PhaseSpans(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCosts:
+    """Costs by instance of a block, in the order of the forward pass."""
+
+    names: tuple[str, ...]
+    """The instances."""
+    layer_places: Ints
+    """Which of them are layers, that stages share."""
+    phases: Mapping[Phase, PhaseSpans]
+    """Time by phase."""
+    kept: Ints
+    """Bytes that a micro-batch keeps from the forward of an instance to its backward."""
+    parameters: Ints
+    """Bytes of parameters that a rank holds of it, without optimizer sharding."""
+    gradients: Ints
+    """Bytes of gradients, likewise."""
+    states: Ints
+    """Bytes of optimizer states and master copies, likewise."""
+    scatter_ways: int
+    """Ranks that send a part each of what goes to the next stage."""
+
+    @classmethod
+    def of(cls, cluster: Cluster, plan: Plan, layers: FewLayers, *, kernels_only: bool = False) -> LayerCosts:
+        """The costs of a plan of one stage of the smaller model of ``layers``.
+
+        ``kernels_only``: collectives take no time, as where those of one micro-batch hide behind the kernels
+        of another.
+        """
+        # Reductions of gradients are not looked at: those of single layers are lowered soonest.
+        program = build(replace(plan, execution=replace(plan.execution, buckets=None, fusion=None)))
+        part = program.parts[0]
+        spans = ExecutionSpans(program, part, _least_prices(cluster, plan, program, kernels_only))
+        by_phase: dict[Phase, list[BlockExecution]] = {phase: [] for phase in _TIMED}
+        for execution in part.executions:
+            phase = program.codes[execution.code].phase
+            if execution.micro_batch == 0 and phase in by_phase:
+                by_phase[Phase(phase)].append(execution)
+        names = tuple(execution.instance for execution in by_phase[Phase.FORWARD])
+        phases = {
+            phase: PhaseSpans.of(
+                names,
+                {
+                    execution.instance: span
+                    for execution, span in zip(executions, spans.of(executions), strict=True)
+                    if execution.instance in names
+                },
+            )
+            for phase, executions in by_phase.items()
+        }
+        place = {name: index for index, name in enumerate(names)}
+        whole = [
+            (name, place[like], is_layer)
+            for name, like, is_layer in zip(layers.names, layers.alike, layers.is_layer, strict=True)
+            if like in place
+        ]
+        rows = np.array([row for _, row, _ in whole], dtype=np.int64)
+        mesh = plan.mesh
+        return cls(
+            tuple(name for name, _, _ in whole),
+            np.flatnonzero([is_layer for _, _, is_layer in whole]),
+            {phase: spans.of_rows(rows) for phase, spans in phases.items()},
+            _kept(program, part, names, by_phase)[rows],
+            *(column[rows] for column in _persistent(part, names)),
+            mesh.product(tuple(axis for axis in plan.execution.p2p_scatter_axes if axis in mesh.sizes)),
+        )
+
+
+def _least_prices(cluster: Cluster, plan: Plan, program: Program, kernels_only: bool) -> dict[int, list[int]]:
+    """Nanoseconds of every instruction alone, by code: on the class of ranks to which it costs least."""
+    execution = plan.execution
+    classes = partition_ranks(program, cluster)
+    workload = Workload(
+        program,
+        cluster,
+        classes,
+        dispatch=execution.dispatch,
+        algorithms=execution.algorithms,
+        host=HostCalls.of(plan),
+    )
+    prices = workload.prices()
+    least: dict[int, list[int]] = {}
+    for number, code in enumerate(program.codes):
+        if code.phase not in _TIMED:
+            continue
+        payers = {prices.place(index, number): index for index in range(len(classes))}
+        columns = [[price[0] for price in prices.of_code(index, code)] for index in payers.values()]
+        least[number] = np.min(columns, axis=0).tolist()
+        for row, instruction in enumerate(code.instructions):
+            moves = not runs_kernels(instruction) and instruction.action is not InstructionKind.COMPUTE
+            if moves and (kernels_only or instruction.parts is not None):
+                least[number][row] = 0
+    return least
+
+
+def _kept(
+    program: Program,
+    part: StageProgram,
+    names: Sequence[str],
+    by_phase: Mapping[Phase, Sequence[BlockExecution]],
+) -> Ints:
+    """Bytes on the device that forwards book and backwards release, by the instance whose forward it is."""
+    released: set[str] = set()
+    for phase in _TIMED[1:]:
+        for execution in by_phase[phase]:
+            code = program.codes[execution.code]
+            released |= {part.buffer(execution.instance, code.slots[slot].name) for slot in code.dropped}
+    kept = dict.fromkeys(names, 0)
+    for execution in by_phase[Phase.FORWARD]:
+        code = program.codes[execution.code]
+        for index in code.books:
+            slot = code.slots[index]
+            if (
+                slot.scope is Scope.MICRO_BATCH
+                and slot.place is MemoryPlace.DEVICE
+                and index not in code.dropped
+                and part.buffer(execution.instance, slot.name) in released
+            ):
+                kept[execution.instance] += slot.num_bytes
+    return np.array([kept[name] for name in names], dtype=np.int64)
+
+
+def _persistent(part: StageProgram, names: Sequence[str]) -> tuple[Ints, Ints, Ints]:
+    """Bytes of parameters, gradients and optimizer states on the device, by instance."""
+    sums: defaultdict[Category, Counter[str]] = defaultdict(Counter)
+    for buffer in part.residents:
+        if buffer.place is MemoryPlace.DEVICE:
+            sums[buffer.category][buffer.name] += buffer.num_bytes
+    place = {name: index for index, name in enumerate(names)}
+    columns = []
+    for category in (Category.PARAMETERS, Category.GRADIENTS, Category.OPTIMIZER):
+        column = np.zeros(len(names), dtype=np.int64)
+        for name, num_bytes in sums[category].items():
+            owner = _owner(name, place)
+            if owner is not None:
+                column[owner] += num_bytes
+        columns.append(column)
+    return columns[0], columns[1], columns[2]
+
+
+def _owner(name: str, place: Mapping[str, int]) -> int | None:
+    """The instance that a buffer belongs to: that whose name it begins with."""
+    end = name.find(".")
+    while end >= 0:
+        if name[:end] in place:
+            return place[name[:end]]
+        end = name.find(".", end + 1)
+    return None

@@ -1,0 +1,158 @@
+"""What a search found, to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from simcluster import units
+from simcluster.draw import Cell, Column, render_text, text_table
+from simcluster.search.planner import Objective, SearchResult, SimulatedPlan
+from simcluster.search.report.reasons import why_it_lost
+from simcluster.search.space import PlanChoice, search_keys
+
+
+def search_text(result: SearchResult, *, top: int = 10, colour: bool = False) -> str:
+    """The space and what became of its plans, the best plan, why others lost, and the Pareto front."""
+    return render_text(*_parts(result, top), colour=colour)
+
+
+def _parts(result: SearchResult, top: int) -> Iterator[RenderableType]:
+    scenario = result.space.scenario
+    yield Text.assemble((scenario.name, "bold"), f": plans over {', '.join(result.space.keys)}")
+    yield text_table([Column(), Column(wraps=True)], _space_rows(result), indent=2)
+    yield ""
+    yield Text(verdict(result), "" if result.best is not None else "red")
+    best = result.best
+    if best is None:
+        return
+    if result.own is not None and not result.own.refused:
+        yield Text(_compared_with_own(result, best))
+    shown = _shown(result, top)
+    varied = varied_keys([plan.choice for plan in shown])
+    yield ""
+    yield text_table(
+        [
+            *([Column("#", quantity=True)] if len(shown) > 1 else [Column()]),
+            Column("step", quantity=True),
+            Column("at least", quantity=True),
+            Column("MFU", quantity=True),
+            Column("memory", quantity=True),
+            *(Column(title, wraps=True) for title in varied),
+            Column("", wraps=True),
+        ],
+        [_row(result, number, plan, best, varied) for number, plan in enumerate(shown, 1)],
+    )
+    front = ", ".join(
+        f"{units.seconds(plan.figures.step_time_s)} with {units.size(plan.figures.memory)}"
+        for plan in result.front
+    )
+    yield ""
+    yield Text(f"Pareto front of time against memory, of the plans that were simulated: {front}.")
+
+
+def varied_keys(choices: Sequence[PlanChoice]) -> list[str]:
+    """What of plans is not the same for all of them: titles of columns."""
+    parts = [choice.parts for choice in choices]
+    titles = dict.fromkeys(title for part in parts for title in part)
+    return [title for title in titles if len({part.get(title, "") for part in parts}) > 1]
+
+
+def _space_rows(result: SearchResult) -> list[Sequence[Cell]]:
+    space, bounded = result.space, result.bounded
+    known = search_keys()
+    rows: list[Sequence[Cell]] = [
+        (name, ", ".join(values) or known[name].title) for name, values in space.keys.items()
+    ]
+    counts = {
+        "impossible": len(bounded.refused),
+        "too large for the memory, by their bound": result.num_too_large,
+        "simulated": len(result.simulated),
+    }
+    left = bounded.num_plans - sum(counts.values())
+    counts |= {"slower, by their bound" if result.is_proven else "not looked at": left}
+    listed = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    rows.append(("plans", f"{bounded.num_plans:,}: {listed}"))
+    rows.append(("bounds", f"from the costs of layers in {bounded.num_costed:,} small plans"))
+    rows.append(("time", _time(result)))
+    return rows
+
+
+def _time(result: SearchResult) -> str:
+    first = "" if result.first_s is None else f"; the best one was known after {result.first_s:.1f} s"
+    return f"{result.wall_s:.1f} s, {result.bound_s:.1f} s of it for bounds{first}"
+
+
+def verdict(result: SearchResult) -> str:
+    """The best plan and how sure that is, or what is nearest to fitting."""
+    best = result.best
+    if best is None:
+        return _nothing(result)
+    what = {
+        Objective.STEP_TIME: "Fastest",
+        Objective.COST: "Cheapest",
+        Objective.MEMORY: "Smallest",
+    }[result.objective]
+    figures = best.figures
+    cost = (
+        "" if result.cost_of(figures) is None else f", {result.cost_of(figures):.4g} {result.currency} a step"
+    )
+    text = (
+        f"{what}: {best.choice.text}: {units.seconds(figures.step_time_s)} a step{cost}, "
+        f"{units.size(figures.memory)} of {units.size(figures.capacity)}. "
+    )
+    if result.is_proven:
+        return text + "Proven: no other plan of the space can be better."
+    return text + (
+        f"Not proven: the budget of {result.budget_s:g} s was spent, and a plan that was not simulated may "
+        f"be up to {units.percent(result.gap)} better."
+    )
+
+
+def _nothing(result: SearchResult) -> str:
+    nearest = result.nearest
+    if nearest is None:
+        reasons = sorted({reason for _, reason in result.bounded.refused})
+        reason = f": {reasons[0]}" if reasons else ""
+        return f"No plan of the space is possible{reason}."
+    lacking = units.size(nearest.figures.lacking(result.limit))
+    return (
+        f"No plan of the space fits; the nearest is {nearest.choice.text}, which lacks {lacking} on a "
+        "device. More devices, or more keys to choose (recompute, offload, optimizer_sharding) would help."
+    )
+
+
+def _compared_with_own(result: SearchResult, best: SimulatedPlan) -> str:
+    own = result.own
+    assert own is not None, "asked before"
+    faster = own.step_time_s / best.figures.step_time_s - 1
+    fits = "" if own.fits(result.limit) else ", and does not fit"
+    if faster <= 0:
+        return f"The scenario's own plan takes {units.seconds(own.step_time_s)}{fits}."
+    return (
+        f"The scenario's own plan takes {units.seconds(own.step_time_s)}{fits}: "
+        f"the best is {units.percent(faster)} faster."
+    )
+
+
+def _shown(result: SearchResult, top: int) -> list[SimulatedPlan]:
+    return [*result.fitting, *result.failing][:top]
+
+
+def _row(
+    result: SearchResult, number: int, plan: SimulatedPlan, best: SimulatedPlan, varied: Sequence[str]
+) -> Sequence[Cell]:
+    figures = plan.figures
+    devices = result.space.scenario.cluster.host.num_devices
+    reason = "best" if plan is best else why_it_lost(plan, best, result.limit, devices)
+    values = ["-"] * 4
+    if not figures.refused:
+        values = [
+            units.seconds(figures.step_time_s),
+            units.seconds(plan.least_s),
+            units.percent(figures.mfu),
+            units.size(figures.memory),
+        ]
+    return [str(number), *values, *(plan.choice.parts.get(title, "") for title in varied), reason]

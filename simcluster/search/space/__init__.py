@@ -1,0 +1,6 @@
+"""Spaces of plans: what a search may change of a scenario, one file for each key."""
+
+from simcluster.search.space.plan_choice import DATA, PIPELINE, PlanChoice
+from simcluster.search.space.space import PlanSpace, search_keys
+
+__all__ = ["DATA", "PIPELINE", "PlanChoice", "PlanSpace", "search_keys"]

@@ -1,0 +1,1 @@
+"""What a search may choose; one file adds a key."""

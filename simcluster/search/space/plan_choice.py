@@ -1,0 +1,111 @@
+"""A plan of a search space: what a search chooses of a scenario's ``parallel`` and ``training``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from simcluster.model import ATTENTION_CORES
+from simcluster.tuning import Changes
+
+PIPELINE, DATA, TENSOR = "pipeline", "data", "tensor"
+"""The axes of the mesh that every space knows; others stand as the scenario, or a search key, has them."""
+
+PLAIN = "1f1b"
+"""The schedule where stages are not interleaved and nothing else is asked for."""
+
+
+NOTHING, ALL_LAYERS = "{}", '{"layers": "all"}'
+SELECTIVE = f'{{"operators": ["{ATTENTION_CORES}*"]}}'
+"""What is recomputed, as Megatron calls it: nothing, everything, the cores of attention."""
+
+_SHORT = {NOTHING: "none", "null": "", ALL_LAYERS: "all", SELECTIVE: "selective"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PlanChoice:
+    """One plan; texts are YAML as a scenario would hold it."""
+
+    mesh: tuple[tuple[str, int], ...]
+    """Axes with their sizes, outermost first; those of one rank are left out, but for the data axis."""
+    micro_batch: int
+    """Samples of a micro-batch on each data-parallel rank."""
+    schedule: str = PLAIN
+    """The kind of the pipeline schedule."""
+    chunks: int = 1
+    """Pieces of the model on each stage."""
+    stages: tuple[int, ...] = ()
+    """Layers of each virtual stage; empty: the default."""
+    optimizer_sharding: str = "null"
+    """``parallel.optimizer_sharding``."""
+    recompute: str = "{}"
+    """``parallel.recompute``."""
+    offload: str = "{}"
+    """``parallel.offload``."""
+
+    def size(self, axis: str) -> int:
+        """Ranks along an axis; 1 if the mesh does not have it."""
+        return dict(self.mesh).get(axis, 1)
+
+    @property
+    def num_stages(self) -> int:
+        """Pipeline stages."""
+        return self.size(PIPELINE)
+
+    @property
+    def stage_ranks(self) -> int:
+        """Ranks of one stage."""
+        return math.prod(size for axis, size in self.mesh if axis != PIPELINE)
+
+    def with_mesh(self, sizes: dict[str, int]) -> PlanChoice:
+        """The same on another mesh."""
+        kept = tuple((axis, size) for axis, size in sizes.items() if size > 1 or axis == DATA)
+        return replace(self, mesh=kept)
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """What is chosen, by what it is called, in words; nothing for what is left as it usually is."""
+        pipelined = self.num_stages > 1
+        parts = {
+            "mesh": " x ".join(f"{axis} {size}" for axis, size in self.mesh),
+            "micro-batch": str(self.micro_batch),
+            "schedule": self.schedule if pipelined else "",
+            "chunks": str(self.chunks) if pipelined and self.chunks > 1 else "",
+            "layers": "+".join(map(str, self.stages)),
+            "optimizer sharding": _words(self.optimizer_sharding),
+            "recompute": _words(self.recompute) if self.recompute != NOTHING else "",
+            "offload": _words(self.offload) if self.offload != NOTHING else "",
+        }
+        return {name: text for name, text in parts.items() if text}
+
+    @property
+    def text(self) -> str:
+        """The plan in a line."""
+        bare = ("mesh", "schedule")
+        return ", ".join(text if name in bare else f"{name} {text}" for name, text in self.parts.items())
+
+    def changes(self, p2p: str | None = None) -> Changes:
+        """What a scenario says for it: key paths and YAML texts. ``p2p`` is ``schedule.p2p``, if said."""
+        sizes = ", ".join(f"{axis}: {size}" for axis, size in self.mesh)
+        return (
+            ("parallel.mesh", f"{{{sizes}}}"),
+            ("training.micro_batch", str(self.micro_batch)),
+            ("parallel.schedule", self._schedule_text(p2p)),
+            ("parallel.optimizer_sharding", self.optimizer_sharding),
+            ("parallel.recompute", self.recompute),
+            ("parallel.offload", self.offload),
+        )
+
+    def _schedule_text(self, p2p: str | None) -> str:
+        said = {
+            "kind": self.schedule,
+            "chunks": str(self.chunks) if self.chunks > 1 else "",
+            "stages": f"[{', '.join(map(str, self.stages))}]" if self.stages else "",
+            "p2p": p2p or "",
+        }
+        return f"{{{', '.join(f'{key}: {text}' for key, text in said.items() if text)}}}"
+
+
+def _words(text: str) -> str:
+    """A YAML text without its punctuation; empty for what says nothing."""
+    return _SHORT.get(text, text.strip("{}").replace('"', ""))

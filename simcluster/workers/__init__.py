@@ -1,0 +1,44 @@
+"""Many calls on the workers of an executor: processes of this machine, of many machines, or any executor.
+
+for index, outcome in run_all(function, items, executor):    # in the order in which they are done
+    ...                                                      # a result, or a Failure
+"""
+
+from typing import TYPE_CHECKING
+
+from simcluster.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from simcluster.workers.calls import Failure, in_order, num_workers_of, run_all
+    from simcluster.workers.dask_executor import LOCAL, DaskExecutor
+    from simcluster.workers.inline import InlineExecutor
+    from simcluster.workers.journal import Journal
+    from simcluster.workers.ordered_map import parallel_map
+    from simcluster.workers.processes import WorkerProcesses, local_executor, usable_cpus
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "calls": "Failure in_order num_workers_of run_all",
+            "dask_executor": "LOCAL DaskExecutor",
+            "inline": "InlineExecutor",
+            "journal": "Journal",
+            "ordered_map": "parallel_map",
+            "processes": "WorkerProcesses local_executor usable_cpus",
+        },
+    )
+
+__all__ = [
+    "LOCAL",
+    "DaskExecutor",
+    "Failure",
+    "InlineExecutor",
+    "Journal",
+    "WorkerProcesses",
+    "in_order",
+    "local_executor",
+    "num_workers_of",
+    "parallel_map",
+    "run_all",
+    "usable_cpus",
+]

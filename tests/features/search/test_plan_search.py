@@ -1,0 +1,103 @@
+"""The search against brute force, and what it does with limits, budgets and interruptions."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from simcluster.errors import ScenarioError
+from simcluster.search import Objective, PlanSearch, PlanSpace, search_document, search_text
+from simcluster.search.planner import SharedScenario, simulate_plan
+from simcluster.workers import InlineExecutor, Journal
+from tests.support.plan_spaces import SMALL_KEYS, small_scenario
+
+SEEDS = [
+    0,
+    *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 21)),
+    *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(21, 1000)),
+]
+
+
+def searched(scenario, over=("mesh",), **options):
+    return PlanSearch(PlanSpace.of(scenario, over), **options).run(InlineExecutor())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_best_is_the_best_of_all(seed):
+    scenario = small_scenario(seed)
+    space = PlanSpace.of(scenario, SMALL_KEYS)
+    all_figures = [
+        simulate_plan((SharedScenario.of(scenario), space.changes_of(choice))) for choice in space.plans
+    ]
+    fitting = [figures for figures in all_figures if figures.fits(None)]
+    objective = Objective.MEMORY if seed % 4 == 3 else Objective.STEP_TIME
+    result = searched(scenario, SMALL_KEYS, objective=objective)
+    assert result.is_proven
+    assert objective.of(result.best.figures) == min(map(objective.of, fitting))
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return small_scenario()
+
+
+def test_a_limit_that_no_plan_meets_names_the_nearest(scenario):
+    result = searched(scenario, limit=0.001)
+    assert result.best is None
+    assert result.nearest is not None
+    least = min(plan.figures.memory for plan in result.simulated if not plan.figures.refused)
+    assert result.nearest.figures.memory == least
+    text = search_text(result)
+    assert "No plan of the space fits; the nearest is" in text
+    assert "lacks" in text
+
+
+def test_a_budget_answers_with_the_gap(scenario):
+    result = searched(scenario, budget_s=1e-9)
+    assert not result.is_proven
+    assert result.simulated == ()
+    whole = searched(scenario)
+    assert whole.is_proven
+    assert whole.gap == 0
+
+
+def test_what_was_simulated_is_not_simulated_again(scenario, tmp_path, monkeypatch):
+    with Journal(tmp_path / "journal", {"search": 1}) as journal:
+        first = PlanSearch(PlanSpace.of(scenario, ["mesh"])).run(InlineExecutor(), journal)
+    calls = []
+
+    def counted(task):
+        calls.append(task)
+        return simulate_plan(task)
+
+    monkeypatch.setattr("simcluster.search.planner.plan_search.simulate_plan", counted)
+    with Journal(tmp_path / "journal", {"search": 1}) as journal:
+        again = PlanSearch(PlanSpace.of(scenario, ["mesh"])).run(InlineExecutor(), journal)
+    assert len(calls) == 1  # the scenario's own plan
+    assert search_document(again) == search_document(first)
+
+
+def test_a_cost_needs_a_price(scenario):
+    with pytest.raises(ScenarioError, match="does not say what a device costs"):
+        PlanSearch(PlanSpace.of(scenario, ["mesh"]), Objective.COST).check()
+    priced = scenario.changed([("cluster.price", "2.50 USD per device-hour")])
+    result = searched(priced, ["mesh"], objective=Objective.COST)
+    best = search_document(result)["best"]
+    devices = scenario.cluster.num_devices
+    assert best["cost"] == pytest.approx(2.5 * devices * best["step_time_s"] / 3600)
+    assert best["currency"] == "USD"
+
+
+def test_a_price_that_is_none(scenario):
+    with pytest.raises(ScenarioError, match="is no price"):
+        scenario.changed([("cluster.price", "cheap")])
+
+
+def test_the_document_has_a_reason_for_every_plan_that_lost(scenario):
+    document = search_document(searched(scenario))
+    json.dumps(document)
+    first, *others = document["plans"]
+    assert first["reason"] == ""
+    assert all(plan["reason"] for plan in others)
+    assert document["num_plans"] >= document["num_simulated"]

@@ -1,0 +1,102 @@
+"""Random scenarios small enough to simulate every plan of their search spaces."""
+
+from __future__ import annotations
+
+import random
+
+from simcluster.registry import data_files
+from simcluster.scenario import Scenario
+
+ALL_KEYS = (
+    "mesh",
+    "expert",
+    "context",
+    "axis_order",
+    "micro_batch",
+    "schedule",
+    "chunks",
+    "stages",
+    "optimizer_sharding",
+    "recompute",
+    "offload",
+)
+SMALL_KEYS = ("mesh", "micro_batch=1,2")
+
+
+def small_scenario(seed: int = 0, devices: int = 4) -> Scenario:
+    """A model of few layers on one host of so many devices, with another model for every seed."""
+    draw = random.Random(seed)
+    heads = draw.choice([4, 8])
+    return Scenario.of(
+        {
+            "simcluster": 1,
+            "name": f"small {seed}",
+            "cluster": {
+                "host": {
+                    "use": draw.choice(["dgx-h100", "dgx-a100", "dgx-1v"]),
+                    "devices": devices,
+                    "network": {"nics": devices},
+                },
+                "hosts": 1,
+            },
+            "framework": draw.choice(["ideal", "megatron-core", "fsdp"]),
+            "model": {
+                "family": "llama",
+                "layers": draw.choice([2, 4]),
+                "hidden": 64 * heads * draw.choice([1, 4]),
+                "heads": heads,
+                "kv_heads": heads,
+                "ffn": 128 * heads,
+                "vocab": draw.choice([256, 32_000]),
+            },
+            "training": {
+                "global_batch": 8 * draw.choice([1, 2, 4]),
+                "micro_batch": 1,
+                "seq_len": draw.choice([128, 2048]),
+                "precision": "fp16",
+                "optimizer": "adamw",
+            },
+            "parallel": {"mesh": {"data": devices}},
+        }
+    )
+
+
+def random_scenario(seed: int) -> Scenario:
+    """A small model under any framework profile on one to four hosts, with another for every seed."""
+    draw = random.Random(seed)
+    use, hosts = draw.choice(
+        [("dgx-h100", 1), ("dgx-h100", 2), ("dgx-a100", 2), ("atlas-800t-a2", 1), ("dgx-1v", 2)]
+    )
+    heads = draw.choice([8, 16])
+    model = {
+        "family": draw.choice(["gpt", "llama"]),
+        "layers": draw.choice([4, 6, 8, 12]),
+        "hidden": heads * 64,
+        "heads": heads,
+        "vocab": 1024,
+        "max_positions": 1024,
+    }
+    if model["family"] == "llama":
+        model |= {"kv_heads": draw.choice([heads, 4]), "ffn": heads * 128}
+        if draw.random() < 0.5:
+            model["experts"] = {"count": 8, "top_k": 2, "ffn": 512}
+    parallel = {"mesh": {"data": 8 * hosts}}
+    if draw.random() < 0.3:
+        parallel["schedule"] = {"p2p": draw.choice(["overlapped", "blocking"])}
+    return Scenario.of(
+        {
+            "simcluster": 1,
+            "name": f"space {seed}",
+            "cluster": {"use": use, "hosts": hosts},
+            "framework": draw.choice(sorted(data_files("simcluster.plan.frameworks"))),
+            "model": model,
+            "training": {
+                "global_batch": draw.choice([32, 64, 96]),
+                "micro_batch": 1,
+                "seq_len": draw.choice([256, 1024]),
+                "precision": "fp16",
+                "optimizer": draw.choice(["adamw", "sgd", "momentum"]),
+            },
+            "parallel": parallel,
+        }
+    )

@@ -1,0 +1,87 @@
+"""Spaces: which plans they have, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from simcluster.errors import ScenarioError
+from simcluster.scenario import Scenario
+from simcluster.search import PlanChoice, PlanSpace, search_keys
+from tests.support.plan_spaces import small_scenario
+
+
+@pytest.fixture(scope="module")
+def small():
+    return small_scenario(devices=8).changed([("training.global_batch", "32")])
+
+
+def test_every_factorisation_of_the_devices_is_a_mesh(small):
+    plans = PlanSpace.of(small, ["mesh"]).plans
+    meshes = {plan.mesh for plan in plans}
+    assert all(math.prod(size for _, size in mesh) == 8 for mesh in meshes)
+    heads, layers = small.model.dimensions["heads"], small.model.num_layers
+    wanted = {
+        (stages, 8 // stages // tensor, tensor)
+        for tensor in (1, 2, 4, 8)
+        for stages in (1, 2, 4, 8)
+        if tensor * stages <= 8 and heads % tensor == 0 and stages <= layers
+    }
+    assert {(plan.size("pipeline"), plan.size("data"), plan.size("tensor")) for plan in plans} == wanted
+
+
+def test_micro_batches_divide_the_samples_of_a_rank(small):
+    for plan in PlanSpace.of(small, ["mesh", "micro_batch"]).plans:
+        assert (32 // plan.size("data")) % plan.micro_batch == 0
+
+
+def test_values_that_are_written_are_the_only_ones(small):
+    plans = PlanSpace.of(small, ["micro_batch=2", "recompute=all", "optimizer_sharding=1,3"]).plans
+    assert {plan.micro_batch for plan in plans} == {2}
+    assert {plan.recompute for plan in plans} == {'{"layers": "all"}'}
+    assert {plan.optimizer_sharding for plan in plans} == {'{"zero": 1}', '{"zero": 3}'}
+
+
+def test_the_orders_of_axes_are_all_there(small):
+    plans = PlanSpace.of(small, ["mesh", "axis_order"]).plans
+    orders = {tuple(axis for axis, size in plan.mesh if size > 1) for plan in plans}
+    assert {("data", "tensor"), ("tensor", "data")} <= orders
+    assert len({plan.mesh for plan in plans}) == len(plans)
+
+
+def test_a_plan_reads_as_the_scenario_that_it_changes(small):
+    for plan in PlanSpace.of(small, ["mesh", "micro_batch", "chunks", "recompute"]).plans:
+        changed = PlanSpace.of(small.changed(plan.changes()), ["mesh"])
+        assert changed.base == plan
+
+
+@pytest.mark.parametrize(
+    ("over", "wanted"),
+    [
+        ("mehs", "no key 'mehs'"),
+        ("mesh=2", "takes no values"),
+        ("micro_batch=none", "'none' is no whole number"),
+        ("recompute=some", "'some' is none of its values"),
+        ("micro_batch=3", "no plan on 8 devices"),
+    ],
+)
+def test_what_is_no_space_is_refused(small, over, wanted):
+    with pytest.raises(ScenarioError, match=wanted):
+        _ = PlanSpace.of(small, [over]).plans
+
+
+def test_inference_is_not_searched():
+    with pytest.raises(ScenarioError, match="plans of training are searched"):
+        PlanSpace.of(Scenario.load("scenarios/llama3-70b-inference-8-h100.yaml"))
+
+
+def test_every_key_says_what_it_tries():
+    for kind, key in search_keys().items():
+        assert key.kind == kind
+        assert key.title
+
+
+def test_a_plan_in_a_line():
+    choice = PlanChoice((("pipeline", 4), ("data", 2)), 1, "interleaved", 2, recompute='{"layers": "all"}')
+    assert choice.text == "pipeline 4 x data 2, micro-batch 1, interleaved, chunks 2, recompute all"
