@@ -24,7 +24,7 @@ LOOSE = 128
 """Ticks between the bounds of an event from which on its time is looked at."""
 
 
-def event_bounds(events: EventIndex, timing: GroupTiming) -> tuple[Ints, Ints]:
+def find_event_bounds(events: EventIndex, timing: GroupTiming) -> tuple[Ints, Ints]:
     """By event a tick not after it and one not before it, whichever class of a group it is of."""
     part = events.part
     kernels = slice(*part.begins[part.compute : part.compute + 2].tolist())

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, Numbers, OrderedRows
-from simcluster.analysis.memory_usage.event_bounds import event_bounds
+from simcluster.analysis.memory_usage.event_bounds import find_event_bounds
 from simcluster.engine import GroupTiming
 
 Ints = NDArray[np.int64]
@@ -102,7 +102,7 @@ class _Windows:
     @classmethod
     def of(cls, log: AllocationLog, timing: GroupTiming, capacity: int) -> _Windows:
         """Those that decide on the peaks, and on when they exceed the capacity."""
-        low, high = (log.decisive(ticks[log.moments]) for ticks in event_bounds(log.events, timing))
+        low, high = (log.decisive(ticks[log.moments]) for ticks in find_event_bounds(log.events, timing))
         # The next kernel can start at the very time at which one ends.
         high += high & 1
         allocations = np.flatnonzero(log.sizes > 0)

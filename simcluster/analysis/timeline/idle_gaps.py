@@ -199,7 +199,7 @@ class GroupGaps:
         times = self.timing.starts, self.timing.arrivals, self.timing.ends
         if list(self.columns) == list(range(len(self.timing.group.indices))):
             return times
-        starts, arrivals, ends = (each[:, self.columns] for each in times)
+        starts, arrivals, ends = (column_times[:, self.columns] for column_times in times)
         return starts, arrivals, ends
 
     @property
