@@ -21,7 +21,7 @@ from simcluster.engine import GroupTiming
 
 Ints = NDArray[np.int64]
 
-MOST_SORTED = 2**20
+MOST_SORTED = 2**18
 """Rows of all classes of a group up to which all are put in order."""
 
 TOGETHER = 2**18
