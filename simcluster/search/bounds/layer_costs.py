@@ -22,6 +22,7 @@ from simcluster.program import (
     BlockExecution,
     Category,
     HostCalls,
+    Instruction,
     InstructionKind,
     Program,
     Scope,
@@ -98,6 +99,8 @@ class LayerCosts:
     """Bytes of optimizer states and master copies, likewise."""
     scatter_ways: int
     """Ranks that send a part each of what goes to the next stage."""
+    slowness: Mapping[str, float]
+    """By device how many times longer its kernels take than those of the fastest."""
 
     @classmethod
     def of(cls, cluster: Cluster, plan: Plan, layers: FewLayers, *, kernels_only: bool = False) -> LayerCosts:
@@ -109,7 +112,8 @@ class LayerCosts:
         # Reductions of gradients are not looked at: those of single layers are lowered soonest.
         program = build(replace(plan, execution=replace(plan.execution, buckets=None, fusion=None)))
         part = program.parts[0]
-        spans = ExecutionSpans(program, part, _least_prices(cluster, plan, program, kernels_only))
+        prices = _Prices.of(cluster, plan, program)
+        spans = ExecutionSpans(program, part, prices.least(kernels_only=kernels_only))
         by_phase: dict[Phase, list[BlockExecution]] = {phase: [] for phase in _TIMED}
         for execution in part.executions:
             phase = program.codes[execution.code].phase
@@ -135,41 +139,86 @@ class LayerCosts:
         ]
         rows = np.array([row for _, row, _ in whole], dtype=np.int64)
         mesh = plan.mesh
+        scattered = tuple(axis for axis in plan.execution.p2p_scatter_axes if axis in mesh.sizes)
+        parameters, gradients, states = _persistent(part, names)
         return cls(
-            tuple(name for name, _, _ in whole),
-            np.flatnonzero([is_layer for _, _, is_layer in whole]),
-            {phase: spans.of_rows(rows) for phase, spans in phases.items()},
-            _kept(program, part, names, by_phase)[rows],
-            *(column[rows] for column in _persistent(part, names)),
-            mesh.product(tuple(axis for axis in plan.execution.p2p_scatter_axes if axis in mesh.sizes)),
+            names=tuple(name for name, _, _ in whole),
+            layer_places=np.flatnonzero([is_layer for _, _, is_layer in whole]),
+            phases={phase: spans.of_rows(rows) for phase, spans in phases.items()},
+            kept=_kept(program, part, names, by_phase)[rows],
+            parameters=parameters[rows],
+            gradients=gradients[rows],
+            states=states[rows],
+            scatter_ways=mesh.product(scattered),
+            slowness=prices.slowness(part),
         )
 
 
-def _least_prices(cluster: Cluster, plan: Plan, program: Program, kernels_only: bool) -> dict[int, list[int]]:
-    """Nanoseconds of every instruction alone, by code: on the class of ranks to which it costs least."""
-    execution = plan.execution
-    classes = partition_ranks(program, cluster)
-    workload = Workload(
-        program,
-        cluster,
-        classes,
-        dispatch=execution.dispatch,
-        algorithms=execution.algorithms,
-        host=HostCalls.of(plan),
-    )
-    prices = workload.prices()
-    least: dict[int, list[int]] = {}
-    for number, code in enumerate(program.codes):
-        if code.phase not in _TIMED:
-            continue
-        payers = {prices.place(index, number): index for index in range(len(classes))}
-        columns = [[price[0] for price in prices.of_code(index, code)] for index in payers.values()]
-        least[number] = np.min(columns, axis=0).tolist()
-        for row, instruction in enumerate(code.instructions):
-            moves = not runs_kernels(instruction) and instruction.action is not InstructionKind.COMPUTE
-            if moves and (kernels_only or instruction.parts is not None):
-                least[number][row] = 0
-    return least
+@dataclass(frozen=True)
+class _Prices:
+    """Nanoseconds of instructions alone, by code and by classes of ranks that pay differently."""
+
+    program: Program
+    of_code: Mapping[int, Mapping[int, Sequence[int]]]
+    """Code -> class -> the instructions."""
+    devices: Sequence[str]
+    """The devices of the classes."""
+
+    @classmethod
+    def of(cls, cluster: Cluster, plan: Plan, program: Program) -> _Prices:
+        """The prices of what runs for every micro-batch."""
+        execution = plan.execution
+        classes = partition_ranks(program, cluster)
+        workload = Workload(
+            program,
+            cluster,
+            classes,
+            dispatch=execution.dispatch,
+            algorithms=execution.algorithms,
+            host=HostCalls.of(plan),
+        )
+        prices = workload.prices()
+        of_code = {
+            number: {
+                index: [price[0] for price in prices.of_code(index, code)]
+                for index in {prices.place(index, number): index for index in range(len(classes))}.values()
+            }
+            for number, code in enumerate(program.codes)
+            if code.phase in _TIMED
+        }
+        return cls(program, of_code, [cluster.device(rank).name for rank in classes.representatives])
+
+    def least(self, *, kernels_only: bool) -> dict[int, list[int]]:
+        """By code what its instructions cost the class to which they cost least.
+
+        What sends unequal parts, and with ``kernels_only`` all that communicates, costs nothing.
+        """
+        least: dict[int, list[int]] = {}
+        for number, columns in self.of_code.items():
+            least[number] = np.min(list(columns.values()), axis=0).tolist()
+            for row, instruction in enumerate(self.program.codes[number].instructions):
+                if _moves(instruction) and (kernels_only or instruction.parts is not None):
+                    least[number][row] = 0
+        return least
+
+    def slowness(self, part: StageProgram) -> dict[str, float]:
+        """By device how many times longer its kernels take for a micro-batch than those of the fastest."""
+        times = part.columns.times()
+        total: dict[str, int] = {}
+        for index, name in enumerate(self.devices):
+            spent = 0
+            for number, columns in self.of_code.items():
+                kernels = [not _moves(instruction) for instruction in self.program.codes[number].instructions]
+                own = columns.get(index, next(iter(columns.values())))
+                spent += times.get(number, 0) * int(np.dot(own, kernels))
+            total[name] = max(spent, total.get(name, 0))
+        fastest = min(total.values())
+        return {name: spent / fastest if fastest else 1.0 for name, spent in total.items()}
+
+
+def _moves(instruction: Instruction) -> bool:
+    """Whether an instruction communicates or copies."""
+    return not runs_kernels(instruction) and instruction.action is not InstructionKind.COMPUTE
 
 
 def _kept(

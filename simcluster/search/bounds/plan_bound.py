@@ -208,9 +208,13 @@ def _time(
     return int(least)
 
 
-def balanced_stages(costs: LayerCosts, shape: PlanShape, limit: float) -> tuple[int, ...]:
-    """Layers of the stages of a pipeline without chunks, balanced by time, none above ``limit`` bytes; () if
-    that is impossible.
+def balanced_stages(
+    costs: LayerCosts, shape: PlanShape, slowness: NDArray[np.float64], limits: NDArray[np.float64]
+) -> tuple[int, ...]:
+    """Layers of the stages of a pipeline without chunks, balanced by time; () if that is impossible.
+
+    ``slowness`` and ``limits`` [stages]: how many times longer their devices take than the fastest, and the
+    bytes that they may hold.
 
     What stands before the first layer counts to it, what stands behind the last to that.
     """
@@ -221,10 +225,9 @@ def balanced_stages(costs: LayerCosts, shape: PlanShape, limit: float) -> tuple[
     held = np.add.reduceat(_held(costs, shape), starts[:-1])
     kept = np.add.reduceat(costs.kept, starts[:-1]) * shape.keeps
     count = shape.num_micro_batches
-    in_flight = [
-        sum(_in_flight(shape.schedule, shape.num_stages, count, stage)) for stage in range(shape.num_stages)
-    ]
-    return balanced_layers(times, shape.num_stages, held, kept, np.array(in_flight, dtype=float), limit)
+    stages = range(shape.num_stages)
+    in_flight = [sum(_in_flight(shape.schedule, shape.num_stages, count, stage)) for stage in stages]
+    return balanced_layers(times, held, kept, np.array(in_flight, dtype=float), slowness, limits)
 
 
 def _held(costs: LayerCosts, shape: PlanShape) -> NDArray[np.float64]:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 
-from simcluster.cluster import Cluster, placements_of
+import numpy as np
+
+from simcluster.cluster import Cluster, Device, placements_of
 from simcluster.collectives import Operation, collective_time
 from simcluster.errors import SimclusterError
 from simcluster.layout import Mesh
@@ -105,9 +107,10 @@ class PlanBounds:
         return bound_plan(costs, shape, self._least_times(choice, costs, ring=chain.num_chunks > 1), chain)
 
     def balanced(self, choice: PlanChoice, limit: float) -> PlanChoice | None:
-        """The plan with layers balanced over its stages so that none needs more than ``limit`` bytes.
+        """The plan with layers balanced over its stages by their time, on the devices that each has.
 
-        None where that is no other plan, and for stages of several chunks.
+        No stage needs more than the part ``limit`` of their memory, by what is known of it. None where that
+        is no other plan, and for stages of several chunks.
         """
         costs = self.costs(choice)
         if choice.num_stages == 1 or choice.chunks > 1 or isinstance(costs, Refusal):
@@ -115,10 +118,25 @@ class PlanBounds:
         shape = self._shape(choice)
         if len(shape.schedule.chain(shape.num_stages)) > shape.num_stages or shape.schedule.num_slices > 1:
             return None
-        layers = balanced_stages(costs, shape, limit)
+        devices = self._stage_devices(choice)
+        slowness = [max(costs.slowness[device.name] for device in own) for own in devices]
+        limits = [limit * min(device.memory for device in own) for own in devices]
+        layers = balanced_stages(costs, shape, np.array(slowness), np.array(limits))
         if not layers or layers == default_layers(self.scenario.model.num_layers, choice.num_stages):
             return None
         return replace(choice, stages=layers)
+
+    def _stage_devices(self, choice: PlanChoice) -> list[list[Device]]:
+        """The kinds of devices of every stage."""
+        cluster, mesh = self.scenario.cluster, Mesh.of(dict(choice.mesh))
+        kinds = np.array([group.kind for group in cluster.groups])[
+            cluster.group_of(np.arange(mesh.num_ranks))
+        ]
+        lines = mesh.groups((PIPELINE,))
+        return [
+            [cluster.kinds[kind].device for kind in np.unique(kinds[lines[:, stage]]).tolist()]
+            for stage in range(choice.num_stages)
+        ]
 
     def cost_key(self, choice: PlanChoice) -> tuple[Changes, bool]:
         """What the costs of its layers depend on: a small plan, and whether collectives may hide."""

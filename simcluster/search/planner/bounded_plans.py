@@ -37,7 +37,7 @@ class BoundedSpace:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Plans with the same costs of layers; ``limit``: bytes of a stage, where layers are balanced, too."""
+    """Plans with the same costs of layers; ``limit``: part of the memory, where layers are balanced, too."""
 
     scenario: SharedScenario
     choices: tuple[PlanChoice, ...]
@@ -53,7 +53,8 @@ def bound_space(space: PlanSpace, shared: SharedScenario, limit: float, executor
     groups: dict[object, list[PlanChoice]] = {}
     for choice in space.plans:
         groups.setdefault(bounds.cost_key(choice), []).append(choice)
-    balance = limit if "stages" in space.keys else None
+    most = max(host.device.memory for host in space.scenario.cluster.kinds)
+    balance = limit / most if "stages" in space.keys else None
     tasks = [_Group(shared, tuple(choices), balance) for choices in groups.values()]
     plans: list[BoundedPlan] = []
     refused: list[tuple[PlanChoice, str]] = []

@@ -32,7 +32,7 @@ def search_document(result: SearchResult) -> dict[str, Any]:
 
 def _plan(result: SearchResult, plan: SimulatedPlan) -> dict[str, Any]:
     best = result.best
-    devices = result.space.scenario.cluster.host.num_devices
+    devices = result.space.setting.devices_per_host
     reason = "" if best is None or plan is best else why_it_lost(plan, best, result.limit, devices)
     cost = result.cost_of(plan.figures)
     return {

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
-from simcluster.draw import Cell, Column, render_text, text_table
+from simcluster.draw import Cell, Column, quantities, render_text, text_table
 from simcluster.search.planner import Objective, SearchResult, SimulatedPlan
 from simcluster.search.report.reasons import why_it_lost
 from simcluster.search.space import PlanChoice, search_keys
@@ -31,20 +31,19 @@ def _parts(result: SearchResult, top: int) -> Iterator[RenderableType]:
     if result.own is not None and not result.own.refused:
         yield Text(_compared_with_own(result, best))
     shown = _shown(result, top)
-    varied = varied_keys([plan.choice for plan in shown])
+    varied = varied_parts([plan.choice for plan in shown])
     yield ""
     yield text_table(
         [
-            *([Column("#", quantity=True)] if len(shown) > 1 else [Column()]),
-            Column("step", quantity=True),
-            Column("at least", quantity=True),
-            Column("MFU", quantity=True),
-            Column("memory", quantity=True),
-            *(Column(title, wraps=True) for title in varied),
-            Column("", wraps=True),
+            Column("#", quantity=True),
+            *quantities("step", "at least", "MFU", "memory"),
+            Column("plan, and why it lost", wraps=True),
         ],
         [_row(result, number, plan, best, varied) for number, plan in enumerate(shown, 1)],
     )
+    common = [text for name, text in best.choice.described.items() if name not in varied]
+    if len(shown) > 1 and common:
+        yield Text(f"All of these: {', '.join(common)}.", "dim")
     front = ", ".join(
         f"{units.seconds(plan.figures.step_time_s)} with {units.size(plan.figures.memory)}"
         for plan in result.front
@@ -53,11 +52,11 @@ def _parts(result: SearchResult, top: int) -> Iterator[RenderableType]:
     yield Text(f"Pareto front of time against memory, of the plans that were simulated: {front}.")
 
 
-def varied_keys(choices: Sequence[PlanChoice]) -> list[str]:
-    """What of plans is not the same for all of them: titles of columns."""
-    parts = [choice.parts for choice in choices]
-    titles = dict.fromkeys(title for part in parts for title in part)
-    return [title for title in titles if len({part.get(title, "") for part in parts}) > 1]
+def varied_parts(choices: Sequence[PlanChoice]) -> list[str]:
+    """What of plans is not the same for all of them, by what it is called; of one plan everything."""
+    parts = [choice.described for choice in choices]
+    names = dict.fromkeys(name for part in parts for name in part)
+    return [name for name in names if len(parts) == 1 or len({part.get(name) for part in parts}) > 1]
 
 
 def _space_rows(result: SearchResult) -> list[Sequence[Cell]]:
@@ -145,7 +144,7 @@ def _row(
     result: SearchResult, number: int, plan: SimulatedPlan, best: SimulatedPlan, varied: Sequence[str]
 ) -> Sequence[Cell]:
     figures = plan.figures
-    devices = result.space.scenario.cluster.host.num_devices
+    devices = result.space.setting.devices_per_host
     reason = "best" if plan is best else why_it_lost(plan, best, result.limit, devices)
     values = ["-"] * 4
     if not figures.refused:
@@ -155,4 +154,5 @@ def _row(
             units.percent(figures.mfu),
             units.size(figures.memory),
         ]
-    return [str(number), *values, *(plan.choice.parts.get(title, "") for title in varied), reason]
+    plan_text = ", ".join(text for name, text in plan.choice.described.items() if name in varied)
+    return [str(number), *values, Text.assemble(plan_text, "\n", (reason, "dim"))]

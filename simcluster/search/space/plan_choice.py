@@ -63,26 +63,25 @@ class PlanChoice:
         return replace(self, mesh=kept)
 
     @property
-    def parts(self) -> dict[str, str]:
-        """What is chosen, by what it is called, in words; nothing for what is left as it usually is."""
+    def described(self) -> dict[str, str]:
+        """What is chosen, by key, in words; nothing for what is left as it usually is."""
         pipelined = self.num_stages > 1
-        parts = {
+        chunks = f" with {self.chunks} chunks" if self.chunks > 1 else ""
+        words = {
             "mesh": " x ".join(f"{axis} {size}" for axis, size in self.mesh),
-            "micro-batch": str(self.micro_batch),
-            "schedule": self.schedule if pipelined else "",
-            "chunks": str(self.chunks) if pipelined and self.chunks > 1 else "",
-            "layers": "+".join(map(str, self.stages)),
-            "optimizer sharding": _words(self.optimizer_sharding),
-            "recompute": _words(self.recompute) if self.recompute != NOTHING else "",
-            "offload": _words(self.offload) if self.offload != NOTHING else "",
+            "micro_batch": f"micro-batch {self.micro_batch}",
+            "schedule": f"{self.schedule}{chunks}" if pipelined else "",
+            "stages": f"layers {'+'.join(map(str, self.stages))}" if self.stages else "",
+            "optimizer_sharding": _words(self.optimizer_sharding),
+            "recompute": f"recompute {_words(self.recompute)}",
+            "offload": f"offload {_words(self.offload)}" if self.offload != NOTHING else "",
         }
-        return {name: text for name, text in parts.items() if text}
+        return {key: text for key, text in words.items() if text}
 
     @property
     def text(self) -> str:
         """The plan in a line."""
-        bare = ("mesh", "schedule")
-        return ", ".join(text if name in bare else f"{name} {text}" for name, text in self.parts.items())
+        return ", ".join(self.described.values())
 
     def changes(self, p2p: str | None = None) -> Changes:
         """What a scenario says for it: key paths and YAML texts. ``p2p`` is ``schedule.p2p``, if said."""
@@ -108,4 +107,4 @@ class PlanChoice:
 
 def _words(text: str) -> str:
     """A YAML text without its punctuation; empty for what says nothing."""
-    return _SHORT.get(text, text.strip("{}").replace('"', ""))
+    return _SHORT.get(text, text.strip("{}").replace('"', "").replace(":", ""))

@@ -26,6 +26,11 @@ class SpaceSetting:
         """Devices of the cluster."""
         return self.scenario.cluster.num_devices
 
+    @cached_property
+    def devices_per_host(self) -> int:
+        """Devices of the smallest kind of host."""
+        return min(host.num_devices for host in self.scenario.cluster.kinds)
+
     @property
     def global_batch(self) -> int:
         """Samples of a step."""

@@ -28,6 +28,7 @@ LATER = {
     "llama2-7b-8-ascend-910b-copies": "llama2-7b-8-ascend-910b-fine-grained",
     "llama2-7b-8-ascend-910b-tensor": "llama2-7b-8-ascend-910b-fine-grained",
     "llama2-7b-atlas-900-a2": "quickstart",
+    "llama2-7b-h100-ascend-910b": "tiny-gpt-cpu",
     "llama3-405b-16384-h100": "quickstart",
     "llama3-70b-256-h100-propagated": "quickstart",
     "llama3-70b-64-h100-32k": "quickstart",
@@ -71,11 +72,12 @@ sharding, recomputation, offload, context, experts, copies, precisions and profi
 ``test_offload``, ``test_recompute_search``, ``test_residual`` (neighbours) and ``test_onnx_network``.
 """
 LONG = {
+    "llama3-70b-512-h100",
     "llama3-70b-64-h100-overlap",
     "llama3-70b-64-h100-seqpipe",
     "llama3-70b-64-h100-sequence-parallel",
 }
-"""Whose sequences stay long in their small forms: contracts show these on small models."""
+"""Whose sequences stay long in their small forms, or layers many: contracts show these on small models."""
 
 
 def shipped(path):

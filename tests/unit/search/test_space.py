@@ -84,4 +84,4 @@ def test_every_key_says_what_it_tries():
 
 def test_a_plan_in_a_line():
     choice = PlanChoice((("pipeline", 4), ("data", 2)), 1, "interleaved", 2, recompute='{"layers": "all"}')
-    assert choice.text == "pipeline 4 x data 2, micro-batch 1, interleaved, chunks 2, recompute all"
+    assert choice.text == "pipeline 4 x data 2, micro-batch 1, interleaved with 2 chunks, recompute all"

@@ -19,9 +19,9 @@ def every_division(count, num_stages):
         yield tuple(end - begin for begin, end in pairwise(ends))
 
 
-def longest(times, layers):
-    ends = np.cumsum(layers)
-    return max(part.sum() for part in np.split(times, ends[:-1]))
+def longest(times, layers, slowness):
+    parts = np.split(times, np.cumsum(layers)[:-1])
+    return max(factor * part.sum() for part, factor in zip(parts, slowness, strict=True))
 
 
 @settings(max_examples=60)
@@ -32,24 +32,30 @@ def test_no_division_is_better(data):
     numbers = st.lists(st.integers(1, 9), min_size=count, max_size=count)
     times, held, kept = (np.array(data.draw(numbers), dtype=float) for _ in range(3))
     in_flight = np.arange(num_stages, 0, -1, dtype=float)
-    limit = data.draw(st.integers(5, 120))
+
+    def of_stages(values):
+        return np.array(data.draw(st.lists(values, min_size=num_stages, max_size=num_stages)))
+
+    limits, slowness = of_stages(st.integers(5, 120)), of_stages(st.sampled_from([1.0, 2.0, 3.5]))
 
     def fits(layers):
         ends = np.cumsum(layers)[:-1]
-        parts = zip(np.split(held, ends), np.split(kept, ends), in_flight, strict=True)
-        return all(own.sum() + number * saved.sum() <= limit for own, saved, number in parts)
+        parts = zip(np.split(held, ends), np.split(kept, ends), in_flight, limits, strict=True)
+        return all(own.sum() + number * saved.sum() <= limit for own, saved, number, limit in parts)
 
     possible = [layers for layers in every_division(count, num_stages) if fits(layers)]
-    best = balanced_layers(times, num_stages, held, kept, in_flight, limit)
+    best = balanced_layers(times, held, kept, in_flight, slowness, limits)
     if not possible:
         assert best == ()
         return
     assert best in possible
-    assert longest(times, best) == min(longest(times, layers) for layers in possible)
+    assert longest(times, best, slowness) == min(longest(times, layers, slowness) for layers in possible)
 
 
 def test_a_heavy_last_layer_gets_a_shorter_stage():
     times = np.array([1.0] * 7 + [3.0])
     nothing = np.zeros(8)
-    assert balanced_layers(times, 2, nothing, nothing, np.ones(2), 1.0) == (5, 3)
-    assert balanced_layers(times, 9, nothing, nothing, np.ones(9), 1.0) == ()
+    two, nine = np.ones(2), np.ones(9)
+    assert balanced_layers(times, nothing, nothing, two, two, two) == (5, 3)
+    assert balanced_layers(times, nothing, nothing, nine, nine, nine) == ()
+    assert balanced_layers(times, nothing, nothing, two, np.array([4.0, 1.0]), two) == (2, 6)

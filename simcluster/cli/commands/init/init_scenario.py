@@ -123,7 +123,7 @@ def best_plan_text(start: SearchRequest, first: FirstFit, result: SearchResult, 
         *([_BOUND] if start.framework == IDEAL else []),
         "Other keys to choose, such as schedules and offload: simcluster search.",
     ]
-    devices = result.space.scenario.cluster.host.num_devices
+    devices = result.space.setting.devices_per_host
     others = [plan for plan in (*result.fitting, *result.failing) if plan is not best]
     tail = [
         "Why others lost:",
