@@ -43,7 +43,7 @@ class BuiltScenario:
     @cached_property
     def placed(self) -> PlacedProgram:
         """The Program on its cluster, as the functions of ``analysis`` take it."""
-        return PlacedProgram(self.program, self.classes, self.cluster)
+        return PlacedProgram(self.program, self.classes, self.cluster, self.plan.num_stages)
 
 
 def plan_scenario(scenario: Scenario, *, search: bool = True) -> Plan:

@@ -10,6 +10,7 @@ import numpy as np
 
 from simcluster._version import __version__
 from simcluster.analysis import (
+    AllocationAccount,
     MemoryRule,
     assumptions,
     dispatch_counts,
@@ -31,11 +32,10 @@ from simcluster.simulation.compose import BuiltScenario
 from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.simulation.views.parameter_broadcast import summarise_parameter_broadcast
 from simcluster.simulation.views.search_document import search_document_of
-from simcluster.trace import Table
 from simcluster.work import DType
 
 
-def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
+def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccount) -> dict[str, Any]:
     """Documents by name, all of them JSON-able."""
     plan, placed, spec = built.plan, built.placed, built.scenario.spec
     rule = MemoryRule.of(built.scenario.framework, spec.run)
@@ -45,7 +45,6 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
     summary = summarise_run(
         placed,
         timing,
-        gaps,
         task=spec.task,
         steps=spec.run.steps,
         needed=step_flops(plan, built.scenario.model, spec.training),
