@@ -58,7 +58,13 @@ def pytest_runtest_protocol(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of ``combinations`` of parameters all are thorough but a few in which every value of each occurs."""
+    """Of ``combinations`` of parameters all are thorough but a few in which every value of each occurs.
+
+    So are all notebooks but the first.
+    """
+    for item in items:
+        if item.path.suffix == ".ipynb" and not item.path.name.startswith("01_"):
+            item.add_marker(pytest.mark.thorough)
     combined = defaultdict(list)
     for item in items:
         if item.get_closest_marker("combinations"):

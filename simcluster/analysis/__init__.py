@@ -6,6 +6,7 @@ from simcluster.analysis.class_splits import find_class_splits
 from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.analysis.memory_usage import (
     RULE,
+    AllocationAccount,
     MemoryRule,
     MemoryUse,
     MemoryVerdict,
@@ -41,6 +42,7 @@ __all__ = [
     "METRICS",
     "RULE",
     "SHARED_METRICS",
+    "AllocationAccount",
     "Flops",
     "LazyTrace",
     "MemoryRule",

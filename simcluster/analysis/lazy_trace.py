@@ -21,13 +21,9 @@ MOST_EXPANDED = 2**23
 
 @dataclass
 class LazyTrace:
-    """The recording and the tables of a run; those of many different classes are made on demand.
-
-    ``num_stages`` are those of the plan: a Program written by hand has programs for stages.
-    """
+    """The recording and the tables of a run; those of many different classes are made on demand."""
 
     placed: PlacedProgram
-    num_stages: int
     timing: Timing
 
     @cached_property
@@ -40,17 +36,20 @@ class LazyTrace:
         return LazyRecording(self._record, alike, self.timing.end, self._refusal)
 
     @cached_property
+    def account(self) -> AllocationAccount:
+        """The allocations of every class."""
+        placed = self.placed
+        return AllocationAccount(placed.program, placed.parts, placed.devices, self.timing.classes)
+
+    @cached_property
     def memory(self) -> Table:
         """Allocations and releases."""
-        if self.timing.many:
-            return self._table(lambda chosen: self._account(chosen).table())
-        account = self._account(self._all)
-        return Table.deferred(account.table, account.rows)
+        return self._table(self.account.table, self.account.rows)
 
     @cached_property
     def waits(self) -> Table:
         """Gaps between kernels, with their causes."""
-        return self._waits(self._all) if not self.timing.many else self._table(self._waits)
+        return self._table(lambda: self._waits(self._all), self._waits_of_class if self.timing.many else None)
 
     @property
     def _all(self) -> Sequence[int]:
@@ -63,15 +62,10 @@ class LazyTrace:
         parts = [self.placed.parts[index] for index in chosen]
         return record_run(self.placed.program, parts, self._timings(chosen))
 
-    def _account(self, chosen: Sequence[int]) -> AllocationAccount:
-        placed = self.placed
-        parts = [placed.parts[index] for index in chosen]
-        devices = [placed.devices[index] for index in chosen]
-        return AllocationAccount(placed.program, parts, devices, self._timings(chosen))
-
     def _waits(self, chosen: Sequence[int]) -> Table:
-        axis = self.placed.program.stage_axis
-        return find_idle_gaps(self._timings(chosen), self.timing.end, axis, self.num_stages)
+        placed = self.placed
+        axis = placed.program.stage_axis
+        return find_idle_gaps(self._timings(chosen), self.timing.end, axis, placed.num_stages)
 
     @property
     def _refusal(self) -> TraceError | None:
@@ -82,16 +76,16 @@ class LazyTrace:
             hint="name the ranks to look at, as in --ranks 0,17 or spans(ranks=[0, 17])",
         )
 
-    def _table(self, make: Callable[[Sequence[int]], Table]) -> Table:
-        """A table of many different classes."""
+    def _waits_of_class(self, index: int) -> Table:
+        table = self._waits([index])
+        return Table({**table.columns, "class": table["class"] + np.int32(index)}, table.names)
+
+    def _table(self, make: Callable[[], Table], one: Callable[[int], Table] | None) -> Table:
+        """A table of all classes; of many different ones they can be too much."""
 
         def every() -> Table:
-            if self._refusal is not None:
+            if self.timing.many and self._refusal is not None:
                 raise self._refusal
-            return make(self._all)
-
-        def one(index: int) -> Table:
-            table = make([index])
-            return Table({**table.columns, "class": table["class"] + np.int32(index)}, table.names)
+            return make()
 
         return Table.deferred(every, one)

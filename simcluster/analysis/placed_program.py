@@ -14,11 +14,15 @@ from simcluster.program import InstructionBlock, Program, RankClasses
 
 @dataclass(frozen=True)
 class PlacedProgram:
-    """A Program, the classes of ranks that behave alike, and the cluster."""
+    """A Program, the classes of ranks that behave alike, and the cluster.
+
+    ``num_stages`` are those of the plan: a Program written by hand has programs for stages.
+    """
 
     program: Program
     classes: RankClasses
     cluster: Cluster
+    num_stages: int
 
     @cached_property
     def parts(self) -> list[int]:

@@ -5,130 +5,146 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine.linking import ClassProgram, TimedCode
-from simcluster.engine.pricing import ManyClasses, PricedGroup
+from simcluster.engine.pricing import ManyClasses, PricedGroup, PricedProgram
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
 
-MOST_KEPT = 2**22
-"""Entries of the streams of classes up to which these are kept, once each was looked at: 100 MB."""
-
-
-@dataclass(frozen=True)
-class ClassTiming:
-    """What one class did: its linked entries, and per stream when each was ready, started and ended.
-
-    The ends of communication entries are results: ``linked`` has what they take alone. ``stretched`` has
-    entry, start and end of every kernel of the segments that communication slowed, by entry, in their order.
-    """
-
-    linked: ClassProgram
-    codes: Mapping[int, TimedCode]
-    starts: Sequence[Ints]
-    arrivals: Sequence[Ints]
-    ends: Sequence[Ints]
-    stretched: Table
-
 
 @dataclass(frozen=True, slots=True)
 class SlowedSegments:
-    """Segments of a class that communication slowed: their ``entries`` of the compute stream, and one after
-    the other the ends of the kernels of each, so many as ``sizes`` says.
+    """Segments of a class that communication slowed: their ``entries`` of the compute stream; the ends of the
+    kernels of each are in ``kernel_ends``, the ``first`` and those behind it, so many as ``sizes`` says.
     """
 
     entries: Ints
+    first: Ints
     sizes: Ints
     kernel_ends: Ints
 
     def table(self, starts: Ints) -> Table:
         """Entry, start and end of every kernel, of the ``starts`` of all entries of the stream."""
-        begun = np.empty_like(self.kernel_ends)
-        begun[1:] = self.kernel_ends[:-1]
-        begun[np.cumsum(self.sizes) - self.sizes] = starts[self.entries]
-        return Table({"entry": np.repeat(self.entries, self.sizes), "start": begun, "end": self.kernel_ends})
+        before = np.cumsum(self.sizes) - self.sizes
+        ends = self.kernel_ends[np.repeat(self.first - before, self.sizes) + np.arange(int(self.sizes.sum()))]
+        begun = np.empty_like(ends)
+        begun[1:] = ends[:-1]
+        begun[before] = starts[self.entries]
+        return Table({"entry": np.repeat(self.entries, self.sizes), "start": begun, "end": ends})
 
 
-NONE_SLOWED = SlowedSegments(*np.zeros((3, 0), dtype=np.int64))
+NONE_SLOWED = SlowedSegments(*np.zeros((4, 0), dtype=np.int64))
 """Nothing is slowed."""
 
 
 @dataclass(frozen=True)
 class GroupTiming:
-    """What the classes of a group did: by stream the times [entries, classes] of its entries.
+    """What the classes of a group did: the times [entries, classes] of the entries of all streams, one stream
+    after another as ``part.begins`` says.
 
-    Kernels are ready when they start. ``slowed`` has the segments of those classes that have any.
+    Kernels are ready when they start: their ``arrivals`` are not recorded. ``slowed`` has the segments of
+    those classes that have any.
     """
 
     group: PricedGroup
-    starts: Sequence[Ints]
-    arrivals: Sequence[Ints]
-    ends: Sequence[Ints]
+    starts: Ints
+    arrivals: Ints
+    ends: Ints
     slowed: Mapping[int, SlowedSegments]
 
-    def of_class(self, column: int) -> ClassTiming:
-        """What one of them did."""
-        priced, compute = self.group.program(column), self.group.part.compute
-        starts, arrivals, ends = (
-            [times[:, column] for times in streams] for streams in (self.starts, self.arrivals, self.ends)
-        )
-        stretched = self.slowed.get(column, NONE_SLOWED).table(starts[compute])
-        return ClassTiming(priced.linked, priced.codes, starts, arrivals, ends, stretched)
+    @property
+    def end(self) -> int:
+        """When the last entry of all ended."""
+        lasts = self.group.part.begins[1:] - 1
+        return int(self.ends[lasts[lasts >= 0]].max(initial=0))
+
+
+@dataclass(frozen=True)
+class ClassTiming:
+    """What one class did: a column of what its group did."""
+
+    group: GroupTiming
+    column: int
+
+    @property
+    def columns(self) -> slice:
+        """Its column in the arrays of its group."""
+        return slice(self.column, self.column + 1)
+
+    @cached_property
+    def program(self) -> PricedProgram:
+        """What it ran."""
+        return self.group.group.program(self.column)
+
+    @property
+    def linked(self) -> ClassProgram:
+        """Its linked entries. Ends of communication are results: there is what it takes alone."""
+        return self.program.linked
+
+    @property
+    def codes(self) -> Mapping[int, TimedCode]:
+        """Its codes at their prices."""
+        return self.program.codes
+
+    @cached_property
+    def starts(self) -> Sequence[Ints]:
+        """By stream when every entry started."""
+        return self._streams(self.group.starts)
+
+    @cached_property
+    def arrivals(self) -> Sequence[Ints]:
+        """By stream when every entry was ready."""
+        arrivals, compute = self._streams(self.group.arrivals), self.group.group.part.compute
+        return [*arrivals[:compute], self.starts[compute], *arrivals[compute + 1 :]]
+
+    @cached_property
+    def ends(self) -> Sequence[Ints]:
+        """By stream when every entry ended."""
+        return self._streams(self.group.ends)
+
+    @property
+    def stretched(self) -> Table:
+        """Entry, start and end of every kernel of the segments that communication slowed, by entry."""
+        slowed = self.group.slowed.get(self.column, NONE_SLOWED)
+        return slowed.table(self.starts[self.group.group.part.compute])
+
+    def _streams(self, times: Ints) -> Sequence[Ints]:
+        return np.split(times[:, self.column], self.group.group.part.begins[1:-1])
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What all classes did, the time at which the last one ended (ns), and the number of entries run.
+    """What all classes did, and the number of entries run.
 
     ``num_flows`` counts what was carried over shared links, ``num_solves`` how often rates were worked out
     anew where flows shared one.
     """
 
     groups: Sequence[GroupTiming]
-    end: int
     num_events: int
     num_flows: int = 0
     num_solves: int = 0
 
     @cached_property
+    def end(self) -> int:
+        """When the last of them ended (ns)."""
+        return max((group.end for group in self.groups), default=0)
+
+    @cached_property
     def classes(self) -> Sequence[ClassTiming]:
-        """What every class did, made when it is asked for."""
-        return _Classes(self.groups, self.num_events <= MOST_KEPT)
+        """What every class did."""
+        by_class = {
+            index: ClassTiming(group, column)
+            for group in self.groups
+            for column, index in enumerate(group.group.indices)
+        }
+        return [by_class[index] for index in range(len(by_class))]
 
     @property
     def many(self) -> bool:
         """Whether there are many classes beside each other: their tables would be very large."""
         return any(isinstance(timing.group, ManyClasses) for timing in self.groups)
-
-
-class _Classes(Sequence[ClassTiming]):
-    def __init__(self, groups: Sequence[GroupTiming], keep: bool) -> None:
-        self._groups, self._keep = groups, keep
-        self._places = {
-            index: (group, column) for group in groups for column, index in enumerate(group.group.indices)
-        }
-        self._kept: dict[int, ClassTiming] = {}
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    @overload
-    def __getitem__(self, index: int) -> ClassTiming: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[ClassTiming]: ...
-    def __getitem__(self, index: int | slice) -> ClassTiming | list[ClassTiming]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
-        if number in self._kept:
-            return self._kept[number]
-        group, column = self._places[number]
-        timing = group.of_class(column)
-        if self._keep:
-            self._kept[number] = timing
-        return timing

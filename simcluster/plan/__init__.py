@@ -2,6 +2,7 @@
 it.
 """
 
+from simcluster.plan.auto import SearchReport
 from simcluster.plan.data import DataSpec, InputPipeline, MicroBatches, given_feed_layouts, shard_rows
 from simcluster.plan.diagnostics import (
     MOST_BYTES,
@@ -61,6 +62,7 @@ from simcluster.plan.rules import (
     OffloadPlan,
     ShardRequest,
     expert_counts,
+    instance_patterns,
 )
 from simcluster.plan.sharding import padded_dims
 from simcluster.plan.spec import (
@@ -69,6 +71,7 @@ from simcluster.plan.spec import (
     IDEAL,
     MB,
     AllocatorSpec,
+    AutoSpec,
     CategorySpec,
     FrameworkMemorySpec,
     FrameworkSpec,
@@ -128,6 +131,7 @@ __all__ = [
     "WEIGHTS",
     "Action",
     "AllocatorSpec",
+    "AutoSpec",
     "BucketCost",
     "Buckets",
     "CategorySpec",
@@ -163,6 +167,7 @@ __all__ = [
     "RuleSpec",
     "Schedule",
     "ScheduleSpec",
+    "SearchReport",
     "ShardRequest",
     "ShardingChoice",
     "StrategySpec",
@@ -185,6 +190,7 @@ __all__ = [
     "fusible_reductions",
     "gathered_name",
     "given_feed_layouts",
+    "instance_patterns",
     "kernel_nodes",
     "layers_by_block_method",
     "local_bytes",

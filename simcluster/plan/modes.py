@@ -1,4 +1,6 @@
-"""Makes a plan by the scenario's mode: from strategies, or from a hand-written program."""
+"""Makes a plan by the scenario's mode: from strategies, written or searched, or from a
+hand-written program.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.model import Model
 from simcluster.plan import manual
+from simcluster.plan.auto import SearchReport
+from simcluster.plan.auto_planner import AutoPlanner
 from simcluster.plan.data import InputPipeline
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner import StrategyPlanner
@@ -20,9 +24,16 @@ def make_plan(
     cluster: Cluster,
     algorithms: Selection = AUTOMATIC,
     inputs: InputPipeline | None = None,
+    searched: SearchReport | None = None,
 ) -> Plan:
     """The plan of a model on a cluster; PlanError, with every reason that can be given, if it
     is impossible.
+
+    ``searched`` is what a search found for a plan that differs in recomputation and offload only; without it,
+    mode auto searches.
     """
+    given = (model, task, parallel, framework, cluster, algorithms, inputs)
+    if parallel.mode == "auto":
+        return AutoPlanner(*given, searched).plan()
     planner = manual.ManualPlanner if parallel.mode == "manual" else StrategyPlanner
-    return planner(model, task, parallel, framework, cluster, algorithms, inputs).plan()
+    return planner(*given).plan()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
 from simcluster.model import Generation, Graph, Rules
+from simcluster.plan.auto import SearchReport
 from simcluster.plan.data import InputPipeline, MicroBatches
 from simcluster.plan.execution import FREE_EXECUTION, ExecutionPolicy
 from simcluster.plan.optimizer import OptimizerPlan
@@ -125,6 +126,8 @@ class Plan:
     """The name of the recipe that is used; empty for a program that is written by hand."""
     vocab: int = 0
     """The vocabulary size, padded."""
+    search: SearchReport | None = None
+    """How strategies were found; None: nothing was searched."""
     notes: tuple[str, ...] = ()
     """Notes for the user."""
 

@@ -414,7 +414,7 @@ class StrategyPlanner(Planner):
         problems += size_problems(mesh, self.model.num_layers)
         problems += subgraph_refusal(shards, self.cluster, self.framework)
         rules = [*self._rules(mesh), *(shard.rule for shard in shards)]
-        problems += unused_axes(mesh, roles, rules)
+        problems += self._unused_axes(mesh, roles, rules)
         problems += unknown_axes(self.parallel, mesh)
         if self.parallel.gradients_mean is not None and self.task.batch_shares:
             problems.append(
@@ -435,6 +435,10 @@ class StrategyPlanner(Planner):
     def _shards(self) -> list[ShardRequest]:
         """The functions that are to be graphs, as they are written."""
         return [entry.build(place) for place, entry in enumerate(self.parallel.shard)]
+
+    def _unused_axes(self, mesh: Mesh, roles: AxisRoles, rules: Sequence[StrategyRule]) -> list[Problem]:
+        """Problems of axes that nothing uses."""
+        return unused_axes(mesh, roles, rules)
 
     # -- decisions --------------------------------------------------------------------------------------
 

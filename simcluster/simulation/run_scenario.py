@@ -44,8 +44,8 @@ def run_built(built: BuiltScenario, *, unfold: bool = False, progress: Progress 
     except SimclusterError as error:
         raise built.scenario.located(error) from None
     built = tenants[0].built if tenants else built
-    trace = LazyTrace(built.placed, built.plan.num_stages, timing)
-    made = documents_of(built, timing, trace.memory, trace.waits)
+    trace = LazyTrace(built.placed, timing)
+    made = documents_of(built, timing, trace.account)
     made["summary"] |= summarise_tenants(tenants)
     made["summary"] |= _inference(built, trace)
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), made)

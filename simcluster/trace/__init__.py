@@ -4,7 +4,6 @@ from simcluster.trace.atomic_files import atomic_path, write_file
 from simcluster.trace.lazy_recording import LazyRecording
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.run import WALL_TIME, Run, RunDocument, moves_data
-from simcluster.trace.slowed_kernels import stretch_kernels
 from simcluster.trace.table import Column, Table, concatenate_tables, join_tables
 
 __all__ = [
@@ -20,6 +19,5 @@ __all__ = [
     "concatenate_tables",
     "join_tables",
     "moves_data",
-    "stretch_kernels",
     "write_file",
 ]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.errors import TraceError
-from simcluster.trace.slowed_kernels import stretch_kernels
+from simcluster.trace.slowed_kernels import first_stretched, stretch_kernels
 from simcluster.trace.table import Table
 
 Ints = NDArray[np.int64]
@@ -185,9 +185,9 @@ class Recording:
         kernels = streams == self.codes.index("stream", COMPUTE)
         started = self.segments["start"][entry[:, kernels]] + self.prices["offset"][price][kernels]
         over = started + self.prices["duration"][price][kernels]
-        stretch_kernels(
-            self.stretched, entry[:, kernels], self.codes["entry"][instructions][kernels], started, over
-        )
+        if len(self.stretched):
+            rows = self._first_stretched[entry[:, kernels]]
+            stretch_kernels(self.stretched, rows, self.codes["entry"][instructions][kernels], started, over)
         starts[:, kernels] = arrivals[:, kernels] = started
         ends[:, kernels] = over
         moves = entry[:, ~kernels]
@@ -195,6 +195,10 @@ class Recording:
         ends[:, ~kernels] = self.transfers["end"][moves]
         arrivals[:, ~kernels] = self.transfers["arrival"][moves]
         return starts, ends, arrivals
+
+    @cached_property
+    def _first_stretched(self) -> Ints:
+        return first_stretched(self.stretched, len(self.segments))
 
     @cached_property
     def _codes(self) -> dict[int, slice]:

@@ -12,20 +12,22 @@ from simcluster.trace.table import Table
 Ints = NDArray[np.int64]
 
 
-def stretch_kernels(
-    stretched: Table, entries: Ints, of_kernel: NDArray[Any], starts: Ints, ends: Ints
-) -> None:
+def first_stretched(stretched: Table, num_entries: int) -> Ints:
+    """By entry the first of its rows in ``stretched``, which are in the order of entries; -1: it has none."""
+    first = np.full(num_entries, -1, dtype=np.int64)
+    entries = stretched["entry"][::-1]
+    first[entries] = np.arange(len(entries))[::-1]
+    return first
+
+
+def stretch_kernels(stretched: Table, rows: Ints, of_kernel: NDArray[Any], starts: Ints, ends: Ints) -> None:
     """Corrects the starts and ends [executions, kernels] of a code's kernels that were slowed.
 
-    ``stretched`` has entry, start and end of every kernel of the entries that were slowed, by entry, in
-    order. ``entries`` [executions, kernels] are those of the kernels; ``of_kernel`` [kernels] is the same
-    within the code: consecutive kernels with one number are one entry.
+    ``stretched`` has start and end of every kernel of the entries that were slowed, in order; ``rows``
+    [executions, kernels] are the first of the kernels' entries there, -1 where nothing slowed them.
+    ``of_kernel`` [kernels] are the entries within the code: consecutive kernels with one number are one.
     """
-    known = stretched["entry"]
-    if not len(known) or not len(of_kernel):
-        return
+    slowed = rows >= 0
     place = np.arange(len(of_kernel)) - np.searchsorted(of_kernel, of_kernel)
-    first = np.searchsorted(known, entries)
-    slowed = known[np.minimum(first, len(known) - 1)] == entries
-    rows = (first + place)[slowed]
-    starts[slowed], ends[slowed] = stretched["start"][rows], stretched["end"][rows]
+    own = (rows + place)[slowed]
+    starts[slowed], ends[slowed] = stretched["start"][own], stretched["end"][own]

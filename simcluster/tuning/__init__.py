@@ -1,11 +1,12 @@
-"""Trying changes of a plan by simulation: recomputation, offload, gradient buckets, knobs that save memory,
-and the first plan that fits. How a scenario is simulated is handed in.
+"""Trying changes of a plan by simulation: recomputation, offload, gradient buckets, knobs that save memory
+or time, and the first plan that fits. How a scenario is simulated is handed in.
 """
 
 from simcluster.tuning.bucket_search import search_buckets
 from simcluster.tuning.first_fit_search import Attempt, FirstFit, SearchRequest, search_first_fit
-from simcluster.tuning.knobs import Changes, Knob
-from simcluster.tuning.memory_knobs import nearest_change, open_knobs
+from simcluster.tuning.knob_reasons import ReasonedKnob, reasoned_knobs
+from simcluster.tuning.knobs import Changes, Knob, KnobPurpose, PresentRun
+from simcluster.tuning.memory_knobs import OpenKnob, nearest_change, open_knobs
 from simcluster.tuning.offload_search import search_offload
 from simcluster.tuning.recompute_search import search_recompute
 from simcluster.tuning.trials import Trial, Trials, trial_from_run
@@ -15,11 +16,16 @@ __all__ = [
     "Changes",
     "FirstFit",
     "Knob",
+    "KnobPurpose",
+    "OpenKnob",
+    "PresentRun",
+    "ReasonedKnob",
     "SearchRequest",
     "Trial",
     "Trials",
     "nearest_change",
     "open_knobs",
+    "reasoned_knobs",
     "search_buckets",
     "search_first_fit",
     "search_offload",

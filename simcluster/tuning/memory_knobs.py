@@ -9,7 +9,7 @@ from typing import Any
 
 from simcluster.registry import kinds
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs import Changes, Knob
+from simcluster.tuning.knobs import Changes, Knob, KnobPurpose
 from simcluster.tuning.searches import bisect, try_in_order
 from simcluster.tuning.trials import Trial, Trials
 
@@ -24,12 +24,12 @@ class OpenKnob:
 
 
 def open_knobs(scenario: Scenario, plan: Mapping[str, Any]) -> list[OpenKnob]:
-    """The knobs of a plan, in the order in which they are tried; ``plan`` is its document."""
+    """The knobs of a plan that save memory, in the order of trials; ``plan`` is its document."""
     trained = scenario.spec.training is not None
     knobs = [
         OpenKnob(kind, tuple(knob().turns(scenario, plan)), knob.uneven)
         for kind, knob in kinds("simcluster.tuning.knobs", Knob).items()
-        if trained or not knob.of_training
+        if KnobPurpose.MEMORY in knob.serves and (trained or not knob.of_training)
     ]
     return [knob for knob in knobs if knob.turns]
 

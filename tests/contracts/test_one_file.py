@@ -94,6 +94,39 @@ def test_a_tuning_knob(added):
     assert changes["sequence length",]["set"][0].startswith("training.seq_len=")
 
 
+def test_a_knob_about_speed(added):
+    simcluster = added(
+        "simcluster.tuning.knobs",
+        """
+        from simcluster.tuning import Knob, KnobPurpose
+
+        class ShorterSequencesKnob(Knob):
+            kind = "shorter sequences"
+            serves = frozenset({KnobPurpose.SPEED})
+            source = "an installed package"
+            of_training = True
+
+            def turns(self, scenario, plan):
+                yield (("training.seq_len", str(plan["seq_len"] // 2)),)
+
+            def reason(self, present):
+                return f"a step takes {present.step:.3g} s"
+        """,
+    )
+    ended = simcluster(
+        "advise",
+        "small.yaml",
+        "--json",
+        "--jobs",
+        "1",
+        "--set",
+        "parallel={mesh: {data: 8}, optimizer_sharding: {zero: 1}}",
+    )
+    tips = {tip["kind"]: tip for tip in json.loads(ended.stdout)["tips"]}
+    assert tips["shorter sequences"]["gains"], ended.stderr
+    assert tips["shorter sequences"]["why"].startswith("a step takes")
+
+
 def test_a_framework_switch(added, tmp_path):
     simcluster = added(
         "simcluster.plan.switches",

@@ -17,8 +17,13 @@ from tests.support.event_equality import assert_same_times
 
 @contextmanager
 def many_from(count):
-    """So many classes are beside each other, in program order as long as they may be."""
+    """So many classes are beside each other, in program order as long as they may be.
+
+    Where that is one, bounds say at which allocations peaks can be.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        if count == 1:
+            patch.setattr("simcluster.analysis.memory_usage.peak_memory.MOST_SORTED", 0)
         patch.setattr("simcluster.engine.pricing.priced_classes.MANY_CLASSES", count)
         patch.setattr("simcluster.engine.compiled.run.LONG", 0)
         yield
@@ -74,10 +79,16 @@ def assert_same_program(ours, theirs):
 
 
 def assert_same_breakdown(built, timing, reference):
-    """That from vectors over classes against the one from the table of gaps; both fill the run."""
+    """That of the times against the one of the reference's and its table of gaps; all fill the run."""
     plan = built.plan
     gaps = find_idle_gaps(reference.classes, reference.end, plan.stage_axis, plan.num_stages)
-    ours, theirs = break_down(built.program, timing, None), break_down(built.program, reference, gaps)
+    ours, theirs = (break_down(built.program, times, plan.num_stages) for times in (timing, reference))
+    for number, cause in enumerate(gaps.names["cause"]):
+        rows = gaps["cause"] == number
+        spent = np.zeros(len(reference.classes), dtype=np.int64)
+        np.add.at(spent, gaps["class"][rows], (gaps["end"] - gaps["start"])[rows])
+        assert np.array_equal(spent, theirs.lost[cause]), cause
+    assert sorted(gaps.names["cause"]) == list(theirs.lost)
     assert list(ours.lost) == list(theirs.lost)
     for name in ("busy", "host", "slowed"):
         assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name

@@ -44,7 +44,7 @@ def installed(folder, family, source):
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -19,7 +19,6 @@ from simcluster.analysis.memory_usage.memory_verdict import (
     outside_allocator,
     overall_verdict,
 )
-from simcluster.analysis.memory_usage.peak_memory import find_group_peaks
 from simcluster.analysis.memory_usage.peak_report import program_of
 from simcluster.analysis.memory_usage.stage_allocations import log_allocations
 
@@ -35,7 +34,6 @@ __all__ = [
     "ReservedMemory",
     "build_allocation_table",
     "deciding_verdict",
-    "find_group_peaks",
     "headroom",
     "largest_live_buffers",
     "live_bytes_by_name",

@@ -6,14 +6,15 @@ all who read the buffer), or the earliest (an allocation: the first of all who w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine import ClassProgram
+from simcluster.analysis.timeline import EventIndex
+from simcluster.engine import GroupTiming
 from simcluster.model import MemoryPlace
 from simcluster.program import Category, Program
 
@@ -27,41 +28,16 @@ CATEGORIES = tuple(str(category) for category in Category)
 
 
 @dataclass(frozen=True)
-class EventIndex:
-    """Numbers for the starts, ends and arrivals of all instructions, code by code, and one for time 0.
-
-    Of a code with E executions of I instructions: first E x I starts, then ends, then arrivals.
-    """
-
-    first: Mapping[int, int]
-    executions: Mapping[int, Ints]
-    instructions: Mapping[int, int]
-    zero: int
-
-    @classmethod
-    def of(cls, program: Program, linked: ClassProgram) -> EventIndex:
-        """The numbers of all events of a class."""
-        first: dict[int, int] = {}
-        executions = linked.by_code()
-        instructions = {code: len(program.codes[code].instructions) for code in executions}
-        total = 0
-        for code, indices in executions.items():
-            first[code] = total
-            total += 3 * len(indices) * instructions[code]
-        return cls(first, executions, instructions, total)
-
-
-@dataclass(frozen=True)
 class AllocationLog:
     """Rows of a stage: +bytes or -bytes at the latest or the earliest of some moments.
 
     They are in the order in which those of one time happen: releases first, then by buffer.
     """
 
-    numbers: EventIndex
-    """The moments: events of instructions by number."""
+    events: EventIndex
+    """The events of instructions, by number."""
     moments: Ints
-    """The numbers of the moments of all rows, row after row."""
+    """The numbers of the events at which rows happen, row after row."""
     first: Ints
     """Row -> where its moments begin in ``moments``."""
     latest: NDArray[np.bool_]
@@ -75,17 +51,82 @@ class AllocationLog:
     micro_batches: Numbers
     """Row -> its micro-batch; -1 without one."""
 
-    def decisive(self, values: Ints) -> Ints:
-        """Row -> the latest or the earliest value of its moments, of values by their numbers."""
-        when = values[self.moments]
-        if len(when) == len(self.first):
-            return when
-        latest, earliest = (join.reduceat(when, self.first) for join in (np.maximum, np.minimum))
-        return np.asarray(np.where(self.latest, latest, earliest))
+    def chosen(self, rows: Ints) -> AllocationLog:
+        """Only some of the rows."""
+        places, first = self._places(rows)
+        return AllocationLog(
+            self.events,
+            self.moments[places],
+            first,
+            self.latest[rows],
+            self.kinds[rows],
+            self.sizes[rows],
+            self.buffers[rows],
+            self.micro_batches[rows],
+        )
 
-    def moments_of(self, row: int) -> Ints:
-        """The different moments of a row, in their order."""
-        return np.unique(np.split(self.moments, self.first[row : row + 2])[1])
+    def decisive(self, values: Ints) -> Ints:
+        """By row the latest or the earliest value of its moments; ``values`` are those of ``moments``."""
+        if len(self.moments) == len(self.first):
+            return values
+        decisive = values[self.first]
+        several = np.flatnonzero(np.diff(self.first, append=len(self.moments)) > 1)
+        for latest, join in ((True, np.maximum), (False, np.minimum)):
+            rows = several[self.latest[several] == latest]
+            if len(rows):
+                places, first = self._places(rows)
+                decisive[rows] = join.reduceat(values[places], first)
+        return decisive
+
+    def _places(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The places of the moments of some rows, row after row, and where those of each begin."""
+        counts = np.diff(self.first, append=len(self.moments))[rows]
+        first = np.cumsum(counts) - counts
+        return np.repeat(self.first[rows] - first, counts) + np.arange(int(counts.sum())), first
+
+    def in_order(self, timing: GroupTiming, columns: slice) -> OrderedRows:
+        """The rows of some classes of a group in the order of time, those of one time in that of the log."""
+        times = np.ascontiguousarray(self.decisive(self.events.times(self.moments, timing, columns)).T)
+        bits = len(self.first).bit_length()
+        if times.size and int(times.max()) >> (63 - bits):
+            order = np.argsort(times, axis=1, kind="stable")
+            return OrderedRows(self, np.take_along_axis(times, order, axis=1), order)
+        # Numbers are sorted faster than their places are. They come in few runs, which a stable sort merges.
+        times <<= bits
+        times |= np.arange(len(self.first))
+        times.sort(axis=1, kind="stable")
+        return OrderedRows(self, times >> bits, times & ((1 << bits) - 1))
+
+
+@dataclass(frozen=True)
+class OrderedRows:
+    """Rows of a log in the order of time, for some classes: their ``times`` and their numbers in the log, and
+    columns that are made when they are looked at, all [classes, rows].
+    """
+
+    log: AllocationLog
+    times: Ints
+    numbers: Ints
+
+    @cached_property
+    def kinds(self) -> Numbers:
+        """Numbers of categories."""
+        return self.log.kinds[self.numbers]
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Bytes."""
+        return self.log.sizes[self.numbers]
+
+    @cached_property
+    def buffers(self) -> Numbers:
+        """Numbers of buffers."""
+        return self.log.buffers[self.numbers]
+
+    @cached_property
+    def micro_batches(self) -> Numbers:
+        """Micro-batches."""
+        return self.log.micro_batches[self.numbers]
 
 
 def used_memory_places(program: Program) -> tuple[MemoryPlace, ...]:

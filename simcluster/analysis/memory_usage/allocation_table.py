@@ -11,21 +11,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, OrderedRows
 from simcluster.analysis.memory_usage.stage_allocations import log_allocations
-from simcluster.analysis.timeline import NameIndex, event_times
+from simcluster.analysis.timeline import NameIndex
 from simcluster.cluster import Device
 from simcluster.engine import ClassTiming
 from simcluster.model import MemoryPlace
 from simcluster.program import Program
 from simcluster.trace import Column, Table, concatenate_tables
 
-Ints = NDArray[np.int64]
-
 MOST_KEPT = 2**20
-"""Rows of logs from which on earlier ones are made again: 50 MB."""
+"""Rows of logs, or of classes in order, from which on earlier ones are made again: 50 MB."""
+
+_COLUMNS = {
+    "time": "times",
+    "class": "",
+    "category": "kinds",
+    "bytes": "sizes",
+    "buffer": "buffers",
+    "micro_batch": "micro_batches",
+}
+"""Columns of tables, and what they are of ``OrderedRows``."""
 
 _Key = tuple[int, int, int, int]
 """What tells the logs of classes apart: the part of the Program, and what runtime and communication take."""
@@ -65,6 +72,8 @@ class AllocationAccount:
     """Classes whose buffers have numbers."""
     logs: dict[_Key, AllocationLog] = field(default_factory=dict)
     """Those that were made last."""
+    ordered: dict[int, OrderedRows] = field(default_factory=dict)
+    """Rows in order, likewise."""
 
     def table(self) -> Table:
         """The rows of all classes."""
@@ -73,12 +82,20 @@ class AllocationAccount:
 
     def rows(self, index: int) -> Table:
         """The rows of a class; columns are made when they are looked at."""
-        log = self._log(index)
-        times, order = _sorted(log.decisive(event_times(self.timings[index])[0]))
-        names = {"category": CATEGORIES, "buffer": list(self.buffers.names)}
-        return Table(_Rows(log, index, times, order), names)
+        return Table(
+            _Rows(index, self.in_order(index)), {"category": CATEGORIES, "buffer": list(self.buffers.names)}
+        )
 
-    def _log(self, index: int) -> AllocationLog:
+    def in_order(self, index: int) -> OrderedRows:
+        """The rows of a class's log in the order of time."""
+        if index not in self.ordered:
+            if sum(rows.times.size for rows in self.ordered.values()) > MOST_KEPT:
+                self.ordered.clear()
+            timing = self.timings[index]
+            self.ordered[index] = self.log(index).in_order(timing.group, timing.columns)
+        return self.ordered[index]
+
+    def log(self, index: int) -> AllocationLog:
         """The log of a class. Buffers are numbered class by class, whichever is asked for first."""
         while self.named < index:
             self.named += 1
@@ -92,57 +109,28 @@ class AllocationAccount:
         if key not in self.logs:
             if sum(len(log.sizes) for log in self.logs.values()) > MOST_KEPT:
                 self.logs.clear()
-            linked = self.timings[index].linked
+            linked = self.timings[index].group.group.part
             self.logs[key] = log_allocations(
                 self.program, self.parts[index], device, linked, self.buffers, self.place
             )
         return self.logs[key]
 
 
-def _sorted(times: Ints) -> tuple[Ints, Ints]:
-    """Times in order, and which they are; equal ones stay in their order."""
-    bits = len(times).bit_length()
-    if times.size and int(times.max()) >> (63 - bits):
-        order = np.argsort(times, kind="stable")
-        return times[order], order
-    # Numbers are sorted faster than their places are. They come in few runs, which a stable sort merges.
-    keys = times << bits
-    keys |= np.arange(len(times))
-    keys.sort(kind="stable")
-    return keys >> bits, keys & ((1 << bits) - 1)
-
-
 @dataclass(frozen=True)
 class _Rows(Mapping[str, Column]):
     """The columns of a class's rows in the order of time."""
 
-    log: AllocationLog
     index: int
-    times: Ints
-    order: Ints
-    made: dict[str, Column] = field(default_factory=dict)
+    rows: OrderedRows
 
     def __getitem__(self, name: str) -> Column:
-        if name not in self.made:
-            self.made[name] = self._column(name)
-        return self.made[name]
-
-    def _column(self, name: str) -> Column:
-        log = self.log
-        if name == "time":
-            return self.times
         if name == "class":
-            return np.full(len(self.order), self.index, dtype=np.int32)
-        columns = {
-            "category": log.kinds,
-            "bytes": log.sizes,
-            "buffer": log.buffers,
-            "micro_batch": log.micro_batches,
-        }
-        return columns[name][self.order]
+            return np.full(self.rows.times.size, self.index, dtype=np.int32)
+        column: Column = getattr(self.rows, _COLUMNS[name])[0]
+        return column
 
     def __iter__(self) -> Iterator[str]:
-        return iter(("time", "class", "category", "bytes", "buffer", "micro_batch"))
+        return iter(_COLUMNS)
 
     def __len__(self) -> int:
-        return len(tuple(self))
+        return len(_COLUMNS)

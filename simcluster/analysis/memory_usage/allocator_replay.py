@@ -68,19 +68,20 @@ class _Names:
     """By row of an account, the number of what it allocates or releases."""
 
     @classmethod
-    def of(cls, account: Table, chosen: Ints) -> _Names:
-        """The names of the chosen rows. A micro-batch of -1 stands for none."""
-        buffers, micro_batches = account["buffer"][chosen], account["micro_batch"][chosen]
+    def of(cls, account: Table) -> _Names:
+        """The names in an account. A micro-batch of -1 stands for none."""
+        buffers, micro_batches = account["buffer"], account["micro_batch"]
         known = np.zeros(len(account.names["buffer"]), dtype=np.int64)
         known[buffers] = 1
         width = int(micro_batches.max(initial=0)) + 3
-        first = (np.cumsum(known) - known) * width + 1
-        return cls(width, int(known.sum()) * width, first[buffers] + micro_batches)
+        names = ((np.cumsum(known) - known) * width + 1)[buffers]
+        names += micro_batches
+        return cls(width, int(known.sum()) * width, names)
 
 
 @dataclass(frozen=True)
 class _Moves:
-    """Allocations and releases in order: their places among the rows, names and sizes.
+    """Allocations and releases in order: their times, names and sizes.
 
     From row ``begin`` on, ``count`` periods of ``period`` rows are alike, each one micro-batch later.
     ``alive`` has the names that are taken when they begin, of the buffers that occur in them, if every period
@@ -88,7 +89,7 @@ class _Moves:
     do, would not go on with these.
     """
 
-    rows: Ints
+    times: Ints
     names: Ints
     sizes: Ints
     begin: int
@@ -97,11 +98,11 @@ class _Moves:
     alive: Ints | None
 
     @classmethod
-    def of(cls, rows: Ints, names: Ints, sizes: Ints, known: _Names) -> _Moves:
+    def of(cls, times: Ints, names: Ints, sizes: Ints, known: _Names) -> _Moves:
         """These moves with what repeats in them."""
         begin, period, count = _periods(names, sizes)
         alive = _alive(names, sizes, begin, period, known) if count else None
-        return cls(rows, names, sizes, begin, period, count, alive)
+        return cls(times, names, sizes, begin, period, count, alive)
 
 
 def _periods(names: Ints, sizes: Ints) -> tuple[int, int, int]:
@@ -109,17 +110,17 @@ def _periods(names: Ints, sizes: Ints) -> tuple[int, int, int]:
     if not len(names):
         return 0, 0, 0
     middle = len(names) // 2
-    following = np.flatnonzero((names == names[middle] + 1) & (sizes == sizes[middle]))
+    following = np.flatnonzero(names == names[middle] + 1)
+    following = following[sizes[following] == sizes[middle]]
     if not len(following) or following[0] <= middle:
         return 0, 0, 0
     period = int(following[0]) - middle
     if sizes[middle : middle + period].sum():  # more is held from one to the next
         return 0, 0, 0
-    alike = (names[period:] == names[:-period] + 1) & (sizes[period:] == sizes[:-period])
-    other = np.flatnonzero(~alike)
+    other = np.flatnonzero((names[period:] - names[:-period] != 1) | (sizes[period:] != sizes[:-period]))
     after = int(np.searchsorted(other, middle))
     begin = int(other[after - 1]) + 1 if after else 0
-    end = (int(other[after]) if after < len(other) else len(alike)) + period
+    end = int(other[after]) + period if after < len(other) else len(names)
     return begin, period, (end - begin) // period
 
 
@@ -131,7 +132,7 @@ def _alive(names: Ints, sizes: Ints, begin: int, period: int, known: _Names) -> 
     passing[names[begin : begin + period] // known.width] = True
     taken = np.zeros(known.count, dtype=np.int64)
     np.add.at(taken, names[:begin], np.sign(sizes[:begin]))
-    taken[np.repeat(~passing, known.width)] = 0
+    taken.reshape(-1, known.width)[~passing] = 0
     alive = np.flatnonzero(taken)
     over = taken.copy()
     np.add.at(over, names[begin : begin + period], np.sign(sizes[begin : begin + period]))
@@ -141,10 +142,7 @@ def _alive(names: Ints, sizes: Ints, begin: int, period: int, known: _Names) -> 
 @dataclass
 class _Replay:
     account: Table
-    rows: Ints
-    """Rows of the account that the allocator knows."""
     names: _Names
-    """The names of these."""
     allocator: CachingAllocator
     steps: int
     allocated: int = 0
@@ -154,53 +152,58 @@ class _Replay:
     @classmethod
     def of(cls, account: Table, rules: Sequence[PoolRules], steps: int, pool: type[Pool]) -> _Replay:
         """A replay by an allocator with such pools."""
-        outside = [account.index("buffer", name) for name in OUTSIDE]
-        rows = np.flatnonzero(~np.isin(account["buffer"], outside))
-        names = _Names.of(account, rows)
+        names = _Names.of(account)
         # What is never released has names of its own, after the others.
-        return cls(account, rows, names, CachingAllocator.of(rules, names.count + len(rows), pool), steps)
+        allocator = CachingAllocator.of(rules, names.count + len(names.rows), pool)
+        return cls(account, names, allocator, steps)
 
     def run(self) -> ReservedMemory:
         """Goes through the account."""
-        sizes = self.account["bytes"][self.rows]
-        kept = self._held(sizes)
-        held, moves = np.flatnonzero(kept), self._moves(sizes, np.flatnonzero(~kept))
+        held = self._held()
+        moves, outside = self._moves(held), [self.account.index("buffer", name) for name in OUTSIDE]
+        held = held[~np.isin(self.account["buffer"][held], outside)]
         late = self._late(held)
-        self._hold(held[~late], sizes)
+        self._hold(held[~late])
         self._through(moves)
-        self._hold(held[late], sizes)
+        self._hold(held[late])
         self.growth = [(0, self.allocator.reserved)]
         self.peak = self.allocated
         self._through(moves)
         times, levels = np.array(self.growth, dtype=np.int64).T
         return ReservedMemory(self.peak, self.allocator.reserved, times, levels)
 
-    def _held(self, sizes: Ints) -> NDArray[np.bool_]:
-        """Which rows are of what is never released."""
-        names = self.names.rows
+    def _held(self) -> Ints:
+        """Rows of what is never released."""
+        names, sizes = self.names.rows, self.account["bytes"]
         released = np.zeros(self.names.count, dtype=np.bool_)
-        released[names[sizes < 0]] = True
-        return ~released[names]
+        released[np.compress(sizes < 0, names)] = True
+        return np.flatnonzero(~released[names])
 
     def _late(self, held: Ints) -> NDArray[np.bool_]:
         """Which of what is held is there from the first update on, not from the start."""
-        rows, names = self.rows[held], self.account.names["buffer"]
-        late = self.account["category"][rows] == self.account.index("category", Category.OPTIMIZER)
-        buffers = self.account["buffer"][rows[late]].tolist()
+        names = self.account.names["buffer"]
+        late = self.account["category"][held] == self.account.index("category", Category.OPTIMIZER)
+        buffers = self.account["buffer"][held[late]].tolist()
         late[late] = [not names[buffer].endswith(MASTER) for buffer in buffers]
         return np.asarray(late)
 
-    def _moves(self, sizes: Ints, chosen: Ints) -> _Moves:
-        """The chosen rows, or of several steps those of one, if these do not overlap."""
-        count = len(chosen) // self.steps
-        if self.steps == 1 or len(chosen) % self.steps or sizes[chosen[:count]].sum():
-            count = len(chosen)
-        chosen = chosen[:count]
-        return _Moves.of(chosen, self.names.rows[chosen], sizes[chosen], self.names)
+    def _moves(self, held: Ints) -> _Moves:
+        """All but what is held, or of several steps those of one, if these do not overlap."""
+        # What is held comes first but for few rows.
+        end = int(held[-1]) + 1 if len(held) else 0
+        others = np.delete(np.arange(end), held)
+        times, names, sizes = (
+            np.concatenate([column[others], column[end:]])
+            for column in (self.account["time"], self.names.rows, self.account["bytes"])
+        )
+        count = len(sizes) // self.steps
+        if self.steps == 1 or len(sizes) % self.steps or sizes[:count].sum():
+            count = len(sizes)
+        return _Moves.of(times[:count], names[:count], sizes[:count], self.names)
 
-    def _hold(self, chosen: Ints, sizes: Ints) -> None:
+    def _hold(self, chosen: Ints) -> None:
         """Allocates what is never released."""
-        allocator, asked = self.allocator, sizes[chosen]
+        allocator, asked = self.allocator, self.account["bytes"][chosen]
         pools = allocator.pools_of(asked)
         sizes = allocator.rounded(asked, pools)
         for number, pool in enumerate(allocator.pools):
@@ -237,7 +240,7 @@ class _Replay:
             grown += [(int(rows[row]), size) for row, size in more]
         for row, size in sorted(grown):
             level += size
-            self.growth.append((int(self.account["time"][self.rows[moves.rows[begin + row]]]), level))
+            self.growth.append((int(moves.times[begin + row]), level))
         allocated = self.allocated + np.cumsum(sizes)
         self.peak = max(self.peak, int(allocated.max()))
         self.allocated = int(allocated[-1])

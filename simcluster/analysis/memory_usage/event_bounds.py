@@ -8,14 +8,12 @@ every class, or closer ones if the times of all classes agree to them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.allocation_log import EventIndex
-from simcluster.engine import NOTHING, GroupTiming, LinkedPart
+from simcluster.analysis.timeline import EventIndex
+from simcluster.engine import NOTHING, GroupTiming
 
 Ints = NDArray[np.int64]
 
@@ -26,105 +24,59 @@ LOOSE = 128
 """Ticks between the bounds of an event from which on its time is looked at."""
 
 
-@dataclass(frozen=True)
-class EventBounds:
-    """Per stream and entry: a tick not after its arrival, one not before it, and one not before its end.
-
-    ``before`` and ``after`` are the kernels of the compute stream before and after each of its entries.
-    """
-
-    earliest: Sequence[Ints]
-    ready: Sequence[Ints]
-    latest: Sequence[Ints]
-    before: Ints
-    after: Ints
-
-    def of(self, part: LinkedPart, moments: EventIndex) -> tuple[Ints, Ints]:
-        """The two ticks of every moment."""
-        low, high = (np.full(moments.zero + 1, -1, dtype=np.int64) for _ in range(2))
-        numbers = {stream.name: number for number, stream in enumerate(part.untimed.streams)}
-        for code, executions in moments.executions.items():
-            timed = part.codes[code]
-            shape = (3, len(executions), moments.instructions[code])
-            block = slice(moments.first[code], moments.first[code] + int(np.prod(shape)))
-            lows, highs = low[block].reshape(shape), high[block].reshape(shape)
-            for local, name in enumerate(timed.streams):
-                number = numbers[name]
-                indices = np.flatnonzero(timed.stream_of == local)
-                own = timed.entry[indices]
-                entries = part.untimed.bases[executions, number][:, None] + own[None, :]
-                if number == part.compute:
-                    # Kernels of one entry follow one another.
-                    nth = np.arange(len(indices)) - np.searchsorted(own, own)
-                    start = 2 * (self.before[entries] + nth[None, :])
-                    for ticks in (lows, highs):
-                        ticks[0][:, indices] = ticks[2][:, indices] = start
-                        ticks[1][:, indices] = start + 1
-                else:
-                    lows[:, :, indices] = self.earliest[number][entries][None]
-                    highs[:2, :, indices] = self.latest[number][entries][None]
-                    highs[2][:, indices] = self.ready[number][entries]
-        return low, high
-
-
-def bounds(timing: GroupTiming) -> EventBounds:
-    """The bounds of all entries of the part that the classes of a group run."""
-    part = timing.group.part
-    streams, compute = part.untimed.streams, part.compute
-    segments = part.segments
-    count = np.append(np.diff(segments.first), 0)[segments.which]
-    after = np.cumsum(count)
-    before = after - count
-    last = 2 * int(after[-1]) if len(after) else 0
-    earliest = [np.full(len(stream), -1, dtype=np.int64) for stream in streams]
-    latest = [np.full(len(stream), last, dtype=np.int64) for stream in streams]
-    earliest[compute], latest[compute] = 2 * after - 1, 2 * before
-    waits = [
-        (number, other, waiting, stream.wait_position[waiting] - 1)
-        for number, stream in enumerate(streams)
-        for other in np.unique(stream.wait_stream).tolist()
-        if other != NOTHING
-        for waiting in [np.flatnonzero(stream.wait_stream == other)]
-    ]
-    changed = True
-    while changed:
-        changed = False
-        for number, other, waiting, awaited in waits:
-            if number != compute:
-                raised = earliest[number].copy()
-                np.maximum.at(raised, waiting, earliest[other][awaited])
-                raised = np.maximum.accumulate(raised)
-                changed |= not np.array_equal(raised, earliest[number])
-                earliest[number] = raised
-            if other != compute:
-                raised = latest[other].copy()
-                np.minimum.at(raised, awaited, latest[number][waiting])
-                raised = np.minimum.accumulate(raised[::-1])[::-1]
-                changed |= not np.array_equal(raised, latest[other])
-                latest[other] = raised
-    _tighten(timing, earliest, latest, after)
+def find_event_bounds(events: EventIndex, timing: GroupTiming) -> tuple[Ints, Ints]:
+    """By event a tick not after it and one not before it, whichever class of a group it is of."""
+    part = events.part
+    kernels = slice(*part.begins[part.compute : part.compute + 2].tolist())
+    others = [slice(*part.begins[number : number + 2].tolist()) for number in range(len(part.begins) - 1)]
+    del others[part.compute]
+    # The kernels before every entry of the compute stream, and after it.
+    after = np.cumsum(np.append(np.diff(part.segments.first), 0)[part.segments.which])
+    before = np.append(0, after[:-1])[: len(after)]
+    earliest = np.full(part.num_entries, -1, dtype=np.int64)
+    latest = np.full(part.num_entries, 2 * int(after[-1]) if len(after) else 0, dtype=np.int64)
+    earliest[kernels], latest[kernels] = 2 * after - 1, 2 * before
+    waiting = np.flatnonzero(part.awaited != NOTHING)
+    awaited = part.awaited[waiting]
+    while True:
+        known = earliest.copy(), latest.copy()
+        earliest[waiting] = np.maximum(earliest[waiting], earliest[awaited])
+        np.minimum.at(latest, awaited, latest[waiting])
+        for own in others:
+            np.maximum.accumulate(earliest[own], out=earliest[own])
+            latest[own] = np.minimum.accumulate(latest[own][::-1])[::-1]
+        earliest[kernels], latest[kernels] = 2 * after - 1, 2 * before
+        if all(map(np.array_equal, known, (earliest, latest))):
+            break
+    _tighten(timing, earliest, latest, after, kernels, others)
     # An entry is ready when the one before it and the one it waits for are over: no later than these can be.
-    over = [2 * after - 1 if number == compute else latest[number] for number in range(len(streams))]
-    ready = [np.concatenate([np.full(1, -1, dtype=np.int64), ended[:-1]])[: len(ended)] for ended in over]
-    for number, other, waiting, awaited in waits:
-        ready[number][waiting] = np.maximum(ready[number][waiting], over[other][awaited])
-    ready = [np.minimum(*pair) for pair in zip(ready, latest, strict=True)]
-    return EventBounds(earliest, ready, latest, before, after)
+    over = latest.copy()
+    over[kernels] = 2 * after - 1
+    ready = np.append(-1, over[:-1])[: len(over)]
+    ready[[own.start for own in others if own.start < own.stop]] = -1
+    ready[waiting] = np.maximum(ready[waiting], over[awaited])
+    ready = np.minimum(ready, latest)
+    first = np.append(before, 0)[np.where(events.kernel == NOTHING, 0, events.entry - kernels.start)]
+    start = 2 * (first + events.place_in_entry)
+    lows, highs = [], []
+    for late, tick in ((latest, start), (latest, start + 1), (ready, start)):
+        lows.append(np.where(events.kernel == NOTHING, earliest[events.entry], tick))
+        highs.append(np.where(events.kernel == NOTHING, late[events.entry], tick))
+    return np.concatenate([*lows, [-1]]), np.concatenate([*highs, [-1]])
 
 
-def _tighten(timing: GroupTiming, earliest: Sequence[Ints], latest: Sequence[Ints], after: Ints) -> None:
+def _tighten(
+    timing: GroupTiming, earliest: Ints, latest: Ints, after: Ints, kernels: slice, others: list[slice]
+) -> None:
     """Lowers the upper bounds of what no kernel waits for soon, by looking at the times."""
-    compute = timing.group.part.compute
-    loose: Mapping[int, deque[int]] = {
-        number: deque(np.flatnonzero(late - early > LOOSE).tolist())
-        for number, (early, late) in enumerate(zip(earliest, latest, strict=True))
-        if number != compute
-    }
-    if not any(loose.values()):
+    loose = [
+        deque((own.start + np.flatnonzero(latest[own] - earliest[own] > LOOSE)).tolist()) for own in others
+    ]
+    if not any(loose):
         return
     for index in range(0, len(after), EVERY):
-        now = timing.ends[compute][index]
-        for number, entries in loose.items():
-            while entries and (now >= timing.ends[number][entries[0]]).all():
+        now = timing.ends[kernels.start + index]
+        for entries in loose:
+            while entries and (now >= timing.ends[entries[0]]).all():
                 entry = entries.popleft()
-                latest[number][entry] = min(int(latest[number][entry]), 2 * int(after[index]) - 1)
+                latest[entry] = min(int(latest[entry]), 2 * int(after[index]) - 1)

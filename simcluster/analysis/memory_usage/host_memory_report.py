@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used_memory_places
-from simcluster.analysis.memory_usage.allocation_table import build_allocation_table
+from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
 from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.draw import thin_levels
-from simcluster.engine import ClassTiming, Timing
+from simcluster.engine import Timing
 from simcluster.model import MemoryPlace
 from simcluster.plan import OffloadPlan
 from simcluster.trace import Table
@@ -106,7 +106,8 @@ def _of_place(
     place: MemoryPlace,
     sorts: dict[_Sort, list[int]],
 ) -> Sequence[HostMemory]:
-    tables = [_table(placed, index, class_timing, place) for index, class_timing in enumerate(timing.classes)]
+    account = AllocationAccount(placed.program, placed.parts, placed.devices, timing.classes, place)
+    tables = [account.rows(index) for index in range(len(timing.classes))]
     limit = offload.host_limit if place is MemoryPlace.HOST else offload.disk_limit
     block = offload.host_block if place is MemoryPlace.HOST else 1
     members = []
@@ -137,9 +138,3 @@ def _columns(table: Table, number: int, block: int) -> tuple[Ints, Ints, Ints, I
     level = -(-np.cumsum(size) // block) * block
     taken = np.diff(level, prepend=0)
     return table["time"].astype(np.int64), table["category"].astype(np.int64), size * number, taken * number
-
-
-def _table(placed: PlacedProgram, index: int, timing: ClassTiming, place: MemoryPlace) -> Table:
-    """What every device of a class has there."""
-    part, device = placed.parts[index], placed.devices[index]
-    return build_allocation_table(placed.program, [part], [device], [timing], place)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
 from simcluster.analysis.memory_usage.live_set import live_bytes_by_name
 from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside_allocator
-from simcluster.analysis.memory_usage.peak_report import class_peak, group_peaks
+from simcluster.analysis.memory_usage.peak_report import class_peaks
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.engine import Timing
+from simcluster.engine import GroupTiming, Timing
 from simcluster.trace import Table
 
 SHOWN = 24
@@ -23,7 +24,13 @@ MOST_CLASSES = 128
 
 
 def report_memory(
-    placed: PlacedProgram, timing: Timing, account: Table, rule: MemoryRule, steps: int, *, assigned: bool
+    placed: PlacedProgram,
+    timing: Timing,
+    account: AllocationAccount,
+    rule: MemoryRule,
+    steps: int,
+    *,
+    assigned: bool,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The peak of every class with its verdict, and per stage and sort of devices, of the fullest class
     there: bytes allocated, reserved, outside, alive.
@@ -34,38 +41,31 @@ def report_memory(
     reserved. Of a run of very many different ranks, whose accounts are not kept, only the fullest is told
     where there is no allocator to replay. ``assigned`` says that the plan wrote several programs by hand.
     """
-    every: Mapping[int, dict[str, Any]] = {}
-    if timing.many:
-        every = dict(enumerate(group_peaks(placed, timing, assigned=assigned)))
     brief = len(placed.classes) > MOST_CLASSES and not rule.pools
-    peaks, fullest, stages = {}, [], []
-    for members in _members(placed):
-        best, kept = members[0], None
-        for index in members:
-            rows = None
-            if not timing.many:
-                rows = account.among("class", index)
-            peaks[index] = (
-                every[index] if rows is None else class_peak(placed, index, rows, assigned=assigned)
-            )
-            if index == best or _fullness(peaks[index]) > _fullness(peaks[best]):
-                best, kept = index, rows
-        fullest.append(peaks[best])
+    peaks: dict[int, dict[str, Any]] = {}
+    fullest, stages = [], []
+    for groups in _groups(placed, timing):
+        members: dict[int, dict[str, Any]] = {}
+        for group in groups:
+            members |= class_peaks(placed, group, account, assigned=assigned)
+        fullest.append(max((members[index] for index in sorted(members)), key=_fullness))
+        peaks |= members
         if not brief:
-            kept = account.among("class", best) if kept is None else kept
-            stages.append(_stage_memory(rule, steps, kept, peaks[best]))
+            stages.append(_stage_memory(rule, steps, account.rows(fullest[-1]["class"]), fullest[-1]))
     if brief:
         entry = max(fullest, key=_fullness)
-        stages = [_stage_memory(rule, steps, account.among("class", entry["class"]), entry)]
+        stages = [_stage_memory(rule, steps, account.rows(entry["class"]), entry)]
     return _with_verdicts(rule, [peaks[index] for index in range(len(peaks))], stages), stages
 
 
-def _members(placed: PlacedProgram) -> list[list[int]]:
-    """The classes of every stage and sort of devices, in the order of these."""
-    members: dict[tuple[int, str], list[int]] = {}
-    for index, (rank, device) in enumerate(zip(placed.classes.representatives, placed.devices, strict=True)):
-        members.setdefault((placed.program.stage_of(rank), device.name), []).append(index)
-    return [members[sort] for sort in sorted(members)]
+def _groups(placed: PlacedProgram, timing: Timing) -> list[list[GroupTiming]]:
+    """The groups of classes of every stage and sort of devices, in the order of these."""
+    groups: dict[tuple[int, str], list[GroupTiming]] = {}
+    for group in timing.groups:
+        index = group.group.indices[0]
+        stage = placed.program.stage_of(placed.classes.representatives[index])
+        groups.setdefault((stage, placed.devices[index].name), []).append(group)
+    return [groups[sort] for sort in sorted(groups)]
 
 
 def _with_verdicts(

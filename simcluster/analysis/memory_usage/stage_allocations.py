@@ -17,19 +17,15 @@ from numpy.typing import NDArray
 from simcluster.analysis.memory_usage.allocation_log import (
     CATEGORIES,
     AllocationLog,
-    EventIndex,
     Ints,
     Numbers,
 )
-from simcluster.analysis.timeline import ExecutionColumns, NameIndex
+from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex, ExecutionColumns, NameIndex
 from simcluster.cluster import Device
-from simcluster.engine import ClassProgram
+from simcluster.engine import LinkedPart
 from simcluster.layout import without_root
 from simcluster.model import MemoryPlace
 from simcluster.program import Category, InstructionBlock, InstructionKind, Program, Scope, Slot
-
-START, END, ARRIVAL = range(3)
-"""Of an instruction, in the order of ``EventIndex``."""
 
 _KINDS = {category: CATEGORIES.index(category) for category in Category}
 
@@ -38,7 +34,7 @@ def log_allocations(
     program: Program,
     part: int,
     device: Device,
-    linked: ClassProgram,
+    linked: LinkedPart,
     buffers: NameIndex,
     place: MemoryPlace = MemoryPlace.DEVICE,
 ) -> AllocationLog:
@@ -129,7 +125,7 @@ class _Stage:
     program: Program
     part: int
     device: Device
-    linked: ClassProgram
+    linked: LinkedPart
     names: NameIndex
     place: MemoryPlace
     groups: list[_Groups] = field(default_factory=list)
@@ -140,8 +136,8 @@ class _Stage:
 
     def account(self) -> AllocationLog:
         """All rows."""
-        self.moments = EventIndex.of(self.program, self.linked)
-        self.columns = ExecutionColumns.of(self.linked)
+        self.moments = EventIndex.of(self.linked)
+        self.columns = ExecutionColumns.of(self.linked.untimed)
         without = np.full(len(self.columns.code), -1, dtype=np.int64)
         # The first of those listed stands for what is held from the start.
         self.labels = {Scope.MICRO_BATCH: self.columns.micro_batch, Scope.KEPT: self.columns.kept}
@@ -214,8 +210,7 @@ class _Stage:
 
     def _moment(self, runs: _Runs, event: int, instruction: int) -> int:
         """The moment of an instruction in the first execution of its code."""
-        of_kind = len(runs.executions) * len(runs.code.instructions)
-        return self.moments.first[runs.number] + event * of_kind + instruction
+        return event * self.moments.count + self.moments.first[runs.number] + instruction
 
     def _numbers(self, names: Iterable[str]) -> Ints:
         """The numbers of buffers."""
@@ -371,7 +366,7 @@ class _Stage:
             np.concatenate([sighting[column] for sighting in seen]) for column in (1, 2, 3)
         )
         kinds, sizes = (np.repeat([sighting[column] for sighting in seen], runs) for column in (5, 6))
-        keys = (buffers * self.linked.steps + steps) * (int(labels.max()) + 2) + labels + 1
+        keys = (buffers * self.linked.untimed.steps + steps) * (int(labels.max()) + 2) + labels + 1
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
         # One buffer, however many codes see it: the account would not come out even otherwise.
         which = which.reshape(-1)

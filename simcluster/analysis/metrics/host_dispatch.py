@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
 from simcluster.analysis.placed_program import PlacedProgram
@@ -26,7 +24,7 @@ def dispatch_counts(placed: PlacedProgram, dispatch: DispatchTime) -> dict[str, 
         by_code.append((len(launched) - len(inside), len(inside), launches, spent))
     table = np.array(by_code, dtype=np.float64)
     by_part = [
-        sum(table[code] * times for code, times in Counter(run.code for run in part.executions).items())
+        sum(table[code] * times for code, times in part.columns.times().items())
         for part in placed.program.parts
     ]
     total = np.zeros(table.shape[1])

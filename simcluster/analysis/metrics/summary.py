@@ -27,7 +27,6 @@ from simcluster.program import (
     InstructionKind,
     charged_to,
 )
-from simcluster.trace import Table
 from simcluster.work import DType
 
 Floats = NDArray[Any]
@@ -38,7 +37,6 @@ _CUT = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", 
 def summarise_run(
     placed: PlacedProgram,
     timing: Timing,
-    gaps: Table,
     *,
     task: Task,
     steps: int,
@@ -67,7 +65,7 @@ def summarise_run(
     ranks, cluster = placed.num_ranks, placed.cluster
     tokens = task.global_batch * task.seq_len
     capacity = sum(step * group.num_devices * group.host.device.peak[matmul] for group in cluster.groups)
-    cut = _Cut.of(placed, timing, gaps, steps)
+    cut = _Cut.of(placed, timing, steps)
     beside = [host.peak() for host in hosts]
     done = executed_flops(placed, steps) * (1 / steps)
     wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
@@ -142,11 +140,11 @@ SHARED_METRICS = ("slowdown",)
 """Those that only a scenario with tenants has: ``expect`` may bound them."""
 
 
-def wait_times(placed: PlacedProgram, timing: Timing, gaps: Table, steps: int) -> dict[str, float]:
+def wait_times(placed: PlacedProgram, timing: Timing, steps: int) -> dict[str, float]:
     """What kernels waited for, in seconds per step, means over ranks: communication by axis, the pipeline;
     and what they took longer because communication ran beside them.
     """
-    cut = _Cut.of(placed, timing, gaps, steps)
+    cut = _Cut.of(placed, timing, steps)
     every = {
         **cut.exposed,
         "kernels beside communication": cut.parts["slowed_s"],
@@ -167,9 +165,9 @@ class _Cut:
     exposed: Mapping[str, Floats]
 
     @classmethod
-    def of(cls, placed: PlacedProgram, timing: Timing, gaps: Table, steps: int) -> _Cut:
+    def of(cls, placed: PlacedProgram, timing: Timing, steps: int) -> _Cut:
         sizes = np.array(placed.classes.sizes, dtype=np.float64)
-        breakdown = break_down(placed.program, timing, None if timing.many else gaps)
+        breakdown = break_down(placed.program, timing, placed.num_stages)
         count, busy, host = len(sizes), breakdown.busy.astype(np.float64), breakdown.host.astype(np.float64)
         spent = busy + breakdown.slowed
         lost = {cause: spent.astype(np.float64) for cause, spent in breakdown.lost.items()}

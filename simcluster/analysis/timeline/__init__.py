@@ -2,25 +2,28 @@
 and the breakdown of a step.
 """
 
+from simcluster.analysis.timeline.event_index import ARRIVAL, END, START, EventIndex
 from simcluster.analysis.timeline.execution_columns import ExecutionColumns
 from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, find_idle_gaps
 from simcluster.analysis.timeline.instruction_spans import (
     InstructionTimes,
     NameIndex,
-    event_times,
     instruction_times,
 )
 from simcluster.analysis.timeline.recorder import record_run
 from simcluster.analysis.timeline.step_breakdown import break_down
 
 __all__ = [
+    "ARRIVAL",
+    "END",
     "IDLE",
     "PIPELINE_WAIT",
+    "START",
+    "EventIndex",
     "ExecutionColumns",
     "InstructionTimes",
     "NameIndex",
     "break_down",
-    "event_times",
     "find_idle_gaps",
     "instruction_times",
     "record_run",

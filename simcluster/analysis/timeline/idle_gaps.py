@@ -1,20 +1,23 @@
 """Idle gaps: every gap between the kernels of a compute stream, with its cause (DESIGN 4.11).
 
 Kernels and gaps together fill the step without remainder. When a kernel waited for several streams, the one
-that ended last is charged. All gaps of some classes are followed back at once, one awaited entry at a time.
+that ended last is charged; a gap is followed back through what the awaited entry itself had to wait for.
+All classes of a group wait in the same places, so gaps are found for all of them at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.instruction_spans import NameIndex
-from simcluster.engine import NOTHING, ClassTiming
-from simcluster.program import COMPUTE, charged_to, is_host_stream
+from simcluster.engine import NOTHING, ClassTiming, GroupTiming
+from simcluster.program import charged_to, is_host_stream
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
@@ -22,190 +25,217 @@ Ints = NDArray[np.int64]
 PIPELINE_WAIT = "pipeline wait"
 IDLE = "idle"
 
-TOGETHER = 2**18
-"""Entries of streams whose gaps are followed at once: 10 MB."""
+TOGETHER = 2**15
+"""Times that are looked at together: so many stay in the processor's caches."""
+
+FOLLOWED = 2**18
+"""Pieces of gaps that are followed back together: 10 MB."""
+
+
+class GapPieces(NamedTuple):
+    """Pieces of gaps that have one cause, by number.
+
+    ``start`` and ``end`` are [gaps, classes], or [pieces] of the classes in ``column``; ``gap`` numbers the
+    gaps of a class in the order of time. Pieces may be empty.
+    """
+
+    gap: Ints
+    column: Ints
+    start: Ints
+    end: Ints
+    cause: int
 
 
 def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, num_stages: int) -> Table:
     """The table of waits: start, end, class and cause (a communication axis, pipeline wait or idle)."""
     causes = NameIndex()
-    rest = causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE)
-    pieces = _Pieces()
-    for chosen in _together(timings):
-        entries = _Entries.of([timings[index] for index in chosen], stage_axis, causes)
-        gaps = _Gaps()
-        for at, index in enumerate(chosen):
-            _find(timings[index], end, index, entries, at, rest, gaps)
-        _follow(gaps, entries, pieces)
-    return pieces.table(list(causes.names))
-
-
-def _together(timings: Sequence[ClassTiming]) -> Iterator[list[int]]:
-    """Neighbouring classes whose gaps are followed at once."""
-    chosen: list[int] = []
-    count = 0
+    by_group: dict[int, list[int]] = {}
     for index, timing in enumerate(timings):
-        chosen.append(index)
-        count += sum(map(len, timing.linked.streams))
-        if count >= TOGETHER:
-            yield chosen
-            chosen, count = [], 0
-    if chosen:
-        yield chosen
+        by_group.setdefault(id(timing.group), []).append(index)
+    rows: list[tuple[Ints, ...]] = []
+    for indices in by_group.values():
+        group, classes = timings[indices[0]].group, np.array(indices)
+        gaps = GroupGaps(group, [timings[index].column for index in indices], stage_axis, causes)
+        for piece in gaps.pieces(end, num_stages):
+            kept = piece.end > piece.start
+            columns = (classes[piece.column], piece.gap, piece.start, piece.end, np.array(piece.cause))
+            rows.append(tuple(np.broadcast_to(column, kept.shape)[kept] for column in columns))
+    of_class, gap, start, over, cause = map(np.concatenate, zip(*rows, strict=True))
+    order = np.lexsort((gap, of_class))
+    # Causes are numbered as they occur.
+    numbers, first = np.unique(cause[order], return_index=True)
+    numbers = numbers[np.argsort(first)]
+    renumbered = np.zeros(len(causes.names), dtype=np.int16)
+    renumbered[numbers] = np.arange(len(numbers))
+    names = list(causes.names)
+    return Table(
+        {
+            "start": start[order],
+            "end": over[order],
+            "class": of_class[order].astype(np.int32),
+            "cause": renumbered[cause[order]],
+        },
+        {"cause": [names[number] for number in numbers.tolist()]},
+    )
+
+
+class _Waits(NamedTuple):
+    """Entries of the compute stream that wait for others, among those of all streams.
+
+    ``awaited`` is what each waits for; ``first`` and ``last`` are the entries between which nothing works
+    around it: waits of one gap, numbered by ``gap``.
+    """
+
+    entry: Ints
+    awaited: Ints
+    first: Ints
+    last: Ints
+    gap: Ints
 
 
 @dataclass(frozen=True)
-class _Entries:
-    """The entries of all streams of some classes, one stream after the other.
+class GroupGaps:
+    """The gaps of some classes of a group, the ``columns``; ``causes`` has numbers for names."""
 
-    ``awaited`` and ``before`` are the entry that each waits for, and the one before it on its stream, or
-    ``NOTHING``; ``cause`` is charged while it runs, ``late`` while it is ready and others are not. ``first``
-    [classes][streams] is where streams begin.
-    """
+    timing: GroupTiming
+    columns: Sequence[int]
+    stage_axis: str
+    causes: NameIndex
 
-    starts: Ints
-    arrivals: Ints
-    ends: Ints
-    awaited: Ints
-    before: Ints
-    cause: Ints
-    late: Ints
-    first: Sequence[Sequence[int]]
+    def pieces(self, end: int, num_stages: int) -> Iterator[GapPieces]:
+        """All times at which the compute streams stand still until the ``end`` of the run. Pieces of one gap
+        come the latest first.
+        """
+        left: list[tuple[Ints, ...]] = []
+        count = 0
+        for number in np.unique(self._stream_of[self._waits.awaited]).tolist():
+            chosen = np.flatnonzero(self._stream_of[self._waits.awaited] == number)
+            step = max(1, TOGETHER // len(self.columns))
+            for begin in range(0, len(chosen), step):
+                rows = _Waits(*(column[chosen[begin : begin + step]] for column in self._waits))
+                left.append((yield from self._first_pieces(rows, number)))
+                count += len(left[-1][0])
+                if count > FOLLOWED:
+                    yield from self._followed(left)
+                    left, count = [], 0
+        left.append((yield from self._tail(end, num_stages)))
+        yield from self._followed(left)
 
-    @classmethod
-    def of(cls, timings: Sequence[ClassTiming], stage_axis: str, causes: NameIndex) -> _Entries:
-        streams = [stream for timing in timings for stream in timing.linked.streams]
-        lengths = np.array([len(stream) for stream in streams], dtype=np.int64)
-        begins = np.cumsum(lengths) - lengths
-        served = [charged_to(stream.name, stage_axis) for stream in streams]
-        cause = [causes.number("+".join(axes)) for axes in served]
-        late = [
-            causes.number(PIPELINE_WAIT) if stage_axis in axes else number
-            for axes, number in zip(served, cause, strict=True)
-        ]
-        first = np.split(begins, np.cumsum([len(timing.linked.streams) for timing in timings])[:-1])
-        awaited = [
-            np.where(stream.wait_stream < 0, NOTHING, own[stream.wait_stream] + stream.wait_position - 1)
-            for timing, own in zip(timings, first, strict=True)
-            for stream in timing.linked.streams
-        ]
-        before = np.arange(-1, int(lengths.sum()) - 1)
-        before[begins[lengths > 0]] = NOTHING
-        return cls(
-            np.concatenate([starts for timing in timings for starts in timing.starts]),
-            # Kernels are ready when they start.
-            np.concatenate(
-                [
-                    ready if len(ready) else starts
-                    for timing in timings
-                    for ready, starts in zip(timing.arrivals, timing.starts, strict=True)
-                ]
-            ),
-            np.concatenate([ends for timing in timings for ends in timing.ends]),
-            np.concatenate(awaited),
-            before,
-            np.repeat(np.array(cause), lengths),
-            np.repeat(np.array(late), lengths),
-            [own.tolist() for own in first],
-        )
+    def _first_pieces(self, rows: _Waits, number: int) -> Generator[GapPieces, None, tuple[Ints, ...]]:
+        """The pieces due to the awaited entries themselves, which are on one stream; gives what is left."""
+        starts, arrivals, ends = self._times
+        # The last entry that prolonged a gap is charged with all of it.
+        until, own = starts.take(rows.last, axis=0), starts.take(rows.entry, axis=0)
+        since, before = ends.take(rows.first - 1, axis=0), ends.take(rows.entry - 1, axis=0)
+        since[rows.first == self._compute.start] = before[rows.entry == self._compute.start] = 0
+        until = np.where((own == until) & (own > before), until, since)
+        begun = np.maximum(since, np.minimum(until, starts.take(rows.awaited, axis=0)))
+        ready = np.maximum(since, np.minimum(begun, arrivals.take(rows.awaited, axis=0)))
+        gap, column = rows.gap[:, None], np.arange(len(self.columns))[None]
+        cause, late = self._causes[number]
+        yield GapPieces(gap, column, begun, until, cause)
+        yield GapPieces(gap, column, ready, begun, late)
+        row, column = np.nonzero(ready > since)
+        return self._before(rows.gap[row], column, since[row, column], ready[row, column], rows.awaited[row])
 
+    def _followed(self, left: Sequence[tuple[Ints, ...]]) -> Iterator[GapPieces]:
+        """The pieces of what is left of gaps, back through what the awaited entries had to wait for."""
+        starts, arrivals, _ = self._times
+        gap, column, since, until, entry = map(np.concatenate, zip(*left, strict=True))
+        while len(gap):
+            begun = np.maximum(since, np.minimum(until, starts[entry, column]))
+            # Ready but not started: the other members of the group are late. No kernel is.
+            ready = np.maximum(since, np.minimum(begun, arrivals[entry, column]))
+            stream = self._stream_of[entry]
+            ready = np.where(stream == self.timing.group.part.compute, begun, ready)
+            for number in np.unique(stream).tolist():
+                own = stream == number
+                cause, late = self._causes[number]
+                yield GapPieces(gap[own], column[own], begun[own], until[own], cause)
+                yield GapPieces(gap[own], column[own], ready[own], begun[own], late)
+            more = ready > since
+            gap, column, since, until, entry = self._before(
+                *(values[more] for values in (gap, column, since, ready, entry))
+            )
 
-@dataclass
-class _Gaps:
-    """Gaps in the order of classes and time, as columns in parts: start, end, class, the entry waited for or
-    ``NOTHING``, and the cause of those that wait for none.
-    """
+    def _before(self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints) -> tuple[Ints, ...]:
+        """What an entry waited for until it was ready: its awaited entry, or the one before on its stream."""
+        awaited = self.timing.group.part.awaited[entry]
+        by_wait = (awaited != NOTHING) & (self._times[2][awaited, column] >= until)
+        entry = np.where(by_wait, awaited, np.where(self._is_first[entry], NOTHING, entry - 1))
+        known = entry != NOTHING
+        return tuple(values[known] for values in (gap, column, since, until, entry))
 
-    parts: list[tuple[Ints, Ints, Ints, Ints, Ints]] = field(default_factory=list)
+    def _tail(self, end: int, num_stages: int) -> Generator[GapPieces, None, tuple[Ints, ...]]:
+        """From the last kernel to the end of the run: its own communication first, then the others. What the
+        host does then is left: it is cut by what that waited for.
+        """
+        part, ends = self.timing.group.part, self._times[2]
+        columns = np.arange(len(self.columns))
+        has_kernels = self._compute.stop > self._compute.start
+        idle = ends[self._compute.stop - 1] if has_kernels else np.zeros(len(columns), dtype=np.int64)
+        over, of = idle, np.full(len(columns), part.compute)
+        streams = part.untimed.streams
+        for number in sorted(range(len(streams)), key=lambda number: streams[number].name):
+            if len(streams[number]) and number != part.compute:
+                last = ends[part.begins[number + 1] - 1]
+                over, of = np.where(last >= over, last, over), np.where(last >= over, number, of)
+        gap = np.full(len(columns), len(self.timing.group.part.awaited))
+        rest = self.causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE)
+        yield GapPieces(gap + 1, columns, over, np.full(len(columns), end), rest)
+        by_host = np.zeros(len(columns), dtype=np.bool_)
+        for number in np.unique(of[over > idle]).tolist():
+            own = (of == number) & (over > idle)
+            if is_host_stream(streams[number].name):
+                by_host |= own
+            else:
+                yield GapPieces(gap[own], columns[own], idle[own], over[own], self._causes[number][0])
+        last_entries = part.begins[of + 1] - 1
+        return tuple(values[by_host] for values in (gap, columns, idle, over, last_entries))
 
-    def add(self, start: Ints, end: Ints, index: int, entry: Ints, cause: int = NOTHING) -> None:
-        """More gaps of a class."""
-        self.parts.append((start, end, np.full(len(start), index), entry, np.full(len(start), cause)))
+    @cached_property
+    def _times(self) -> tuple[Ints, Ints, Ints]:
+        """Starts, arrivals and ends [entries, columns]."""
+        times = self.timing.starts, self.timing.arrivals, self.timing.ends
+        if list(self.columns) == list(range(len(self.timing.group.indices))):
+            return times
+        starts, arrivals, ends = (column_times[:, self.columns] for column_times in times)
+        return starts, arrivals, ends
 
-    def add_one(self, start: int, end: int, index: int, entry: int, cause: int = NOTHING) -> None:
-        """One more."""
-        self.add(np.array([start]), np.array([end]), index, np.array([entry]), cause)
+    @property
+    def _compute(self) -> slice:
+        """The entries of the compute stream."""
+        part = self.timing.group.part
+        return slice(*part.begins[part.compute : part.compute + 2].tolist())
 
+    @cached_property
+    def _causes(self) -> Sequence[tuple[int, int]]:
+        """By stream what is charged while its entries run, and while they are ready and others are not."""
+        causes = []
+        for stream in self.timing.group.part.untimed.streams:
+            axes = charged_to(stream.name, self.stage_axis)
+            cause = self.causes.number("+".join(axes))
+            causes.append((cause, self.causes.number(PIPELINE_WAIT) if self.stage_axis in axes else cause))
+        return causes
 
-@dataclass
-class _Pieces:
-    """Gaps cut by cause, in parts: start, end, class and cause."""
+    @cached_property
+    def _stream_of(self) -> Ints:
+        """By entry its stream."""
+        return np.repeat(np.arange(len(self._causes)), np.diff(self.timing.group.part.begins))
 
-    parts: list[tuple[Ints, Ints, Ints, Ints]] = field(default_factory=list)
+    @cached_property
+    def _is_first(self) -> NDArray[np.bool_]:
+        """By entry whether it is the first of its stream."""
+        return np.asarray(np.diff(self._stream_of, prepend=NOTHING) != 0)
 
-    def table(self, names: Sequence[str]) -> Table:
-        """All of them; causes are numbered as they occur."""
-        start, end, index, cause = map(np.concatenate, zip(*self.parts, strict=True))
-        numbers, first = np.unique(cause, return_index=True)
-        order = numbers[np.argsort(first)]
-        renumbered = np.zeros(len(names), dtype=np.int16)
-        renumbered[order] = np.arange(len(order))
-        columns = {"start": start, "end": end, "class": index.astype(np.int32), "cause": renumbered[cause]}
-        return Table(columns, {"cause": [names[number] for number in order.tolist()]})
-
-
-def _find(
-    timing: ClassTiming, end: int, index: int, entries: _Entries, at: int, rest: int, gaps: _Gaps
-) -> None:
-    """Every time the compute stream of a class stood still, until the ``end`` of the run; ``at`` is its place
-    among the ``entries``.
-    """
-    streams, first = timing.linked.streams, entries.first[at]
-    compute = next(number for number, stream in enumerate(streams) if stream.name == COMPUTE)
-    starts, ends = timing.starts[compute], timing.ends[compute]
-    before = np.concatenate([[0], ends[:-1]])[: len(starts)]
-    waits = np.flatnonzero(starts > before)
-    if len(waits):
-        # Entries that only wait have no duration: gaps with equal work done before them are one.
-        work = np.cumsum(streams[compute].duration)
-        work = (work - streams[compute].duration)[waits]
-        begins = np.flatnonzero(np.concatenate([[True], work[1:] != work[:-1]]))
-        last = waits[np.concatenate([begins[1:] - 1, [len(waits) - 1]])]
-        gaps.add(before[waits[begins]], starts[last], index, entries.awaited[first[compute] + last])
-    # From the last kernel on: its own communication first, then the others.
-    idle = int(ends[-1]) if len(ends) else 0
-    over, name, number = max(
-        (
-            (int(stream_ends[-1]), stream.name, number)
-            for number, (stream_ends, stream) in enumerate(zip(timing.ends, streams, strict=True))
-            if len(stream_ends)
-        ),
-        default=(0, COMPUTE, compute),
-    )
-    if over > idle and name != COMPUTE:
-        ended = first[number] + len(timing.ends[number]) - 1
-        if is_host_stream(name):
-            # What the host does then is cut by what that waited for.
-            gaps.add_one(idle, over, index, ended)
-        else:
-            gaps.add_one(idle, over, index, NOTHING, int(entries.cause[ended]))
-        idle = over
-    gaps.add_one(idle, end, index, NOTHING, rest)
-
-
-def _follow(gaps: _Gaps, entries: _Entries, pieces: _Pieces) -> None:
-    """Cuts gaps by cause, back through what the awaited entries themselves had to wait for."""
-    first, last, index, entry, cause = map(np.concatenate, zip(*gaps.parts, strict=True))
-    of_gap, starts, ends, causes = ([column] for column in (np.arange(len(first)), first, last, cause))
-    starts[0] = np.where(cause == NOTHING, last, first)
-    gap = np.flatnonzero((entry != NOTHING) & (last > first))
-    since, until, entry = first[gap], last[gap], entry[gap]
-    while len(gap):
-        begun = np.maximum(since, np.minimum(until, entries.starts[entry]))
-        ready = np.maximum(since, np.minimum(begun, entries.arrivals[entry]))
-        of_gap += [gap, gap]
-        starts += [begun, ready]
-        ends += [until, begun]
-        # Ready but not started: the other members of the group are late.
-        causes += [entries.cause[entry], entries.late[entry]]
-        # It was ready when the entry that it waited for was over, or the one before it.
-        awaited = entries.awaited[entry]
-        by_wait = (awaited != NOTHING) & (entries.ends[awaited] >= ready)
-        entry = np.where(by_wait, awaited, entries.before[entry])
-        left = np.flatnonzero((ready > since) & (entry != NOTHING))
-        gap, since, until, entry = gap[left], since[left], ready[left], entry[left]
-    cut = [np.concatenate(column) for column in (of_gap, starts, ends, causes)]
-    kept = np.flatnonzero(cut[2] > cut[1])
-    kept = kept[np.argsort(cut[0][kept], kind="stable")]
-    of_gap_kept, begin, over, why = (column[kept] for column in cut)
-    pieces.parts.append((begin, over, index[of_gap_kept], why))
+    @cached_property
+    def _waits(self) -> _Waits:
+        """The entries of the compute streams that wait."""
+        works = self.timing.group.part.segments.which != NOTHING
+        # Entries that only wait have no duration: those with equal work done before them are one gap.
+        gap, first = np.cumsum(works) - works, np.flatnonzero(np.append(True, works[:-1]))
+        last = np.append(first[1:], len(works)) - 1
+        waiting = np.flatnonzero(self.timing.group.part.awaited[self._compute] != NOTHING)
+        gap, entry = gap[waiting], waiting + self._compute.start
+        begins, ends = first[gap] + self._compute.start, last[gap] + self._compute.start
+        return _Waits(entry, self.timing.group.part.awaited[entry], begins, ends, gap)

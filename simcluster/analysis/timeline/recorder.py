@@ -155,7 +155,7 @@ class _Recorder:
         instances, actions = NameIndex(), NameIndex()
         columns: dict[str, list[NDArray[np.integer]]] = {}
         for script, linked in self.scripts.values():
-            count = len(linked.executions)
+            count = len(linked.code_of)
             base = np.full((count, len(self.streams.names)), NOTHING, dtype=np.int64)
             for number, stream in enumerate(linked.streams):
                 if stream.name in self.streams.names:

@@ -15,6 +15,7 @@ _MODULES = (
     "verify",
     "layouts.command",
     "explain",
+    "advise",
     "compare.command",
     "search.command",
     "sweep.command",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.cluster import SCALE, Cluster, GroupPlacement, HostPath, ResourceShare
+from simcluster.cluster import Cluster, GroupPlacement, HostPath
 from simcluster.collectives import AlgorithmChoice, Operation, collective_time, copy_time, work_time
 from simcluster.program import (
     CollectiveRequests,
@@ -45,18 +45,11 @@ class Choices:
             operation, where, instruction.num_bytes, self.cluster, self.requests.of(instruction), parts
         )
 
-    def taken(self, index: int, instruction: Instruction) -> ResourceShare | None:
-        """What a class's collective, transfer or copy takes of its device while it is under way."""
-        device = self.cluster.device(self.classes.representatives[index])
-        occupied = self.occupied(index, instruction)
-        if occupied is None:
-            return None
-        units, passing = occupied
-        return ResourceShare(units, round(min(1.0, passing / device.memory_bandwidth) * SCALE))
-
     def occupied(self, index: int, instruction: Instruction) -> tuple[int, float] | None:
-        """The millionths of the units that it holds, and the bytes/s that pass the memory; None if it takes
-        nothing. The same for all classes that do it from an equal place.
+        """What a class's collective, transfer or copy takes of its device while it is under way.
+
+        Millionths of the units, and bytes/s that pass the memory; None if it takes nothing. The same for all
+        classes that do it from an equal place.
         """
         device = self.cluster.device(self.classes.representatives[index])
         if device.communication is None:

@@ -35,11 +35,6 @@ from simcluster.program import (
 )
 
 
-def build_fabric(loaded: ProgramLoads, choices: Choices) -> Fabric:
-    """The links of a cluster as the classes of its ranks share them."""
-    return build_fabrics([(loaded, choices)])[0]
-
-
 def build_fabrics(parts: Sequence[tuple[ProgramLoads, Choices]]) -> list[Fabric]:
     """The links of a cluster as the classes of several Programs share them, for each Program.
 
@@ -127,13 +122,7 @@ class _Wired:
         """Waits of an instruction inside hosts and between them; a copy is one that never leaves its host."""
         if instruction.action is InstructionKind.COPY:
             return 1, 0
-        groups = self.choices.classes.groups
-        where = (
-            groups[index, instruction.group].placement
-            if instruction.group
-            else self.choices.peer(index, instruction)[1]
-        )
-        operation = Operation(instruction.operation)
+        where, operation = self.choices.where(index, instruction), Operation(instruction.operation)
         return algorithm_routine(choice.algorithm, operation, where, self.choices.cluster).hops
 
 

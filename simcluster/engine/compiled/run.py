@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simcluster.engine.communication import Links, Transfer
-from simcluster.engine.compiled.arrays import TOO_LATE, Arrays, Ints
+from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
 from simcluster.engine.compiled.compiling import mark_ready
 from simcluster.engine.compiled.lane_tables import time_in_program_order
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
@@ -118,45 +118,31 @@ def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, n
     groups = [
         _group_timing(group, own, arrays, slowed) for group, own in zip(classes.groups, rows, strict=True)
     ]
-    end = max((int(ends[-1].max()) for group in groups for ends in group.ends if len(ends)), default=0)
-    return Timing(groups, end, classes.num_entries, num_flows, int(arrays.totals["num_solves"][0]))
+    return Timing(groups, classes.num_entries, num_flows, int(arrays.totals["num_solves"][0]))
 
 
 def _group_timing(
     group: PricedGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
 ) -> GroupTiming:
-    width = len(group.indices)
-
-    def columns(times: Ints) -> list[Ints]:
-        return [
-            times[first : first + len(stream) * width].reshape(len(stream), width)
-            for first, stream in zip(rows.times, group.part.untimed.streams, strict=True)
-        ]
-
-    starts, arrivals, ends = map(columns, (arrays.starts, arrays.arrivals, arrays.ends))
-    arrivals[group.part.compute] = starts[group.part.compute]
-    own = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
-    return GroupTiming(group, starts, arrivals, ends, own)
+    shape = group.part.num_entries, len(group.indices)
+    own = slice(rows.times[0], rows.times[0] + shape[0] * shape[1])
+    starts, arrivals, ends = (
+        times[own].reshape(shape) for times in (arrays.starts, arrays.arrivals, arrays.ends)
+    )
+    own_slowed = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
+    return GroupTiming(group, starts, arrivals, ends, own_slowed)
 
 
 def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:
     """By pace the segments that were slowed."""
-    count = int(arrays.totals["stretched"][0])
+    count, num_kernels = (int(arrays.totals[name][0]) for name in ("stretched", "kernels"))
     paces, entries, first = (arrays.stretched[name][:count] for name in ("pace", "entry", "first_kernel"))
-    sizes = np.diff(np.append(first, arrays.totals["kernels"][0]))
-    order = np.argsort(paces, kind="stable")
-    paces, entries, first, sizes = paces[order], entries[order], first[order], sizes[order]
-    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    ended = arrays.kernel_end[np.repeat(first, sizes) + within]
-    bounds = np.flatnonzero(np.diff(paces)) + 1
-    kernels = np.cumsum(sizes)
+    sizes, ended = np.diff(first, append=num_kernels), arrays.kernel_end[:num_kernels].copy()
+    order = np.argsort(paces.astype(np.min_scalar_type(len(arrays.paces))), kind="stable")
+    last = np.cumsum(np.bincount(paces, minlength=len(arrays.paces)))
     return {
-        int(paces[group[0]]): SlowedSegments(
-            entries[group],
-            sizes[group],
-            ended[kernels[group[0]] - sizes[group[0]] : kernels[group[-1]]],
-        )
-        for group in np.split(np.arange(count), bounds)
+        pace: SlowedSegments(entries[group], first[group], sizes[group], ended)
+        for pace, group in enumerate(np.split(order, last[:-1]))
         if len(group)
     }
 

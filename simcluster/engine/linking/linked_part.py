@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simcluster.engine.linking.class_program import ClassProgram
 from simcluster.engine.linking.entry_types import EntryTypes
 from simcluster.engine.linking.segments import Segments
-from simcluster.engine.linking.timed_code import TimedCode
+from simcluster.engine.linking.timed_code import NOTHING, TimedCode
 from simcluster.program import COMPUTE, Program
 
 Ints = NDArray[np.int64]
@@ -46,12 +46,26 @@ class LinkedPart:
     @property
     def num_entries(self) -> int:
         """Entries of all streams of a class."""
-        return sum(map(len, self.untimed.streams))
+        return int(self.begins[-1])
+
+    @cached_property
+    def begins(self) -> Ints:
+        """Where the entries of every stream begin among those of all, and where the last end."""
+        return np.cumsum([0, *map(len, self.untimed.streams)])
 
     @cached_property
     def compute(self) -> int:
         """The number of the compute stream."""
         return next(number for number, stream in enumerate(self.untimed.streams) if stream.name == COMPUTE)
+
+    @cached_property
+    def awaited(self) -> Ints:
+        """By entry of all streams the one that it waits for, or ``NOTHING``."""
+        other, position = (
+            np.concatenate([getattr(stream, name) for stream in self.untimed.streams])
+            for name in ("wait_stream", "wait_position")
+        )
+        return np.where(other == NOTHING, NOTHING, self.begins[other] + position - 1)
 
     @cached_property
     def segments(self) -> Segments:

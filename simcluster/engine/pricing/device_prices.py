@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from simcluster.cluster import DeviceArray
 from simcluster.engine.linking import Priced
-from simcluster.engine.pricing.launch_queue import launch_stalls
-from simcluster.engine.pricing.prices import Prices
-from simcluster.program import InstructionBlock, InstructionKind, runs_kernels
+from simcluster.engine.pricing.prices import Prices, price_instructions
+from simcluster.program import Instruction, InstructionBlock
 
 Ints = NDArray[np.int64]
 
@@ -35,7 +34,9 @@ class PricedCode:
         return [(duration, host, memory) for duration, host, memory in rows]
 
     def parts(self, kernels: Ints) -> Ints:
-        """Nanoseconds [kernels, parts, classes] of some kernels, in the parts that ``pace`` tells apart."""
+        """Nanoseconds [kernels, ``PARTS``, classes] of some kernels: those bound by the units, those bound by
+        memory, those of launches and dispatch.
+        """
         host, memory = self.host[kernels], self.memory[kernels]
         return np.stack([self.duration[kernels] - host - memory, memory, host], axis=1)
 
@@ -56,29 +57,18 @@ class DevicePrices:
 
     def of_code(self, code: InstructionBlock) -> PricedCode:
         """The prices of a code's instructions."""
-        shape = len(code.instructions), len(self.indices)
-        duration, host, memory = np.ones(shape, dtype=np.int64), *np.zeros((2, *shape), dtype=np.int64)
-        kernels = {
-            row: self.devices.price(instruction.works, 0.0)
-            for row, instruction in enumerate(code.instructions)
-            if runs_kernels(instruction)
-        }
-        totals = [price.total_ns for price in kernels.values()]
-        stalls = launch_stalls(totals, self.prices.launches(code, self.devices.device))
-        for (row, price), stall in zip(kernels.items(), stalls, strict=True):
-            duration[row], host[row], memory[row] = (
-                price.total_ns + stall,
-                price.host_ns + stall,
-                price.memory_ns,
-            )
-        for row, instruction in enumerate(code.instructions):
-            if instruction.action is not InstructionKind.COMPUTE:
-                keys = [self.prices.way(index, instruction) for index in self.indices]
-                examples, which = examples_of(keys)
-                moved = [self.prices.moved(self.indices[place], code, instruction) for place in examples]
-                alone, called = np.array(moved, dtype=np.int64)[which].T
-                duration[row], host[row] = alone + called, called
-        return PricedCode(duration, host, memory)
+
+        def moved(instruction: Instruction) -> tuple[Ints, Ints]:
+            keys = [self.prices.way(index, instruction) for index in self.indices]
+            examples, which = examples_of(keys)
+            prices = [self.prices.moved(self.indices[place], code, instruction) for place in examples]
+            alone, called = np.array(prices, dtype=np.int64)[which].T
+            return alone, called
+
+        launches = self.prices.launches(code, self.devices.device)
+        columns = zip(*price_instructions(code, self.devices.price, launches, moved), strict=True)
+        width = len(self.indices)
+        return PricedCode(*(np.array([np.broadcast_to(row, width) for row in column]) for column in columns))
 
 
 def examples_of(keys: Sequence[object]) -> tuple[list[int], Ints]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from simcluster.cluster import Cluster, Device, DispatchTime, nanoseconds
 from simcluster.engine.communication import Choices, Fabric, Transfer
@@ -19,6 +21,7 @@ from simcluster.program import (
     peer_is_next_stage,
     runs_kernels,
 )
+from simcluster.work import Work
 
 
 @dataclass(frozen=True)
@@ -65,28 +68,8 @@ class Prices:
         many memory holds them up.
         """
         device = self.cluster.device(self.classes.representatives[index])
-        kernels = {
-            row: device.price(instruction.works, 0.0)
-            for row, instruction in enumerate(code.instructions)
-            if runs_kernels(instruction)
-        }
-        totals = [price.total_ns for price in kernels.values()]
-        waits = dict(zip(kernels, launch_stalls(totals, self.launches(code, device)), strict=True))
-        prices: list[Priced] = []
-        for row, instruction in enumerate(code.instructions):
-            if row in kernels:
-                price, waited = kernels[row], int(waits[row])
-                prices.append((price.total_ns + waited, price.host_ns + waited, price.memory_ns))
-            elif instruction.action is InstructionKind.COMPUTE:
-                prices.append((1, 0, 0))
-            else:
-                alone, called = self.moved(index, code, instruction)
-                prices.append((alone + called, called, 0))
-        return prices
-
-    def timed(self, index: int, used: Sequence[int]) -> dict[int, TimedCode]:
-        """Codes, priced for a class."""
-        return {code: self.with_prices(code, self.of_code(index, self.program.codes[code])) for code in used}
+        moved = partial(self.moved, index, code)
+        return price_instructions(code, device.price, self.launches(code, device), moved)
 
     def with_prices(self, code: int, prices: Sequence[Priced]) -> TimedCode:
         """A code with these prices of its instructions."""
@@ -133,3 +116,31 @@ class Prices:
             return transfer
         _, called = self.moved(index, code, instruction)
         return replace(transfer, latency_ns=transfer.latency_ns + called) if called else transfer
+
+
+def price_instructions(
+    code: InstructionBlock,
+    price: Callable[[tuple[Work, ...], float], Any],
+    launches: Sequence[int],
+    moved: Callable[[Instruction], tuple[Any, Any]],
+) -> list[tuple[Any, Any, Any]]:
+    """Nanoseconds of a code's instructions, how many are launches and dispatch, and in how many memory holds
+    them up: of one device, or arrays over devices.
+
+    ``price`` is that of kernels on the devices, ``launches`` what the host takes for each of them, ``moved``
+    what ``Prices`` says of collectives and transfers.
+    """
+    kernels = [price(kernel.works, 0.0) for kernel in code.instructions if runs_kernels(kernel)]
+    stalls = launch_stalls([kernel.total_ns for kernel in kernels], launches)
+    priced = iter(zip(kernels, stalls, strict=True))
+    prices: list[tuple[Any, Any, Any]] = []
+    for instruction in code.instructions:
+        if runs_kernels(instruction):
+            kernel, stall = next(priced)
+            prices.append((kernel.total_ns + stall, kernel.host_ns + stall, kernel.memory_ns))
+        elif instruction.action is InstructionKind.COMPUTE:
+            prices.append((1, 0, 0))
+        else:
+            alone, called = moved(instruction)
+            prices.append((alone + called, called, 0))
+    return prices

@@ -175,7 +175,7 @@ def slowed_segments(pace: Pace) -> SlowedSegments:
         np.array(column, dtype=np.int64) for column in (entries, counts, bases, taken)
     )
     ended = np.concatenate([np.zeros(0, dtype=np.int64), *pieces]) + np.repeat(since, spans)
-    return SlowedSegments(which, sizes, ended)
+    return SlowedSegments(which, np.cumsum(sizes) - sizes, sizes, ended)
 
 
 def segments_of(segments: Segments, kernels: Ints) -> list[Segment | None]:

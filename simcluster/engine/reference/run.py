@@ -176,8 +176,7 @@ class _Run:
         if any(stream.done < stream.length for stream in done.every):
             raise SimulationError(*self._stuck(done))
         groups = [_group_timing(group, done) for group in self.classes.groups]
-        end = max((int(ends[-1].max()) for group in groups for ends in group.ends if len(ends)), default=0)
-        return Timing(groups, end, self.classes.num_entries, num_flows, num_solves)
+        return Timing(groups, self.classes.num_entries, num_flows, num_solves)
 
     def _stuck(self, done: _Round) -> list[str]:
         """One line per stuck stream: what it is at and what it waits for."""
@@ -229,15 +228,14 @@ def _durations(segments: Segments, kernels: Ints) -> list[int]:
 def _group_timing(group: PricedGroup, done: _Round) -> GroupTiming:
     """What the streams of the classes of a group recorded, as columns."""
     streams = [done.streams[index] for index in group.indices]
-    compute, by_stream = group.part.compute, range(len(group.part.untimed.streams))
-
-    def columns(name: str, number: int) -> Ints:
-        return np.array([getattr(own[number], name) for own in streams], dtype=np.int64).T
-
-    starts = [columns("starts", number) for number in by_stream]
-    arrivals = [columns("arrivals", number) for number in by_stream]
-    ends = [columns("ends", number) for number in by_stream]
-    arrivals[compute] = starts[compute]
+    shape = group.part.num_entries, len(group.indices)
+    starts, arrivals, ends = (np.empty(shape, dtype=np.int64) for _ in range(3))
+    for column, own in enumerate(streams):
+        for number, stream in enumerate(own):
+            rows = slice(*group.part.begins[number : number + 2].tolist())
+            starts[rows, column], ends[rows, column] = stream.starts, stream.ends
+            if number != group.part.compute:
+                arrivals[rows, column] = stream.arrivals
     slowed = {
         column: slowed_segments(pace)
         for column, index in enumerate(group.indices)

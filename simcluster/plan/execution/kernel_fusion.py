@@ -84,7 +84,9 @@ def _leaves(block: Block) -> set[str]:
 
 
 def _keeps_book(block: Block, made: list[Node], node: Node) -> bool:
-    """Whether a forward node only updates a state by what the kernel before it makes."""
+    """Whether a forward node only updates a state by what the kernel before it, no collective, makes."""
+    if _is_collective(made[-1]):
+        return False
     if node.phase is not Phase.FORWARD or not node.outputs or not set(node.outputs) <= set(block.states):
         return False
     kernel = [other for other in made if other.kernel == made[-1].kernel]

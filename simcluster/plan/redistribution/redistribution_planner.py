@@ -1,11 +1,11 @@
 """The movements from one layout of a tensor to another: a shortest path over layouts, or MindSpore's
-inference.
+inference, which is taken where it is asked for or layouts have too many axes to search.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -15,6 +15,10 @@ from simcluster.collectives import UnequalPartsByGroup
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh, Movement, MovementKind, infer_mindspore_sequence, movements
 from simcluster.model import TensorType
+
+MOST_SEARCHED_AXES = 6
+"""Axes of two layouts up to which the cheapest movements are searched. Each more multiplies the layouts
+between them; 12 of 2 ranks, as on a mesh that a search cut finely, would take minutes."""
 
 MovementCost = Callable[[Movement, int], float]
 """(movement, bytes as ``Movement.num_bytes`` counts them) -> seconds."""
@@ -87,15 +91,33 @@ class RedistributionPlanner:
             return 0.0, ()
         key = (start, target, kind)
         if key not in self._found:
-            steps = (
-                infer_mindspore_sequence(start, target, all_to_all=self.all_to_all) if self.infers else None
-            )
+            inferred = list(self._inferred(start, target)) if self._infers(start, target) else []
             self._found[key] = (
-                self._search(kind, start, target)
-                if steps is None
-                else (self.price(kind, start, steps), steps)
+                min(
+                    ((self.price(kind, start, steps), steps) for steps in inferred),
+                    key=lambda priced: priced[0],
+                )
+                if inferred
+                else self._search(kind, start, target)
             )
         return self._found[key]
+
+    def _infers(self, start: Layout, target: Layout) -> bool:
+        """Whether layouts are inferred: as asked for, or because there are too many to search."""
+        return self.infers or len({*start.axes, *target.axes}) > MOST_SEARCHED_AXES
+
+    def _inferred(self, start: Layout, target: Layout) -> Iterator[Path]:
+        """MindSpore's sequence; where only too many axes ask for it, also one that scatters sums at once."""
+        steps = infer_mindspore_sequence(start, target, all_to_all=self.all_to_all)
+        if steps is not None:
+            yield steps
+        if steps is None or self.infers:
+            return
+        for movement, scattered in movements(start, target):
+            if movement.kind is MovementKind.REDUCE_SCATTER:
+                rest = infer_mindspore_sequence(scattered, target, all_to_all=self.all_to_all)
+                if rest is not None:
+                    yield ((movement, scattered), *rest)
 
     def price(self, kind: TensorType, start: Layout, steps: Path) -> float:
         """Seconds of a sequence of movements."""

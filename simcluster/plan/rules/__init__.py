@@ -3,7 +3,7 @@ planner.
 """
 
 from simcluster.plan.rules.expert_routing import BALANCED_ROUTING, ROUTING_PATH, ExpertRouting, expert_counts
-from simcluster.plan.rules.name_patterns import check_patterns
+from simcluster.plan.rules.name_patterns import check_patterns, instance_patterns
 from simcluster.plan.rules.offload_rule import CATEGORIES, OFFLOAD_PATH, CopyRates, OffloadPlan, OffloadRule
 from simcluster.plan.rules.strategy_rule import (
     BATCH,
@@ -45,6 +45,7 @@ __all__ = [
     "check_patterns",
     "expert_counts",
     "first_rule",
+    "instance_patterns",
     "sequence_slices",
     "stage_devices",
 ]

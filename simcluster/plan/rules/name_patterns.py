@@ -17,3 +17,13 @@ def check_patterns(patterns: Sequence[str], names: Collection[str], noun: str, p
     ]
     if problems:
         raise PlanError(*problems)
+
+
+def instance_patterns(names: Sequence[str], every: Sequence[str]) -> list[str]:
+    """Patterns that match exactly ``names`` among ``every`` instance."""
+    stems = {name.rpartition(".")[0] for name in names}
+    if len(names) > 1 and len(stems) == 1:
+        (stem,) = stems
+        if stem and [name for name in every if name.startswith(f"{stem}.")] == list(names):
+            return [f"{stem}.*"]
+    return list(names)

@@ -1,6 +1,7 @@
 """The scenario's training, inference and parallel sections, and framework profiles, as they are written."""
 
 from simcluster.plan.spec.allocator import AllocatorSpec, PoolSpec
+from simcluster.plan.spec.auto_spec import USUAL_SEARCH, AutoSpec
 from simcluster.plan.spec.communication_fusion import (
     AUTO_MB,
     MB,
@@ -45,8 +46,10 @@ __all__ = [
     "MB",
     "PATH",
     "USUAL",
+    "USUAL_SEARCH",
     "WORLD",
     "AllocatorSpec",
+    "AutoSpec",
     "BucketSpec",
     "BucketsSpec",
     "CategorySpec",

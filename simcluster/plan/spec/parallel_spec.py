@@ -17,6 +17,7 @@ from simcluster.document import (
     Section,
 )
 from simcluster.errors import nearest
+from simcluster.plan.spec.auto_spec import AutoSpec, SearchMode
 from simcluster.plan.spec.communication_fusion import BucketsSpec, Ends, FusionSpec, check_ends
 from simcluster.plan.spec.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.spec.offload_spec import OffloadSpec
@@ -115,9 +116,16 @@ _NOT_MANUAL = (
 class ParallelSpec(Section):
     """How the step is spread over the ranks."""
 
-    mode: Literal["data", "semi_auto", "manual"] = "semi_auto"
-    """data: batch over the batch axes, nothing else. semi_auto: strategies, recipe, then that default. manual
-    (MindSpore's hybrid): what ``program`` says."""
+    mode: Literal["data", "semi_auto", "auto", "manual"] = "semi_auto"
+    """data: batch over the batch axes, nothing else. semi_auto: strategies, recipe, then that default. auto:
+    a search finds the strategies that are not written. manual (MindSpore's hybrid): what ``program`` says."""
+
+    search_mode: SearchMode | None = None
+    """Mode auto: dynamic_programming is optimal under its cost model, recursive_programming (if absent)
+    near-instant, sharding_propagation follows the operators that ``strategies`` configure."""
+
+    auto: AutoSpec = AutoSpec()
+    """Mode auto: cost model, weights and options of the search."""
 
     mesh: dict[Name, PositiveInt | Literal["auto"]]
     """Axes with their sizes, outermost first; they multiply to the devices of the cluster. One may be
@@ -225,6 +233,7 @@ class ParallelSpec(Section):
                 path=f"mesh.{auto[1]}",
             )
         self._is_written_or_not()
+        self._is_searched_or_not()
         if self.mode == "data" and (self.recipe or self.strategies or self.shard):
             given = "recipe" if self.recipe else "strategies" if self.strategies else "shard"
             raise Refused(f"mode data takes no {given}; use mode semi_auto", path=given)
@@ -275,6 +284,26 @@ class ParallelSpec(Section):
             raise Refused("the ranks of a stage are those its operators name", path="schedule.stages")
         if self.schedule.p2p is not None:
             raise Refused("transfers are the program's own sends and receives", path="schedule.p2p")
+
+    def _is_searched_or_not(self) -> None:
+        """Refused if a search is configured in another mode than auto, or beside what it replaces."""
+        if self.mode != "auto":
+            given = [name for name in ("search_mode", "auto") if name in self.model_fields_set]
+            if given and (self.search_mode is not None or self.auto != AutoSpec()):
+                raise Refused(f"mode {self.mode} searches nothing", path=given[0], hint="write mode: auto")
+            return
+        if self.propagate:
+            raise Refused(
+                "mode auto configures every operator",
+                path="propagate",
+                hint="leave it out, or write search_mode: sharding_propagation",
+            )
+        if self.shard:
+            raise Refused("mode auto searches the whole network", path="shard", hint="use mode semi_auto")
+        if self.context == "ring":
+            raise Refused(
+                "mode auto decides itself what splits sequences", path="context", hint="leave it out"
+            )
 
     def filled(self, devices: int) -> ParallelSpec:
         """The same with an axis that is ``auto`` as large as the others leave of so many devices.

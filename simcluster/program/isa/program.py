@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import add
@@ -151,24 +151,14 @@ class Program:
     @cached_property
     def references(self) -> tuple[Mapping[str, int], ...]:
         """Per part: buffer of micro-batch scope -> how many last uses must be over before it is released."""
-        return self._counted(
-            lambda code: (slot for instruction in code.instructions for slot in instruction.last_uses)
-        )
-
-    @cached_property
-    def makers(self) -> tuple[Mapping[str, int], ...]:
-        """Per part: buffer of micro-batch scope -> how many runs of codes book it, the first of all for all.
-
-        They add to it, or read what comes from the batch.
-        """
-        return self._counted(lambda code: code.books)
-
-    def _counted(self, slots: Callable[[InstructionBlock], Iterable[int]]) -> tuple[Mapping[str, int], ...]:
-        """Per part: buffer of micro-batch scope -> how often codes, each once an instance, have it so."""
         counted = []
         for part in self.parts:
-            runs = ((instance, self.codes[code]) for code, instance in part.columns.pairs)
-            uses = ((instance, code.slots[slot]) for instance, code in runs for slot in slots(code))
+            uses = (
+                (instance, self.codes[code].slots[slot])
+                for code, instance in part.columns.pairs
+                for instruction in self.codes[code].instructions
+                for slot in instruction.last_uses
+            )
             names = (
                 part.buffer(instance, slot.name) for instance, slot in uses if slot.scope is Scope.MICRO_BATCH
             )

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from simcluster import units
 from simcluster.report.content.inference_figures import formats_text, prompts_text
+from simcluster.report.content.search_figures import search_text
 from simcluster.report.content.statements import rate_unit
 from simcluster.trace import RunDocument
 
@@ -22,6 +23,7 @@ def header_rows(documents: RunDocument) -> list[tuple[str, str]]:
         ("model", _model(plan)),
         ("cluster", _cluster(topology)),
         ("plan", _plan(plan)),
+        *([("search", search_text(plan["search"]))] if "search" in plan else []),
         ("batch", _batch(plan)),
         ("numbers", _numbers(plan)),
     ]
@@ -70,12 +72,19 @@ def _changed(changed: RunDocument) -> str:
     return f"{count:,} device{'s' if count > 1 else ''} changed: {', '.join(factors)}"
 
 
+def _strategies(plan: RunDocument) -> str:
+    """Where strategies come from."""
+    if "search" in plan:
+        return f"strategies by {plan['search']['search_mode']}"
+    return f"recipe {plan['recipe']}" if plan["recipe"] else "written by hand"
+
+
 def _plan(plan: RunDocument) -> str:
     mesh = " x ".join(f"{axis} {size}" for axis, size in plan["mesh"].items()) or "one device"
     parts = [mesh]
     if len(plan["layers_per_stage"]) > 1:
         parts.append(f"{plan['schedule']['kind']}, {_summed(plan['layers_per_stage'])} layers")
-    parts.append(f"recipe {plan['recipe']}" if plan["recipe"] else "written by hand")
+    parts.append(_strategies(plan))
     parts += _recomputed(plan["recompute"])
     # Files of earlier versions say nothing about it.
     parts += plan.get("fusion", [])

@@ -85,7 +85,7 @@ def _equal_rows(graph: Graph) -> Iterator[Sequence[Instance]]:
 
     Layers with tied parameters are in no row.
     """
-    tied = {name.rpartition(".")[0] for group in graph.ties for name in group}
+    tied = [name for group in graph.ties for name in group]
     row: list[Instance] = []
     for instance in graph.instances:
         if row and _goes_on(graph, row[-1], instance):
@@ -105,4 +105,4 @@ def _goes_on(graph: Graph, before: Instance, instance: Instance) -> bool:
         return False
     own = {before.output(value) for value in graph.block_of(before).outputs}
     pairs = zip(before.inputs, instance.inputs, strict=True)
-    return all(mine == other or mine in own for other, mine in pairs)
+    return all(read == other or read in own for other, read in pairs)

@@ -93,8 +93,7 @@ class PlanBounds:
             shape = self._shape(choice)
         except SimclusterError as error:
             return Refusal(error.problems[0].message)
-        if shape.schedule.num_slices > 1 or not self._is_balanced:
-            # Costs of whole sequences say nothing of slices, nor those of a mean rank of one with few tokens.
+        if shape.schedule.num_slices > 1 or not self._is_told_by_small_plans:
             return PlanBound(0, 0)
         costs = self.costs(choice)
         whole = self.costs(replace(choice, optimizer_sharding=_WHOLE))
@@ -230,11 +229,16 @@ class PlanBounds:
         )
 
     @cached_property
-    def _is_balanced(self) -> bool:
-        """Whether every expert gets equally many tokens."""
-        training = self.scenario.spec.training
-        assert training is not None, "spaces are of training"
-        return training.routing.build() == BALANCED_ROUTING
+    def _is_told_by_small_plans(self) -> bool:
+        """Whether layers cost in small plans what they cost in all others.
+
+        Not where experts get unequally many tokens, and so ranks different work, nor where operators follow
+        their neighbours, which may be other ones with other data-parallel ways.
+        """
+        spec = self.scenario.spec
+        assert spec.training is not None, "spaces are of training"
+        follows = spec.parallel.propagate or bool(spec.parallel.shard)
+        return spec.training.routing.build() == BALANCED_ROUTING and not follows
 
     def _recomputed(self, text: str) -> str:
         """What a small plan recomputes: nothing, where that depends on stages, which is the least work."""

@@ -7,6 +7,7 @@ simulator.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
@@ -59,9 +60,12 @@ class SearchResult:
     num_too_large: int
     """Plans whose bound of memory is above the limit."""
     simulated: tuple[SimulatedPlan, ...]
-    """Plans that were simulated, in the order of their bounds."""
+    """Plans that were simulated, in the order of their bounds; where the best is proven, those that could
+    have won against it."""
+    num_lost: int
+    """Plans whose simulation ended with its process, for want of memory or by a signal."""
     own: PlanFigures | None
-    """The scenario's own plan; None if the budget did not reach so far."""
+    """The scenario's own plan; None if its process died."""
     is_proven: bool
     """Whether no plan that is left can be better."""
     left_bound: float | None
@@ -157,6 +161,7 @@ class PlanSearch:
         queue = _Queue(self, shared, objective, chosen, began, is_hopeless=not small)
         queue.work(executor, journal)
         left = queue.left
+        is_proven = queue.is_over and not queue.num_lost
         return SearchResult(
             space=self.space,
             objective=self.objective,
@@ -164,9 +169,10 @@ class PlanSearch:
             budget_s=self.budget_s,
             bounded=bounded,
             num_too_large=len(bounded.plans) - len(small) if small else 0,
-            simulated=tuple(queue.simulated[index] for index in sorted(queue.simulated)),
+            simulated=queue.needed if is_proven else queue.in_order,
+            num_lost=queue.num_lost,
             own=_figures(_outcome_of(own)),
-            is_proven=queue.is_over,
+            is_proven=is_proven,
             left_bound=objective.bound(left[0].bound) if left else None,
             first_s=queue.first_s,
             bound_s=bound_s,
@@ -204,6 +210,8 @@ class _Queue:
     simulated: dict[int, SimulatedPlan] = field(default_factory=dict)
     first_s: float | None = None
     best: float | None = None
+    num_lost: int = 0
+    """Plans whose simulation ended with its process."""
     _next: int = 0
 
     def work(self, executor: Executor, journal: Journal | None) -> None:
@@ -221,9 +229,23 @@ class _Queue:
         while self._can_go_on:
             for place, outcome in run_all(simulate_plan, _Again(tasks), executor):
                 figures = _figures(outcome)
+                if figures is None:
+                    self.num_lost += 1
+                    continue
                 if journal is not None:
                     journal.add(handed[place], figures.document())
                 self._add(handed[place], figures)
+
+    @property
+    def in_order(self) -> tuple[SimulatedPlan, ...]:
+        """Plans that were simulated, in the order of their bounds."""
+        return tuple(self.simulated[index] for index in sorted(self.simulated))
+
+    @property
+    def needed(self) -> tuple[SimulatedPlan, ...]:
+        """Those of them that could have won against the best: the same with any number of workers."""
+        best = math.inf if self.best is None else self.best
+        return tuple(plan for plan in self.in_order if self.objective.bound(plan.bound) <= best)
 
     @property
     def left(self) -> list[BoundedPlan]:
@@ -281,12 +303,11 @@ class _Again:
         return next(self.make())
 
 
-def _figures(outcome: PlanFigures | Failure) -> PlanFigures:
+def _figures(outcome: PlanFigures | Failure) -> PlanFigures | None:
+    """The figures of a call; None if its process died each time, for want of memory or by a signal."""
     if isinstance(outcome, Failure):
         if outcome.is_worker_lost:
-            return PlanFigures(
-                refused="the process that simulated it died, for want of memory or by a signal"
-            )
+            return None
         raise outcome.error
     return outcome
 

@@ -21,9 +21,9 @@ class SharedScenario:
 
     @classmethod
     def of(cls, scenario: Scenario) -> SharedScenario:
-        """A scenario with its digest."""
+        """A scenario with its digest; it is sent without what it has worked out here."""
         text = f"{scenario.spec.model_dump_json()} {scenario.folder}"
-        return cls(scenario, hashlib.sha256(text.encode()).hexdigest())
+        return cls(replace(scenario), hashlib.sha256(text.encode()).hexdigest())
 
     @property
     def here(self) -> Scenario:

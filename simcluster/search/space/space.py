@@ -37,7 +37,7 @@ class PlanSpace:
         """The space of keys as users write them: ``mesh``, ``micro_batch=1,2,4``; the usual ones if none are.
 
         Raises ScenarioError for keys and values that are not known, and for scenarios that cannot be
-        searched: of inference, and of programs that are written by hand.
+        searched: of inference, of programs that are written by hand, and those of mode auto.
         """
         known = search_keys()
         _check_searchable(scenario)
@@ -124,6 +124,14 @@ def _check_searchable(scenario: Scenario) -> None:
     if scenario.spec.parallel.mode == "manual":
         raise scenario.located(
             ScenarioError("a program that is written by hand leaves nothing to search", path="parallel.mode")
+        )
+    if scenario.spec.parallel.mode == "auto":
+        raise scenario.located(
+            ScenarioError(
+                "the strategies of mode auto are another search, which every plan would begin anew",
+                path="parallel.mode",
+                hint="write what it finds, simcluster layouts --as-strategies, in mode semi_auto",
+            )
         )
     if scenario.spec.tenants:
         raise scenario.located(

@@ -19,7 +19,7 @@ from simcluster.engine import (
     run_together,
 )
 from simcluster.errors import SimclusterError
-from simcluster.plan import OffloadSpec, Plan, RecomputeSpec, check_passes, make_plan
+from simcluster.plan import OffloadSpec, Plan, RecomputeSpec, SearchReport, check_passes, make_plan
 from simcluster.program import HostCalls, Program, RankClasses, build, check_program
 from simcluster.scenario import Scenario
 from simcluster.tuning import search_buckets, search_offload, search_recompute
@@ -43,7 +43,7 @@ class BuiltScenario:
     @cached_property
     def placed(self) -> PlacedProgram:
         """The Program on its cluster, as the functions of ``analysis`` take it."""
-        return PlacedProgram(self.program, self.classes, self.cluster)
+        return PlacedProgram(self.program, self.classes, self.cluster, self.plan.num_stages)
 
 
 def plan_scenario(scenario: Scenario, *, search: bool = True) -> Plan:
@@ -57,8 +57,11 @@ def plan_scenario(scenario: Scenario, *, search: bool = True) -> Plan:
         spec = scenario.spec
         rule = MemoryRule.of(scenario.framework, spec.run)
 
+        searched: SearchReport | None = None
+
         def made(again: RecomputeSpec, away: OffloadSpec) -> Plan:
-            return make_plan(
+            nonlocal searched
+            plan = make_plan(
                 scenario.model,
                 spec.task,
                 spec.parallel.model_copy(update={"recompute": again, "offload": away}),
@@ -66,7 +69,11 @@ def plan_scenario(scenario: Scenario, *, search: bool = True) -> Plan:
                 cluster,
                 spec.collectives.build(),
                 spec.data.build() if spec.data else None,
+                searched,
             )
+            # What is recomputed or offloaded changes no strategy: one search serves all trials.
+            searched = plan.search
+            return plan
 
         def with_recompute(again: RecomputeSpec) -> Plan:
             make = partial(made, again)

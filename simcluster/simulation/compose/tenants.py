@@ -88,7 +88,7 @@ def _figures(tenant: TenantResult) -> dict[str, Any]:
     built = tenant.built
     steps = built.scenario.spec.run.steps
     rule = MemoryRule.of(built.scenario.framework, built.scenario.spec.run)
-    account = LazyTrace(built.placed, built.plan.num_stages, tenant.timing).memory
+    account = LazyTrace(built.placed, tenant.timing).account
     assigned = bool(built.plan.placement.part_of_rank)
     memory, _ = report_memory(built.placed, tenant.timing, account, rule, steps, assigned=assigned)
     hosts = built.cluster.hosts
@@ -110,8 +110,7 @@ def _figures(tenant: TenantResult) -> dict[str, Any]:
 
 
 def _waits(built: BuiltScenario, timing: Timing) -> dict[str, float]:
-    trace = LazyTrace(built.placed, built.plan.num_stages, timing)
-    return wait_times(built.placed, timing, trace.waits, built.scenario.spec.run.steps)
+    return wait_times(built.placed, timing, built.scenario.spec.run.steps)
 
 
 def _used(flows: ClassFlows) -> np.ndarray:

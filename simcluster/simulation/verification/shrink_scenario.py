@@ -24,6 +24,7 @@ from simcluster.layout import Mesh
 from simcluster.model import Graph, Model, Operator, vocabulary_of
 from simcluster.plan import (
     BATCH,
+    AutoSpec,
     DataSpec,
     InferenceSpec,
     MicroBatches,
@@ -109,6 +110,9 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
         sharding = validate_data(explicit | {"min_bytes": "0 B"}, OptimizerShardingSpec)
     parallel = spec.parallel.model_copy(
         update={
+            "mode": "semi_auto" if spec.parallel.mode == "auto" else spec.parallel.mode,
+            "search_mode": None,
+            "auto": AutoSpec(),
             "mesh": dict(mesh.axes),
             "schedule": scheduled,
             "optimizer_sharding": sharding,
@@ -263,15 +267,21 @@ def _small_data(scenario: Scenario, plan: Plan) -> DataSpec | None:
 def _small_strategies(scenario: Scenario, plan: Plan, names: _Names) -> tuple[StrategySpec, ...]:
     """The strategies of the small plan, without those of operators that only the large model has.
 
-    Numbers of parts count the ranks of the large mesh, and what propagation finds depends on sizes: then the
-    effective strategies are written out, by the axes that they use.
+    Numbers of parts count the ranks of the large mesh, and what a search or propagation finds depends on
+    sizes: then the effective strategies are written out, by the axes that they use.
     """
     parallel = scenario.spec.parallel
     entries = parallel.strategies
-    if parallel.propagate or parallel.shard or any(entry.rule("scenario").numbered for entry in entries):
+    derived = parallel.mode == "auto" or parallel.propagate or parallel.shard
+    if derived or any(entry.rule("scenario").numbered for entry in entries):
         adapter = TypeAdapter(tuple[StrategySpec, ...])
         entries = adapter.validate_python(effective_strategies_of(plan, cut=True))
-    return _fitting(entries, names.operators)
+    # Operators that only generation has are not in the graph of the small model; their instances are.
+    known = {instance.name for instance in names.graph.instances}
+    planned = [
+        f"{instance.name}.{node.name}" for instance, node in plan.logical.nodes() if instance.name in known
+    ]
+    return _fitting(entries, [*names.operators, *planned])
 
 
 def _small_pieces(pieces: Sequence[SubgraphSpec], names: _Names) -> tuple[SubgraphSpec, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Strategy, axis_pieces, whole_axes
 from simcluster.model import Node, Operator, Phase
-from simcluster.plan import BATCH, Plan
+from simcluster.plan import BATCH, Plan, instance_patterns
 
 
 def effective_strategies_of(plan: Plan, *, cut: bool = False) -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ def effective_strategies_of(plan: Plan, *, cut: bool = False) -> list[dict[str, 
     return [
         write.entry(f"{pattern}.{node.name}", node, plan.strategies.of(names[0])[node.name])
         for names in groups.values()
-        for pattern in _patterns(names, list(blocks))
+        for pattern in instance_patterns(names, list(blocks))
         for node in blocks[names[0]].phase(Phase.FORWARD)
         if node.name in plan.strategies.of(names[0])
     ]
@@ -77,7 +77,7 @@ class _Writing:
             inside = [(name, size) for name, size in self.mesh.axes if name != self.stage_axis]
             entry["layout"] = {
                 "device_matrix": [size for _, size in inside],
-                "alias_name": [name for name, _ in inside],
+                "alias_name": [str(name) for name, _ in inside],
             }
         return entry
 
@@ -93,14 +93,5 @@ class _Writing:
 
 
 def _axes(axes: Sequence[str]) -> Any:
-    return axes[0] if len(axes) == 1 else list(axes)
-
-
-def _patterns(names: list[str], every: list[str]) -> list[str]:
-    """Patterns that match exactly ``names`` among ``every`` instance."""
-    stems = {name.rpartition(".")[0] for name in names}
-    if len(names) > 1 and len(stems) == 1:
-        (stem,) = stems
-        if stem and [name for name in every if name.startswith(f"{stem}.")] == names:
-            return [f"{stem}.*"]
-    return names
+    """Axes as plain text: a piece of one is a text that knows more, which no file holds."""
+    return str(axes[0]) if len(axes) == 1 else [str(axis) for axis in axes]

@@ -10,6 +10,7 @@ import numpy as np
 
 from simcluster._version import __version__
 from simcluster.analysis import (
+    AllocationAccount,
     MemoryRule,
     assumptions,
     dispatch_counts,
@@ -30,11 +31,11 @@ from simcluster.program import HOST, CollectiveCalls, HostCalls
 from simcluster.simulation.compose import BuiltScenario
 from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.simulation.views.parameter_broadcast import summarise_parameter_broadcast
-from simcluster.trace import Table
+from simcluster.simulation.views.search_document import search_document_of
 from simcluster.work import DType
 
 
-def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Table) -> dict[str, Any]:
+def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccount) -> dict[str, Any]:
     """Documents by name, all of them JSON-able."""
     plan, placed, spec = built.plan, built.placed, built.scenario.spec
     rule = MemoryRule.of(built.scenario.framework, spec.run)
@@ -44,7 +45,6 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
     summary = summarise_run(
         placed,
         timing,
-        gaps,
         task=spec.task,
         steps=spec.run.steps,
         needed=step_flops(plan, built.scenario.model, spec.training),
@@ -60,7 +60,7 @@ def documents_of(built: BuiltScenario, timing: Timing, account: Table, gaps: Tab
         "memory": memory,
         "host_memory": [host.over_time(timing.end) for host in hosts],
         "scenario": spec.model_dump(mode="json", exclude_unset=True),
-        "plan": plan_document(built),
+        "plan": plan_document(built, summary["step_time_s"]),
         "layouts": layouts_document(built),
         "classes": _classes(built),
         "topology": _topology(built),
@@ -73,8 +73,8 @@ def planned_documents(built: BuiltScenario) -> dict[str, Any]:
     return {"plan": plan_document(built), "classes": _classes(built), "topology": _topology(built)}
 
 
-def plan_document(built: BuiltScenario) -> dict[str, Any]:
-    """What was decided: every choice named, shorthands written out."""
+def plan_document(built: BuiltScenario, step_time: float | None = None) -> dict[str, Any]:
+    """What was decided: every choice named, shorthands written out; ``step_time`` if it was simulated."""
     plan, scenario = built.plan, built.scenario
     task = scenario.spec.task
     left_out = scenario.spec.model.remarks(scenario.folder)
@@ -119,6 +119,7 @@ def plan_document(built: BuiltScenario) -> dict[str, Any]:
         **({"offload": plan.offload.document()} if plan.offload.rules else {}),
         **({"host": list(scenario.spec.parallel.host)} if scenario.spec.parallel.host else {}),
         "recipe": plan.recipe,
+        **search_document_of(plan, step_time),
         "vocabulary": plan.vocab,
         "schedule": {
             "kind": "forward only" if plan.pipeline.generation else scenario.spec.parallel.schedule.kind,

@@ -1,5 +1,6 @@
-"""What can be changed of a scenario to save memory; one file adds a knob."""
+"""What can be changed of a scenario to save memory or time; one file adds a knob."""
 
-from simcluster.tuning.knobs.knob import Changes, Knob
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
+from simcluster.tuning.knobs.present_run import PresentRun
 
-__all__ = ["Changes", "Knob"]
+__all__ = ["Changes", "Knob", "KnobPurpose", "PresentRun"]

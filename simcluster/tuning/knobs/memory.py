@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from simcluster import units
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
+from simcluster.tuning.knobs.present_run import PresentRun
+from simcluster.tuning.knobs.schedules import bubble_reason
+
+_RECOMPUTE = (
+    "recomputation keeps inputs of layers instead of results: MindSpore's overview of parallelism, memory"
+)
 
 
 class AutomaticRecomputeKnob(Knob):
     """Recomputation that the simulator chooses."""
 
     kind = "recompute auto"
+    saves = ("activations",)
+    source = _RECOMPUTE
     of_training = True
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
@@ -26,6 +35,8 @@ class RecomputeKnob(Knob):
     """Recomputation of whole layers."""
 
     kind = "recompute"
+    saves = ("activations",)
+    source = _RECOMPUTE
     of_training = True
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
@@ -45,6 +56,11 @@ class OptimizerShardingKnob(Knob):
     """Stages of ZeRO."""
 
     kind = "optimizer sharding"
+    serves = frozenset({KnobPurpose.MEMORY, KnobPurpose.SPEED})
+    saves = ("parameters", "gradients", "optimizer_states")
+    source = (
+        "MindSpore's optimizer parallelism, ZeRO (arXiv 1910.02054): data ranks hold and update a part each"
+    )
     of_training = True
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
@@ -56,11 +72,26 @@ class OptimizerShardingKnob(Knob):
         for zero in range(level + 1, 4):
             yield (("parallel.optimizer_sharding", f"{{zero: {zero}}}"),)
 
+    def reason(self, present: PresentRun) -> str:
+        """Memory is lacking, or all data ranks update all parameters."""
+        if lacking := super().reason(present):
+            return lacking
+        if present.plan["optimizer_sharding"]["states"]:
+            return ""
+        entries = present.summary["peak_memory_bytes"]
+        held = max(entry["breakdown"].get("optimizer_states", 0) for entry in entries)
+        ways = present.plan["data_parallel_ways"]
+        return f"each of {ways} data ranks holds and updates the same {units.size(held)} of optimizer states"
+
 
 class OffloadKnob(Knob):
     """Offload to the host."""
 
     kind = "offload"
+    saves = ("optimizer_states", "activations")
+    source = (
+        "MindSpore's overview of parallelism: heterogeneous storage, where parameters exceed device memory"
+    )
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """States on the host, then activations, then weights, where these can be."""
@@ -80,6 +111,9 @@ class MicroBatchKnob(Knob):
     """The size of micro-batches."""
 
     kind = "micro-batch"
+    serves = frozenset({KnobPurpose.MEMORY, KnobPurpose.SPEED})
+    saves = ("activations",)
+    source = "bubble (P-1)/M of M micro-batches; activations are those of one: Narayanan et al. 2021"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Fewer samples at a time."""
@@ -89,11 +123,17 @@ class MicroBatchKnob(Knob):
             size //= 2
             yield ((f"{section}.micro_batch", str(size)),)
 
+    def reason(self, present: PresentRun) -> str:
+        """Memory is lacking, or the bubble is large."""
+        why = bubble_reason(present)
+        return super().reason(present) or (why and f"{why}, less with more and smaller micro-batches")
+
 
 class CacheKnob(Knob):
     """The number format of keys and values."""
 
     kind = "cache"
+    source = "keys and values in fp8: half the bytes of bf16"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Keys and values kept in fewer bits."""

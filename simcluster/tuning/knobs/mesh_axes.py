@@ -5,33 +5,95 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from simcluster import units
 from simcluster.scenario import Scenario
-from simcluster.tuning.knobs.knob import Changes, Knob
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
+from simcluster.tuning.knobs.present_run import PresentRun
+from simcluster.tuning.knobs.schedules import bubble_reason
+from simcluster.tuning.knobs.tensor_collectives import exposed_tensor
 
 MOST_DOUBLINGS = 3
 """How often a mesh axis is doubled at most."""
+
+_EXPOSED_DATA = 0.10
+_STATES = ("parameters", "gradients", "optimizer_states", "activations")
+_MODEL_PARALLEL = (
+    "MindSpore's overview of parallelism, strategy choice: {} where one device cannot run the parameters"
+)
 
 
 class TensorParallelismKnob(Knob):
     """Ranks that share every layer."""
 
     kind = "tensor parallelism"
+    serves = frozenset({KnobPurpose.MEMORY, KnobPurpose.SPEED})
+    saves = _STATES
+    source = _MODEL_PARALLEL.format("operator-level parallelism")
     uneven = True
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Twice as many, at the cost of data parallelism, and so on."""
         return _doubled(scenario, "tensor")
 
+    def reason(self, present: PresentRun) -> str:
+        """The states of the model are too large, or gradients travel too long."""
+        return _too_large(present) or _shared_gradients(present)
+
 
 class PipelineKnob(Knob):
     """Pipeline stages."""
 
     kind = "pipeline"
+    serves = frozenset({KnobPurpose.MEMORY, KnobPurpose.SPEED})
+    saves = _STATES
+    source = _MODEL_PARALLEL.format("pipeline parallelism")
     uneven = True
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Twice as many, at the cost of data parallelism, and so on."""
         return _doubled(scenario, "pipeline")
+
+    def reason(self, present: PresentRun) -> str:
+        """The states of the model are too large, or gradients travel too long."""
+        return _too_large(present) or _shared_gradients(present)
+
+
+class LessTensorParallelismKnob(Knob):
+    """Fewer ranks that share every layer."""
+
+    kind = "less tensor parallelism"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = "Narayanan et al. 2021, takeaways 1 and 2: no more model parallelism than the memory asks for"
+
+    def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+        """Half of them: with twice the data parallelism, then with twice the stages."""
+        yield from _halved(scenario, "tensor", "data")
+        if scenario.spec.training is not None:
+            yield from _halved(scenario, "tensor", "pipeline")
+
+    def reason(self, present: PresentRun) -> str:
+        """Their communication is exposed."""
+        why = exposed_tensor(present)
+        return why and f"{why}; half of them send less, and run larger matmuls"
+
+
+class FewerStagesKnob(Knob):
+    """Fewer pipeline stages."""
+
+    kind = "fewer stages"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = "bubble (P-1)/M of P stages: MindSpore's pipeline parallelism, Narayanan et al. 2021"
+
+    def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+        """Half of them: with twice the data parallelism, then with twice the tensor parallelism."""
+        if scenario.spec.parallel.schedule.stages == "auto":
+            yield from _halved(scenario, "pipeline", "data")
+            yield from _halved(scenario, "pipeline", "tensor")
+
+    def reason(self, present: PresentRun) -> str:
+        """The bubble is large."""
+        why = bubble_reason(present)
+        return why and f"{why}, with half the stages about half of it"
 
 
 def _doubled(scenario: Scenario, axis: str) -> Iterator[Changes]:
@@ -42,5 +104,40 @@ def _doubled(scenario: Scenario, axis: str) -> Iterator[Changes]:
             return
         mesh["data"] //= 2
         mesh[axis] = 2 * mesh.get(axis, 1)
-        sizes = ", ".join(f"{name}: {mesh[name]}" for name in dict.fromkeys(order))
-        yield (("parallel.mesh", f"{{{sizes}}}"),)
+        yield mesh_change({name: mesh[name] for name in order})
+
+
+def _halved(scenario: Scenario, axis: str, other: str) -> Iterator[Changes]:
+    """Half as many ranks on one axis, twice as many on another."""
+    mesh = dict(scenario.spec.parallel.sizes)
+    if mesh.get(axis, 1) % 2:
+        return
+    mesh[axis] //= 2
+    mesh[other] = 2 * mesh.get(other, 1)
+    order = list(mesh)
+    if other not in scenario.spec.parallel.sizes:
+        order = [name for name in dict.fromkeys(("pipeline", "data", *mesh)) if name in mesh]
+        order.sort(key=lambda name: name == "tensor")  # innermost, where it may be new
+    yield mesh_change({name: mesh[name] for name in order if mesh[name] > 1 or name != axis})
+
+
+def mesh_change(sizes: Mapping[str, int]) -> Changes:
+    """The mesh with these axes, outermost first."""
+    return (("parallel.mesh", f"{{{', '.join(f'{name}: {size}' for name, size in sizes.items())}}}"),)
+
+
+def _too_large(present: PresentRun) -> str:
+    lacking = present.lack_of_memory(_STATES)
+    states = units.size(present.state_bytes)
+    whole = f"{units.count(present.plan['parameters'])} parameters with their states take about {states}"
+    return lacking and f"{lacking}; {whole}"
+
+
+def _shared_gradients(present: PresentRun) -> str:
+    share = present.exposed("data")
+    if present.plan.get("inference") or share <= _EXPOSED_DATA:
+        return ""
+    return (
+        f"{units.percent(share)} of the step is exposed communication of {present.size('data')} data ranks; "
+        "ranks that share the model send a part of it each"
+    )

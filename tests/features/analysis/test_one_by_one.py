@@ -44,7 +44,7 @@ def test_waits(timed):
 
 def test_allocations(timed):
     built, timing = timed
-    memory = LazyTrace(built.placed, built.plan.num_stages, timing).memory
+    memory = LazyTrace(built.placed, timing).memory
     for index, part in enumerate(built.placed.parts):
         rows = memory.among("class", index)
         order = np.lexsort((rows["buffer"], rows["bytes"] > 0, rows["time"]))

@@ -22,6 +22,7 @@ NAMES = (
     "verify",
     "layouts",
     "explain",
+    "advise",
     "check",
     "collective",
     "topology",

@@ -50,7 +50,10 @@ def test_each_is_what_it_is_alone(many):
         built, work, priced = programs()
     for index, one in enumerate(priced):
         part = built.program.part_of(index)
-        codes = work.prices().timed(index, sorted({run.code for run in built.program.parts[part].executions}))
+        prices, used = work.prices(), sorted({run.code for run in built.program.parts[part].executions})
+        codes = {
+            code: prices.with_prices(code, prices.of_code(index, built.program.codes[code])) for code in used
+        }
         alone = link_part(built.program, part, codes, 2).timed(codes)
         assert one.codes.keys() == codes.keys()
         assert np.array_equal(one.linked.bases, alone.bases)

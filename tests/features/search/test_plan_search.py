@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import BrokenExecutor
 
 import pytest
 
 from simcluster.errors import ScenarioError
 from simcluster.search import Objective, PlanSearch, PlanSpace, search_document, search_text
 from simcluster.search.planner import SharedScenario, simulate_plan
-from simcluster.workers import InlineExecutor, Journal
+from simcluster.workers import InlineExecutor, Journal, WorkerProcesses
 from tests.support.plan_spaces import SMALL_KEYS, small_scenario
 
 SEEDS = [
@@ -76,6 +77,30 @@ def test_what_was_simulated_is_not_simulated_again(scenario, tmp_path, monkeypat
         again = PlanSearch(PlanSpace.of(scenario, ["mesh"])).run(InlineExecutor(), journal)
     assert len(calls) == 1  # the scenario's own plan
     assert search_document(again) == search_document(first)
+
+
+@pytest.mark.thorough
+def test_any_executor_gives_the_same_answer(scenario):
+    alone = search_document(searched(scenario))
+    with WorkerProcesses(2) as processes:
+        other = PlanSearch(PlanSpace.of(scenario, ["mesh"])).run(processes)
+    assert search_document(other) == alone
+
+
+def test_a_plan_that_is_lost_leaves_nothing_proven(scenario, monkeypatch):
+    first = searched(scenario).best.choice
+
+    def dying(task):
+        if task[1] == PlanSpace.of(scenario, ["mesh"]).changes_of(first):
+            raise BrokenExecutor("out of memory")
+        return simulate_plan(task)
+
+    monkeypatch.setattr("simcluster.search.planner.plan_search.simulate_plan", dying)
+    result = searched(scenario)
+    assert result.num_lost == 1
+    assert not result.is_proven
+    assert result.best.choice != first
+    assert "the processes of 1 plans died" in " ".join(search_text(result).split())
 
 
 def test_a_cost_needs_a_price(scenario):

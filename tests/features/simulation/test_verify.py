@@ -22,6 +22,12 @@ FEW_RANKS = 16
 LATER = {
     "bloom-176b-384-a100": "tiny-gpt-cpu",
     "deepseek-v3-2048-h800": "deepseek-v3-4-layers-8-b200",
+    "gpt-auto-dynamic-8-v100": "tiny-gpt-cpu",
+    "gpt-auto-dynamic-atlas-800t-a2": "tiny-gpt-cpu",
+    "gpt-auto-propagation-8-v100": "tiny-gpt-cpu",
+    "gpt-auto-propagation-atlas-800t-a2": "tiny-gpt-cpu",
+    "gpt-auto-recursive-8-v100": "tiny-gpt-cpu",
+    "gpt-auto-recursive-atlas-800t-a2": "tiny-gpt-cpu",
     "gpt3-175b-1024-a100": "tiny-gpt-cpu",
     "llama2-13b-8-a100-40-offload": "quickstart",
     "llama2-13b-8-a100-40-recompute": "quickstart",
@@ -55,12 +61,14 @@ LATER = {
     "resnet-50-64-ascend-910": "resnet-50-8-v100",
     "resnet-50-8-ascend-910": "resnet-50-8-v100",
     "resnet-50-8-v100-from-disks": "resnet-50-8-v100",
+    "resnet-50-auto-8-v100": "resnet-50-8-v100",
     "tenants-576-h100": "llama3-8b-8-h100-torchtitan",
     "wide-deep-1-ascend-910-host": "wide-deep-16-ascend-910-host",
     "wide-deep-32-ascend-910-host": "wide-deep-16-ascend-910-host",
     "wide-deep-8-ascend-910": "wide-deep-16-ascend-910-host",
     "wide-deep-8-ascend-910-host": "wide-deep-16-ascend-910-host",
     "wide-deep-8-ascend-910-rows": "wide-deep-16-ascend-910-host",
+    "wide-deep-auto-8-ascend-910": "wide-deep-16-ascend-910-host",
     "zero-infinity-gpt3-175b-16-v100": "zero-offload-10b-1-v100",
 }
 """Thorough ones, each with one of the quick run that is nearest to it in its model and in how that is split.
@@ -69,7 +77,8 @@ What they have besides, the quick run shows on small models: the contract of com
 sharding, recomputation, offload, context, experts, copies, precisions and profiles in pairs; and there are
 ``test_padding``, ``test_mixed``, ``test_pieces``, ``test_written_strategies`` (layouts, propagation),
 ``test_fusion`` (the recipe of PanGu), ``test_inference``, ``test_inputs``, ``test_host_work``,
-``test_offload``, ``test_recompute_search``, ``test_residual`` (neighbours) and ``test_onnx_network``.
+``test_offload``, ``test_recompute_search``, ``test_residual`` (neighbours), ``test_onnx_network`` and
+``test_auto`` (searched strategies).
 """
 LONG = {
     "llama3-70b-512-h100",

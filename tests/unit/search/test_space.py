@@ -76,6 +76,12 @@ def test_inference_is_not_searched():
         PlanSpace.of(Scenario.load("scenarios/llama3-70b-inference-8-h100.yaml"))
 
 
+def test_strategies_are_not_searched_for_every_plan(small):
+    auto = small.changed([("parallel.mode", "auto")])
+    with pytest.raises(ScenarioError, match="another search"):
+        PlanSpace.of(auto)
+
+
 def test_every_key_says_what_it_tries():
     for kind, key in search_keys().items():
         assert key.kind == kind

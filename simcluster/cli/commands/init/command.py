@@ -12,7 +12,7 @@ from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
     "simcluster init --model llama3-70b --cluster dgx-h100 --hosts 32 -o plan.yaml",
-    "simcluster init --model llama3-70b --cluster dgx-h100 --hosts 32 --framework megatron-core --quick",
+    "simcluster init --model llama3-70b --cluster dgx-h100 --hosts 32 --framework nemo --quick",
     "simcluster init --model gpt3-175b --cluster dgx-a100 --hosts 64 --global-batch 1536",
     "simcluster init --model llama3-8b --cluster atlas-800t-a2 --hosts 1 --seq-len 8192",
 )

@@ -397,3 +397,28 @@ def test_simple_paths_are_those_of_mindspore(matrix, came, goes, sequence):
     start, target = golden_layout(came), golden_layout(goes)
     path = router.path(TensorType((16,) * len(came), DType.FP32), start, target)
     assert {movement for movement, _ in path} == {movement for movement, _ in golden_steps(start, sequence)}
+
+
+def test_many_axes_are_inferred_and_not_searched():
+    """Ten axes of two ranks have more layouts between them than anyone could look at."""
+    names = tuple("abcdefghij")
+    mesh = Mesh.of(dict.fromkeys(names, 2))
+    kind = TensorType((1024, 1024), DType.FP32)
+    start, target = Layout((names[:5], names[5:])), Layout((names[5:], names[:5]))
+    planner = RedistributionPlanner(mesh, traffic(mesh))
+    path = planner.path(kind, start, target)
+    assert path[-1][1] == target
+    assert [movement for movement, _ in path] == [
+        movement for movement, _ in infer_mindspore_sequence(start, target)
+    ]
+
+
+def test_a_sum_over_many_axes_is_scattered_where_that_is_cheaper():
+    names = tuple("abcdefgh")
+    mesh = Mesh.of(dict.fromkeys(names, 2))
+    kind = TensorType((1024, 1024), DType.FP32)
+    start = Layout(((), names[:4])).with_partial(names[4:])
+    target = Layout((names[4:], names[:4]))
+    ((movement, reached),) = RedistributionPlanner(mesh, traffic(mesh)).path(kind, start, target)
+    assert movement.kind is MovementKind.REDUCE_SCATTER
+    assert reached == target

@@ -1,4 +1,4 @@
-"""How often the parts of a Program book and release the buffers that several blocks see."""
+"""How often the parts of a Program release the buffers that several blocks see."""
 
 from __future__ import annotations
 
@@ -33,10 +33,6 @@ def made_and_used():
 
 def test_a_buffer_waits_for_all_last_uses_of_its_blocks_each_once_an_instance():
     assert made_and_used().references == ({"layer.kept": 2}, {"layer.kept": 2})
-
-
-def test_a_buffer_is_booked_by_the_blocks_that_make_it():
-    assert made_and_used().makers == ({"layer.kept": 1}, {"layer.kept": 1})
 
 
 def test_kept_weights_wait_for_the_micro_batches_that_share_them():

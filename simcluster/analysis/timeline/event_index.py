@@ -1,0 +1,141 @@
+"""The events of all instructions that a part executes, by number, and when they happen to its classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.engine import NOTHING, GroupTiming, LinkedPart
+
+Ints = NDArray[np.int64]
+
+START, END, ARRIVAL = range(3)
+"""Events of an instruction: it starts, ends, could have begun. Kernels are ready when they start."""
+
+
+@dataclass(frozen=True)
+class EventIndex:
+    """Numbers for all events of the instructions that a part executes, and for time 0, which is ``zero``.
+
+    Instructions are numbered code by code, those of a code [executions, instructions]; their events are
+    ``START``, ``END`` and ``ARRIVAL`` x ``count`` + this number.
+    """
+
+    part: LinkedPart
+    executions: Mapping[int, Ints]
+    """By code: its executions."""
+    instructions: Mapping[int, int]
+    """By code: how many instructions it has."""
+    first: Mapping[int, int]
+    """By code: the number of its first instruction."""
+    count: int
+    """How many instructions are executed."""
+    entry: Ints
+    """By instruction: its entry among those of all streams."""
+    kernel: Ints
+    """By instruction: its number among the kernels of the part's segments, or ``NOTHING``."""
+
+    @classmethod
+    def of(cls, part: LinkedPart) -> EventIndex:
+        """The numbers of all events of a part."""
+        number = {stream.name: index for index, stream in enumerate(part.untimed.streams)}
+        executions = part.untimed.by_code()
+        instructions = {code: len(part.codes[code].entry) for code in executions}
+        first: dict[int, int] = {}
+        entries, kernels = [], []
+        first_entries = part.untimed.bases + part.begins[:-1]
+        count = known = 0
+        for code, places in executions.items():
+            timed = part.codes[code]
+            streams = np.array([number[stream] for stream in timed.streams], dtype=np.int64)[timed.stream_of]
+            entries.append((first_entries[places][:, streams] + timed.entry).ravel())
+            own = np.cumsum(streams == part.compute)
+            kernels.append(np.tile(np.where(streams == part.compute, known + own - 1, NOTHING), len(places)))
+            known += int(own[-1])
+            first[code] = count
+            count += len(entries[-1])
+        nothing = np.zeros(0, dtype=np.int64)
+        entry, kernel = (np.concatenate([nothing, *columns]) for columns in (entries, kernels))
+        return cls(part, executions, instructions, first, count, entry, kernel)
+
+    @property
+    def zero(self) -> int:
+        """The number of time 0."""
+        return 3 * self.count
+
+    def times(self, events: Ints, timing: GroupTiming, columns: slice) -> Ints:
+        """When some events happen to some classes of a group that runs the part (ns) [events, classes]."""
+        if len(events) >= self.count:
+            return self._times(slice(None), timing, columns)[events]
+        kind, instruction = np.divmod(events, self.count)
+        instructions, which = np.unique(instruction, return_inverse=True)
+        known = self._times(instructions, timing, columns)
+        return known[np.where(events == self.zero, -1, kind * len(instructions) + which)]
+
+    def all_times(self, timing: GroupTiming, columns: slice) -> Ints:
+        """The same of all events of instructions [3, instructions, classes]."""
+        return self._times(slice(None), timing, columns)[:-1].reshape(3, self.count, -1)
+
+    def _times(self, chosen: Ints | slice, timing: GroupTiming, columns: slice) -> Ints:
+        """When chosen instructions start, then when they end, then their arrivals; and time 0."""
+        entry, kernel, place = (known[chosen] for known in (self.entry, self.kernel, self.place_in_entry))
+        kernels = np.flatnonzero(kernel != NOTHING)
+        count, width = len(entry), timing.starts[:1, columns].shape[1]
+        times = np.empty((3 * count + 1, width), dtype=np.int64)
+        times[-1] = 0
+        by_event = times[:-1].reshape(3, count, width)
+        for event, recorded in {START: timing.starts, END: timing.ends, ARRIVAL: timing.arrivals}.items():
+            by_event[event] = recorded[:, columns][entry]
+        entry, kernel, place = entry[kernels], kernel[kernels], place[kernels]
+        begins, ends = _within_entries(timing, columns)
+        start = by_event[START][kernels]
+        end = start + ends[kernel]
+        start += begins[kernel]
+        if timing.slowed:
+            entry -= timing.group.part.begins[timing.group.part.compute]
+            later = np.flatnonzero(place)
+            _slow(start, later, entry[later], place[later] - 1, timing, columns)
+            _slow(end, np.arange(len(place)), entry, place, timing, columns)
+        by_event[START][kernels] = by_event[ARRIVAL][kernels] = start
+        by_event[END][kernels] = end
+        return times
+
+    @cached_property
+    def place_in_entry(self) -> Ints:
+        """By instruction how many kernels of its entry run before it; 0 where it is none."""
+        first = self.part.segments.first
+        within = np.arange(first[-1]) - np.repeat(first[:-1], np.diff(first))
+        return np.append(within, 0)[self.kernel]
+
+
+def _within_entries(timing: GroupTiming, columns: slice) -> tuple[Ints, Ints]:
+    """When the kernels of the part's segments start and end where nothing slows them, in nanoseconds from the
+    begin of their entries: two arrays [kernels, classes], or [kernels, 1] if they are the same for all.
+    """
+    segments = timing.group.part.segments
+    prices = [timing.group.priced(code).duration[own] for code, own in segments.kernels]
+    every = np.concatenate([np.zeros((0, prices[0].shape[1] if prices else 1), dtype=np.int64), *prices])
+    durations = every if every.shape[1] == 1 else every[:, columns]
+    ends = np.cumsum(durations, axis=0)
+    starts = ends - durations
+    begun = np.repeat(starts[segments.first[:-1]], np.diff(segments.first), axis=0)
+    return starts - begun, ends - begun
+
+
+def _slow(times: Ints, rows: Ints, entry: Ints, place: Ints, timing: GroupTiming, columns: slice) -> None:
+    """Corrects the ``times`` at which kernels end, in those classes and entries that communication slowed.
+
+    The kernels of some ``rows`` are in an ``entry`` of the compute stream each, at a ``place`` in it.
+    """
+    for column, number in enumerate(range(timing.starts.shape[1])[columns]):
+        slowed = timing.slowed.get(number)
+        if slowed is not None:
+            first = np.full(len(timing.group.part.segments.which), NOTHING, dtype=np.int64)
+            first[slowed.entries] = slowed.first
+            kernel = first[entry]
+            own = np.flatnonzero(kernel != NOTHING)
+            times[rows[own], column] = slowed.kernel_ends[kernel[own] + place[own]]

@@ -1,0 +1,130 @@
+"""Pipeline schedules with a smaller bubble."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from simcluster import units
+from simcluster.scenario import Scenario
+from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
+from simcluster.tuning.knobs.present_run import PresentRun
+
+LARGE_BUBBLE = 0.10
+"""The share of a step from which on a bubble is worth a change."""
+_MOST_CHUNKS = 3
+
+
+def bubble_reason(present: PresentRun) -> str:
+    """How large the bubble is, beside that of the closed formula; empty if it is small."""
+    stages, micro_batches = present.num_stages, present.plan["micro_batches"]
+    if stages == 1 or present.bubble <= LARGE_BUBBLE:
+        return ""
+    share = units.percent(present.bubble)
+    ideal = f"(P-1)/M = {stages - 1}/{micro_batches}"
+    return (
+        f"stages wait for each other in {share} of the step; 1F1B of equal stages waits {ideal} of its work"
+    )
+
+
+class InterleavedScheduleKnob(Knob):
+    """Several chunks of layers on every stage."""
+
+    kind = "interleaved schedule"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = "bubble (P-1)/(v M) of v chunks: Narayanan et al. 2021, MindSpore's pipeline_interleave"
+    of_training = True
+
+    def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+        """Two chunks, and more, where the layers divide."""
+        spec, stages = scenario.spec.parallel.schedule, len(plan["layers_per_stage"])
+        if stages == 1 or spec.kind not in ("1f1b", "gpipe", "interleaved"):
+            return
+        per_stage, left = divmod(sum(plan["layers_per_stage"]), stages)
+        present = (spec.chunks or 2) if spec.kind == "interleaved" else 1
+        more = [chunks for chunks in range(present + 1, per_stage + 1) if per_stage % chunks == 0]
+        for chunks in [] if left else more[:_MOST_CHUNKS]:
+            yield (("parallel.schedule", schedule_text(scenario, "interleaved", chunks=chunks)),)
+
+    def reason(self, present: PresentRun) -> str:
+        """The bubble is large."""
+        why = bubble_reason(present)
+        return why and f"{why}, which v chunks of layers on a stage divide by v"
+
+
+class ZeroBubbleKnob(Knob):
+    """Weight gradients in what would be the bubble."""
+
+    kind = "zero-bubble schedule"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = "Qi et al., Zero Bubble Pipeline Parallelism (arXiv 2401.10241); MindSpore's zero_bubble_v"
+    of_training = True
+
+    def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+        """The backward in two halves: in the memory of 1F1B, then in V."""
+        if len(plan["layers_per_stage"]) == 1:
+            return
+        for kind in ("zb_h1", "zb_v"):
+            if scenario.spec.parallel.schedule.kind != kind:
+                yield (("parallel.schedule", schedule_text(scenario, kind)),)
+
+    def reason(self, present: PresentRun) -> str:
+        """The bubble is large."""
+        why = bubble_reason(present)
+        return why and f"{why}; gradients of weights, which nothing waits for, can fill that"
+
+
+class OneForwardOneBackwardKnob(Knob):
+    """1F1B in place of GPipe."""
+
+    kind = "1F1B schedule"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = "1F1B keeps min(P-s, M) activations on stage s, GPipe all M: MindSpore's pipeline schedules"
+    of_training = True
+
+    def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+        """1F1B, where GPipe is asked for."""
+        if scenario.spec.parallel.schedule.kind == "gpipe" and len(plan["layers_per_stage"]) > 1:
+            yield (("parallel.schedule", schedule_text(scenario, "1f1b")),)
+
+    def reason(self, present: PresentRun) -> str:
+        """There are more micro-batches than stages, so that GPipe keeps more activations."""
+        stages, micro_batches = present.num_stages, present.plan["micro_batches"]
+        if micro_batches <= stages:
+            return ""
+        return f"GPipe keeps the activations of all {micro_batches} micro-batches, 1F1B of at most {stages}"
+
+
+class OverlappedTransfersKnob(Knob):
+    """Transfers between stages beside kernels."""
+
+    kind = "overlapped transfers"
+    serves = frozenset({KnobPurpose.SPEED})
+    source = "overlap_p2p_comm of Megatron-Core and NeMo's CommOverlap"
+    of_training = True
+
+    def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+        """Receives posted ahead, where kernels wait for transfers."""
+        spec = scenario.spec.parallel.schedule
+        if len(plan["layers_per_stage"]) > 1 and (spec.p2p or scenario.framework.p2p) != "overlapped":
+            changed = schedule_text(scenario, spec.kind, chunks=spec.chunks, p2p="overlapped")
+            yield (("parallel.schedule", changed),)
+
+    def reason(self, present: PresentRun) -> str:
+        """Transfers are exposed."""
+        share = present.exposed(str(present.plan["stage_axis"]))
+        return (
+            f"kernels wait for transfers between stages in {units.percent(share)} of the step"
+            if share
+            else ""
+        )
+
+
+def schedule_text(scenario: Scenario, kind: str, chunks: int | None = None, p2p: str | None = None) -> str:
+    """``parallel.schedule`` of another kind, with what the scenario says of transfers."""
+    spec = scenario.spec.parallel.schedule
+    entries = {"kind": kind, "chunks": chunks, "p2p": p2p or spec.p2p}
+    if kind == spec.kind and spec.stages != "auto":
+        entries["stages"] = json.dumps(spec.stages)
+    return f"{{{', '.join(f'{key}: {value}' for key, value in entries.items() if value)}}}"
