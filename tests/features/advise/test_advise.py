@@ -89,6 +89,7 @@ def says_the_same(naive, monkeypatch):
     assert all(f"\n{tip.kind}: " in text for tip in naive.gaining)
 
 
+@pytest.mark.thorough
 def test_a_good_plan_gains_nothing():
     advice = advised(GOOD)
     assert not advice.gaining and advice.idle
@@ -116,6 +117,7 @@ def test_processes_give_the_same(naive):
         assert advice_document(advised(NAIVE, executor)) == advice_document(naive)
 
 
+@pytest.mark.thorough
 def test_the_command(tmp_path, monkeypatch, capsys):
     """Memory that no tip makes enough: exit code 1, with what is nearest."""
     monkeypatch.chdir(tmp_path)

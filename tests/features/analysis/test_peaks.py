@@ -78,7 +78,7 @@ def test_few_rows_have_the_peaks_of_all(name):
 
 
 @pytest.mark.parametrize("name", ["1f1b", "slowed"])
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), count=st.integers(1, 60))
 def test_few_of_random_rows_have_the_peaks_of_all(name, seed, count):
     """Rows at any events, many at one time: a kernel starts when the one before it ends."""

@@ -120,7 +120,7 @@ WRITERS = [
     ("topology", "dgx-h100", "--hosts", "2", "--html"),
     ("collective", "all_reduce", "--cluster", "dgx-h100", "--hosts", "1", "--html"),
     ("schedule", "1f1b", "--stages", "2", "--micro-batches", "4", "--html"),
-    ("init", "--model", "llama3-8b", "--cluster", "dgx-h100", "--hosts", "1", "--force", "-o"),
+    ("init", "--model", "llama3-8b", "--cluster", "dgx-h100", "--hosts", "1", "--quick", "--force", "-o"),
     ("check", "small.yaml", "--update", "--baseline"),
 ]
 

@@ -10,7 +10,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from tests.support.scenario_texts import CRAMPED
 
-QUICK = ("--jobs", "1", "--over", "mesh,micro_batch=1,2")
+QUICK = ("--jobs", "1", "--over", "mesh")
 
 
 def test_the_best_plan_is_shown_and_written(simcluster, small, here):
@@ -33,7 +33,7 @@ def test_an_interrupted_search_goes_on(simcluster, small, here):
     assert first.code == again.code == 0
     kept = (here / "plans").read_text().splitlines()
     assert len(kept) > 1
-    code, _, err = simcluster("search", small, "--jobs", "1", "--over", "mesh", "--keep", "plans")
+    code, _, err = simcluster("search", small, "--jobs", "1", "--over", "micro_batch", "--keep", "plans")
     assert code == 2
     assert "--restart" in err
 

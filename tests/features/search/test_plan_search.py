@@ -26,7 +26,7 @@ def searched(scenario, over=("mesh",), **options):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_best_is_the_best_of_all(seed):
-    scenario = small_scenario(seed)
+    scenario = small_scenario(seed, devices=4 if seed else 2)
     space = PlanSpace.of(scenario, SMALL_KEYS)
     all_figures = [
         simulate_plan((SharedScenario.of(scenario), space.changes_of(choice))) for choice in space.plans
@@ -40,7 +40,7 @@ def test_the_best_is_the_best_of_all(seed):
 
 @pytest.fixture(scope="module")
 def scenario():
-    return small_scenario()
+    return small_scenario(devices=2)
 
 
 def test_a_limit_that_no_plan_meets_names_the_nearest(scenario):
