@@ -33,7 +33,7 @@ def small_scenario(seed: int = 0, devices: int = 4) -> Scenario:
             "name": f"small {seed}",
             "cluster": {
                 "host": {
-                    "use": draw.choice(["dgx-h100", "dgx-a100", "dgx-1v"]),
+                    "use": draw.choice(["dgx-h100", "dgx-a100", "dgx-h200"]),
                     "devices": devices,
                     "network": {"nics": devices},
                 },
