@@ -58,9 +58,10 @@ class PlanChoice:
         return math.prod(size for axis, size in self.mesh if axis != PIPELINE)
 
     def with_mesh(self, sizes: dict[str, int]) -> PlanChoice:
-        """The same on another mesh."""
+        """The same on another mesh; layers of stages are the default again where there are more or fewer."""
         kept = tuple((axis, size) for axis, size in sizes.items() if size > 1 or axis == DATA)
-        return replace(self, mesh=kept)
+        stages = self.stages if sizes.get(PIPELINE, 1) == self.num_stages else ()
+        return replace(self, mesh=kept, stages=stages)
 
     @property
     def described(self) -> dict[str, str]:

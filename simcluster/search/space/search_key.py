@@ -127,9 +127,10 @@ class WordKey(SearchKey):
                     hint=f"use {', '.join(self.words)}",
                 )
 
-    def texts(self, values: Sequence[str]) -> list[str]:
-        """The YAML texts of values, all where none are written."""
-        return [self.words[value] for value in values or self.words]
+    def texts(self, values: Sequence[str], usual: Sequence[str], own: str) -> list[str]:
+        """The YAML texts of the values that are written, else of the usual ones and the scenario's."""
+        texts = [self.words[value] for value in values or usual]
+        return texts if values or own in texts else [*texts, own]
 
 
 def divisors(number: int) -> list[int]:

@@ -133,6 +133,16 @@ def _check_searchable(scenario: Scenario) -> None:
                 hint="write what it finds, simcluster layouts --as-strategies, in mode semi_auto",
             )
         )
+    schedule = scenario.spec.parallel.schedule
+    nested = schedule.stages != "auto" and any(isinstance(count, tuple) for count in schedule.stages)
+    if nested or schedule.slices is not None or schedule.text is not None:
+        raise scenario.located(
+            ScenarioError(
+                "a search knows schedules by their kind, their chunks and the layers of each stage",
+                path="parallel.schedule",
+                hint="leave text, slices and layers by chunk out",
+            )
+        )
     if scenario.spec.tenants:
         raise scenario.located(
             ScenarioError(

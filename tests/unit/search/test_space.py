@@ -43,6 +43,15 @@ def test_values_that_are_written_are_the_only_ones(small):
     assert {plan.optimizer_sharding for plan in plans} == {'{"zero": 1}', '{"zero": 3}'}
 
 
+def test_what_the_scenario_says_is_tried_too(small):
+    own = small.changed(
+        [("parallel.recompute", '{operators: ["layers.*.mlp.*"]}'), ("parallel.optimizer_sharding", "fsdp")]
+    )
+    space = PlanSpace.of(own, ["recompute", "optimizer_sharding"])
+    assert space.base in space.plans
+    assert PlanSpace.of(own, ["recompute=none"]).plans[0].recompute == "{}"
+
+
 def test_the_orders_of_axes_are_all_there(small):
     plans = PlanSpace.of(small, ["mesh", "axis_order"]).plans
     orders = {tuple(axis for axis, size in plan.mesh if size > 1) for plan in plans}
@@ -69,6 +78,25 @@ def test_a_plan_reads_as_the_scenario_that_it_changes(small):
 def test_what_is_no_space_is_refused(small, over, wanted):
     with pytest.raises(ScenarioError, match=wanted):
         _ = PlanSpace.of(small, [over]).plans
+
+
+def test_schedules_that_a_plan_cannot_say_are_refused(small):
+    sliced = small.changed([("parallel.schedule", "{kind: seqpipe, slices: 2}")])
+    with pytest.raises(ScenarioError, match="by their kind, their chunks"):
+        PlanSpace.of(sliced)
+
+
+def test_layers_of_stages_are_kept_for_as_many_stages(small):
+    most = small.model.num_layers - 1
+    uneven = small.changed(
+        [
+            ("parallel.mesh", "{pipeline: 2, data: 4}"),
+            ("parallel.schedule", f"{{kind: 1f1b, stages: [{most}, 1]}}"),
+        ]
+    )
+    plans = PlanSpace.of(uneven, ["mesh"]).plans
+    assert {plan.stages for plan in plans if plan.num_stages == 2} == {(most, 1)}
+    assert {plan.stages for plan in plans if plan.num_stages != 2} == {()}
 
 
 def test_inference_is_not_searched():

@@ -13,7 +13,7 @@ class OptimizerShardingKey(WordKey):
     """Stages of ZeRO."""
 
     kind = "optimizer_sharding"
-    title = "ZeRO 0 to 3"
+    title = "ZeRO 0 to 3, and what the scenario says"
     order = 7
     is_usual = True
 
@@ -29,7 +29,7 @@ class OptimizerShardingKey(WordKey):
         if setting.batch_ways(choice) == 1:
             yield replace(choice, optimizer_sharding=self.words["0"])
             return
-        for text in self.texts(values or ("0", "1", "2", "3")):
+        for text in self.texts(values, ("0", "1", "2", "3"), choice.optimizer_sharding):
             yield replace(choice, optimizer_sharding=text)
 
 
@@ -37,7 +37,7 @@ class RecomputeKey(WordKey):
     """What the backward computes again."""
 
     kind = "recompute"
-    title = "nothing, the cores of attention (models that have them), every layer"
+    title = "nothing, the cores of attention (models that have them), every layer, what the scenario says"
     order = 8
     is_usual = True
 
@@ -55,9 +55,9 @@ class RecomputeKey(WordKey):
     ) -> Iterator[PlanChoice]:
         """The words; without attention there is nothing selective."""
         attends = "heads" in setting.scenario.model.dimensions
-        for word in values or tuple(self.words):
-            if attends or word != "selective":
-                yield replace(choice, recompute=self.words[word])
+        usual = [word for word in self.words if attends or word != "selective"]
+        for text in self.texts(values, usual, choice.recompute):
+            yield replace(choice, recompute=text)
 
 
 class OffloadKey(WordKey):
@@ -81,6 +81,6 @@ class OffloadKey(WordKey):
     ) -> Iterator[PlanChoice]:
         """The words, if every host can."""
         able = all(host.pcie is not None for host in setting.scenario.cluster.kinds)
-        for word in values or ("none", "optimizer_states"):
-            if able or word == "none":
-                yield replace(choice, offload=self.words[word])
+        usual = ("none", "optimizer_states") if able else ("none",)
+        for text in self.texts(values, usual, choice.offload):
+            yield replace(choice, offload=text)

@@ -34,7 +34,7 @@ class ScheduleKey(WordKey):
         if choice.num_stages == 1:
             yield replace(choice, schedule=PLAIN, chunks=1)
             return
-        for kind in self.texts(values):
+        for kind in self.texts(values, tuple(self.words), PLAIN):
             chunks = 2 if "chunks" in _taken(kind) else 1
             if chunks * choice.num_stages <= setting.num_layers:
                 yield replace(choice, schedule=kind, chunks=chunks, stages=())
