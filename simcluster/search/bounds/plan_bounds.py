@@ -82,11 +82,6 @@ class PlanBounds:
     _again: dict[str, str] = field(default_factory=dict)
     _formats: dict[str, Numerics] = field(default_factory=dict)
 
-    @property
-    def num_costed(self) -> int:
-        """Small plans that layer costs were read from."""
-        return len(self._costs)
-
     def of(self, choice: PlanChoice) -> PlanBound | Refusal:
         """The bound of a plan, or why it is impossible."""
         try:

@@ -181,8 +181,7 @@ class PlanSearch:
 
     def check(self) -> None:
         """Raises ScenarioError for an empty space, and where the cost is asked for without a price."""
-        if not self.space.plans:
-            return
+        _ = self.space.plans  # raises where there are none
         if self.objective is Objective.COST and self.space.scenario.spec.cluster.price is None:
             raise ScenarioError(
                 "--objective cost: the scenario does not say what a device costs",
@@ -219,22 +218,18 @@ class _Queue:
         handed: list[int] = []
 
         def tasks() -> Iterator[tuple[SharedScenario, Changes]]:
-            while True:
-                index = self._take(journal)
-                if index is None:
-                    return
+            while (index := self._take(journal)) is not None:
                 handed.append(index)
                 yield self.shared, self.search.space.changes_of(self.plans[index].choice)
 
-        while self._can_go_on:
-            for place, outcome in run_all(simulate_plan, _Again(tasks), executor):
-                figures = _figures(outcome)
-                if figures is None:
-                    self.num_lost += 1
-                    continue
-                if journal is not None:
-                    journal.add(handed[place], figures.document())
-                self._add(handed[place], figures)
+        for place, outcome in run_all(simulate_plan, tasks(), executor):
+            figures = _figures(outcome)
+            if figures is None:
+                self.num_lost += 1
+                continue
+            if journal is not None:
+                journal.add(handed[place], figures.document())
+            self._add(handed[place], figures)
 
     @property
     def in_order(self) -> tuple[SimulatedPlan, ...]:
@@ -269,7 +264,7 @@ class _Queue:
         return budget is not None and time.monotonic() - self.began > budget
 
     def _take(self, journal: Journal | None) -> int | None:
-        """The next plan to simulate; None if there is none for now."""
+        """The next plan to simulate; None if none is left that can win, or the budget is spent: for good."""
         while self._can_go_on:
             index = self._next
             self._next += 1
@@ -288,19 +283,6 @@ class _Queue:
         value = self.objective.of(figures)
         if self.best is None or value < self.best:
             self.best, self.first_s = value, time.monotonic() - self.began
-
-
-@dataclass
-class _Again:
-    """An iterator that may have more after it had none: plans are left as results change what can win."""
-
-    make: Callable[[], Iterator[tuple[SharedScenario, Changes]]]
-
-    def __iter__(self) -> _Again:
-        return self
-
-    def __next__(self) -> tuple[SharedScenario, Changes]:
-        return next(self.make())
 
 
 def _figures(outcome: PlanFigures | Failure) -> PlanFigures | None:

@@ -83,7 +83,7 @@ def write_init_scenario(start: SearchRequest, target: Target, *, quick: bool) ->
     if not quick:
         with (
             progress_line(name, doing="searching the fastest plan"),
-            local_executor(usable_cpus(), 2) as workers,
+            local_executor(usable_cpus(), usable_cpus()) as workers,
         ):
             result = improve_fit(first, workers)
     if result is not None and result.best is not None:
