@@ -10,8 +10,9 @@ from pydantic import Field, model_validator
 
 from simcluster.cluster import ClusterSpec
 from simcluster.collectives import CollectivesSpec
-from simcluster.document import Name, Refused, Section, Unsupported
+from simcluster.document import Name, Refused, Section
 from simcluster.engine import RunSpec
+from simcluster.job import JobSpec
 from simcluster.model import ModelSpec
 from simcluster.plan import IDEAL, DataSpec, FrameworkSpec, InferenceSpec, ParallelSpec, Task, TrainingSpec
 from simcluster.scenario.library import check_library
@@ -72,8 +73,8 @@ class ScenarioSpec(Section):
     collectives: CollectivesSpec = CollectivesSpec()
     """Choice of collective algorithms."""
 
-    job: Unsupported = None
-    """A run over days: launch, checkpoints, failures."""
+    job: JobSpec | None = None
+    """A run over days: launch, checkpoints, failures; absent: steps alone."""
 
     tenants: tuple[TenantSpec, ...] = ()
     """Other scenarios that run at the same time on other hosts of the cluster.

@@ -1,0 +1,8 @@
+"""A run over days: how it starts, what it saves and loads, what breaks, and how it goes on. Knows no scenario
+and no engine: what steps, saves and starts cost is handed in.
+"""
+
+from simcluster.job.job_costs import JobPhase, LoadCost, SaveCost, StartUp
+from simcluster.job.job_spec import JobSpec
+
+__all__ = ["JobPhase", "JobSpec", "LoadCost", "SaveCost", "StartUp"]
