@@ -5,6 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from simcluster.document import Section, Unsupported
+from simcluster.job.failures import FailuresSpec
+from simcluster.job.recovery import RecoverySpec
 
 
 class JobSpec(Section):
@@ -19,8 +21,8 @@ class JobSpec(Section):
     checkpoints: Unsupported = None
     """What is saved, where, and how often."""
 
-    failures: Unsupported = None
+    failures: FailuresSpec = Field(default_factory=FailuresSpec)
     """What breaks, and when."""
 
-    recovery: Unsupported = None
+    recovery: RecoverySpec = Field(default_factory=RecoverySpec)
     """What is done when something breaks."""

@@ -1,0 +1,1 @@
+"""What may be done when something breaks; one file, one policy."""

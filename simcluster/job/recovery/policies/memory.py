@@ -1,0 +1,32 @@
+"""Checkpoints in the memory of hosts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from simcluster.job.job_costs import JobPhase
+from simcluster.job.recovery.recovery_costs import RecoveryCosts
+from simcluster.job.recovery.recovery_policy import Loss, RecoveryPlan, RecoveryPolicy, StateSource, Survivors
+
+
+class Memory(RecoveryPolicy):
+    """Every host keeps a copy of its own and of its neighbours' state in its memory (Gemini, SOSP 2023).
+
+    What is lost is read from there, as long as one host of each group of neighbours is left.
+    """
+
+    kind: ClassVar[str] = "memory"
+    is_exact: ClassVar[bool] = True
+
+    def refusal(self, survivors: Survivors, num_spares: int | None) -> str:
+        """A second host is needed for a second copy."""
+        if max(survivors.host_of, default=0) == 0:
+            return "one host alone has no neighbour that could keep a copy of its state"
+        return ""
+
+    def plan(self, loss: Loss, survivors: Survivors, costs: RecoveryCosts) -> RecoveryPlan | None:
+        """Start, communicators and a load from memory; None if all copies of a host's state are lost."""
+        if not survivors.keep_memory(loss.replaced):
+            return None
+        phases = (*costs.start.phases, JobPhase("load from memory", costs.memory_load_s))
+        return RecoveryPlan(self.kind, StateSource.MEMORY, waits_for_hosts=True, phases=phases)

@@ -1,0 +1,25 @@
+"""Restart from the last full checkpoint."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from simcluster.job.job_costs import JobPhase
+from simcluster.job.recovery.recovery_costs import RecoveryCosts
+from simcluster.job.recovery.recovery_policy import Loss, RecoveryPlan, RecoveryPolicy, StateSource, Survivors
+
+
+class Restart(RecoveryPolicy):
+    """All processes end; lost hosts are replaced; everything starts and reads the last full checkpoint."""
+
+    kind: ClassVar[str] = "restart"
+    is_exact: ClassVar[bool] = True
+
+    def refusal(self, survivors: Survivors, num_spares: int | None) -> str:
+        """It always helps."""
+        return ""
+
+    def plan(self, loss: Loss, survivors: Survivors, costs: RecoveryCosts) -> RecoveryPlan | None:
+        """Start, communicators and load behind the replacement."""
+        phases = (*costs.start.phases, JobPhase("load", costs.load_s))
+        return RecoveryPlan(self.kind, StateSource.CHECKPOINT, waits_for_hosts=True, phases=phases)

@@ -1,0 +1,57 @@
+"""How long the steps of a recovery take: values that the scenario, the launch and checkpoints give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcluster.job.failures import Lognormal
+from simcluster.job.job_costs import JobPhase, StartUp
+
+COMMUNICATORS = "communicators"
+"""The phase of a start that makes communicators, by its name: processes that run already need it, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryCosts:
+    """Seconds of every step of a recovery."""
+
+    heartbeat_s: float
+    """Until a process that is gone is missed."""
+
+    collective_timeout_s: float
+    """Until a collective that nobody ends is given up: what finds a process that hangs."""
+
+    retry_s: float
+    """Until a transfer that is repeated is given up."""
+
+    abort_s: float
+    """Ends the processes of the job."""
+
+    replace_s: float
+    """From asking for a host to having it, if one is free."""
+
+    queue_s: float
+    """Until all hosts of the job are there at another place."""
+
+    swap_s: float
+    """Puts a hot spare, whose processes run already, into the place of a host."""
+
+    copy_s: float
+    """Copies the state of one device from another one that holds the same."""
+
+    memory_load_s: float
+    """Copies the state of a host from the memory of another one."""
+
+    load_s: float
+    """Reads a checkpoint."""
+
+    start: StartUp
+    """Everything from the first process to the first step, without the checkpoint."""
+
+    repair: Lognormal
+    """How long a host that failed is away, in seconds."""
+
+    @property
+    def communicators(self) -> tuple[JobPhase, ...]:
+        """The phases of a start that make communicators; of a start that names none, nothing."""
+        return tuple(phase for phase in self.start.phases if COMMUNICATORS in phase.name)

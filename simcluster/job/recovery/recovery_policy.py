@@ -1,0 +1,129 @@
+"""What a recovery policy is, and all of them by kind."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import ClassVar
+
+from simcluster.job.job_costs import JobPhase
+from simcluster.job.recovery.recovery_costs import RecoveryCosts
+from simcluster.registry import kinds
+
+
+class StateSource(StrEnum):
+    """Where the state comes from with which training goes on."""
+
+    CHECKPOINT = "checkpoint"
+    """The last full checkpoint that was written."""
+    MEMORY = "memory"
+    """The last one in the memory of hosts."""
+    SURVIVORS = "survivors"
+    """Ranks that hold the same: only the step that was cut is lost."""
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """Who holds what: what a policy may ask of a loss, and of the job as a whole.
+
+    ``holders`` is for each device the number of its group: ranks of one group hold the same slices of all
+    parameters and optimizer states. ``data_index`` is for each device which replica of the data it works for,
+    or empty where there is no axis of that kind. ``host_of`` is the host of each device.
+    """
+
+    holders: tuple[int, ...]
+    data_index: tuple[int, ...]
+    host_of: tuple[int, ...]
+    memory_copies: int = 2
+
+    @cached_property
+    def members(self) -> Mapping[int, tuple[int, ...]]:
+        """The devices of every group that holds the same, as ``restore_group_info_list`` lists ranks."""
+        groups: dict[int, list[int]] = {}
+        for device, group in enumerate(self.holders):
+            groups.setdefault(group, []).append(device)
+        return {group: tuple(devices) for group, devices in groups.items()}
+
+    @cached_property
+    def is_replicated(self) -> bool:
+        """Whether every device has another one, on another host, that holds the same."""
+        return all(len({self.host_of[each] for each in group}) > 1 for group in self.members.values())
+
+    @cached_property
+    def num_replicas(self) -> int:
+        """Replicas of the data."""
+        return len(set(self.data_index))
+
+    def keep_slices(self, lost: Collection[int]) -> bool:
+        """Whether what these devices held is held by others, too."""
+        gone = set(lost)
+        return all(
+            not gone.issuperset(self.members[group]) for group in {self.holders[each] for each in gone}
+        )
+
+    def keep_memory(self, hosts: Collection[int]) -> bool:
+        """Whether of every ``memory_copies`` neighbouring hosts, which keep copies of each other, one is left."""
+        gone, size = set(hosts), self.memory_copies
+        last = max(self.host_of, default=0)
+        for first in {host // size * size for host in gone}:
+            if all(host in gone for host in range(first, min(first + size, last + 1))):
+                return False
+        return True
+
+    def replicas_of(self, devices: Collection[int]) -> frozenset[int]:
+        """The replicas of the data that these devices work for."""
+        return frozenset(self.data_index[device] for device in devices) if self.data_index else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What is gone: hosts, of which some have to be replaced, and their devices."""
+
+    hosts: frozenset[int]
+    replaced: frozenset[int]
+    devices: frozenset[int]
+    num_spares: int | None
+    """Hosts that stand ready; None: as many as anybody asks for."""
+
+    lost_replicas: frozenset[int] = frozenset()
+    """Replicas of the data that were given up before."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryPlan:
+    """How a job goes on: its phases behind the end of what runs, and what they begin from."""
+
+    kind: str
+    source: StateSource
+    waits_for_hosts: bool
+    """Whether hosts that were lost are replaced before the phases begin."""
+
+    phases: tuple[JobPhase, ...]
+    lost_replicas: frozenset[int] = frozenset()
+    """Replicas of the data without which training goes on."""
+
+    moves: bool = False
+    """Whether the whole job goes to other hosts."""
+
+
+class RecoveryPolicy(ABC):
+    """What is done about a loss. ``is_exact``: training ends with the parameters that it would have had."""
+
+    kind: ClassVar[str]
+    is_exact: ClassVar[bool]
+
+    @abstractmethod
+    def refusal(self, survivors: Survivors, num_spares: int | None) -> str:
+        """Why it can never help this job, or nothing."""
+
+    @abstractmethod
+    def plan(self, loss: Loss, survivors: Survivors, costs: RecoveryCosts) -> RecoveryPlan | None:
+        """How the job goes on; None where this loss leaves it nothing to go on from."""
+
+
+def policy_kinds() -> dict[str, type[RecoveryPolicy]]:
+    """The recovery policies by kind."""
+    return kinds("simcluster.job.recovery.policies", RecoveryPolicy)

@@ -1,0 +1,20 @@
+"""The run over days: intervals of equal steps between incidents, and where the time goes."""
+
+from simcluster.job.timeline.cluster_state import ClusterState, SlowDevice, StepSummary
+from simcluster.job.timeline.job_ledger import JobLedger, StepInterval, TimelineEntry
+from simcluster.job.timeline.job_run import Job, JobRecord, run_job
+from simcluster.job.timeline.trainer import SaveRhythm, Trainer
+
+__all__ = [
+    "ClusterState",
+    "Job",
+    "JobLedger",
+    "JobRecord",
+    "SaveRhythm",
+    "SlowDevice",
+    "StepInterval",
+    "StepSummary",
+    "TimelineEntry",
+    "Trainer",
+    "run_job",
+]
