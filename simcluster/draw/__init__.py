@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from simcluster.draw.markup import Markup, html_legend, html_page, html_table, section, swatch
     from simcluster.draw.schedule_slots import ScheduleSlot, schedule_layout
     from simcluster.draw.screen import render_text, screen_width
+    from simcluster.draw.step_curve import step_curve_svg
     from simcluster.draw.svg import FONT, Canvas, ticks
     from simcluster.draw.svg_bars import LIMIT, Stack, stacked_bars_svg
     from simcluster.draw.svg_timeline import TimelineBlock, timeline_svg
@@ -43,6 +44,7 @@ else:
             "markup": "Markup html_legend html_page html_table section swatch",
             "schedule_slots": "ScheduleSlot schedule_layout",
             "screen": "render_text screen_width",
+            "step_curve": "step_curve_svg",
             "svg": "FONT Canvas ticks",
             "svg_bars": "LIMIT Stack stacked_bars_svg",
             "svg_timeline": "TimelineBlock timeline_svg",
@@ -91,6 +93,7 @@ __all__ = [
     "section",
     "stacked_area",
     "stacked_bars_svg",
+    "step_curve_svg",
     "sum_of_parts",
     "swatch",
     "text_bar",

@@ -19,25 +19,45 @@ from simcluster.simulation.compose import (
     simulate_tenants,
     summarise_tenants,
 )
+from simcluster.simulation.jobs import simulate_job
 from simcluster.simulation.views import documents_of
 from simcluster.trace import WALL_TIME, Run, Table
 
 
-def simulate(scenario: Scenario, *, unfold: bool = False, progress: Progress | None = None) -> Run:
-    """Runs a scenario in time.
+def simulate(
+    scenario: Scenario,
+    *,
+    unfold: bool = False,
+    progress: Progress | None = None,
+    replications: int = 1,
+    jobs: int = 1,
+) -> Run:
+    """Runs a scenario in time, and its job over days, if it has one.
 
     With ``unfold`` every rank is simulated, not one of each class. ``progress`` may be watched from another
-    thread. Raises PlanError for an impossible plan and SimulationError for a deadlock; a plan that does not
-    fit into memory is a result, not an error.
+    thread. A job is run ``replications`` times with other draws, by ``jobs`` processes. Raises PlanError for
+    an impossible plan and SimulationError for a deadlock; a plan that does not fit into memory is a result,
+    not an error.
     """
     began = time.perf_counter()
-    result = run_built(build_scenario(scenario, unfold=unfold), unfold=unfold, progress=progress)
+    built = build_scenario(scenario, unfold=unfold)
+    result = run_built(built, unfold=unfold, progress=progress, replications=replications, jobs=jobs)
     result.documents["summary"][WALL_TIME] = time.perf_counter() - began
     return result
 
 
-def run_built(built: BuiltScenario, *, unfold: bool = False, progress: Progress | None = None) -> Run:
-    """The run of a built scenario; with ``unfold`` every rank of tenants is a class of its own."""
+def run_built(
+    built: BuiltScenario,
+    *,
+    unfold: bool = False,
+    progress: Progress | None = None,
+    replications: int = 1,
+    jobs: int = 1,
+) -> Run:
+    """The run of a built scenario; with ``unfold`` every rank of tenants is a class of its own.
+
+    ``replications`` and ``jobs`` as in ``simulate``.
+    """
     try:
         tenants = simulate_tenants(built, unfold=unfold, progress=progress) if built.tenants else []
         timing = tenants[0].timing if tenants else run_alone(built, progress)
@@ -48,7 +68,16 @@ def run_built(built: BuiltScenario, *, unfold: bool = False, progress: Progress 
     made = documents_of(built, timing, trace.account)
     made["summary"] |= summarise_tenants(tenants)
     made["summary"] |= _inference(built, trace)
+    if built.scenario.spec.job is not None:
+        made["job"] = simulate_job(
+            built, made["summary"]["step_time_s"], replications=replications, jobs=jobs
+        )
+        made["summary"] |= {name: made["job"][name] for name in JOB_FIGURES}
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), made)
+
+
+JOB_FIGURES = ("goodput", "effective_training_time_ratio")
+"""Figures of the summary that a job adds; of its first run."""
 
 
 def _inference(built: BuiltScenario, trace: LazyTrace) -> dict[str, Any]:

@@ -102,4 +102,6 @@ def ran(job, listed=(), *, causes=(), maintenance=(), seed=0, step=None, fleet_o
     """The record of a job with listed incidents, or laws."""
     own = fleet_of or fleet(len(job.devices_of_host))
     stream = incidents(causes, listed, maintenance, own, [seed], 30 * 86400.0)
-    return run_job(job, stream, step or step_of(hosts=len(job.devices_of_host)), np.random.default_rng([seed, 1]))
+    return run_job(
+        job, stream, step or step_of(hosts=len(job.devices_of_host)), np.random.default_rng([seed, 1])
+    )

@@ -65,7 +65,7 @@ class Survivors:
         )
 
     def keep_memory(self, hosts: Collection[int]) -> bool:
-        """Whether of every ``memory_copies`` neighbouring hosts, which keep copies of each other, one is left."""
+        """Whether of every ``memory_copies`` neighbouring hosts, which keep each other, one is left."""
         gone, size = set(hosts), self.memory_copies
         last = max(self.host_of, default=0)
         for first in {host // size * size for host in gone}:

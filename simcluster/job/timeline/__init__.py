@@ -1,11 +1,22 @@
 """The run over days: intervals of equal steps between incidents, and where the time goes."""
 
-from simcluster.job.timeline.cluster_state import ClusterState, SlowDevice, StepSummary
-from simcluster.job.timeline.job_ledger import JobLedger, StepInterval, TimelineEntry
+from simcluster.job.timeline.cluster_state import NOMINAL_STATE, ClusterState, SlowDevice, StepSummary
+from simcluster.job.timeline.job_ledger import (
+    PROGRESS,
+    SLOWER,
+    TRAINING,
+    JobLedger,
+    StepInterval,
+    TimelineEntry,
+)
 from simcluster.job.timeline.job_run import Job, JobRecord, run_job
 from simcluster.job.timeline.trainer import SaveRhythm, Trainer
 
 __all__ = [
+    "NOMINAL_STATE",
+    "PROGRESS",
+    "SLOWER",
+    "TRAINING",
     "ClusterState",
     "Job",
     "JobLedger",

@@ -62,10 +62,11 @@ class JobLedger:
             self.spent[cause, phase] += time_ns
 
     def enter(self, start_ns: int, end_ns: int, phase: str, cause: str) -> None:
-        """Puts something into the timeline."""
+        """Puts something into the timeline; of a step with a retry in it, the part behind that."""
+        last = self.timeline[-1] if self.timeline else None
+        start_ns = max(start_ns, last.end_ns) if last else start_ns
         if end_ns <= start_ns:
             return
-        last = self.timeline[-1] if self.timeline else None
         if last and (last.end_ns, last.phase, last.cause) == (start_ns, phase, cause):
             self.timeline[-1] = TimelineEntry(last.start_ns, end_ns, phase, cause)
         else:

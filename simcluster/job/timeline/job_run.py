@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from simcluster import units
 from simcluster.errors import PlanError
 from simcluster.job.failures import NANOSECONDS, FailureEffect, Incident
 from simcluster.job.job_costs import JobPhase
@@ -34,7 +35,10 @@ DETECT, STOP, REPLACE, GROW = "detect", "stop", "replace", "grow back"
 LAUNCH = "launch"
 """The cause of the first start."""
 
-MOST_INCIDENTS = 1_000_000
+MOST_IN_A_ROW = 10_000
+"""A recovery that is cut so often never ends."""
+
+MOST_INCIDENTS = 300_000
 """A job that sees more of them makes no progress any more."""
 
 
@@ -179,13 +183,17 @@ class _JobRun:
         self.coming = next(self.stream, None)
         self.num_seen += 1
         if self.num_seen > MOST_INCIDENTS:
-            done = self.trainer.samples / self.trainer.total
-            raise PlanError(
-                f"after {MOST_INCIDENTS:,} incidents only {done:.2%} of the steps are done",
-                path="job.failures",
-                hint="things break faster than the job recovers; save more often, or lower job.failures.rate",
-            )
+            raise self._hopeless(f"{MOST_INCIDENTS:,} incidents")
         return incident
+
+    def _hopeless(self, why: str) -> PlanError:
+        done = self.trainer.samples / self.trainer.total
+        passed = units.seconds(self.trainer.now_ns / NANOSECONDS)
+        return PlanError(
+            f"after {passed} {done:.1%} of the steps are done: {why}",
+            path="job.failures",
+            hint="things break faster than the job recovers; save more often, or lower job.failures.rate",
+        )
 
     def _end_slow(self) -> None:
         self.slow = [slow for slow in self.slow if slow.until_ns > self.trainer.now_ns]
@@ -261,10 +269,9 @@ class _JobRun:
         trainer, samples = self.trainer, self.trainer.samples
         begin, interrupted = trainer.now_ns, 0
         trainer.cut(incident.cause)
-        losses, latest = [incident], incident
         ready_ns = self._replace(incident)
+        latest, loss = incident, self._loss(incident, None)
         while True:
-            loss = self._loss(losses)
             plan = self._plan(loss)
             if plan.moves:
                 self.slow.clear()
@@ -275,10 +282,12 @@ class _JobRun:
             again = self._carry_out(plan, latest.cause, detection_s, ready_ns, bool(loss.replaced))
             if again is None:
                 break
-            losses.append(again)
             latest, interrupted = again, interrupted + 1
+            if interrupted > MOST_IN_A_ROW:
+                raise self._hopeless(f"a recovery was cut {interrupted - 1:,} times")
             detection_s = self._detection_s(again)
             ready_ns = max(ready_ns, self._replace(again))
+            loss = self._loss(again, loss)
         if plan.lost_replicas > self.lost:
             heapq.heappush(self.returns, (self._replaced_at(ready_ns), tuple(plan.lost_replicas - self.lost)))
             self.lost = plan.lost_replicas
@@ -311,12 +320,15 @@ class _JobRun:
         self._free_before = self.pool.free(self.trainer.now_ns)
         return self.pool.replace(count, self.trainer.now_ns)
 
-    def _loss(self, losses: list[Incident]) -> Loss:
-        devices = frozenset(device for each in losses for device in self._devices(each))
+    def _loss(self, incident: Incident, before: Loss | None) -> Loss:
+        """What is lost by an incident, and before it in the same recovery."""
+        hosts = frozenset(incident.hosts)
+        replaced = hosts if incident.replaces else frozenset[int]()
+        devices = frozenset(self._devices(incident))
         return Loss(
-            hosts=frozenset(host for each in losses for host in each.hosts),
-            replaced=frozenset(host for each in losses if each.replaces for host in each.hosts),
-            devices=devices,
+            hosts=hosts | before.hosts if before else hosts,
+            replaced=replaced | before.replaced if before else replaced,
+            devices=devices | before.devices if before else devices,
             num_spares=self._free_before,
             lost_replicas=self.lost,
         )

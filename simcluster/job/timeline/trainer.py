@@ -50,6 +50,7 @@ class _InFlight:
     left_ns: int
     step: StepSummary | None
     extra_ns: int
+    slow_cause: str
 
 
 @dataclass
@@ -86,6 +87,7 @@ class Trainer:
     slow_cause: str = ""
     """What makes steps slower than nominal."""
     _since: int = 0
+    _not_in_memory: int = 0
     _background_ns: int = 0
     _pending: int = 0
     _flight: _InFlight | None = None
@@ -128,9 +130,7 @@ class Trainer:
     def resume(self, samples: int, cause: str) -> None:
         """Goes on from a state that holds so many samples."""
         if samples < self.samples:
-            self._since = 0
-        if samples < self.best:
-            self.replay_cause = cause
+            self._since, self._not_in_memory, self.replay_cause = 0, 0, cause
         self.samples = samples
 
     def save_now(self) -> int:
@@ -171,13 +171,13 @@ class Trainer:
         self.now_ns += passed
         spent, left = flight.spent_ns + passed, flight.left_ns - passed
         if left:
-            self._flight = _InFlight(spent, left, flight.step, flight.extra_ns)
+            self._flight = _InFlight(spent, left, flight.step, flight.extra_ns, flight.slow_cause)
             return
         self._flight = None
         if flight.step is None:
             self._saved(spent)
         else:
-            self._stepped(1, spent, flight.step, flight.extra_ns)
+            self._stepped(1, spent, flight.step, flight.extra_ns, flight.slow_cause)
 
     def _piece(self, until_ns: int) -> None:
         """The next steps that are equal, or the next save, or many whole cycles."""
@@ -199,12 +199,14 @@ class Trainer:
         count = min(most, (until_ns - self.now_ns) // whole)
         if count:
             self.now_ns += count * whole
-            self._stepped(count, count * whole, self.step, count * (whole - self.step.step_ns))
+            self._stepped(
+                count, count * whole, self.step, count * (whole - self.step.step_ns), self.slow_cause
+            )
         if count < most:
             self._begin(self.step, whole, whole - self.step.step_ns, until_ns)
 
     def _begin(self, step: StepSummary | None, length: int, extra: int, until_ns: int) -> None:
-        self._flight = _InFlight(0, length, step, extra)
+        self._flight = _InFlight(0, length, step, extra, self.slow_cause)
         if length:
             self._land(until_ns)
         else:
@@ -229,7 +231,13 @@ class Trainer:
         self.now_ns += count * cycle
         extra = train - every * self.step.step_ns
         self._stepped(
-            count * every, count * train, self.step, count * extra, start=start, interval=count * cycle
+            count * every,
+            count * train,
+            self.step,
+            count * extra,
+            self.slow_cause,
+            start=start,
+            interval=count * cycle,
         )
         self.ledger.spend(CHECKPOINTS, SAVE, count * (wait + self.rhythm.blocking_ns))
         self.num_saves += count
@@ -244,6 +252,7 @@ class Trainer:
         time_ns: int,
         step: StepSummary,
         extra_ns: int,
+        slow_cause: str,
         *,
         start: int | None = None,
         interval: int | None = None,
@@ -263,13 +272,13 @@ class Trainer:
             self.ledger.spend("", PROGRESS, useful)
             self.ledger.spend(CHECKPOINTS, IN_MEMORY, memory)
             self.ledger.spend(CHECKPOINTS, SLOWER, extra_ns - memory)
-            self.ledger.spend(self.slow_cause, SLOWER, time_ns - extra_ns - useful)
+            self.ledger.spend(slow_cause, SLOWER, time_ns - extra_ns - useful)
             self.ledger.enter(start, end, TRAINING, "")
         self.ledger.pace(start, end, step.step_ns, step.samples)
         self.best = max(self.best, self.samples)
         if self.rhythm.memory_every:
-            kept = self._since - self._since % self.rhythm.memory_every
-            self.in_memory = self.samples - (self._since - kept) * step.samples
+            self._not_in_memory = (self._not_in_memory + count) % self.rhythm.memory_every
+            self.in_memory = self.samples - self._not_in_memory * step.samples
         if self._background_ns:
             self._background_ns = max(0, self._background_ns - time_ns)
             if not self._background_ns:
@@ -279,6 +288,7 @@ class Trainer:
         """Counts a save that has ended now; whatever was in the background is complete by then."""
         self.ledger.spend(CHECKPOINTS, SAVE, spent_ns)
         self.ledger.enter(self.now_ns - spent_ns, self.now_ns, TRAINING, "")
+        self.ledger.pace(self.now_ns - spent_ns, self.now_ns, self.step.step_ns, self.step.samples)
         if self._background_ns:
             self.durable = self._pending
         self.num_saves += 1

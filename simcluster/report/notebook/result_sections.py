@@ -56,6 +56,7 @@ from simcluster.report.content import (
     waiting_text,
 )
 from simcluster.report.notebook.host_section import host_section_html
+from simcluster.report.notebook.job_section import job_sections_html
 from simcluster.report.notebook.memory_section import memory_section_html
 from simcluster.trace import Run, RunDocument
 
@@ -104,6 +105,7 @@ def _sections(run: Run) -> Iterator[Markup]:
         tenant_rows(summary),
     )
     yield from _timeline(run)
+    yield from job_sections_html(documents, WIDTH)
     yield _foot(documents)
 
 

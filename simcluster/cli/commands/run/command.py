@@ -16,6 +16,7 @@ EXAMPLES = (
     "simcluster run plan.yaml --trace trace.json.gz      open it at ui.perfetto.dev",
     "simcluster run plan.yaml --trace trace.json.gz --ranks 0,17,4096-4103",
     "simcluster run plan.yaml --json - | jq .step_time_s",
+    "simcluster run job.yaml --replications 200          a job over days, with bounds of its goodput",
     "simcluster run scenarios/*.yaml --out results/      a folder for each",
 )
 
@@ -40,6 +41,18 @@ def run(
         str | None,
         typer.Option(metavar="FILE|-", help="Write the result there; - prints it instead of the summary."),
     ] = None,
+    replications: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Run a job over days so often, with other draws: means and bounds."
+        ),
+    ] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", "-j", min=1, metavar="K", help="Processes for replications; one per processor."
+        ),
+    ] = None,
     unfold: Annotated[
         bool, typer.Option("--unfold", help="Simulate every rank, not one of each class of equal ranks.")
     ] = False,
@@ -47,15 +60,17 @@ def run(
 ) -> ExitCode:
     """Simulate scenarios and say where time, memory and traffic go.
 
+    With a job that has steps also its days: what breaks, and what fraction of the time is progress.
     With tenants, other scenarios on the same cluster, also how much slower each is than alone.
 
     Exit code 1 if one does not fit into memory or breaks its own bounds; one that is tight says so first. The
     JSON of several scenarios is a list.
     """
-    from simcluster.cli.commands.run.session import Session
+    from simcluster.cli.commands.run.session import Replications, Session
     from simcluster.cli.output.result_files import Outputs
 
     outputs = Outputs(scenarios, out, trace, json, ranks)
     outputs.check()
-    session = Session.of(outputs, changes(settings), unfold=unfold, quiet=quiet)
+    runs = Replications(replications, jobs)
+    session = Session.of(outputs, changes(settings), unfold=unfold, quiet=quiet, replications=runs)
     return session.run()

@@ -16,6 +16,31 @@ from simcluster.report import result_json, shortage_text, summary_text, verdict_
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
 from simcluster.trace import Run
+from simcluster.workers import usable_cpus
+
+
+@dataclass(frozen=True)
+class Replications:
+    """How often a job is run, and by how many processes: one for each processor, if not said."""
+
+    count: int = 1
+    jobs: int | None = None
+
+    def check(self, scenario: Scenario) -> None:
+        """ScenarioError if nothing differs from one run to the next."""
+        job = scenario.spec.job
+        if self.count > 1 and (job is None or not job.failures.causes):
+            why = "has no job" if job is None else "draws nothing: job.failures has no causes"
+            raise ScenarioError(
+                Problem(
+                    f"'{scenario.name}' {why}, so that all runs would be the same",
+                    where=f"--replications {self.count}",
+                )
+            )
+        if self.jobs is not None and self.count == 1:
+            raise ScenarioError(
+                Problem("there is one run to do; add --replications 200", where=f"--jobs {self.jobs}")
+            )
 
 
 @dataclass(frozen=True)
@@ -27,10 +52,17 @@ class Session:
     changes: Sequence[tuple[str, str]]
     unfold: bool
     quiet: bool
+    replications: Replications = Replications()
 
     @classmethod
     def of(
-        cls, outputs: Outputs, changes: Sequence[tuple[str, str]], *, unfold: bool, quiet: bool
+        cls,
+        outputs: Outputs,
+        changes: Sequence[tuple[str, str]],
+        *,
+        unfold: bool,
+        quiet: bool,
+        replications: Replications = Replications(),
     ) -> Session:
         """Reads all scenarios; raises one error with the problems of all, before any of them is run."""
         loaded, problems = [], list[Problem]()
@@ -38,6 +70,7 @@ class Session:
             try:
                 scenario = Scenario.load(path, changes)
                 bounds_of(scenario)
+                replications.check(scenario)
                 outputs.chosen(scenario.spec.num_ranks)
                 if len(outputs.scenarios) > 1:  # one alone is planned when it is simulated
                     build_scenario(scenario, unfold=unfold, search=False)
@@ -46,14 +79,20 @@ class Session:
                 problems += error.problems
         if problems:
             raise ScenarioError(*dict.fromkeys(problems))
-        return cls(loaded, outputs, changes, unfold, quiet)
+        return cls(loaded, outputs, changes, unfold, quiet, replications)
 
     def run(self) -> ExitCode:
         """Simulates, prints and writes; the exit code of the worst."""
         worst, results = ExitCode.DONE, []
         for index, scenario in enumerate(self.scenarios):
             with progress_line(scenario.name, wanted=not self.quiet) as progress:
-                run = simulate(scenario, unfold=self.unfold, progress=progress)
+                run = simulate(
+                    scenario,
+                    unfold=self.unfold,
+                    progress=progress,
+                    replications=self.replications.count,
+                    jobs=self.replications.jobs or usable_cpus(),
+                )
                 text = scenario_text(scenario, self.changes)
                 written = self.outputs.write(index, run, text)
             results.append(result_json(run))

@@ -1,0 +1,152 @@
+"""The document ``job`` of a run: one run over days, and the figures of replications."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from simcluster.errors import SimclusterError
+from simcluster.job import ClusterState, JobRecord, StepSummary, run_job
+from simcluster.job.failures import NANOSECONDS
+from simcluster.job.figures import (
+    ReplicationFigures,
+    daly_goodput,
+    daly_interval,
+    figures_of_job,
+    replication_document,
+    replication_figures,
+)
+from simcluster.job.timeline import NOMINAL_STATE
+from simcluster.simulation.compose import BuiltScenario
+from simcluster.simulation.jobs.job_setup import JobSetup, setup_job
+from simcluster.simulation.jobs.step_times import StepTimes
+from simcluster.workers import Failure, in_order, local_executor, run_all
+
+
+def simulate_job(
+    built: BuiltScenario, step_s: float, *, replications: int = 1, jobs: int = 1
+) -> dict[str, Any]:
+    """The document of a job; ``step_s`` is the step of the whole, healthy cluster, as it was timed.
+
+    The first replication is the one that is told in full; all have draws of their own. They run in ``jobs``
+    processes, and the figures are the same for any number of these.
+    """
+    times = StepTimes(built)
+    nominal = StepSummary(round(step_s * NANOSECONDS), built.scenario.spec.task.global_batch)
+    times.times[times.signature(NOMINAL_STATE)] = nominal
+    try:
+        setup = setup_job(built, nominal)
+        record = _run(setup, 0, times)
+        document = _document(setup, record, times)
+        if replications > 1:
+            runs = [replication_figures(record), *_others(setup, times, range(1, replications), jobs)]
+            document["replications"] = replication_document(runs)
+    except SimclusterError as error:
+        raise built.scenario.located(error) from None
+    return document
+
+
+def _document(setup: JobSetup, record: JobRecord, times: StepTimes) -> dict[str, Any]:
+    spec = times.built.scenario.spec.job
+    assert spec is not None
+    job = setup.job
+    return {
+        "steps": job.steps,
+        "policy": job.policy.kind,
+        "policy_is_exact": job.policy.is_exact,
+        "failures": spec.failures.title or spec.failures.use or "",
+        "spares": job.num_spares,
+        "hosts": setup.fleet.num_hosts,
+        "devices": setup.fleet.num_devices,
+        "steps_between_checkpoints": job.rhythm.every,
+        "timed_states": len(times.times),
+        **figures_of_job(record),
+        **_closed_forms(setup, record),
+    }
+
+
+def _closed_forms(setup: JobSetup, record: JobRecord) -> dict[str, Any]:
+    """What the laws and Daly's formula say of the job, if it saves and fails by laws."""
+    rhythm, costs = setup.job.rhythm, setup.job.costs
+    if not setup.rate or rhythm.every is None:
+        return {}
+    mtbf, save = 1 / setup.rate, rhythm.blocking_ns / NANOSECONDS
+    replaced = sum(
+        setup.fleet.count(cause.component, cause.hosts_each) / cause.law.mean
+        for cause in setup.causes
+        if cause.duration is None and cause.replaces
+    )
+    detect = min(costs.heartbeat_s, costs.collective_timeout_s)
+    restart = detect + costs.abort_s + costs.replace_s * replaced * mtbf + costs.start.seconds + costs.load_s
+    interval = rhythm.every * record.nominal.step_ns / NANOSECONDS
+    return {
+        "expected": {
+            "mtbf_s": mtbf,
+            "restart_s": restart,
+            "goodput_of_restarts": daly_goodput(mtbf, save, restart, interval),
+            "best_interval_s": daly_interval(mtbf, save) if save else None,
+            "interval_s": interval,
+        }
+    }
+
+
+def _run(setup: JobSetup, replication: int, step: StepTimes | _KnownSteps) -> JobRecord:
+    return run_job(setup.job, setup.incidents(replication), step, setup.generator(replication))
+
+
+# -- replications -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _KnownSteps:
+    """Steps that were timed; for any other state the nominal one stands in, and the state is noted."""
+
+    known: Mapping[ClusterState, StepSummary]
+    missing: set[ClusterState] = field(default_factory=set)
+
+    def __call__(self, state: ClusterState) -> StepSummary:
+        if state not in self.known:
+            self.missing.add(state)
+        return self.known.get(state, self.known[NOMINAL_STATE])
+
+
+@dataclass(frozen=True)
+class _Replication:
+    """A call for a process: one run with the steps that are known so far."""
+
+    setup: JobSetup
+    number: int
+    known: Mapping[ClusterState, StepSummary]
+
+
+def replicate(call: _Replication) -> tuple[ReplicationFigures | None, tuple[ClusterState, ...]]:
+    """The figures of one run, or None and the states of the cluster whose steps it lacks."""
+    steps = _KnownSteps(call.known)
+    record = _run(call.setup, call.number, steps)
+    if steps.missing:
+        return None, tuple(sorted(steps.missing, key=repr))
+    return replication_figures(record), ()
+
+
+def _others(setup: JobSetup, times: StepTimes, numbers: range, jobs: int) -> list[ReplicationFigures]:
+    """The figures of replications, by number.
+
+    Runs go on with a guess where they lack a step, so that they name nearly all that they lack at once; those
+    are timed here, where the Program is, and the runs that lacked some are run again.
+    """
+    figures: dict[int, ReplicationFigures] = {}
+    known = {NOMINAL_STATE: times(NOMINAL_STATE)}
+    with local_executor(jobs, len(numbers)) as executor:
+        while left := [number for number in numbers if number not in figures]:
+            calls = [_Replication(setup, number, known) for number in left]
+            lacking: dict[ClusterState, None] = {}
+            for number, outcome in zip(left, in_order(run_all(replicate, calls, executor)), strict=True):
+                if isinstance(outcome, Failure):
+                    raise outcome.error
+                run, missing = outcome
+                if run is not None:
+                    figures[number] = run
+                lacking |= dict.fromkeys(missing)
+            known = known | {state: times(state) for state in lacking}
+    return [figures[number] for number in numbers]

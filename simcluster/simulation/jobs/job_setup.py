@@ -1,0 +1,174 @@
+"""A job of a scenario as the run over days takes it: its hosts, who holds what, and what everything costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from simcluster.errors import PlanError
+from simcluster.job import (
+    Fleet,
+    Incident,
+    Job,
+    JobPhase,
+    JobSpec,
+    RecoveryCosts,
+    SaveRhythm,
+    StartUp,
+    StepSummary,
+    Survivors,
+    incidents,
+)
+from simcluster.job.failures import NANOSECONDS, FailureCause, Lognormal, PlannedMaintenance
+from simcluster.job.recovery import SimpleCheckpointSpec
+from simcluster.simulation.compose import BuiltScenario
+from simcluster.simulation.jobs.replica_groups import replica_groups
+from simcluster.simulation.jobs.step_times import data_axis
+
+START_S, COMMUNICATORS_S = 270.0, 30.0
+"""A start without ``job.launch``: 5 min in all, as arXiv 2410.21680 assumes; how they are cut is assumed."""
+
+WINDOW_S = 30 * 86400.0
+"""Lives of components are drawn for so long at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSetup:
+    """A job and what breaks in it; the same for all replications."""
+
+    job: Job
+    fleet: Fleet
+    causes: tuple[FailureCause, ...]
+    listed: tuple[Incident, ...]
+    maintenance: tuple[PlannedMaintenance, ...]
+    seed: int
+
+    def incidents(self, replication: int) -> Iterator[Incident]:
+        """What breaks in one replication, by time."""
+        seed = (self.seed, replication)
+        return incidents(self.causes, self.listed, self.maintenance, self.fleet, seed, WINDOW_S)
+
+    def generator(self, replication: int) -> np.random.Generator:
+        """What else one replication draws."""
+        return np.random.default_rng((self.seed, replication, len(self.causes)))
+
+    @property
+    def rate(self) -> float:
+        """Failures per second that stop the job, in the mean."""
+        return sum(
+            self.fleet.count(cause.component, cause.hosts_each) / cause.law.mean
+            for cause in self.causes
+            if cause.duration is None
+        )
+
+
+def setup_job(built: BuiltScenario, nominal: StepSummary) -> JobSetup:
+    """The job of a scenario; raises PlanError for what it cannot do."""
+    spec = built.scenario.spec.job
+    assert spec is not None
+    fleet = fleet_of(built)
+    survivors = survivors_of(built, spec, fleet)
+    policy = spec.recovery.made
+    why = policy.refusal(survivors, spec.recovery.spares)
+    if why:
+        raise PlanError(
+            f"policy '{policy.kind}' cannot recover this job: {why}",
+            path="job.recovery.policy",
+            hint="restart always can",
+        )
+    checkpoint = spec.recovery.checkpoint
+    causes, listed = spec.failures.built_causes(fleet), spec.failures.built_events(fleet)
+    maintenance = tuple(spec.failures.built_maintenance())
+    if checkpoint is None and (causes or listed or maintenance):
+        raise PlanError(
+            "something breaks, but nothing says how often the state is saved",
+            path="job.recovery",
+            hint="write recovery: {checkpoint: {every: 30 min, save: 20 s, load: 60 s}}",
+        )
+    start = _start(spec)
+    job = Job(
+        steps=spec.steps,
+        rhythm=_rhythm(spec, checkpoint, nominal),
+        policy=policy,
+        costs=_costs(spec, start, checkpoint.load if checkpoint else 0.0),
+        survivors=survivors,
+        devices_of_host=tuple(
+            (fleet.first_devices[host], fleet.first_devices[host + 1]) for host in range(fleet.num_hosts)
+        ),
+        num_spares=spec.recovery.spares,
+        first_start=start.phases,
+    )
+    return JobSetup(job, fleet, causes, listed, maintenance, built.scenario.spec.run.seed)
+
+
+def fleet_of(built: BuiltScenario) -> Fleet:
+    """The hosts that the job runs on."""
+    cluster, scenario = built.cluster, built.scenario.spec
+    num_ranks = built.program.mesh.num_ranks
+    disks = [group.made.disks for group in scenario.cluster.written]
+    first, nics, local = [0], [], []
+    for number, group in enumerate(cluster.groups):
+        for _ in range(group.num_hosts):
+            if first[-1] >= num_ranks:
+                break
+            first.append(min(num_ranks, first[-1] + group.host.num_devices))
+            nics.append(group.host.network.nics)
+            local.append(each.count.value if (each := disks[number]) and each.count else 0)
+    return Fleet(tuple(first), tuple(nics), tuple(local))
+
+
+def survivors_of(built: BuiltScenario, spec: JobSpec, fleet: Fleet) -> Survivors:
+    """Who holds what."""
+    mesh, axis = built.program.mesh, data_axis(built)
+    index = mesh.coordinates[:, mesh.names.index(axis)].tolist() if axis else []
+    hosts = np.repeat(np.arange(fleet.num_hosts), np.diff(np.array(fleet.first_devices)))
+    memory = spec.recovery.memory
+    return Survivors(
+        tuple(replica_groups(built.program).tolist()),
+        tuple(index),
+        tuple(hosts.tolist()),
+        memory.copies if memory else 2,
+    )
+
+
+def _start(spec: JobSpec) -> StartUp:
+    recovery = spec.recovery
+    start = START_S if recovery.start is None else recovery.start
+    communicators = COMMUNICATORS_S if recovery.communicators is None else recovery.communicators
+    return StartUp((JobPhase("start", start), JobPhase("communicators", communicators)))
+
+
+def _rhythm(spec: JobSpec, checkpoint: SimpleCheckpointSpec | None, nominal: StepSummary) -> SaveRhythm:
+    memory = spec.recovery.memory
+    return SaveRhythm(
+        every=_steps_between(checkpoint.every, nominal) if checkpoint else None,
+        blocking_ns=round(checkpoint.save * NANOSECONDS) if checkpoint else 0,
+        background_ns=round(checkpoint.background * NANOSECONDS) if checkpoint else 0,
+        memory_every=memory.every if memory else None,
+        memory_ns=round(memory.save * NANOSECONDS) if memory else 0,
+    )
+
+
+def _steps_between(every: float | int, nominal: StepSummary) -> int:
+    """A time as the nearest number of steps, at least one."""
+    return every if isinstance(every, int) else max(1, round(every * NANOSECONDS / nominal.step_ns))
+
+
+def _costs(spec: JobSpec, start: StartUp, load_s: float) -> RecoveryCosts:
+    recovery = spec.recovery
+    return RecoveryCosts(
+        heartbeat_s=recovery.heartbeat,
+        collective_timeout_s=recovery.collective_timeout,
+        retry_s=recovery.retry,
+        abort_s=recovery.abort,
+        replace_s=recovery.replace,
+        queue_s=recovery.queue,
+        swap_s=recovery.swap,
+        copy_s=recovery.replica_copy,
+        memory_load_s=recovery.memory.load if recovery.memory else 0.0,
+        load_s=load_s,
+        start=start,
+        repair=Lognormal(recovery.repair, recovery.repair_shape),
+    )

@@ -1,0 +1,150 @@
+"""The step of every state of a cluster: timed once for all states that are alike.
+
+The plan and the Program are those of the whole, healthy cluster; slow devices only change when everything
+runs. A state with fewer data replicas has a plan of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster import DeviceSpeed
+from simcluster.engine import classes_on_links
+from simcluster.errors import PlanError, SimclusterError
+from simcluster.job import ClusterState, StepSummary
+from simcluster.simulation.compose import BuiltScenario, build_scenario, run_alone
+
+
+@dataclass
+class StepTimes:
+    """Steps by the signature of a state; ``times`` may come from elsewhere, and grow."""
+
+    built: BuiltScenario
+    times: dict[Hashable, StepSummary] = field(default_factory=dict)
+
+    def __call__(self, state: ClusterState) -> StepSummary:
+        """The step in a state."""
+        signature = self.signature(state)
+        if signature not in self.times:
+            self.times[signature] = self._timed(state)
+        return self.times[signature]
+
+    def signature(self, state: ClusterState) -> Hashable:
+        """Equal for states whose steps take equally long, as far as symmetry tells.
+
+        A slow device counts as one of its class: all of a class behave alike on the healthy cluster, so the
+        choice among them is one of names. Of several, it is known besides how they lie to each other: which
+        of them share a host, and a place along every axis. On networks of several tiers that is not all there
+        is, and the devices themselves are the signature.
+        """
+        slow = state.slow
+        if len(slow) > 1 and not self._is_flat:
+            return state
+        classes = self.built.classes.of_rank
+        mesh = self.built.program.mesh
+        rows = sorted(
+            (
+                int(classes[each.device]),
+                each.factor,
+                tuple(map(int, mesh.coordinates[each.device])),
+                each.device,
+            )
+            for each in slow
+        )
+        places = [(int(self._hosts[device]), *coordinates) for _, _, coordinates, device in rows]
+        return (
+            state.lost_replicas,
+            tuple((number, factor) for number, factor, _, _ in rows),
+            tuple(
+                _by_appearance([place[column] for place in places]) for column in range(len(mesh.names) + 1)
+            )
+            if len(rows) > 1
+            else (),
+        )
+
+    @cached_property
+    def _hosts(self) -> NDArray[np.int64]:
+        """The host of every rank."""
+        return self.built.cluster.hosts_of(np.arange(self.built.program.mesh.num_ranks))
+
+    @cached_property
+    def _is_flat(self) -> bool:
+        """Whether any two hosts of the cluster lie to each other as any two others do."""
+        cluster = self.built.cluster
+        if cluster.mixed or cluster.whole is not None or cluster.host.pod is not None or cluster.link_changes:
+            return False
+        return cluster.topology.network.kind == "switch"
+
+    def _timed(self, state: ClusterState) -> StepSummary:
+        built = self._without(state.lost_replicas) if state.lost_replicas else self.built
+        if state.slow:
+            speeds = dict(built.cluster.speeds)
+            for each in state.slow:
+                rank = self._rank_left(each.device, state.lost_replicas, built)
+                own = speeds.get(rank, DeviceSpeed())
+                speeds[rank] = replace(own, compute=own.compute * each.factor)
+            cluster = replace(built.cluster, speeds=speeds)
+            classes, fabric = classes_on_links(built.program, cluster, built.plan.execution.algorithms)
+            built = replace(built, cluster=cluster, classes=classes, fabric=fabric, tenants=())
+        steps = built.scenario.spec.run.steps
+        return StepSummary(max(1, round(run_alone(built).end / steps)), built.scenario.spec.task.global_batch)
+
+    def _rank_left(self, device: int, lost: int, built: BuiltScenario) -> int:
+        """The rank of a device in a plan with fewer replicas of the data, whose last ones are left out."""
+        if not lost:
+            return device
+        before, after = self.built.program.mesh, built.program.mesh
+        rank = 0
+        for position, axis in enumerate(before.names):
+            place = min(int(before.coordinates[device, position]), after.size(axis) - 1)
+            rank = rank * after.size(axis) + place
+        return rank
+
+    def _without(self, lost: int) -> BuiltScenario:
+        """The plan with fewer replicas of the data, each with its share of the batch as before."""
+        scenario, axis = self.built.scenario, data_axis(self.built)
+        spec = scenario.spec
+        if spec.cluster.groups or spec.cluster.own_hosts or spec.tenants or spec.training is None or not axis:
+            raise PlanError(
+                "shrinking is not supported with several groups of hosts, own hosts or tenants",
+                path="job.recovery.policy",
+            )
+        before = self.built.program.mesh.size(axis)
+        left = before - lost
+        ranks = spec.num_ranks // before * left
+        hosts, odd = divmod(ranks, spec.cluster.devices_per_host)
+        if odd:
+            raise PlanError(
+                f"{left} of {before} replicas of the data are {ranks} ranks, which fill no whole hosts",
+                path="job.recovery.policy",
+            )
+        changes = {
+            f"parallel.mesh.{axis}": left,
+            "training.global_batch": spec.training.global_batch // before * left,
+            "cluster.hosts": hosts,
+        }
+        try:
+            return build_scenario(scenario.changed([(key, str(value)) for key, value in changes.items()]))
+        except SimclusterError as error:
+            raise PlanError(
+                f"no plan for {left} of {before} replicas of the data: {error.problems[0].message}",
+                path="job.recovery.policy",
+            ) from None
+
+
+def data_axis(built: BuiltScenario) -> str:
+    """The axis along which replicas of the data lie, or nothing."""
+    mesh = built.program.mesh
+    axes = [axis for axis in built.plan.placement.batch_axes if mesh.size(axis) > 1]
+    return axes[0] if axes else ""
+
+
+def _by_appearance(values: Sequence[int]) -> tuple[int, ...]:
+    """Equal values as equal numbers, from 0 on in the order in which they appear."""
+    numbers: dict[int, int] = {}
+    return tuple(numbers.setdefault(value, len(numbers)) for value in values)
