@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,12 @@ from simcluster.values.events import BufferWrite, Event, Key
 from simcluster.values.exchange import local_part
 from simcluster.values.source import SeededData
 from simcluster.values.traffic import InputBytes
+
+HeldArrays = Mapping[Key, Array]
+"""What a rank holds: by memory and name the array."""
+
+RankState = Mapping[int, HeldArrays]
+"""What ranks hold between steps: by rank and key the array."""
 
 
 @dataclass
@@ -28,13 +34,26 @@ class Buffers:
     program: Program
     source: SeededData
     inputs: InputBytes
+    initial: RankState | None = None
     _held: dict[int, dict[Key, Array]] = field(default_factory=dict)
     _left: dict[int, dict[Key, int]] = field(default_factory=lambda: defaultdict(dict))
     _fresh: dict[tuple[int, Key], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for rank in range(self.program.mesh.num_ranks):
-            self._held[rank] = dict(self._residents(rank))
+            self._held[rank] = dict(self.initial[rank] if self.initial else self._residents(rank))
+
+    @property
+    def state(self) -> RankState:
+        """The buffers of every rank that are there from before a step to after it."""
+        return {
+            rank: {key: held[key] for key in self._resident_keys(rank) if key in held}
+            for rank, held in self._held.items()
+        }
+
+    def _resident_keys(self, rank: int) -> Iterator[Key]:
+        for resident in self.program.parts[self.program.part_of(rank)].residents:
+            yield (resident.place, resident.name, 0, 0)
 
     def read(self, event: Event, index: int, place: MemoryPlace = MemoryPlace.DEVICE) -> Array:
         """The array of a slot, as read by an instruction with its operands in the memory ``place``.

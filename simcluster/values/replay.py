@@ -39,7 +39,7 @@ from simcluster.program import (
     runs_on_host,
 )
 from simcluster.trace import Table
-from simcluster.values.buffers import Buffers
+from simcluster.values.buffers import Buffers, RankState
 from simcluster.values.events import (
     ALONE,
     Event,
@@ -77,6 +77,10 @@ class Replay:
     """When everything ran, of an unfolded run: a class is a rank."""
     source: SeededData
     """Initial weights and batches."""
+    initial: RankState | None = None
+    """What ranks hold at the begin; None: weights of the source, and optimizer states of zero."""
+    until: int | None = None
+    """When everything stops, in nanoseconds; None: at the end."""
     losses: dict[int, dict[int, RankTensor]] = field(default_factory=lambda: defaultdict(dict))
     """By step and rank."""
     gradients: dict[tuple[int, str], list[RankTensor]] = field(default_factory=lambda: defaultdict(list))
@@ -99,7 +103,7 @@ class Replay:
         SimulationError where an instruction reads what is not there, or moves other than it says.
         """
         self.mesh: Mesh = self.program.mesh
-        self._buffers = Buffers(self.program, self.source, self._inputs)
+        self._buffers = Buffers(self.program, self.source, self._inputs, self.initial)
         self._origins = [
             {resident.name: resident.origin for resident in part.residents if resident.origin}
             for part in self.program.parts
@@ -108,6 +112,8 @@ class Replay:
         met = meeting_events(self.program, happened)
         arrived: defaultdict[int, int] = defaultdict(int)
         for index, moment in event_moments(happened):
+            if self.until is not None and _time_of(happened[index], moment) > self.until:
+                return
             if moment == EventMoment.END:
                 self._finish(happened[index])
                 continue
@@ -119,6 +125,11 @@ class Replay:
                 for event in together if moment == EventMoment.WHOLE else ():
                     self._finish(event)
         self._inputs.check()
+
+    @property
+    def state(self) -> RankState:
+        """What every rank holds of the buffers that are there between steps, by rank and key."""
+        return self._buffers.state
 
     # -- instructions -----------------------------------------------------------------------------------
 
@@ -316,6 +327,10 @@ class Replay:
         ):
             if position is not None:
                 into[event.step, name].append(self._held(event, operands[position], place))
+
+
+def _time_of(event: Event, moment: int) -> int:
+    return event.end if moment == EventMoment.END else event.start
 
 
 def _check_alike(members: Sequence[Event]) -> None:

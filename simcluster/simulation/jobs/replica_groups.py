@@ -6,10 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.layout import base_axis
-from simcluster.program import Category, Program
+from simcluster.program import Category, Program, StageProgram
 
 STATE = (Category.PARAMETERS, Category.OPTIMIZER)
 """What has to be there for training to go on."""
+
+
+def state_buffers(part: StageProgram) -> frozenset[str]:
+    """The names of the buffers that hold weights and optimizer states in a part of a Program."""
+    return frozenset(resident.name for resident in part.residents if resident.category in STATE)
 
 
 def replica_groups(program: Program) -> NDArray[np.int64]:
