@@ -10,6 +10,7 @@ from enum import Enum
 
 from simcluster import units
 from simcluster.analysis import INFERENCE_METRICS, METRICS, SHARED_METRICS
+from simcluster.job import JOB_METRICS
 from simcluster.units import Dimension
 
 JUDGED = (
@@ -51,7 +52,7 @@ def short_name(figure: str) -> str:
     return figure.replace("_s_max", "_max")
 
 
-EVERY = (*METRICS, *SHARED_METRICS, *INFERENCE_METRICS)
+EVERY = (*METRICS, *SHARED_METRICS, *JOB_METRICS, *INFERENCE_METRICS)
 
 
 def figure_named(name: str) -> str:
@@ -73,7 +74,7 @@ def good_direction(figure: str) -> GoodDirection:
     if figure.startswith("num_"):
         return GoodDirection.NOWHERE
     shares = figure.startswith(("mfu", "hfu")) or figure.endswith(("_mfu", "_mbu"))
-    return GoodDirection.UP if "_per_s" in figure or shares else GoodDirection.DOWN
+    return GoodDirection.UP if "_per_s" in figure or shares or figure in JOB_METRICS else GoodDirection.DOWN
 
 
 def dimension(figure: str) -> Dimension | None:

@@ -9,6 +9,7 @@ from simcluster.analysis import ATTENTION_METRICS, INFERENCE_METRICS, METRICS, S
 from simcluster.baseline.figure import figure_list_text, figure_named, figure_text, figure_texts, short_name
 from simcluster.document import Refused
 from simcluster.errors import Problem, ScenarioError
+from simcluster.job import JOB_METRICS
 from simcluster.scenario import BoundSpec, Scenario
 from simcluster.trace import Run
 
@@ -66,6 +67,8 @@ def bounds_of(scenario: Scenario) -> dict[str, Limits]:
             continue
         if figure in SHARED_METRICS and not scenario.spec.tenants:
             problems.append(Problem(f"only a scenario with tenants has a {name}", path))
+        if figure in JOB_METRICS and scenario.spec.job is None:
+            problems.append(Problem(f"only a scenario with a job has a {name}", path))
         if figure in INFERENCE_METRICS and scenario.spec.inference is None:
             problems.append(Problem(f"only an inference has a {name}", path))
         if figure in bounds:
@@ -101,6 +104,8 @@ def _figures(scenario: Scenario) -> Iterator[str]:
     yield from METRICS
     if scenario.spec.tenants:
         yield from SHARED_METRICS
+    if scenario.spec.job is not None:
+        yield from JOB_METRICS
     if scenario.spec.inference is not None:
         yield from INFERENCE_METRICS
 

@@ -8,6 +8,7 @@ from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
     from simcluster.job.failures import Fleet, Incident, incidents
+    from simcluster.job.figures import JOB_METRICS
     from simcluster.job.job_costs import JobPhase, LoadCost, SaveCost, StartUp
     from simcluster.job.job_spec import JobSpec
     from simcluster.job.recovery import RecoveryCosts, RecoverySpec, Survivors
@@ -16,6 +17,7 @@ else:
     __getattr__ = exported_lazily(
         __name__,
         {
+            "figures": "JOB_METRICS",
             "failures": "Fleet Incident incidents",
             "job_costs": "JobPhase LoadCost SaveCost StartUp",
             "job_spec": "JobSpec",
@@ -25,6 +27,7 @@ else:
     )
 
 __all__ = [
+    "JOB_METRICS",
     "ClusterState",
     "Fleet",
     "Incident",

@@ -10,6 +10,7 @@ import numpy as np
 from simcluster.analysis import LazyTrace, inference_figures, prefill_flops
 from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
+from simcluster.job import JOB_METRICS
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import (
@@ -72,12 +73,8 @@ def run_built(
         made["job"] = simulate_job(
             built, made["summary"]["step_time_s"], replications=replications, jobs=jobs
         )
-        made["summary"] |= {name: made["job"][name] for name in JOB_FIGURES}
+        made["summary"] |= {name: made["job"][name] for name in JOB_METRICS}
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), made)
-
-
-JOB_FIGURES = ("goodput", "effective_training_time_ratio")
-"""Figures of the summary that a job adds; of its first run."""
 
 
 def _inference(built: BuiltScenario, trace: LazyTrace) -> dict[str, Any]:

@@ -43,6 +43,7 @@ PREFILL = SweepFigure("prefill_mfu", "prefill MFU", units.percent, is_less_bette
 DECODE = SweepFigure("decode_mbu", "decode MBU", units.percent, is_less_better=False)
 MEMORY = SweepFigure("peak_memory_bytes", "memory", units.size)
 CAPACITY = SweepFigure("memory_capacity_bytes", "of", units.size, is_less_better=False)
+GOODPUT = SweepFigure("goodput", "goodput", units.percent, is_less_better=False)
 RANKS = SweepFigure("num_ranks", "ranks", "{:,.0f}".format)
 
 TRAINING_FIGURES = (
@@ -84,14 +85,16 @@ OBJECTIVES = {
     "tokens_per_s": RATE,
     "tokens_per_s_per_device": RATE_PER_DEVICE,
     "mfu": MFU,
+    "goodput": GOODPUT,
     "memory": MEMORY,
 }
 """What a sweep can look for, by name."""
 
 
 def figures_of(scenario: Scenario) -> tuple[SweepFigure, ...]:
-    """The figures that a scenario has."""
-    return INFERENCE_FIGURES if isinstance(scenario.spec.task, InferenceSpec) else TRAINING_FIGURES
+    """The figures that a scenario has; with a job also its goodput."""
+    figures = INFERENCE_FIGURES if isinstance(scenario.spec.task, InferenceSpec) else TRAINING_FIGURES
+    return figures if scenario.spec.job is None else (*figures, GOODPUT)
 
 
 def objective_of(scenario: Scenario, name: str | None) -> SweepFigure:

@@ -10,6 +10,8 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
 from simcluster.simulation.run_scenario import run_built
 
+JOB = ("wall_s", "goodput", "interruptions", "checkpoints", "time_s")
+
 
 def figures(path):
     built = build_scenario(Scenario.load(path))
@@ -26,6 +28,7 @@ def figures_of(run):
         "communication_bytes": summary["communication_bytes"],
         "peaks": {str(each["stage"]): each["breakdown"] for each in summary["peak_memory_bytes"]},
         "spans": len(run.recording),
+        **({"job": {name: run.documents["job"][name] for name in JOB}} if "job" in run.documents else {}),
     }
 
 

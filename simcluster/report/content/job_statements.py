@@ -86,8 +86,17 @@ def job_headline(job: RunDocument) -> list[tuple[str, str]]:
         (units.percent(job["effective_training_time_ratio"]), "effective training time"),
     ]
     if job["interruptions"]:
-        figures.append((f"{job['interruptions']:,}", f"interruptions, one in {units.seconds(job['mtbf_s'])}"))
+        figures.append(
+            (
+                f"{job['interruptions']:,}",
+                f"{_plural(job['interruptions'])}, one in {units.seconds(job['mtbf_s'])}",
+            )
+        )
     return figures
+
+
+def _plural(count: int) -> str:
+    return "interruption" if count == 1 else "interruptions"
 
 
 def job_remarks(job: RunDocument) -> list[str]:

@@ -124,7 +124,7 @@ def survivors_of(built: BuiltScenario, spec: JobSpec, fleet: Fleet) -> Survivors
     mesh, axis = built.program.mesh, data_axis(built)
     index = mesh.coordinates[:, mesh.names.index(axis)].tolist() if axis else []
     hosts = np.repeat(np.arange(fleet.num_hosts), np.diff(np.array(fleet.first_devices)))
-    memory = spec.recovery.memory
+    memory = spec.recovery.in_memory
     return Survivors(
         tuple(replica_groups(built.program).tolist()),
         tuple(index),
@@ -141,7 +141,7 @@ def _start(spec: JobSpec) -> StartUp:
 
 
 def _rhythm(spec: JobSpec, checkpoint: SimpleCheckpointSpec | None, nominal: StepSummary) -> SaveRhythm:
-    memory = spec.recovery.memory
+    memory = spec.recovery.in_memory
     return SaveRhythm(
         every=_steps_between(checkpoint.every, nominal) if checkpoint else None,
         blocking_ns=round(checkpoint.save * NANOSECONDS) if checkpoint else 0,
@@ -167,7 +167,7 @@ def _costs(spec: JobSpec, start: StartUp, load_s: float) -> RecoveryCosts:
         queue_s=recovery.queue,
         swap_s=recovery.swap,
         copy_s=recovery.replica_copy,
-        memory_load_s=recovery.memory.load if recovery.memory else 0.0,
+        memory_load_s=recovery.in_memory.load if recovery.in_memory else 0.0,
         load_s=load_s,
         start=start,
         repair=Lognormal(recovery.repair, recovery.repair_shape),
