@@ -47,6 +47,7 @@ class Dimension(Enum):
     )
     TIME = (_TIME, "s", "1.5 us")
     FREQUENCY = (_scaled(("Hz",), 1.0, binary=False), "Hz", "1410 MHz")
+    POWER = (_scaled(("W",), 1.0, binary=False), "W", "700 W")
     COMPUTE = (_scaled(("FLOP/s", "FLOPS", "FLOPs"), 1.0, binary=False), "FLOP/s", "989.4 TFLOP/s")
     TOKEN_RATE = (_counted("tokens/s"), "tokens/s", "254 k tokens/s")
     SAMPLE_RATE = (_counted("samples/s"), "samples/s", "31.5 samples/s")

@@ -12,7 +12,7 @@ from simcluster.document.file import check_readable, content_of, names_file, rea
 from simcluster.document.json_file import json_object
 from simcluster.document.key_aliases import OtherNames, OtherNameSpec
 from simcluster.document.pattern import matches
-from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Frequency, Quantity
+from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Frequency, Power, Quantity
 from simcluster.document.scalar import resolve
 from simcluster.document.schema import json_schema
 from simcluster.document.section import (
@@ -52,6 +52,7 @@ __all__ = [
     "OtherNames",
     "PositiveFloat",
     "PositiveInt",
+    "Power",
     "Provenance",
     "Quantity",
     "Refused",

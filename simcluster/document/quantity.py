@@ -84,6 +84,7 @@ _PATTERNS = {
     Dimension.BANDWIDTH: rf"{_PREFIX}[Bb](\/s|ps)",
     Dimension.TIME: "ns|us|µs|μs|ms|s|min|h|d",
     Dimension.FREQUENCY: "[kKMGTPE]?Hz",
+    Dimension.POWER: "[kKMGTPE]?W",
     Dimension.COMPUTE: r"[kKMGTPE]?FLOP(\/s|S|s)",
     Dimension.TOKEN_RATE: r"([kKMGTPEB] )?tokens\/s",
     Dimension.SAMPLE_RATE: r"([kKMGTPEB] )?samples\/s",
@@ -95,6 +96,7 @@ _SPELLED = {
     Dimension.BANDWIDTH: ("B/s",),
     Dimension.TIME: ("ns", "us", "ms", "s", "min", "h", "d"),
     Dimension.FREQUENCY: ("Hz",),
+    Dimension.POWER: ("W",),
     Dimension.COMPUTE: ("FLOP/s",),
     Dimension.TOKEN_RATE: ("tokens/s",),
     Dimension.SAMPLE_RATE: ("samples/s",),
@@ -119,6 +121,9 @@ Duration = Annotated[float, Quantity(Dimension.TIME)]
 
 Frequency = Annotated[float, Quantity(Dimension.FREQUENCY, above_zero=True)]
 """A clock in hertz, above 0, written ``1410 MHz``."""
+
+Power = Annotated[float, Quantity(Dimension.POWER)]
+"""Electric power in watts, written ``700 W``."""
 
 Compute = Annotated[float, Quantity(Dimension.COMPUTE, above_zero=True)]
 """A compute rate in FLOP per second, above 0, written ``989.4 TFLOP/s``."""

@@ -71,7 +71,10 @@ def run_built(
     made["summary"] |= _inference(built, trace)
     if built.scenario.spec.job is not None:
         made["job"] = simulate_job(
-            built, made["summary"]["step_time_s"], replications=replications, jobs=jobs
+            built,
+            *(made["summary"][name] for name in ("step_time_s", "compute_s")),
+            replications=replications,
+            jobs=jobs,
         )
         made["summary"] |= {name: made["job"][name] for name in JOB_METRICS}
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), made)

@@ -1,6 +1,6 @@
 """A Program on arrays: replayed in a trace's order on every simulated device, compared with one device."""
 
-from simcluster.values.buffers import HeldArrays, RankState
+from simcluster.values.buffers import RankArrays, RankState
 from simcluster.values.comparison import TensorComparison, ValueTolerance, compare_generated, compare_training
 from simcluster.values.generation_oracle import GenerationOracle
 from simcluster.values.oracle import Oracle
@@ -9,8 +9,8 @@ from simcluster.values.source import SeededData
 
 __all__ = [
     "GenerationOracle",
-    "HeldArrays",
     "Oracle",
+    "RankArrays",
     "RankState",
     "Replay",
     "SeededData",

@@ -16,10 +16,10 @@ from simcluster.values.exchange import local_part
 from simcluster.values.source import SeededData
 from simcluster.values.traffic import InputBytes
 
-HeldArrays = Mapping[Key, Array]
+RankArrays = Mapping[Key, Array]
 """What a rank holds: by memory and name the array."""
 
-RankState = Mapping[int, HeldArrays]
+RankState = Mapping[int, RankArrays]
 """What ranks hold between steps: by rank and key the array."""
 
 

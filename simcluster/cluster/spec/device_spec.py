@@ -22,6 +22,7 @@ from simcluster.document import (
     Name,
     NonNegativeFloat,
     PositiveInt,
+    Power,
     Refused,
     Section,
 )
@@ -199,6 +200,22 @@ class CommunicationSpec(Section):
         )
 
 
+class PowerSpec(Section):
+    """What the device takes, host not counted: the energy of a job is made of it; no time depends on it."""
+
+    idle: Figure[Power]
+    """While no kernel runs."""
+
+    peak: Figure[Power]
+    """While kernels run."""
+
+    @model_validator(mode="after")
+    def _rises(self) -> PowerSpec:
+        if self.idle.value > self.peak.value:
+            raise Refused("it is more than at peak", path="idle")
+        return self
+
+
 class DeviceSpec(CatalogSection):
     """A device: a file of the devices catalog, or written where a host names its device."""
 
@@ -239,6 +256,9 @@ class DeviceSpec(CatalogSection):
 
     workspace: Figure[Bytes] | None = None
     """What a handle of its matmul library takes of the framework's memory; absent: nothing is known."""
+
+    power: PowerSpec | None = None
+    """What it takes; absent: nothing is known, and no energy is said."""
 
     launch: Figure[Duration]
     """What every kernel costs beside its work."""

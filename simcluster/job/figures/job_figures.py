@@ -68,14 +68,14 @@ def figures_of_job(record: JobRecord) -> dict[str, Any]:
 
 def interruptions_of(record: JobRecord) -> int:
     """Failures that stopped the job, or a recovery of it."""
-    return len(record.recoveries) + sum(each.interrupted for each in record.recoveries)
+    return len(record.recoveries) + sum(entry.interrupted for entry in record.recoveries)
 
 
 def recoveries_of(record: JobRecord) -> list[dict[str, Any]]:
     """How often each policy brought the job back, from what, and how long that took in the mean."""
     groups: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for each in record.recoveries:
-        groups[each.policy, each.source].append((each.back_ns - each.at_ns, each.lost_samples))
+    for entry in record.recoveries:
+        groups[entry.policy, entry.source].append((entry.back_ns - entry.at_ns, entry.lost_samples))
     return [
         {
             "policy": policy,

@@ -50,7 +50,7 @@ class Survivors:
     @cached_property
     def is_replicated(self) -> bool:
         """Whether every device has another one, on another host, that holds the same."""
-        return all(len({self.host_of[each] for each in group}) > 1 for group in self.members.values())
+        return all(len({self.host_of[entry] for entry in group}) > 1 for group in self.members.values())
 
     @cached_property
     def num_replicas(self) -> int:
@@ -61,7 +61,7 @@ class Survivors:
         """Whether what these devices held is held by others, too."""
         gone = set(lost)
         return all(
-            not gone.issuperset(self.members[group]) for group in {self.holders[each] for each in gone}
+            not gone.issuperset(self.members[group]) for group in {self.holders[entry] for entry in gone}
         )
 
     def keep_memory(self, hosts: Collection[int]) -> bool:

@@ -8,6 +8,7 @@ from simcluster.job.timeline.job_ledger import (
     JobLedger,
     StepInterval,
     TimelineEntry,
+    training_time,
 )
 from simcluster.job.timeline.job_run import Job, JobRecord, run_job
 from simcluster.job.timeline.trainer import SaveRhythm, Trainer
@@ -28,4 +29,5 @@ __all__ = [
     "TimelineEntry",
     "Trainer",
     "run_job",
+    "training_time",
 ]

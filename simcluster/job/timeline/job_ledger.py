@@ -94,4 +94,9 @@ class JobLedger:
 
     def of_phase(self, phase: str) -> int:
         """Time of one phase, whatever its cause."""
-        return sum(time for (_, each), time in self.spent.items() if each == phase)
+        return sum(time for (_, entry), time in self.spent.items() if entry == phase)
+
+
+def training_time(ledger: JobLedger) -> int:
+    """Time in steps, those that did not count included."""
+    return sum(ledger.of_phase(phase) for phase in (PROGRESS, SLOWER, REPLAY, CUT))

@@ -215,7 +215,7 @@ class _JobRun:
 
     @property
     def _shrink_cause(self) -> str:
-        return next((each.cause for each in reversed(self.recoveries) if each.policy == "shrink"), "")
+        return next((entry.cause for entry in reversed(self.recoveries) if entry.policy == "shrink"), "")
 
     def _is_left_out(self, device: int) -> bool:
         index = self.job.survivors.data_index
@@ -305,7 +305,7 @@ class _JobRun:
         )
         replaced = loss.replaced
         hosts = self.job.survivors.host_of
-        self.slow = [slow for slow in self.slow if not {hosts[each] for each in slow.devices} <= replaced]
+        self.slow = [slow for slow in self.slow if not {hosts[entry] for entry in slow.devices} <= replaced]
         self._end_slow()
         self._new_state()
         self._maintain_late()

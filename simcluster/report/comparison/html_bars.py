@@ -19,7 +19,7 @@ from simcluster.draw import (
     swatch,
 )
 from simcluster.report.comparison.comparison import Comparison, FigureRow, Side, Trade, signed
-from simcluster.report.content import NEAR, emphasised_verdict, verdict_text
+from simcluster.report.content import NEAR, emphasised_verdict, job_parts, verdict_text
 
 WIDTH = 960
 
@@ -35,6 +35,24 @@ def comparison_page(comparison: Comparison) -> str:
     """The same as a page for a browser."""
     title = " | ".join(side.name for side in comparison.sides)
     return html_page(title, f"margin:24px auto;max-width:{WIDTH}px", comparison_html(comparison))
+
+
+def _jobs(comparison: Comparison) -> Iterator[Markup]:
+    """Where the time of all jobs goes, to one scale."""
+    jobs = [(side.letter, side.documents["job"]) for side in comparison.sides if "job" in side.documents]
+    if not jobs:
+        return
+    bars = [
+        Stack(f"{letter} {job['policy']}", job_parts(job), f"goodput {units.percent(job['goodput'])}")
+        for letter, job in jobs
+    ]
+    legend = dict.fromkeys((part.name, part.tone) for bar in bars for part in bar.parts)
+    yield section(
+        "Where the time of the jobs goes",
+        "by recovery policy, all to one scale",
+        html_legend(legend),
+        Markup(stacked_bars_svg(bars, units.seconds, width=WIDTH)),
+    )
 
 
 def _verdict(side: Side) -> Markup:
@@ -73,6 +91,7 @@ def _sections(comparison: Comparison) -> Iterator[Markup]:
         *_bars(comparison, comparison.memory, units.size, notes, [float(peak["capacity"]) for peak in peaks]),
         _table(comparison, comparison.memory),
     )
+    yield from _jobs(comparison)
     yield section("Figures", "", _table(comparison, comparison.figures))
     if comparison.differences:
         yield section("What differs", "", html_table(["", "", ""], list(_differences(comparison))))

@@ -7,27 +7,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simcluster.errors import SimclusterError
-from simcluster.job import ClusterState, JobRecord, StepSummary, run_job
-from simcluster.job.failures import NANOSECONDS
-from simcluster.job.figures import (
+from simcluster.job import (
+    NANOSECONDS,
+    NOMINAL_STATE,
+    ClusterState,
+    JobRecord,
     ReplicationFigures,
+    StepSummary,
     daly_goodput,
     daly_interval,
     figures_of_job,
     replication_document,
     replication_figures,
+    run_job,
 )
-from simcluster.job.timeline import NOMINAL_STATE
 from simcluster.simulation.compose import BuiltScenario
 from simcluster.simulation.jobs.job_setup import JobSetup, setup_job
+from simcluster.simulation.jobs.spending import spent_on_job
 from simcluster.simulation.jobs.step_times import StepTimes
 from simcluster.workers import Failure, in_order, local_executor, run_all
 
 
 def simulate_job(
-    built: BuiltScenario, step_s: float, *, replications: int = 1, jobs: int = 1
+    built: BuiltScenario, step_s: float, busy_s: float, *, replications: int = 1, jobs: int = 1
 ) -> dict[str, Any]:
-    """The document of a job; ``step_s`` is the step of the whole, healthy cluster, as it was timed.
+    """The document of a job; ``step_s`` is the step of the whole, healthy cluster, as it was timed, and
+    ``busy_s`` how long kernels run in it, mean over ranks.
 
     The first replication is the one that is told in full; all have draws of their own. They run in ``jobs``
     processes, and the figures are the same for any number of these.
@@ -38,7 +43,7 @@ def simulate_job(
     try:
         setup = setup_job(built, nominal)
         record = _run(setup, 0, times)
-        document = _document(setup, record, times)
+        document = _document(setup, record, times, busy_s / step_s)
         if replications > 1:
             runs = [replication_figures(record), *_others(setup, times, range(1, replications), jobs)]
             document["replications"] = replication_document(runs)
@@ -47,7 +52,7 @@ def simulate_job(
     return document
 
 
-def _document(setup: JobSetup, record: JobRecord, times: StepTimes) -> dict[str, Any]:
+def _document(setup: JobSetup, record: JobRecord, times: StepTimes, busy: float) -> dict[str, Any]:
     spec = times.built.scenario.spec.job
     assert spec is not None
     job = setup.job
@@ -63,6 +68,7 @@ def _document(setup: JobSetup, record: JobRecord, times: StepTimes) -> dict[str,
         "timed_states": len(times.times),
         **figures_of_job(record),
         **_closed_forms(setup, record),
+        **spent_on_job(times.built, record, setup, busy),
     }
 
 

@@ -9,22 +9,25 @@ import numpy as np
 
 from simcluster.errors import PlanError
 from simcluster.job import (
+    NANOSECONDS,
+    FailureCause,
     Fleet,
     Incident,
     Job,
     JobPhase,
     JobSpec,
+    Lognormal,
+    PlannedMaintenance,
     RecoveryCosts,
     SaveRhythm,
+    SimpleCheckpointSpec,
     StartUp,
     StepSummary,
     Survivors,
     incidents,
 )
-from simcluster.job.failures import NANOSECONDS, FailureCause, Lognormal, PlannedMaintenance
-from simcluster.job.recovery import SimpleCheckpointSpec
 from simcluster.simulation.compose import BuiltScenario
-from simcluster.simulation.jobs.replica_groups import replica_groups
+from simcluster.simulation.jobs.state_holders import replica_groups
 from simcluster.simulation.jobs.step_times import data_axis
 
 START_S, COMMUNICATORS_S = 270.0, 30.0
@@ -115,7 +118,7 @@ def fleet_of(built: BuiltScenario) -> Fleet:
                 break
             first.append(min(num_ranks, first[-1] + group.host.num_devices))
             nics.append(group.host.network.nics)
-            local.append(each.count.value if (each := disks[number]) and each.count else 0)
+            local.append(entry.count.value if (entry := disks[number]) and entry.count else 0)
     return Fleet(tuple(first), tuple(nics), tuple(local))
 
 

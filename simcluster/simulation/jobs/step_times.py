@@ -49,12 +49,12 @@ class StepTimes:
         mesh = self.built.program.mesh
         rows = sorted(
             (
-                int(classes[each.device]),
-                each.factor,
-                tuple(map(int, mesh.coordinates[each.device])),
-                each.device,
+                int(classes[entry.device]),
+                entry.factor,
+                tuple(map(int, mesh.coordinates[entry.device])),
+                entry.device,
             )
-            for each in slow
+            for entry in slow
         )
         places = [(int(self._hosts[device]), *coordinates) for _, _, coordinates, device in rows]
         return (
@@ -84,10 +84,10 @@ class StepTimes:
         built = self._without(state.lost_replicas) if state.lost_replicas else self.built
         if state.slow:
             speeds = dict(built.cluster.speeds)
-            for each in state.slow:
-                rank = self._rank_left(each.device, state.lost_replicas, built)
+            for entry in state.slow:
+                rank = self._rank_left(entry.device, state.lost_replicas, built)
                 own = speeds.get(rank, DeviceSpeed())
-                speeds[rank] = replace(own, compute=own.compute * each.factor)
+                speeds[rank] = replace(own, compute=own.compute * entry.factor)
             cluster = replace(built.cluster, speeds=speeds)
             classes, fabric = classes_on_links(built.program, cluster, built.plan.execution.algorithms)
             built = replace(built, cluster=cluster, classes=classes, fabric=fabric, tenants=())

@@ -16,8 +16,7 @@ import numpy as np
 from simcluster.analysis import record_run
 from simcluster.engine import no_collection, run
 from simcluster.errors import PlanError
-from simcluster.job import Survivors
-from simcluster.job.recovery import StateSource, policy_kinds
+from simcluster.job import StateSource, Survivors, policy_kinds
 from simcluster.plan import make_plan
 from simcluster.program import HostCalls, Program, build, partition_ranks
 from simcluster.scenario import Scenario
@@ -25,7 +24,7 @@ from simcluster.simulation.compose import plan_scenario
 from simcluster.simulation.jobs import replica_groups, state_buffers
 from simcluster.simulation.verification.shrink_scenario import shrink_scenario_of
 from simcluster.trace import Table
-from simcluster.values import HeldArrays, RankState, Replay, SeededData
+from simcluster.values import RankArrays, RankState, Replay, SeededData
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +177,7 @@ class TrainingInValues:
         cut[killed.rank] = {key: array.copy() for key, array in cut[replica].items()}
         return dict(sorted(cut.items()))
 
-    def _same(self, one: HeldArrays, other: HeldArrays, rank: int) -> bool:
+    def _same(self, one: RankArrays, other: RankArrays, rank: int) -> bool:
         """Whether two states of a rank have the same weights and optimizer states."""
         keys = [key for key in other if key[1] in self._names_of(rank)]
         return all(key in one and np.array_equal(one[key], other[key]) for key in keys)
