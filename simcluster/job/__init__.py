@@ -59,11 +59,13 @@ else:
         __name__,
         {
             "failures": "NANOSECONDS FailureCause Fleet Incident Lognormal PlannedMaintenance incidents",
-            "figures": "JOB_METRICS ReplicationFigures daly_goodput daly_interval figures_of_job goodput_of replication_document replication_figures",
+            "figures": "JOB_METRICS ReplicationFigures daly_goodput daly_interval figures_of_job "
+            "goodput_of replication_document replication_figures",
             "job_costs": "JobPhase LoadCost SaveCost StartUp",
             "job_spec": "JobSpec",
             "recovery": "RecoveryCosts RecoverySpec SimpleCheckpointSpec StateSource Survivors policy_kinds",
-            "timeline": "NOMINAL_STATE PROGRESS ClusterState Job JobRecord SaveRhythm StepSummary run_job training_time",
+            "timeline": "NOMINAL_STATE PROGRESS ClusterState Job JobRecord SaveRhythm StepSummary "
+            "run_job training_time",
         },
     )
 
