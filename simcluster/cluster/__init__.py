@@ -6,6 +6,7 @@ cluster.placement([0, 8, 16, 24])
 """
 
 from simcluster.cluster.allocation import (
+    MSJOB_PORT,
     AllocatedHost,
     AllocatedSite,
     Allocation,
@@ -69,6 +70,7 @@ from simcluster.cluster.topology import (
 __all__ = [
     "CORE",
     "DEVICES_OWN",
+    "MSJOB_PORT",
     "NOMINAL",
     "SCALE",
     "TRUNK",

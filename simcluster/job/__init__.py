@@ -4,5 +4,31 @@ and no engine: what steps, saves and starts cost is handed in.
 
 from simcluster.job.job_costs import JobPhase, LoadCost, SaveCost, StartUp
 from simcluster.job.job_spec import JobSpec
+from simcluster.job.launch import (
+    CommunicatorGroups,
+    LaunchedProcesses,
+    LaunchSetting,
+    LaunchSpec,
+    StartTimeline,
+    WorkerRecovery,
+    launch_methods,
+    recover_worker,
+    simulate_start,
+)
 
-__all__ = ["JobPhase", "JobSpec", "LoadCost", "SaveCost", "StartUp"]
+__all__ = [
+    "CommunicatorGroups",
+    "JobPhase",
+    "JobSpec",
+    "LaunchSetting",
+    "LaunchSpec",
+    "LaunchedProcesses",
+    "LoadCost",
+    "SaveCost",
+    "StartTimeline",
+    "StartUp",
+    "WorkerRecovery",
+    "launch_methods",
+    "recover_worker",
+    "simulate_start",
+]

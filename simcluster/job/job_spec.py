@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from simcluster.document import Section, Unsupported
+from simcluster.job.launch import LaunchSpec
 
 
 class JobSpec(Section):
@@ -13,7 +14,7 @@ class JobSpec(Section):
     steps: int = Field(ge=1)
     """Steps until training is done."""
 
-    launch: Unsupported = None
+    launch: LaunchSpec | None = None
     """How the job is started."""
 
     checkpoints: Unsupported = None

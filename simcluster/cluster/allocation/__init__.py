@@ -3,11 +3,12 @@
 from simcluster.cluster.allocation.allocated_site import AllocatedSite
 from simcluster.cluster.allocation.allocation import AllocatedHost, Allocation, MapBy
 from simcluster.cluster.allocation.allocation_format import AllocationFormat
-from simcluster.cluster.allocation.msjob_spec import MSJobSpec, ReplicaSpec
+from simcluster.cluster.allocation.msjob_spec import MSJOB_PORT, MSJobSpec, ReplicaSpec
 from simcluster.cluster.allocation.rank_table_spec import RankTableSpec
 from simcluster.registry import kinds
 
 __all__ = [
+    "MSJOB_PORT",
     "AllocatedHost",
     "AllocatedSite",
     "Allocation",

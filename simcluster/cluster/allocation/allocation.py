@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from simcluster.cluster.allocation.allocated_site import AllocatedSite
 from simcluster.cluster.allocation.msjob_spec import MSJobSpec
 from simcluster.cluster.topology import Ranks
 
@@ -77,9 +78,33 @@ class Allocation:
         return sum(len(host.ranks) for host in self.hosts)
 
     @property
+    def dealt_by(self) -> MapBy | None:
+        """How ranks are dealt to hosts in the order of their first ranks; None if not in order."""
+        used = sorted((host for host in self.hosts if host.ranks), key=lambda host: min(host.ranks))
+        pairs = [sorted(zip(host.ranks, host.devices, strict=True)) for host in used]
+        for by in MapBy:
+            dealt = self.dealt([""] * len(used), [len(own) for own in pairs], self.num_ranks, by)
+            if [list(zip(host.ranks, host.devices, strict=True)) for host in dealt.hosts] == pairs:
+                return by
+        return None
+
+    @property
     def num_hosts(self) -> int:
         """Hosts, those that run no rank too."""
         return len(self.hosts)
+
+    @classmethod
+    def of(cls, devices: Ranks, site: AllocatedSite) -> Allocation:
+        """Hosts with made-up addresses, by their first ranks, for ranks on these devices [ranks]."""
+        hosts, local = np.divmod(devices, site.devices_per_host)
+        made = []
+        for place in dict.fromkeys(hosts.tolist()):
+            ranks = np.flatnonzero(hosts == place)
+            pod = f"super-pod-{place // site.hosts_per_pod}" if site.hosts_per_pod else None
+            made.append(
+                AllocatedHost(address_of(place), tuple(ranks.tolist()), tuple(local[ranks].tolist()), pod=pod)
+            )
+        return cls(tuple(made))
 
     def places(self, hosts_per_pod: int) -> tuple[int, ...]:
         """Where each host stands in the network, as its index there.
@@ -109,6 +134,18 @@ class Allocation:
         for host, place in zip(self.hosts, self.places(hosts_per_pod), strict=True):
             devices[list(host.ranks)] = place * site_devices + np.array(host.devices, dtype=np.int64)
         return devices
+
+
+FIRST_NET = 100
+"""The first octet behind 10 of made-up addresses: with three digits they are in dictionary order, too."""
+NETS = 150
+"""Values of such an octet."""
+
+
+def address_of(place: int) -> str:
+    """A made-up address of the host at a place of the network; their dictionary order is that of places."""
+    high, middle, low = place // NETS**2, place // NETS % NETS, place % NETS
+    return f"10.{FIRST_NET + high}.{FIRST_NET + middle}.{FIRST_NET + low}"
 
 
 def natural_key(name: str) -> tuple[tuple[int, str], ...]:

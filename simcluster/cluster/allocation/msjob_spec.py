@@ -15,7 +15,7 @@ from simcluster.errors import Problem
 
 ROLES = {"Scheduler": "MS_SCHED", "PS": "MS_PSERVER", "Worker": "MS_WORKER"}
 """Roles of an MSJob, in the order in which the operator makes their pods, and MS_ROLE of each."""
-CONTAINER, PORT_NAME, PORT = "mindspore", "msjob-port", 2222
+CONTAINER, PORT_NAME, MSJOB_PORT = "mindspore", "msjob-port", 2222
 """What the container must be called, and the port of the scheduler: its name and its default."""
 DEVICE_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "huawei.com/")
 """How resources begin that are devices."""
@@ -114,8 +114,8 @@ class ReplicaSpec(Section):
         """The port of the scheduler."""
         for port in self.container.get("ports") or ():
             if isinstance(port, Mapping) and port.get("name") == PORT_NAME:
-                return int(port.get("containerPort", PORT))
-        return PORT
+                return int(port.get("containerPort", MSJOB_PORT))
+        return MSJOB_PORT
 
     def _limits(self) -> Iterator[tuple[str, Any]]:
         resources = self.container.get("resources") or {}

@@ -218,6 +218,15 @@ class ClusterSpec(Section):
         """What that file says."""
         return self._allocation
 
+    def allocated(self, cluster: Cluster) -> Allocation:
+        """Hosts and devices of the ranks of the cluster that it makes: as the launcher's file has them, or as
+        they are numbered, with made-up addresses. ValueError for hosts of several groups.
+        """
+        if self.groups:
+            raise ValueError("hosts of several groups")
+        ranks = np.arange(cluster.num_devices)
+        return self._allocation or Allocation.of(cluster.devices_of(ranks), self.site)
+
     @property
     def site(self) -> AllocatedSite:
         """The hardware as launchers' files are checked against it."""

@@ -52,12 +52,10 @@ class Hostfile(AllocationFormat):
 
     def write(self, allocation: Allocation, site: AllocatedSite, title: str) -> str:
         """See ``AllocationFormat.write``; the order of hosts is that of their ranks."""
-        places = allocation.places(site.hosts_per_pod)
-        names = [host.name or f"node{place}" for host, place in zip(allocation.hosts, places, strict=True)]
         used = [number for number, host in enumerate(allocation.hosts) if host.ranks]
         used.sort(key=lambda number: min(allocation.hosts[number].ranks))
         counts = [len(allocation.hosts[number].ranks) for number in used]
-        by = dealt_by(allocation)
+        by = allocation.dealt_by
         if by is None:
             raise PlanError(
                 "a hostfile cannot say which rank has which device: mpirun deals ranks to hosts and slots in "
@@ -66,19 +64,11 @@ class Hostfile(AllocationFormat):
                 hint="write a rank table, or give hosts their ranks in order",
             )
         head = f"# {title}: mpirun -n {allocation.num_ranks} --map-by {by}"
-        lines = [f"{names[number]} slots={count}" for number, count in zip(used, counts, strict=True)]
+        lines = [
+            f"{allocation.hosts[number].name} slots={count}"
+            for number, count in zip(used, counts, strict=True)
+        ]
         return "\n".join([head, *lines, ""])
-
-
-def dealt_by(allocation: Allocation) -> MapBy | None:
-    """How ranks are dealt to hosts in the order of their first ranks; None if not in order."""
-    used = sorted((host for host in allocation.hosts if host.ranks), key=lambda host: min(host.ranks))
-    pairs = [sorted(zip(host.ranks, host.devices, strict=True)) for host in used]
-    for by in MapBy:
-        dealt = Allocation.dealt([""] * len(used), [len(own) for own in pairs], allocation.num_ranks, by)
-        if [list(zip(host.ranks, host.devices, strict=True)) for host in dealt.hosts] == pairs:
-            return by
-    return None
 
 
 class _Wrong(Exception):

@@ -8,7 +8,6 @@ from typing import ClassVar
 from simcluster.cluster.allocation.allocated_site import AllocatedSite
 from simcluster.cluster.allocation.allocation import Allocation, MapBy
 from simcluster.cluster.allocation.allocation_format import AllocationFormat
-from simcluster.cluster.allocation.formats.hostfile import dealt_by
 from simcluster.cluster.allocation.msjob_spec import MSJobSpec
 from simcluster.document import Document, validate
 from simcluster.errors import PlanError, ScenarioError
@@ -45,7 +44,7 @@ class MSJob(AllocationFormat):
         """See ``AllocationFormat.write``; roles other than Worker are those of the job that it was read from,
         or a Scheduler alone.
         """
-        if dealt_by(allocation) is None:
+        if allocation.dealt_by is None:
             raise PlanError(
                 "an MSJob cannot say which rank has which device: Kubernetes places pods",
                 path="cluster",

@@ -16,11 +16,6 @@ from simcluster.cluster.allocation.rank_table_spec import RankTableSpec, json_pa
 from simcluster.document import Document, validate
 from simcluster.errors import PlanError, Problem, ScenarioError
 
-FIRST_NET = 100
-"""The first octet behind 10 of made-up addresses: with three digits they are in dictionary order, too."""
-NETS = 150
-"""Values of such an octet."""
-
 
 class RankTable(AllocationFormat):
     """A JSON file of servers, their devices, and the rank of each device; Ascend only."""
@@ -60,7 +55,8 @@ class RankTable(AllocationFormat):
             raise ScenarioError(*(_with_json_path(problem) for problem in refused.problems)) from None
 
     def write(self, allocation: Allocation, site: AllocatedSite, title: str) -> str:
-        """See ``AllocationFormat.write``; names that are no addresses of a file are kept, addresses made up.
+        """See ``AllocationFormat.write``; names of hosts are kept, addresses of devices made up where
+        there are none.
 
         Version 1.2, with super-pods, for hosts that have them.
         """
@@ -178,7 +174,7 @@ def _table(allocation: Allocation, site: AllocatedSite) -> dict[str, Any]:
     """The rank table as plain data."""
     pods = bool(site.hosts_per_pod)
     places = allocation.places(site.hosts_per_pod)
-    names = [host.name or server_id(place) for host, place in zip(allocation.hosts, places, strict=True)]
+    names = [host.name for host in allocation.hosts]
     rows = sorted(
         (number for number, host in enumerate(allocation.hosts) if host.ranks),
         key=lambda number: min(allocation.hosts[number].ranks),
@@ -212,12 +208,6 @@ def _table(allocation: Allocation, site: AllocatedSite) -> dict[str, Any]:
 def _kept(host: AllocatedHost, rank: int) -> str:
     """The address that a file gave to the device of a rank."""
     return host.addresses[host.ranks.index(rank)] if host.addresses else ""
-
-
-def server_id(place: int) -> str:
-    """A made-up address of the host at a place of the network; their dictionary order is that of places."""
-    high, middle, low = place // NETS**2, place // NETS % NETS, place % NETS
-    return f"10.{FIRST_NET + high}.{FIRST_NET + middle}.{FIRST_NET + low}"
 
 
 def device_ip(place: int, device: int, site: AllocatedSite) -> str:
