@@ -19,6 +19,7 @@ from simcluster.simulation.compose import (
     simulate_tenants,
     summarise_tenants,
 )
+from simcluster.simulation.jobs import start_timeline, start_up_document
 from simcluster.simulation.views import documents_of
 from simcluster.trace import WALL_TIME, Run, Table
 
@@ -48,7 +49,21 @@ def run_built(built: BuiltScenario, *, unfold: bool = False, progress: Progress 
     made = documents_of(built, timing, trace.account)
     made["summary"] |= summarise_tenants(tenants)
     made["summary"] |= _inference(built, trace)
+    if job := _job(built):
+        made["job"] = job
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), made)
+
+
+def _job(built: BuiltScenario) -> dict[str, Any]:
+    """The parts of the job that the scenario has; nothing where it has none."""
+    try:
+        timeline = start_timeline(built)
+        if timeline is None:
+            return {}
+        timeline.checked()
+        return {"start_up": start_up_document(built)}
+    except SimclusterError as error:
+        raise built.scenario.located(error) from None
 
 
 def _inference(built: BuiltScenario, trace: LazyTrace) -> dict[str, Any]:

@@ -33,6 +33,9 @@ class AllocatedSite:
     num_hosts: int | None = None
     """How many hosts the cluster section says there are, if it says so."""
 
+    num_servers: int = 0
+    """Parameter servers: ranks behind the workers, and behind them the scheduler."""
+
     @property
     def is_910a(self) -> bool:
         """Whether the rules of the first Ascend 910 hold."""

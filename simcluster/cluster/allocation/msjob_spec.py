@@ -219,6 +219,12 @@ class MSJobSpec(Section):
         return roles[role].replicas if role in roles else 0
 
     @property
+    def num_ranks(self) -> int:
+        """Workers; where there are parameter servers these and the scheduler, too."""
+        servers = self.count("PS")
+        return self.count("Worker") + (servers + self.count("Scheduler") if servers else 0)
+
+    @property
     def is_distributed(self) -> bool:
         """Whether the operator tells processes of each other: there are several of them."""
         return sum(spec.replicas for spec in self.roles.values()) != 1

@@ -48,7 +48,8 @@ class LaunchMethod(ABC):
 
     ``devices`` are the families of devices that it supports (MindSpore 2.4 ``startup_method.rst``),
     ``timeout`` the seconds that processes have to come together and ``timeout_name`` what that is called;
-    ``file`` is the format of the file that it reads, if it does.
+    ``file`` is the format of the file that it reads, if it does; ``has_servers`` says whether it starts
+    parameter servers, too.
     """
 
     kind: ClassVar[str]
@@ -59,6 +60,7 @@ class LaunchMethod(ABC):
     timeout_name: ClassVar[str]
     port: ClassVar[int] = 0
     compiles: ClassVar[bool] = True
+    has_servers: ClassVar[bool] = False
     file: ClassVar[str] = ""
 
     @abstractmethod

@@ -21,13 +21,16 @@ class CommunicatorGroups:
 class LaunchSetting:
     """A job that is to be started.
 
-    ``kinds`` are the families of its devices, ``groups`` the communicators that its program uses, in the
-    order in which processes make them; ``operators`` is the size of the largest graph with every repeated
-    block once, ``unrolled`` with each of its instances. ``file`` is the launcher's file that the scenario
-    names, if it does.
+    Its ranks are those of ``num_workers`` workers; behind them those of ``num_servers`` parameter servers and
+    of their scheduler, if there are servers. ``kinds`` are the families of its devices, ``groups`` the
+    communicators that its program uses, in the order in which processes make them; ``operators`` is the size
+    of the largest graph with every repeated block once, ``unrolled`` with each of its instances. ``file`` is
+    the launcher's file that the scenario names, if it does.
     """
 
     allocation: Allocation
+    num_workers: int
+    num_servers: int
     kinds: frozenset[str]
     groups: tuple[CommunicatorGroups, ...]
     operators: int
@@ -35,14 +38,19 @@ class LaunchSetting:
     file: tuple[str, str] | None = None
 
     @property
-    def num_ranks(self) -> int:
-        """Ranks of the job."""
-        return self.allocation.num_ranks
+    def scheduler_host(self) -> str:
+        """Where the scheduler is: behind parameter servers, or beside rank 0."""
+        return self.hosts_of_ranks[-1 if self.num_servers else 0]
 
     @property
-    def num_servers(self) -> int:
-        """Parameter servers that an MSJob asks for."""
-        return self.allocation.job.count("PS") if self.allocation.job else 0
+    def hosts_of_workers(self) -> tuple[str, ...]:
+        """The name of the host of every worker."""
+        return self.hosts_of_ranks[: self.num_workers]
+
+    @property
+    def hosts_of_servers(self) -> tuple[str, ...]:
+        """The name of the host of every parameter server."""
+        return self.hosts_of_ranks[self.num_workers : self.num_workers + self.num_servers]
 
     @property
     def hosts(self) -> tuple[AllocatedHost, ...]:
@@ -54,7 +62,7 @@ class LaunchSetting:
     def hosts_of_ranks(self) -> tuple[str, ...]:
         """The name of the host of every rank."""
         names = {rank: host.name for host in self.allocation.hosts for rank in host.ranks}
-        return tuple(names[rank] for rank in range(self.num_ranks))
+        return tuple(names[rank] for rank in range(self.allocation.num_ranks))
 
     @property
     def devices_of_ranks(self) -> tuple[int, ...]:
@@ -64,13 +72,18 @@ class LaunchSetting:
             for host in self.allocation.hosts
             for rank, device in zip(host.ranks, host.devices, strict=True)
         }
-        return tuple(devices[rank] for rank in range(self.num_ranks))
+        return tuple(devices[rank] for rank in range(self.allocation.num_ranks))
 
-    def equal_hosts(self, launcher: str) -> tuple[tuple[str, ...], int]:
-        """The hosts and how many ranks each has, all in order; PlanError where that is not so."""
-        by, hosts = self.dealt(launcher), self.hosts
+    def equal_hosts(self, launcher: str, *, in_order: bool = True) -> tuple[tuple[str, ...], int]:
+        """The hosts and how many ranks each has, host by host; PlanError where that is not so, or, with
+        ``in_order``, devices do not have their ranks in order.
+        """
+        hosts = self.hosts
         counts = {len(host.ranks) for host in hosts}
-        if len(counts) > 1 or (by is not MapBy.SLOT and len(hosts) > 1):
+        by_host = all(max(host.ranks) - min(host.ranks) < len(host.ranks) for host in hosts)
+        if in_order:
+            self.dealt(launcher)
+        if len(counts) > 1 or not by_host:
             raise PlanError(
                 f"{launcher} gives all hosts equally many ranks, host by host; here they are not dealt so",
                 path="job.launch.method",

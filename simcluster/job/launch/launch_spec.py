@@ -130,11 +130,16 @@ class LaunchSpec(Section):
             raise Refused("nobody comes back without 'recovery: true'", path="rejoin_wait")
         return self
 
-    def check(self, kinds: Collection[str], num_hosts: int) -> None:
-        """Refused, with the key, on devices that the method does not support, and for hosts that are not
-        there.
+    def check(self, kinds: Collection[str], num_hosts: int, num_servers: int) -> None:
+        """Refused, with the key, on devices that the method does not support, for parameter servers that it
+        does not start, and for hosts that are not there.
         """
         known = launch_methods()
+        if num_servers and not known[self.method].has_servers:
+            others = [name for name, method in known.items() if method.has_servers]
+            raise Refused(
+                f"{self.method} starts no parameter servers; {' and '.join(others)} do", path="method"
+            )
         if unknown := sorted(set(kinds) - known[self.method].devices):
             others = [name for name, method in known.items() if set(kinds) <= method.devices]
             supported = " and ".join(_NAMES[kind] for kind in _NAMES if kind in known[self.method].devices)

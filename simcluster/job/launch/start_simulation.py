@@ -99,7 +99,8 @@ class _Start:
 
     def _processes(self) -> list[int]:
         """Worker processes that are started on each host: one for every rank, on the last fewer or more."""
-        counts = [len(host.ranks) for host in self.setting.hosts]
+        workers = self.setting.num_workers
+        counts = [sum(rank < workers for rank in host.ranks) for host in self.setting.hosts]
         left = self.spec.started or sum(counts)
         made = []
         for count in counts:
@@ -127,10 +128,10 @@ class _Start:
         """A host is through with a phase."""
         self.ends[phase] = max(self.ends.get(phase, 0.0), self.world.now)
 
-    def _fail(self, message: str) -> None:
+    def _fail(self, message: str, phase: str) -> None:
         if not self.failed.triggered:
             self.failure = message
-            self._reach(f"until {self.method.timeout_name or 'nothing goes on'}")
+            self._reach(phase)
             self.failed.succeed()
 
     # How processes get to their hosts.
@@ -170,7 +171,8 @@ class _Start:
             if others + free < least:
                 self._fail(
                     f"the job stays pending: {least} pods are placed together or not at all, and with "
-                    f"{free} free devices {others + free} can be"
+                    f"{free} free devices {others + free} can be",
+                    "pods created, and pending",
                 )
                 return
         for at, count in enumerate(self.processes):
@@ -264,7 +266,7 @@ class _Start:
 
     def _arrive(self, count: int) -> int:
         """How many of a host's processes are accepted: no more than there are ranks."""
-        accepted = min(count, self.setting.num_ranks - self.num_there)
+        accepted = min(count, self.setting.num_workers - self.num_there)
         self.num_there += accepted
         self.refused += count - accepted
         self._look()
@@ -272,7 +274,7 @@ class _Start:
 
     def _look(self) -> None:
         """Lets all go on when all are there."""
-        whole = self.setting.num_ranks, self.setting.num_servers
+        whole = self.setting.num_workers, self.setting.num_servers
         if (self.num_there, self.num_servers_there) == whole and not self.all_there.triggered:
             self.all_there.succeed()
 
@@ -288,10 +290,11 @@ class _Start:
             yield self.world.timeout(self.cost("process"))
         yield self.all_there | self.world.timeout(seconds)
         if not self.all_there.triggered:
-            pending = f"; {self.pending} pods wait for devices" if self.pending else ""
+            pending = f"; pods that wait for devices: {self.pending}" if self.pending else ""
             self._fail(
-                f"time-out: {self.num_there} of {self.setting.num_ranks} workers are there after "
-                f"{seconds:g} s ({self.method.timeout_name}){pending}"
+                f"time-out: {self.num_there} of {self.setting.num_workers} workers are there after "
+                f"{seconds:g} s ({self.method.timeout_name}){pending}",
+                f"until {self.method.timeout_name}",
             )
 
     # What all do at the same time.
@@ -311,7 +314,7 @@ class _Start:
 
     def _exchange(self) -> float:
         """Seconds in which addresses are exchanged."""
-        groups, ranks = self.setting.groups, self.setting.num_ranks
+        groups, ranks = self.setting.groups, self.setting.num_workers
         if self.method.meeting is Meeting.STORE:
             everybody = self.spec.barriers == "global"
             requests = exchange_requests(groups, ranks, everybody=everybody)

@@ -34,6 +34,12 @@ from simcluster.report.content.stage_peaks import (
     stage_memory,
     stage_title,
 )
+from simcluster.report.content.start_up_statements import (
+    START_UP_FIGURES,
+    start_up_remarks,
+    start_up_rows,
+    start_up_title,
+)
 from simcluster.report.content.statements import (
     COMMUNICATION_FIGURES,
     GROUP_FIGURES,
@@ -59,6 +65,7 @@ __all__ = [
     "GROUP_FIGURES",
     "HOST_COLUMNS",
     "NEAR",
+    "START_UP_FIGURES",
     "STEP_FIGURES",
     "TENANT_FIGURES",
     "Slices",
@@ -96,6 +103,9 @@ __all__ = [
     "shortage_text",
     "stage_memory",
     "stage_title",
+    "start_up_remarks",
+    "start_up_rows",
+    "start_up_title",
     "step_parts",
     "step_title",
     "tenant_rows",

@@ -53,6 +53,7 @@ from simcluster.report.content import (
     verdict_text,
     waiting_text,
 )
+from simcluster.report.terminal.start_up_screen import start_up_section
 from simcluster.trace import Run, RunDocument
 
 MOST_STAGES = 8
@@ -85,6 +86,7 @@ def summary_renderable(run: Run, width: int, *, colour: bool = False) -> Rendera
         *_groups(summary),
         *_communication(summary, width),
         *_tenants(summary),
+        *start_up_section(documents),
         Text("\n".join(assumptions_text(documents)), "dim"),
     ]
     return Group(*(part for section in sections for part in (section, "")))

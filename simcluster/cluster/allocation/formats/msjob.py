@@ -14,7 +14,10 @@ from simcluster.errors import PlanError, ScenarioError
 
 
 class MSJob(AllocationFormat):
-    """A rank for every Worker, of one device; pods fill hosts one by one, or are spread over them."""
+    """A rank for every Worker, of one device; pods fill hosts one by one, or are spread over them.
+
+    Where there are parameter servers, they and the scheduler are ranks behind the workers, as in the plan.
+    """
 
     kind: ClassVar[str] = "msjob"
     title: ClassVar[str] = "MSJob"
@@ -26,34 +29,33 @@ class MSJob(AllocationFormat):
         job = validate(document, MSJobSpec)
         if problems := [*job.problems(site.kind, site.device)]:
             raise document.located(ScenarioError(*problems))
-        workers, size = job.count("Worker"), site.devices_per_host
-        hosts = site.num_hosts or -(-workers // size)
-        if workers > hosts * size:
+        ranks, size = job.num_ranks, site.devices_per_host
+        hosts = site.num_hosts or -(-ranks // size)
+        if ranks > hosts * size:
+            pods = f"{job.count('Worker')} Workers"
+            if job.count("PS"):
+                pods += f", {job.count('PS')} PS and a Scheduler"
             raise document.located(
                 ScenarioError(
-                    f"{workers} Workers of one device each, but {hosts} x {site.host} have {hosts * size}",
+                    f"{pods} of one device each, but {hosts} x {site.host} have {hosts * size}",
                     path="spec.msReplicaSpecs.Worker.replicas",
                 )
             )
-        dealt = Allocation.dealt([f"node{at}" for at in range(hosts)], [size] * hosts, workers, by)
+        dealt = Allocation.dealt([f"node{at}" for at in range(hosts)], [size] * hosts, ranks, by)
         unread = job.unread()
         notes = (f"nothing depends on {', '.join(unread)} of the MSJob",) if unread else ()
         return replace(dealt, notes=notes, job=job)
 
     def write(self, allocation: Allocation, site: AllocatedSite, title: str) -> str:
-        """See ``AllocationFormat.write``; roles other than Worker are those of the job that it was read from,
-        or a Scheduler alone.
-        """
+        """See ``AllocationFormat.write``; there is a Scheduler if there are several processes."""
         if allocation.dealt_by is None:
             raise PlanError(
                 "an MSJob cannot say which rank has which device: Kubernetes places pods",
                 path="cluster",
                 hint="write a rank table, or give hosts their ranks in order",
             )
-        own = allocation.job
-        workers = allocation.num_ranks
-        servers = own.count("PS") if own else 0
-        parts = {"Worker": workers}
+        servers = site.num_servers
+        parts = {"Worker": allocation.num_ranks - (servers + 1 if servers else 0)}
         if servers:
             parts = {"PS": servers, **parts}
         if sum(parts.values()) > 1:

@@ -19,7 +19,7 @@ def cluster_environment(spec: LaunchSpec, setting: LaunchSetting, host: str, por
     variables = {
         "MS_SCHED_HOST": host,
         "MS_SCHED_PORT": str(port),
-        "MS_WORKER_NUM": str(setting.num_ranks),
+        "MS_WORKER_NUM": str(setting.num_workers),
         "MS_SERVER_NUM": str(setting.num_servers) if setting.num_servers else "",
         "MS_TOPO_TIMEOUT": "" if spec.timeout is None else f"{spec.timeout:g}",
         "MS_NODE_TIMEOUT": f"{spec.node_timeout:g}" if "node_timeout" in spec.model_fields_set else "",
@@ -40,18 +40,22 @@ class Dynamic(LaunchMethod):
     placing: ClassVar[Placing] = Placing.SCRIPT
     meeting: ClassVar[Meeting] = Meeting.SCHEDULER
     timeout: ClassVar[float] = 1800.0
+    has_servers: ClassVar[bool] = True
     timeout_name: ClassVar[str] = "MS_TOPO_TIMEOUT"
     port: ClassVar[int] = 8118
 
     def processes(self, spec: LaunchSpec, setting: LaunchSetting, file: str) -> tuple[LaunchedProcesses, ...]:
         """See ``LaunchMethod.processes``."""
-        hosts = setting.hosts_of_ranks
-        common = cluster_environment(spec, setting, hosts[0], spec.port or self.port)
+        common = cluster_environment(spec, setting, setting.scheduler_host, spec.port or self.port)
         command = f"python {shell_word(spec.script)}"
-        ranks = tuple(map(str, range(setting.num_ranks)))
-        return (
-            LaunchedProcesses("scheduler", command, hosts[:1], {"MS_ROLE": "MS_SCHED", **common}),
-            LaunchedProcesses(
-                "worker", command, hosts, {"MS_ROLE": "MS_WORKER", **common}, {"MS_NODE_ID": ranks}
-            ),
-        )
+        scheduler = (setting.scheduler_host,)
+        made = [LaunchedProcesses("scheduler", command, scheduler, {"MS_ROLE": "MS_SCHED", **common})]
+        if setting.num_servers:
+            names = tuple(f"ps-{number}" for number in range(setting.num_servers))
+            variables = {"MS_ROLE": "MS_PSERVER", **common}
+            hosts = setting.hosts_of_servers
+            made.append(LaunchedProcesses("ps", command, hosts, variables, {"MS_NODE_ID": names}))
+        ranks = tuple(map(str, range(setting.num_workers)))
+        variables = {"MS_ROLE": "MS_WORKER", **common}
+        hosts = setting.hosts_of_workers
+        return (*made, LaunchedProcesses("worker", command, hosts, variables, {"MS_NODE_ID": ranks}))

@@ -25,5 +25,5 @@ class Mpirun(LaunchMethod):
         """See ``LaunchMethod.processes``."""
         by = setting.dealt("mpirun")
         first = setting.hosts_of_ranks[:1]
-        words = f"-n {setting.num_ranks} --hostfile {shell_word(file)} --map-by {by}"
+        words = f"-n {setting.num_workers} --hostfile {shell_word(file)} --map-by {by}"
         return (LaunchedProcesses("launcher", f"mpirun {words} python {shell_word(spec.script)}", first),)

@@ -23,6 +23,7 @@ class MSOperator(LaunchMethod):
     placing: ClassVar[Placing] = Placing.PODS
     meeting: ClassVar[Meeting] = Meeting.SCHEDULER
     timeout: ClassVar[float] = 1800.0
+    has_servers: ClassVar[bool] = True
     timeout_name: ClassVar[str] = "MS_TOPO_TIMEOUT"
     port: ClassVar[int] = MSJOB_PORT
     file: ClassVar[str] = "msjob"
@@ -31,9 +32,9 @@ class MSOperator(LaunchMethod):
         """See ``LaunchMethod.processes``."""
         setting.dealt("Kubernetes")
         job = setting.allocation.job
-        hosts = setting.hosts_of_ranks
-        applied = LaunchedProcesses("operator", f"kubectl apply -f {shell_word(file)}", hosts[:1])
-        workers = setting.num_ranks
+        scheduler = (setting.scheduler_host,)
+        applied = LaunchedProcesses("operator", f"kubectl apply -f {shell_word(file)}", scheduler)
+        workers = setting.num_workers
         distributed = workers + setting.num_servers > 1
         pods = {"scheduler": int(distributed), "ps": setting.num_servers, "worker": workers}
         port = spec.port or (_port(job) if job else self.port)
@@ -51,8 +52,12 @@ class MSOperator(LaunchMethod):
                 if role == "worker":
                     own = {"MS_NODE_ID": tuple(map(str, range(count)))}
             command = _command(job, role) or f"python {shell_word(spec.script)}"
-            placed = hosts if role == "worker" else hosts[:1] * count
-            made.append(LaunchedProcesses(role, command, placed, variables, own))
+            placed = {
+                "scheduler": scheduler,
+                "ps": setting.hosts_of_servers,
+                "worker": setting.hosts_of_workers,
+            }
+            made.append(LaunchedProcesses(role, command, placed[role], variables, own))
         return tuple(made)
 
 

@@ -24,10 +24,11 @@ class Msrun(LaunchMethod):
 
     def processes(self, spec: LaunchSpec, setting: LaunchSetting, file: str) -> tuple[LaunchedProcesses, ...]:
         """See ``LaunchMethod.processes``; all hosts have local_worker_num workers."""
-        hosts, per_host = setting.equal_hosts("msrun")
+        table = setting.file if setting.file and setting.file[0] == "rank_table" else None
+        hosts, per_host = setting.equal_hosts("msrun", in_order=table is None)
         port = spec.port or self.port
         options = {
-            "worker_num": setting.num_ranks,
+            "worker_num": setting.num_workers,
             "local_worker_num": per_host,
             "master_addr": hosts[0],
             "master_port": port,
@@ -36,12 +37,11 @@ class Msrun(LaunchMethod):
             "join": True,
             "cluster_time_out": f"{spec.window:g}",
         }
-        table = setting.file if setting.file and setting.file[0] == "rank_table" else None
         if table:
             options["rank_table_file"] = shell_word(table[1])
         words = " ".join(f"--{name}={value}" for name, value in options.items())
         extra = {"MS_NODE_TIMEOUT", "MS_RETRY_INTERVAL_LOWER", "MS_RETRY_INTERVAL_UPPER"}
-        extra |= {"MS_DISABLE_HEARTBEAT", "MS_ENABLE_RECOVERY", "MS_RECOVERY_PATH", "MS_SERVER_NUM"}
+        extra |= {"MS_DISABLE_HEARTBEAT", "MS_ENABLE_RECOVERY", "MS_RECOVERY_PATH"}
         common = cluster_environment(spec, setting, hosts[0], port)
         numbers = tuple(map(str, range(len(hosts))))
         return (

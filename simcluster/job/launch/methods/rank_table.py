@@ -23,11 +23,11 @@ class RankTableLaunch(LaunchMethod):
 
     def processes(self, spec: LaunchSpec, setting: LaunchSetting, file: str) -> tuple[LaunchedProcesses, ...]:
         """See ``LaunchMethod.processes``."""
-        common = {"RANK_TABLE_FILE": shell_word(file), "RANK_SIZE": str(setting.num_ranks)}
+        common = {"RANK_TABLE_FILE": shell_word(file), "RANK_SIZE": str(setting.num_workers)}
         if spec.timeout is not None:
             common["HCCL_CONNECT_TIMEOUT"] = f"{spec.timeout:g}"
         own = {
-            "RANK_ID": tuple(map(str, range(setting.num_ranks))),
+            "RANK_ID": tuple(map(str, range(setting.num_workers))),
             "DEVICE_ID": tuple(map(str, setting.devices_of_ranks)),
         }
         command = f"python {shell_word(spec.script)}"
