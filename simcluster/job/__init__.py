@@ -11,7 +11,9 @@ from simcluster.job.launch import (
     LaunchSpec,
     StartTimeline,
     WorkerRecovery,
+    check_launch,
     launch_methods,
+    launcher_of,
     recover_worker,
     simulate_start,
 )
@@ -28,7 +30,9 @@ __all__ = [
     "StartTimeline",
     "StartUp",
     "WorkerRecovery",
+    "check_launch",
     "launch_methods",
+    "launcher_of",
     "recover_worker",
     "simulate_start",
 ]

@@ -12,7 +12,7 @@ from simcluster.cluster import ClusterSpec
 from simcluster.collectives import CollectivesSpec
 from simcluster.document import Name, Refused, Section
 from simcluster.engine import RunSpec
-from simcluster.job import JobSpec
+from simcluster.job import JobSpec, check_launch
 from simcluster.model import ModelSpec
 from simcluster.plan import IDEAL, DataSpec, FrameworkSpec, InferenceSpec, ParallelSpec, Task, TrainingSpec
 from simcluster.scenario.library import check_library
@@ -95,13 +95,13 @@ class ScenarioSpec(Section):
         check_library(self.cluster)
         filled = self._filled()
         check_hosts(filled.cluster, filled.num_ranks, filled.tenants)
-        filled.check_launch()
+        filled._check_launch()
         if isinstance(filled.task, InferenceSpec):
             others = {"data": filled.data, "tenants": filled.tenants}
             check_inference(filled.parallel, others, filled.run.steps)
         return filled
 
-    def check_launch(self) -> None:
+    def _check_launch(self) -> None:
         """Refused, with the key, if the launcher does not go with the cluster or with parameter servers."""
         allocation = self.cluster.allocation
         if allocation and allocation.job and allocation.job.count("PS") != self.num_servers:
@@ -116,7 +116,7 @@ class ScenarioSpec(Section):
         try:
             kinds = {group.made.device.kind for group in self.cluster.written}
             hosts = sum(bool(host.ranks) for host in allocation.hosts) if allocation else self._num_hosts
-            launch.check(kinds, hosts, self.num_servers)
+            check_launch(launch, kinds, hosts, self.num_servers)
         except Refused as refused:
             inside = (replace(problem, path=f"job.launch.{problem.path}") for problem in refused.problems)
             raise Refused(*inside) from None

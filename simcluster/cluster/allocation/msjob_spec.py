@@ -76,7 +76,7 @@ class ReplicaSpec(Section):
         containers = pod.get("containers") if isinstance(pod, Mapping) else None
         if not isinstance(containers, (list, tuple)) or not containers:
             raise Refused("a pod has containers: template.spec.containers", path="template")
-        names = [each.get("name") if isinstance(each, Mapping) else None for each in containers]
+        names = [one.get("name") if isinstance(one, Mapping) else None for one in containers]
         if names.count(CONTAINER) != 1:
             shown = ", ".join(str(name) for name in names)
             raise Refused(
@@ -96,7 +96,7 @@ class ReplicaSpec(Section):
     def container(self) -> Mapping[str, Any]:
         """The container that runs the process."""
         containers: list[Mapping[str, Any]] = self.template["spec"]["containers"]
-        return next(each for each in containers if each["name"] == CONTAINER)
+        return next(one for one in containers if one["name"] == CONTAINER)
 
     @property
     def devices(self) -> dict[str, int]:
@@ -236,20 +236,20 @@ class MSJobSpec(Section):
 
     def unread(self) -> tuple[str, ...]:
         """Keys that nothing is made of, by key path."""
-        found_in = [f"metadata.{key}" for key in self.metadata if key not in ("name", "namespace")]
+        unread = [f"metadata.{key}" for key in self.metadata if key not in ("name", "namespace")]
         for role, spec in self.roles.items():
-            found_in += spec.unread(f"spec.msReplicaSpecs.{role}")
+            unread += spec.unread(f"spec.msReplicaSpecs.{role}")
         policy = self.spec.runPolicy
         written = policy.model_fields_set - {"schedulingPolicy", "activeDeadlineSeconds"}
-        found_in += [f"spec.runPolicy.{key}" for key in sorted(written)]
-        return tuple(found_in)
+        unread += [f"spec.runPolicy.{key}" for key in sorted(written)]
+        return tuple(unread)
 
     def problems(self, kind: str, device: str) -> Iterator[Problem]:
         """What does not go with devices of a kind."""
         prefixes = {"gpu": DEVICE_RESOURCES[:2], "ascend": DEVICE_RESOURCES[2:], "cpu": ()}[kind]
         worker = self.roles["Worker"]
         at = next(
-            at for at, each in enumerate(worker.template["spec"]["containers"]) if each["name"] == CONTAINER
+            at for at, one in enumerate(worker.template["spec"]["containers"]) if one["name"] == CONTAINER
         )
         path = f"spec.msReplicaSpecs.Worker.template.spec.containers.{at}.resources"
         for resource, count in worker.devices.items():

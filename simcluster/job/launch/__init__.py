@@ -1,6 +1,6 @@
 """How a job is started: what is run on which host, how processes find each other, and how long that takes."""
 
-from simcluster.job.launch.launch_method import LaunchMethod, launch_methods
+from simcluster.job.launch.launch_method import LaunchMethod, check_launch, launch_methods, launcher_of
 from simcluster.job.launch.launch_setting import CommunicatorGroups, LaunchSetting
 from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.processes import LaunchedProcesses
@@ -17,7 +17,9 @@ __all__ = [
     "StartCostsSpec",
     "StartTimeline",
     "WorkerRecovery",
+    "check_launch",
     "launch_methods",
+    "launcher_of",
     "recover_worker",
     "simulate_start",
 ]

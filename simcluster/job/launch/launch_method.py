@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from simcluster.document import Refused
 from simcluster.job.launch.launch_setting import LaunchSetting
+from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.processes import LaunchedProcesses
 from simcluster.registry import kinds
-
-if TYPE_CHECKING:
-    from simcluster.job.launch.launch_spec import LaunchSpec
 
 
 class Placing(StrEnum):
@@ -27,7 +27,7 @@ class Placing(StrEnum):
     """Pods that Kubernetes places."""
 
 
-class Meeting(StrEnum):
+class Rendezvous(StrEnum):
     """How processes find each other."""
 
     SCHEDULER = "scheduler"
@@ -55,7 +55,7 @@ class LaunchMethod(ABC):
     kind: ClassVar[str]
     devices: ClassVar[frozenset[str]]
     placing: ClassVar[Placing]
-    meeting: ClassVar[Meeting]
+    rendezvous: ClassVar[Rendezvous]
     timeout: ClassVar[float]
     timeout_name: ClassVar[str]
     port: ClassVar[int] = 0
@@ -70,7 +70,46 @@ class LaunchMethod(ABC):
         Raises PlanError where the launcher cannot place ranks as the cluster has them.
         """
 
+    def window(self, spec: LaunchSpec) -> float:
+        """Seconds that processes have to come together."""
+        return self.timeout if spec.timeout is None else spec.timeout
+
+    def builds_graphs(self, spec: LaunchSpec) -> bool:
+        """Whether graphs are compiled before the first step."""
+        return self.compiles if spec.compile is None else spec.compile
+
 
 def launch_methods() -> dict[str, type[LaunchMethod]]:
     """The methods by name."""
     return kinds("simcluster.job.launch.methods", LaunchMethod)
+
+
+def launcher_of(spec: LaunchSpec) -> LaunchMethod:
+    """The method that a scenario names."""
+    return launch_methods()[spec.method]()
+
+
+def check_launch(spec: LaunchSpec, device_kinds: Collection[str], num_hosts: int, num_servers: int) -> None:
+    """Refused, with the key, on devices that the method does not support, for parameter servers that it does
+    not start, and for hosts that are not there.
+    """
+    known = launch_methods()
+    if num_servers and not known[spec.method].has_servers:
+        others = [name for name, method in known.items() if method.has_servers]
+        raise Refused(f"{spec.method} starts no parameter servers; {' and '.join(others)} do", path="method")
+    if unknown := sorted(set(device_kinds) - known[spec.method].devices):
+        others = [name for name, method in known.items() if set(device_kinds) <= method.devices]
+        supported = " and ".join(name for kind, name in _NAMES.items() if kind in known[spec.method].devices)
+        raise Refused(
+            f"{spec.method} supports {supported}, not {_NAMES[unknown[0]]}; here: {', '.join(others)}",
+            path="method",
+        )
+    for at, delay in enumerate(spec.late):
+        if delay.host >= num_hosts:
+            raise Refused(
+                f"there is no host {delay.host}; the last of {num_hosts} is {num_hosts - 1}",
+                path=f"late.{at}.host",
+            )
+
+
+_NAMES = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}

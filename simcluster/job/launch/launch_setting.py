@@ -19,23 +19,24 @@ class CommunicatorGroups:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSetting:
-    """A job that is to be started.
-
-    Its ranks are those of ``num_workers`` workers; behind them those of ``num_servers`` parameter servers and
-    of their scheduler, if there are servers. ``kinds`` are the families of its devices, ``groups`` the
-    communicators that its program uses, in the order in which processes make them; ``operators`` is the size
-    of the largest graph with every repeated block once, ``unrolled`` with each of its instances. ``file`` is
-    the launcher's file that the scenario names, if it does.
-    """
+    """A job that is to be started."""
 
     allocation: Allocation
+    """Where its ranks are: workers, behind them parameter servers, behind these their scheduler."""
     num_workers: int
+    """Workers."""
     num_servers: int
+    """Parameter servers; with them the scheduler has a rank."""
     kinds: frozenset[str]
+    """The families of its devices."""
     groups: tuple[CommunicatorGroups, ...]
+    """The communicators that its program uses, in the order in which processes make them."""
     operators: int
+    """Operators of the largest graph, every repeated block once."""
     unrolled: int
+    """The same with every instance of each block."""
     file: tuple[str, str] | None = None
+    """The format of the launcher's file that the scenario names, and the file."""
 
     @property
     def scheduler_host(self) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from simcluster.document import Duration, Name, NonNegativeInt, PositiveInt, Refused, Section
-from simcluster.job.launch.launch_method import LaunchMethod, launch_methods
 from simcluster.job.launch.start_costs import StartCostsSpec
 
 Method = Literal["dynamic", "msrun", "mpirun", "rank_table", "ms_operator", "torchrun"]
@@ -129,45 +127,3 @@ class LaunchSpec(Section):
         if not self.recovery and "rejoin_wait" in self.model_fields_set:
             raise Refused("nobody comes back without 'recovery: true'", path="rejoin_wait")
         return self
-
-    def check(self, kinds: Collection[str], num_hosts: int, num_servers: int) -> None:
-        """Refused, with the key, on devices that the method does not support, for parameter servers that it
-        does not start, and for hosts that are not there.
-        """
-        known = launch_methods()
-        if num_servers and not known[self.method].has_servers:
-            others = [name for name, method in known.items() if method.has_servers]
-            raise Refused(
-                f"{self.method} starts no parameter servers; {' and '.join(others)} do", path="method"
-            )
-        if unknown := sorted(set(kinds) - known[self.method].devices):
-            others = [name for name, method in known.items() if set(kinds) <= method.devices]
-            supported = " and ".join(_NAMES[kind] for kind in _NAMES if kind in known[self.method].devices)
-            raise Refused(
-                f"{self.method} supports {supported}, not {_NAMES[unknown[0]]}; here: {', '.join(others)}",
-                path="method",
-            )
-        for at, delay in enumerate(self.late):
-            if delay.host >= num_hosts:
-                raise Refused(
-                    f"there is no host {delay.host}; the last of {num_hosts} is {num_hosts - 1}",
-                    path=f"late.{at}.host",
-                )
-
-    @property
-    def launcher(self) -> LaunchMethod:
-        """The method."""
-        return launch_methods()[self.method]()
-
-    @property
-    def window(self) -> float:
-        """Seconds that processes have to come together."""
-        return self.launcher.timeout if self.timeout is None else self.timeout
-
-    @property
-    def compiles(self) -> bool:
-        """Whether graphs are compiled."""
-        return self.launcher.compiles if self.compile is None else self.compile
-
-
-_NAMES = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}

@@ -16,7 +16,7 @@ import simpy
 from simcluster.errors import SimulationError
 from simcluster.job.job_costs import JobPhase, StartUp
 from simcluster.job.launch.communicator_setup import STORE_REQUEST, exchange_requests, setup_seconds
-from simcluster.job.launch.launch_method import Meeting, Placing
+from simcluster.job.launch.launch_method import Placing, Rendezvous, launcher_of
 from simcluster.job.launch.launch_setting import LaunchSetting
 from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.start_costs import SOURCES
@@ -80,7 +80,7 @@ class _Start:
     used: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.method = self.spec.launcher
+        self.method = launcher_of(self.spec)
         self.world = simpy.Environment()
         self.failed = self.world.event()
         self.server = simpy.Resource(self.world)  # the scheduler, or the store: one request after the other
@@ -115,7 +115,7 @@ class _Start:
         hosts = [self.world.process(self._host(at)) for at, count in enumerate(self.processes) if count]
         if self.setting.num_servers:
             hosts.append(self.world.process(self._parameter_servers()))
-        if self.method.meeting is Meeting.SCHEDULER:
+        if self.method.rendezvous is Rendezvous.SCHEDULER:
             self.world.process(self._scheduler())
         self.world.process(self._window())
         self.world.run(until=self.failed | self.world.all_of(hosts))
@@ -200,8 +200,8 @@ class _Start:
         yield from self._container()
         spread = self.cost("process_spread") * self.draws.random()
         yield self.world.timeout(self.late.get(at, 0.0) + self.cost("process") + spread)
-        meeting = self.method.meeting
-        if meeting is Meeting.STORE:
+        rendezvous = self.method.rendezvous
+        if rendezvous is Rendezvous.STORE:
             self._reach("agents started")
             yield from self._ask(STORE_REQUEST[self.spec.store])
             self._arrive(self.processes[at])
@@ -209,12 +209,12 @@ class _Start:
             self._reach("rendezvous")
             yield self.world.timeout(self.cost("process") + spread)
         self._reach("processes started")
-        if meeting is Meeting.SCHEDULER:
+        if rendezvous is Rendezvous.SCHEDULER:
             yield from self._register(self.processes[at])
-        elif meeting is not Meeting.STORE:
+        elif rendezvous is not Rendezvous.STORE:
             self._arrive(self.processes[at])
             yield self.all_there
-        if meeting is Meeting.FILE:
+        if rendezvous is Rendezvous.FILE:
             self._reach("connections")
 
     def _scheduler(self) -> Events:
@@ -280,10 +280,10 @@ class _Start:
 
     def _window(self) -> Events:
         """Gives up if not all are there in time, counted from the scheduler, or from the first host."""
-        seconds = self.spec.window
+        seconds = self.method.window(self.spec)
         if seconds == float("inf"):
             return
-        if self.method.meeting is Meeting.SCHEDULER:
+        if self.method.rendezvous is Rendezvous.SCHEDULER:
             yield self.server_up
         else:
             yield self.world.any_of(self.placed)
@@ -307,7 +307,7 @@ class _Start:
             self.cost(name)
         now += exchange + setup_seconds(self.setting.groups, self.spec.costs)
         self.ends["communicators"] = now
-        if self.spec.compiles:
+        if self.method.builds_graphs(self.spec):
             operators = self.setting.operators if self.spec.lazy_inline else self.setting.unrolled
             now += self.cost("compilation") + self.cost("compilation_operator") * operators
             self.ends["graph compilation"] = now
@@ -315,11 +315,11 @@ class _Start:
     def _exchange(self) -> float:
         """Seconds in which addresses are exchanged."""
         groups, ranks = self.setting.groups, self.setting.num_workers
-        if self.method.meeting is Meeting.STORE:
+        if self.method.rendezvous is Rendezvous.STORE:
             everybody = self.spec.barriers == "global"
             requests = exchange_requests(groups, ranks, everybody=everybody)
             return requests * STORE_REQUEST[self.spec.store]
-        if self.method.meeting is Meeting.SCHEDULER:
+        if self.method.rendezvous is Rendezvous.SCHEDULER:
             return exchange_requests(groups, ranks, everybody=False) * self.cost("registration")
         return 0.0
 

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 
 from simcluster.job.job_costs import JobPhase
-from simcluster.job.launch.launch_method import Meeting
+from simcluster.job.launch.launch_method import Rendezvous, launcher_of
 from simcluster.job.launch.launch_setting import LaunchSetting
 from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.start_simulation import simulate_start
@@ -37,7 +37,7 @@ def recover_worker(spec: LaunchSpec, setting: LaunchSetting, seed: int = 0) -> W
     its place when the old heartbeat has expired; survivors wait. Without recovery the whole job starts again.
     None where nothing is known of how the launcher learns of it.
     """
-    if spec.launcher.meeting is not Meeting.SCHEDULER or not spec.heartbeats:
+    if launcher_of(spec).rendezvous is not Rendezvous.SCHEDULER or not spec.heartbeats:
         return None
     draws = random.Random(f"recovery {seed}")
     since = spec.costs.heartbeat * draws.random()

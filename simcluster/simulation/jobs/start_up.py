@@ -16,6 +16,7 @@ from simcluster.job import (
     LaunchSetting,
     LaunchSpec,
     StartTimeline,
+    launcher_of,
     recover_worker,
     simulate_start,
 )
@@ -60,7 +61,7 @@ def start_up_document(built: BuiltScenario) -> dict[str, Any] | None:
     if timeline is None or job is None or job.launch is None:
         return None
     spec, setting = job.launch, launch_setting(built)
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "method": spec.method,
         "total_s": timeline.start_up.seconds,
         "phases": _phases(timeline.start_up.phases),
@@ -76,13 +77,13 @@ def start_up_document(built: BuiltScenario) -> dict[str, Any] | None:
     }
     recovery = None if timeline.failure else recover_worker(spec, setting, built.scenario.spec.run.seed)
     if recovery is not None:
-        found["worker_recovery"] = {
+        document["worker_recovery"] = {
             "total_s": recovery.seconds,
             "phases": _phases(recovery.phases),
             "survivors": recovery.survivors,
             "reason": recovery.reason,
         }
-    return found
+    return document
 
 
 def launcher_file(built: BuiltScenario) -> str:
@@ -91,7 +92,7 @@ def launcher_file(built: BuiltScenario) -> str:
     Raises PlanError for a launcher that reads none, and where the file cannot say where ranks are.
     """
     launch = _launch(built)
-    form = launch.launcher.file
+    form = launcher_of(launch).file
     if not form:
         raise _located(built, PlanError(f"{launch.method} reads no file; leave --out out", path="job.launch"))
     spec, setting = built.scenario.spec, launch_setting(built)
@@ -117,10 +118,10 @@ def launcher_file(built: BuiltScenario) -> str:
 def launch_document(built: BuiltScenario, file: str | None = None) -> dict[str, Any]:
     """What is run, and how the job starts; ``file`` is the path of the launcher's file, if it is written."""
     launch, setting = _launch(built), launch_setting(built)
-    named = setting.file[1] if setting.file and setting.file[0] == launch.launcher.file else ""
-    path = file or named or _FILES.get(launch.launcher.file, "")
+    named = setting.file[1] if setting.file and setting.file[0] == launcher_of(launch).file else ""
+    path = file or named or _FILES.get(launcher_of(launch).file, "")
     try:
-        processes = launch.launcher.processes(launch, setting, path)
+        processes = launcher_of(launch).processes(launch, setting, path)
     except SimclusterError as error:
         raise _located(built, error) from None
     return {
@@ -149,11 +150,11 @@ def _located(built: BuiltScenario, error: SimclusterError) -> SimclusterError:
 
 def _phases(phases: Sequence[JobPhase]) -> list[dict[str, Any]]:
     """Phases with their beginnings, one after the other."""
-    found, began = [], 0.0
+    listed, began = [], 0.0
     for phase in phases:
-        found.append({"name": phase.name, "start_s": began, "seconds": phase.seconds})
+        listed.append({"name": phase.name, "start_s": began, "seconds": phase.seconds})
         began += phase.seconds
-    return found
+    return listed
 
 
 def _communicators(program: Program) -> Iterator[CommunicatorGroups]:

@@ -13,7 +13,7 @@ from simcluster.cluster.allocation.allocated_site import AllocatedSite
 from simcluster.cluster.allocation.allocation import AllocatedHost, Allocation, MapBy
 from simcluster.cluster.allocation.allocation_format import AllocationFormat
 from simcluster.cluster.allocation.rank_table_spec import RankTableSpec, json_path
-from simcluster.document import Document, validate
+from simcluster.document import Document, validate, validate_data
 from simcluster.errors import PlanError, Problem, ScenarioError
 
 
@@ -65,9 +65,16 @@ class RankTable(AllocationFormat):
                 f"a rank table is for Ascend devices, not for {site.device}", path="job.launch.method"
             )
         table = _table(allocation, site)
-        spec = RankTableSpec.model_validate(table)  # refuses what no rank table may say
-        if problems := [*_contradictions(spec, site)]:
-            raise PlanError(*(replace(problem, path=json_path(problem.path)) for problem in problems))
+        try:
+            problems = [*_contradictions(validate_data(table, RankTableSpec), site)]
+        except ScenarioError as refused:
+            problems = [*refused.problems]
+        if problems:
+            first = problems[0]
+            place = json_path(first.path)
+            raise PlanError(
+                f"no rank table may say where these ranks are: {place}: {first.message}", path="cluster"
+            )
         return _text(table)
 
 
@@ -175,14 +182,14 @@ def _table(allocation: Allocation, site: AllocatedSite) -> dict[str, Any]:
     pods = bool(site.hosts_per_pod)
     places = allocation.places(site.hosts_per_pod)
     names = [host.name for host in allocation.hosts]
-    rows = sorted(
-        (number for number, host in enumerate(allocation.hosts) if host.ranks),
-        key=lambda number: min(allocation.hosts[number].ranks),
-    )
     pod_names = [
         (host.pod or f"super-pod-{place // site.hosts_per_pod}") if pods else ""
         for host, place in zip(allocation.hosts, places, strict=True)
     ]
+    rows = [number for number, host in enumerate(allocation.hosts) if host.ranks]
+    rows.sort(key=lambda number: min(allocation.hosts[number].ranks))
+    order = [*dict.fromkeys(pod_names[number] for number in rows)]
+    rows.sort(key=lambda number: order.index(pod_names[number]))  # those of a super-pod next to each other
     servers, members = [], dict[str, list[str]]()
     for number in rows:
         host, place = allocation.hosts[number], places[number]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.job.launch.launch_method import LaunchMethod, Meeting, Placing
+from simcluster.job.launch.launch_method import LaunchMethod, Placing, Rendezvous
 from simcluster.job.launch.launch_setting import LaunchSetting
 from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.processes import LaunchedProcesses, shell_word
@@ -38,7 +38,7 @@ class Dynamic(LaunchMethod):
     kind: ClassVar[str] = "dynamic"
     devices: ClassVar[frozenset[str]] = EVERYWHERE
     placing: ClassVar[Placing] = Placing.SCRIPT
-    meeting: ClassVar[Meeting] = Meeting.SCHEDULER
+    rendezvous: ClassVar[Rendezvous] = Rendezvous.SCHEDULER
     timeout: ClassVar[float] = 1800.0
     has_servers: ClassVar[bool] = True
     timeout_name: ClassVar[str] = "MS_TOPO_TIMEOUT"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.job.launch.launch_method import LaunchMethod, Meeting, Placing
+from simcluster.job.launch.launch_method import LaunchMethod, Placing, Rendezvous
 from simcluster.job.launch.launch_setting import LaunchSetting
 from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.processes import LaunchedProcesses, shell_word
@@ -16,7 +16,7 @@ class Mpirun(LaunchMethod):
     kind: ClassVar[str] = "mpirun"
     devices: ClassVar[frozenset[str]] = frozenset({"ascend", "gpu"})
     placing: ClassVar[Placing] = Placing.TREE
-    meeting: ClassVar[Meeting] = Meeting.DAEMONS
+    rendezvous: ClassVar[Rendezvous] = Rendezvous.DAEMONS
     timeout: ClassVar[float] = float("inf")
     timeout_name: ClassVar[str] = ""
     file: ClassVar[str] = "hostfile"

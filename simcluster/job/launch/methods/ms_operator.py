@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from simcluster.cluster import MSJOB_PORT, MSJobSpec
-from simcluster.job.launch.launch_method import LaunchMethod, Meeting, Placing
+from simcluster.job.launch.launch_method import LaunchMethod, Placing, Rendezvous
 from simcluster.job.launch.launch_setting import LaunchSetting
 from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.methods.dynamic import EVERYWHERE, cluster_environment
@@ -21,7 +21,7 @@ class MSOperator(LaunchMethod):
     kind: ClassVar[str] = "ms_operator"
     devices: ClassVar[frozenset[str]] = EVERYWHERE
     placing: ClassVar[Placing] = Placing.PODS
-    meeting: ClassVar[Meeting] = Meeting.SCHEDULER
+    rendezvous: ClassVar[Rendezvous] = Rendezvous.SCHEDULER
     timeout: ClassVar[float] = 1800.0
     has_servers: ClassVar[bool] = True
     timeout_name: ClassVar[str] = "MS_TOPO_TIMEOUT"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.job.launch.launch_method import LaunchMethod, Meeting, Placing
+from simcluster.job.launch.launch_method import LaunchMethod, Placing, Rendezvous
 from simcluster.job.launch.launch_setting import LaunchSetting
 from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.methods.dynamic import EVERYWHERE, cluster_environment
@@ -17,7 +17,7 @@ class Msrun(LaunchMethod):
     kind: ClassVar[str] = "msrun"
     devices: ClassVar[frozenset[str]] = EVERYWHERE
     placing: ClassVar[Placing] = Placing.SCRIPT
-    meeting: ClassVar[Meeting] = Meeting.SCHEDULER
+    rendezvous: ClassVar[Rendezvous] = Rendezvous.SCHEDULER
     timeout: ClassVar[float] = 600.0
     timeout_name: ClassVar[str] = "--cluster_time_out"
     port: ClassVar[int] = 8118
@@ -35,7 +35,7 @@ class Msrun(LaunchMethod):
             "node_rank": "{node_rank}",
             "log_dir": "log",
             "join": True,
-            "cluster_time_out": f"{spec.window:g}",
+            "cluster_time_out": f"{self.window(spec):g}",
         }
         if table:
             options["rank_table_file"] = shell_word(table[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.job.launch.launch_method import LaunchMethod, Meeting, Placing
+from simcluster.job.launch.launch_method import LaunchMethod, Placing, Rendezvous
 from simcluster.job.launch.launch_setting import LaunchSetting
 from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.processes import LaunchedProcesses, shell_word
@@ -16,7 +16,7 @@ class RankTableLaunch(LaunchMethod):
     kind: ClassVar[str] = "rank_table"
     devices: ClassVar[frozenset[str]] = frozenset({"ascend"})
     placing: ClassVar[Placing] = Placing.SCRIPT
-    meeting: ClassVar[Meeting] = Meeting.FILE
+    rendezvous: ClassVar[Rendezvous] = Rendezvous.FILE
     timeout: ClassVar[float] = 120.0
     timeout_name: ClassVar[str] = "HCCL_CONNECT_TIMEOUT"
     file: ClassVar[str] = "rank_table"

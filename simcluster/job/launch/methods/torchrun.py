@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from simcluster.job.launch.launch_method import LaunchMethod, Meeting, Placing
+from simcluster.job.launch.launch_method import LaunchMethod, Placing, Rendezvous
 from simcluster.job.launch.launch_setting import LaunchSetting
 from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.methods.dynamic import EVERYWHERE
@@ -17,7 +17,7 @@ class Torchrun(LaunchMethod):
     kind: ClassVar[str] = "torchrun"
     devices: ClassVar[frozenset[str]] = EVERYWHERE
     placing: ClassVar[Placing] = Placing.SCRIPT
-    meeting: ClassVar[Meeting] = Meeting.STORE
+    rendezvous: ClassVar[Rendezvous] = Rendezvous.STORE
     timeout: ClassVar[float] = 600.0
     timeout_name: ClassVar[str] = "the time-out of the process group"
     port: ClassVar[int] = 29500
