@@ -112,11 +112,11 @@ class _Start:
     def run(self) -> None:
         """All phases, or those until the job fails."""
         self.world.process(self._place())
+        if self.method.rendezvous is Rendezvous.SCHEDULER:
+            self.world.process(self._scheduler())  # before hosts: who starts with it finds it there
         hosts = [self.world.process(self._host(at)) for at, count in enumerate(self.processes) if count]
         if self.setting.num_servers:
             hosts.append(self.world.process(self._parameter_servers()))
-        if self.method.rendezvous is Rendezvous.SCHEDULER:
-            self.world.process(self._scheduler())
         self.world.process(self._window())
         self.world.run(until=self.failed | self.world.all_of(hosts))
         if self.failure:
@@ -222,10 +222,11 @@ class _Start:
         if self.method.placing is Placing.PODS:
             yield self.world.timeout(self.cost("pod_creation") + self.cost("pod_binding"))
             yield from self._container()
+            late = 0.0
         else:
             yield self.placed[0]
-            yield self.world.timeout(self.late.get(0, 0.0))
-        yield self.world.timeout(self.cost("process"))
+            late = self.late.get(0, 0.0)
+        yield self.world.timeout(late + self.cost("process"))
         self.server_up.succeed()
 
     def _register(self, count: int, *, servers: bool = False) -> Events:
