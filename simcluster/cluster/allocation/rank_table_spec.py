@@ -178,17 +178,18 @@ class RankTableSpec(Section):
     def _ranks(self) -> Iterator[Problem]:
         """Ranks that are too high, and servers whose ranks lie between those of another."""
         total = sum(len(server.device) for server in self.server_list)
-        high = False
+        known: set[int] = set()
         for path, device in self._devices():
-            if int(device.rank_id) >= total:
-                high = True
+            if int(device.rank_id) < total:
+                known.add(int(device.rank_id))
+            else:
                 message = f"rank {device.rank_id} of {total} devices; ranks are 0 to {total - 1}"
                 yield Problem(message, f"{path}.rank_id")
-        if high:
+        if len(known) < total:  # there are other problems to be told first
             return
         for at, server in enumerate(self.server_list):
             ranks = sorted(int(device.rank_id) for device in server.device)
-            if ranks[-1] - ranks[0] >= len(set(ranks)):
+            if ranks[-1] - ranks[0] >= len(ranks):
                 yield Problem(
                     f"the ranks of different servers may not interleave: this one has "
                     f"{', '.join(map(str, ranks))}",

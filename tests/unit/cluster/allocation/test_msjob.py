@@ -38,9 +38,7 @@ def read(folder, written, **more):
     return validate_data({"use": "dgx-h100", "msjob": "job.yaml"} | more, ClusterSpec, folder=folder)
 
 
-@pytest.mark.parametrize(
-    ("shape", "ranks"), [((0, 0, 1), 1), ((1, 2, 1), 4), ((1, 0, 4), 4), ((1, 2, 4), 7)]
-)
+@pytest.mark.parametrize(("shape", "ranks"), [((0, 0, 1), 1), ((1, 2, 1), 4), ((1, 0, 4), 4), ((1, 2, 4), 7)])
 def test_the_four_samples(tmp_path, shape, ranks):
     """Standalone, parameter servers with one Worker, data parallel, parameter servers with four (9.1)."""
     spec = read(tmp_path, job(*shape))
@@ -84,7 +82,12 @@ def test_what_nothing_is_made_of_is_named(tmp_path):
     allocation = read(tmp_path, written).allocation
     assert allocation.job.gang
     (note,) = allocation.notes
-    for key in ("metadata.labels", "Worker.template.spec.volumes", "volumeMounts", "runPolicy.cleanPodPolicy"):
+    for key in (
+        "metadata.labels",
+        "Worker.template.spec.volumes",
+        "volumeMounts",
+        "runPolicy.cleanPodPolicy",
+    ):
         assert key in note
 
 

@@ -24,9 +24,7 @@ SCHEDULED = ("dynamic", "msrun", "ms_operator")
 
 def setting(hosts=4, per_host=8, groups=(), job=None, servers=0):
     ranks = hosts * per_host
-    allocation = Allocation.dealt(
-        [f"node{at}" for at in range(hosts)], [per_host] * hosts, ranks, MapBy.SLOT
-    )
+    allocation = Allocation.dealt([f"node{at}" for at in range(hosts)], [per_host] * hosts, ranks, MapBy.SLOT)
     allocation = Allocation(allocation.hosts, job=job)
     workers = ranks - (servers + 1 if servers else 0)
     return LaunchSetting(allocation, workers, servers, frozenset({"ascend"}), tuple(groups), 400, 10_000)
@@ -79,9 +77,7 @@ def test_a_dynamic_cluster_to_the_millisecond():
 def test_workers_wait_for_a_late_scheduler():
     """It is on the first host; the others try again every 4 s until it is there."""
     late = [{"host": 0, "by": "10 s"}]
-    timeline = start(
-        "dynamic", costs=EXACT, compile=False, late=late, retry={"lower": "4 s", "upper": "4 s"}
-    )
+    timeline = start("dynamic", costs=EXACT, compile=False, late=late, retry={"lower": "4 s", "upper": "4 s"})
     # The scheduler is there at 31 s; others have tried at 21, 25, 29 and 33 s.
     assert seconds(timeline, "processes started") == 30.0
     assert seconds(timeline, "registration at the scheduler") == pytest.approx(33 - 31 + 0.024)
@@ -212,7 +208,9 @@ def test_barriers_of_all_grow_with_the_square():
 
 def test_larger_communicators_take_longer():
     def took(size):
-        return seconds(start("rank_table", setting(groups=[CommunicatorGroups("data", size, 1)])), "communicators")
+        return seconds(
+            start("rank_table", setting(groups=[CommunicatorGroups("data", size, 1)])), "communicators"
+        )
 
     assert took(32) - took(2) == pytest.approx(30 * 0.001)
 
