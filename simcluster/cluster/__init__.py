@@ -5,6 +5,17 @@ cluster.device(0).price(works).total_ns
 cluster.placement([0, 8, 16, 24])
 """
 
+from simcluster.cluster.allocation import (
+    MSJOB_PORT,
+    AllocatedHost,
+    AllocatedSite,
+    Allocation,
+    AllocationFormat,
+    MapBy,
+    MSJobSpec,
+    ReplicaSpec,
+    allocation_formats,
+)
 from simcluster.cluster.catalog import device_names, host_names, load_cluster, load_device, load_host
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device import (
@@ -59,9 +70,14 @@ from simcluster.cluster.topology import (
 __all__ = [
     "CORE",
     "DEVICES_OWN",
+    "MSJOB_PORT",
     "NOMINAL",
     "SCALE",
     "TRUNK",
+    "AllocatedHost",
+    "AllocatedSite",
+    "Allocation",
+    "AllocationFormat",
     "Assumption",
     "BackgroundTraffic",
     "Cluster",
@@ -86,16 +102,20 @@ __all__ = [
     "Level",
     "Link",
     "LinkChange",
+    "MSJobSpec",
+    "MapBy",
     "Numbers",
     "Pod",
     "Price",
     "Protocol",
     "Ranks",
     "Reach",
+    "ReplicaSpec",
     "ResourceShare",
     "Routes",
     "Topology",
     "Wiring",
+    "allocation_formats",
     "bisection_rate",
     "device_names",
     "equal_rows",

@@ -1,9 +1,10 @@
 """The cluster: groups of equal hosts on one network, and how ranks lie on it.
 
 Ranks are numbered group by group, host by host: with one group, rank r is device ``r % devices_per_host`` of
-host ``r // devices_per_host``, unless the ranks have only some hosts of a larger cluster (``on``): then they
-count through these, and everything that is asked by rank is answered for the device that runs it. Of the
-wiring other packages read placements (where groups of ranks are) and the topology (nodes, links, routes).
+host ``r // devices_per_host``, unless the ranks have only some devices of a larger cluster, or others in
+order (``on``, ``with_ranks_on``): then everything that is asked by rank is answered for the device that runs
+it. Of the wiring other packages read placements (where groups of ranks are) and the topology (nodes, links,
+routes).
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Cluster:
     Between groups traffic goes through the network cards of both ends. Collectives over hosts of several
     kinds are those of a library that speaks to all of them, at the slower figures of their own libraries.
     ``speeds`` are those of the ranks whose device is not as the host has it. Of a part of a ``whole``
-    cluster, ``hosts`` [num_hosts] are its hosts there; its topology is that of the whole. Two clusters are
-    one only if they are the same object, which makes a cluster a cheap memo key.
+    cluster, ``devices`` [num_devices] are the devices there that run its ranks; its topology is that of the
+    whole. Two clusters are one only if they are the same object, which makes a cluster a cheap memo key.
     """
 
     groups: tuple[HostGroup, ...]
@@ -69,7 +70,7 @@ class Cluster:
     storage: Storage | None = None
     changed_links: LinkChanges = field(default_factory=LinkChanges)
     whole: Cluster | None = None
-    hosts: Ranks | None = None
+    devices: Ranks | None = None
     _devices: dict[tuple[int, DeviceSpeed], Device] = field(default_factory=dict, init=False, repr=False)
     _together: dict[tuple[int, ...], Host] = field(default_factory=dict, init=False, repr=False)
     _topologies: list[Topology] = field(default_factory=list, init=False, repr=False)
@@ -161,28 +162,43 @@ class Cluster:
     def on(self, hosts: Sequence[int]) -> Cluster:
         """The part of the cluster on these hosts, whose devices are ranks 0, 1, ... in the order given.
 
+        As ``with_ranks_on``. Raises ValueError for a host that is not there or stands twice.
+        """
+        own = np.asarray(hosts, dtype=np.int64)
+        if not self.mixed and (
+            not own.size or own.min() < 0 or own.max() >= self.num_hosts or np.unique(own).size < own.size
+        ):
+            raise ValueError(f"no such part of {self.num_hosts} hosts: {list(hosts)}")
+        size = self.groups[0].host.num_devices
+        return self.with_ranks_on((own[:, np.newaxis] * size + np.arange(size)).reshape(-1))
+
+    def with_ranks_on(self, devices: Ranks) -> Cluster:
+        """The part of the cluster whose ranks 0, 1, ... are run by these devices [ranks], in their order.
+
         Links, what changes on them and what others send over them are those of the whole cluster. Raises
-        ValueError for a host that is not there or stands twice.
+        ValueError for a device that is not there or stands twice.
         """
         if self.whole is not None or self.mixed:
             raise ValueError("a part of a cluster, or a mixed one, has no parts")
-        own = np.asarray(hosts, dtype=np.int64)
-        if not own.size or own.min() < 0 or own.max() >= self.num_hosts or np.unique(own).size < own.size:
-            raise ValueError(f"no such part of {self.num_hosts} hosts: {list(hosts)}")
-        equal = replace(self.groups[0], num_hosts=own.size)
-        part = replace(self, groups=(equal,), speeds={}, whole=self, hosts=own)
-        if not self.speeds:
-            return part
-        devices = part.devices_of(np.arange(part.num_devices)).tolist()
-        speeds = {rank: self.speeds[at] for rank, at in enumerate(devices) if at in self.speeds}
-        return replace(part, speeds=speeds)
+        own = np.asarray(devices, dtype=np.int64)
+        if not own.size or own.min() < 0 or own.max() >= self.num_devices or np.unique(own).size < own.size:
+            raise ValueError(f"no such part of {self.num_devices} devices: {own.tolist()}")
+        hosts = np.unique(own // self.host.num_devices).size
+        equal = replace(self.groups[0], num_hosts=hosts, num_ranks=own.size)
+        speeds = {rank: self.speeds[at] for rank, at in enumerate(own.tolist()) if at in self.speeds}
+        return replace(self, groups=(equal,), speeds=speeds, whole=self, devices=own)
+
+    @property
+    def hosts(self) -> Ranks:
+        """Its hosts [num_hosts] by their index in the topology, in the order of the first rank of each."""
+        if self.devices is None:
+            return np.arange(self.num_hosts)
+        hosts, first = np.unique(self.devices // self.host.num_devices, return_index=True)
+        return np.asarray(hosts[np.argsort(first)], dtype=np.int64)
 
     def devices_of(self, ranks: Ranks) -> Ranks:
         """The device of the topology that runs each rank, in the shape of ``ranks``."""
-        if self.hosts is None:
-            return ranks
-        size = self.host.num_devices
-        return np.asarray(self.hosts[ranks // size] * size + ranks % size, dtype=np.int64)
+        return ranks if self.devices is None else np.asarray(self.devices[ranks], dtype=np.int64)
 
     def placement(self, ranks: Ranks | Sequence[int]) -> GroupPlacement:
         """How one group of ranks [size] lies on the cluster."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -29,14 +30,18 @@ from simcluster.errors import Problem, ScenarioError, SimclusterError
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validate(document: Document, model: type[Model], *, sourced: bool = False) -> Model:
+def validate(
+    document: Document, model: type[Model], *, sourced: bool = False, folder: Path | None = None
+) -> Model:
     """The document as a model; with ``sourced`` (catalogs) every ``Figure`` must name its source.
+
+    ``folder`` is where relative paths in the document start; the working directory, if nothing is given.
 
     Raises ScenarioError with every mistake of the document, in the order in which they stand there, each with
     ``file:line:column``, the line itself and the accepted form.
     """
     try:
-        return model.model_validate(document.data, context={"sourced": sourced})
+        return model.model_validate(document.data, context={"sourced": sourced, "folder": folder})
     except ValidationError as error:
         complaints = complaints_of(error, model, document.data)
         raise ScenarioError(*(_problem(complaint, document) for complaint in complaints)) from None
@@ -45,15 +50,20 @@ def validate(document: Document, model: type[Model], *, sourced: bool = False) -
 
 
 def validate_data(
-    data: Mapping[str, Any], model: type[Model], name: str = "", *, sourced: bool = False
+    data: Mapping[str, Any],
+    model: type[Model],
+    name: str = "",
+    *,
+    sourced: bool = False,
+    folder: Path | None = None,
 ) -> Model:
-    """Plain data, from Python or a notebook, as a model.
+    """Plain data, from Python or a notebook, as a model; ``folder`` as for ``validate``.
 
     Raises ScenarioError with every mistake in the order of the data, each with its key path, after ``name``
     if one is given.
     """
     try:
-        return model.model_validate(dict(data), context={"sourced": sourced})
+        return model.model_validate(dict(data), context={"sourced": sourced, "folder": folder})
     except ValidationError as error:
         problems = []
         for complaint in complaints_of(error, model, data):

@@ -35,6 +35,19 @@ if TYPE_CHECKING:
     from simcluster.job.job_spec import (
         JobSpec,
     )
+    from simcluster.job.launch import (
+        CommunicatorGroups,
+        LaunchedProcesses,
+        LaunchSetting,
+        LaunchSpec,
+        StartTimeline,
+        WorkerRecovery,
+        check_launch,
+        launch_methods,
+        launcher_of,
+        recover_worker,
+        simulate_start,
+    )
     from simcluster.job.recovery import (
         RecoveryCosts,
         RecoverySpec,
@@ -59,10 +72,13 @@ else:
         __name__,
         {
             "failures": "NANOSECONDS FailureCause Fleet Incident Lognormal PlannedMaintenance incidents",
-            "figures": "JOB_METRICS ReplicationFigures daly_goodput daly_interval figures_of_job "
-            "goodput_of replication_document replication_figures",
+            "figures": "JOB_METRICS ReplicationFigures daly_goodput figures_of_job goodput_of "
+            "replication_document replication_figures daly_interval",
             "job_costs": "JobPhase LoadCost SaveCost StartUp",
             "job_spec": "JobSpec",
+            "launch": "CommunicatorGroups LaunchedProcesses LaunchSetting LaunchSpec StartTimeline "
+            "WorkerRecovery check_launch launch_methods launcher_of recover_worker "
+            "simulate_start",
             "recovery": "RecoveryCosts RecoverySpec SimpleCheckpointSpec StateSource Survivors policy_kinds",
             "timeline": "NOMINAL_STATE PROGRESS ClusterState Job JobRecord SaveRhythm StepSummary "
             "run_job training_time",
@@ -75,6 +91,7 @@ __all__ = [
     "NOMINAL_STATE",
     "PROGRESS",
     "ClusterState",
+    "CommunicatorGroups",
     "FailureCause",
     "Fleet",
     "Incident",
@@ -82,6 +99,9 @@ __all__ = [
     "JobPhase",
     "JobRecord",
     "JobSpec",
+    "LaunchSetting",
+    "LaunchSpec",
+    "LaunchedProcesses",
     "LoadCost",
     "Lognormal",
     "PlannedMaintenance",
@@ -91,18 +111,25 @@ __all__ = [
     "SaveCost",
     "SaveRhythm",
     "SimpleCheckpointSpec",
+    "StartTimeline",
     "StartUp",
     "StateSource",
     "StepSummary",
     "Survivors",
+    "WorkerRecovery",
+    "check_launch",
     "daly_goodput",
     "daly_interval",
     "figures_of_job",
     "goodput_of",
     "incidents",
+    "launch_methods",
+    "launcher_of",
     "policy_kinds",
+    "recover_worker",
     "replication_document",
     "replication_figures",
     "run_job",
+    "simulate_start",
     "training_time",
 ]

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from simcluster.document import Section, Unsupported
 from simcluster.job.failures import FailuresSpec
+from simcluster.job.launch import LaunchSpec
 from simcluster.job.recovery import RecoverySpec
 
 
@@ -15,7 +16,7 @@ class JobSpec(Section):
     steps: int = Field(ge=1)
     """Steps until training is done."""
 
-    launch: Unsupported = None
+    launch: LaunchSpec | None = None
     """How the job is started."""
 
     checkpoints: Unsupported = None

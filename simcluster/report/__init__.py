@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simcluster.report.perfetto import write_perfetto
     from simcluster.report.renderer import Renderer, renderers
     from simcluster.report.terminal import (
+        launch_text,
         layouts_text,
         summary_renderable,
         summary_text,
@@ -38,7 +39,8 @@ else:
             "notebook": "result_html",
             "perfetto": "write_perfetto",
             "renderer": "Renderer renderers",
-            "terminal": "layouts_text summary_renderable summary_text verification_text weights_text",
+            "terminal": "launch_text layouts_text summary_renderable summary_text verification_text "
+            "weights_text",
         },
     )
 
@@ -51,6 +53,7 @@ __all__ = [
     "emphasised_verdict",
     "fullest_entry",
     "header_rows",
+    "launch_text",
     "layouts_text",
     "overfull_hosts",
     "renderers",

@@ -44,12 +44,14 @@ class Scenario:
         Raises ScenarioError with every problem of the file, each with ``file:line:column``.
         """
         document = _with_values(Document.read(path), changes)
-        return cls(validate(document, ScenarioSpec), document, Path(path).parent)
+        folder = Path(path).parent
+        return cls(validate(document, ScenarioSpec, folder=folder), document, folder)
 
     @classmethod
     def of(cls, data: Mapping[str, Any], folder: str | Path = ".") -> Scenario:
         """A scenario from plain data, as a YAML file would hold it."""
-        return cls(validate_data(other_tool_names().read_data(data), ScenarioSpec), None, Path(folder))
+        read = other_tool_names().read_data(data)
+        return cls(validate_data(read, ScenarioSpec, folder=Path(folder)), None, Path(folder))
 
     def changed(self, changes: Iterable[tuple[str, str]], option: str = "--set") -> Scenario:
         """The scenario with (key path, YAML text) pairs that replace what it says.
@@ -63,7 +65,7 @@ class Scenario:
             data = self.spec.model_dump(mode="json", exclude_unset=True)
             document = Document.parse(json.dumps(data), self.name)
         document = _with_values(document, changes, option)
-        return Scenario(validate(document, ScenarioSpec), document, self.folder)
+        return Scenario(validate(document, ScenarioSpec, folder=self.folder), document, self.folder)
 
     @property
     def name(self) -> str:
@@ -116,7 +118,7 @@ class Scenario:
                 raise ScenarioError(
                     *(Problem(problem.message, under) for problem in error.problems)
                 ) from None
-            workload, folder, under = validate(document, TenantFileSpec), path.parent, ""
+            workload, folder, under = validate(document, TenantFileSpec, folder=path.parent), path.parent, ""
             name = name or workload.name
             if workload.cluster is not None and workload.cluster.num_devices != (
                 wanted := len(hosts) * self._devices

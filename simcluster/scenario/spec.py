@@ -12,7 +12,7 @@ from simcluster.cluster import ClusterSpec
 from simcluster.collectives import CollectivesSpec
 from simcluster.document import Name, Refused, Section
 from simcluster.engine import RunSpec
-from simcluster.job import JobSpec
+from simcluster.job import JobSpec, check_launch
 from simcluster.model import ModelSpec
 from simcluster.plan import IDEAL, DataSpec, FrameworkSpec, InferenceSpec, ParallelSpec, Task, TrainingSpec
 from simcluster.scenario.library import check_library
@@ -95,10 +95,41 @@ class ScenarioSpec(Section):
         check_library(self.cluster)
         filled = self._filled()
         check_hosts(filled.cluster, filled.num_ranks, filled.tenants)
+        filled._check_launch()
         if isinstance(filled.task, InferenceSpec):
             others = {"data": filled.data, "tenants": filled.tenants}
             check_inference(filled.parallel, others, filled.run.steps)
         return filled
+
+    def _check_launch(self) -> None:
+        """Refused, with the key, if the launcher does not go with the cluster or with parameter servers."""
+        allocation = self.cluster.allocation
+        if allocation and allocation.job and allocation.job.count("PS") != self.num_servers:
+            raise Refused(
+                f"the MSJob has {allocation.job.count('PS')} PS, but the plan has {self.num_servers} "
+                "parameter servers",
+                path="cluster.msjob",
+            )
+        launch = self.job.launch if self.job else None
+        if launch is None:
+            return
+        try:
+            kinds = {group.made.device.kind for group in self.cluster.written}
+            hosts = sum(bool(host.ranks) for host in allocation.hosts) if allocation else self._num_hosts
+            check_launch(launch, kinds, hosts, self.num_servers)
+        except Refused as refused:
+            inside = (replace(problem, path=f"job.launch.{problem.path}") for problem in refused.problems)
+            raise Refused(*inside) from None
+
+    @property
+    def _num_hosts(self) -> int:
+        """Hosts that it runs on itself."""
+        return self.cluster.num_hosts if self.own_hosts is None else len(self.own_hosts)
+
+    @property
+    def num_servers(self) -> int:
+        """Parameter servers; their scheduler is one more rank."""
+        return max(0, self.num_ranks - math.prod(self.parallel.sizes.values()) - 1)
 
     def _filled(self) -> ScenarioSpec:
         """The same with a mesh whose sizes are numbers."""

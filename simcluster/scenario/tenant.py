@@ -96,6 +96,9 @@ def check_hosts(cluster: ClusterSpec, num_ranks: int, tenants: tuple[TenantSpec,
     """Refused, with the key, if hosts are not there or given to two of the scenario and its tenants."""
     if tenants and cluster.groups:
         raise Refused("tenants share a cluster of equal hosts, not of several groups", path="tenants")
+    if tenants and cluster.file is not None:
+        message = f"the hosts of a {cluster.file[0]} are one job's; write 'hosts' and 'own_hosts' instead"
+        raise Refused(message, path=f"cluster.{cluster.file[0]}")
     own = own_hosts(cluster, num_ranks, bool(tenants))
     if own is None:
         return

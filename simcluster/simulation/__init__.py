@@ -6,6 +6,7 @@ from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
     from simcluster.simulation.compose import BuiltScenario, build_scenario
+    from simcluster.simulation.jobs import launch_document, launcher_file
     from simcluster.simulation.run_scenario import simulate
     from simcluster.simulation.verification import Verification, verify
     from simcluster.simulation.views import (
@@ -24,6 +25,7 @@ else:
         __name__,
         {
             "compose": "BuiltScenario build_scenario",
+            "jobs": "launch_document launcher_file",
             "run_scenario": "simulate",
             "verification": "Verification verify",
             "views": "Entry GraphPiece Operand ShardedGraph effective_strategies_of "
@@ -40,6 +42,8 @@ __all__ = [
     "Verification",
     "build_scenario",
     "effective_strategies_of",
+    "launch_document",
+    "launcher_file",
     "layouts_after",
     "layouts_document",
     "planned_documents",

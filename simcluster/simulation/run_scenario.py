@@ -20,9 +20,9 @@ from simcluster.simulation.compose import (
     simulate_tenants,
     summarise_tenants,
 )
-from simcluster.simulation.jobs import simulate_job
+from simcluster.simulation.jobs import simulate_job, start_timeline, start_up_document
 from simcluster.simulation.views import documents_of
-from simcluster.trace import WALL_TIME, Run, Table
+from simcluster.trace import WALL_TIME, Run, RunDocument, Table
 
 
 def simulate(
@@ -70,14 +70,21 @@ def run_built(
     made["summary"] |= summarise_tenants(tenants)
     made["summary"] |= _inference(built, trace)
     if built.scenario.spec.job is not None:
-        made["job"] = simulate_job(
-            built,
-            *(made["summary"][name] for name in ("step_time_s", "compute_s")),
-            replications=replications,
-            jobs=jobs,
-        )
+        made["job"] = _job(built, made["summary"], replications, jobs)
         made["summary"] |= {name: made["job"][name] for name in JOB_METRICS}
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), made)
+
+
+def _job(built: BuiltScenario, summary: RunDocument, replications: int, jobs: int) -> dict[str, Any]:
+    """The start of the job, if the scenario says how it is launched, and its run over days."""
+    step_s, busy_s = summary["step_time_s"], summary["compute_s"]
+    try:
+        timeline = start_timeline(built)
+        start = None if timeline is None else timeline.checked()
+        started = {} if start is None else {"start_up": start_up_document(built)}
+        return started | simulate_job(built, step_s, busy_s, start, replications=replications, jobs=jobs)
+    except SimclusterError as error:
+        raise built.scenario.located(error) from None
 
 
 def _inference(built: BuiltScenario, trace: LazyTrace) -> dict[str, Any]:

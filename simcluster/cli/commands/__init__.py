@@ -23,6 +23,7 @@ _MODULES = (
     "collective.command",
     "topology.command",
     "schedule.command",
+    "launch.command",
     "accuracy.command",
     "catalog.command",
     "schema",

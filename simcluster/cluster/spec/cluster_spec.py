@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, Self
 
-from pydantic import ConfigDict, model_validator
+import numpy as np
+from pydantic import ConfigDict, PrivateAttr, ValidationInfo, model_validator
 
+from simcluster.cluster.allocation import AllocatedSite, Allocation, MapBy, allocation_formats
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.host import Host
 from simcluster.cluster.interconnect import FabricBuilder, FabricCards, NetworkFabric, Storage
@@ -27,7 +30,9 @@ from simcluster.document import (
     PositiveInt,
     Refused,
     Section,
+    text_of,
 )
+from simcluster.errors import ScenarioError
 
 
 class StorageSpec(Section):
@@ -123,6 +128,10 @@ _NOT_FOR_ALL = {
     "network": "write it in the groups",
     "storage": "storage is shared by one group only",
     "own_hosts": "a part of a cluster is one of equal hosts",
+    "rank_table": "a launcher's file is for equal hosts",
+    "hostfile": "a launcher's file is for equal hosts",
+    "msjob": "a launcher's file is for equal hosts",
+    "map_by": "a launcher's file is for equal hosts",
 }
 """What is not said of several groups together, and why."""
 
@@ -132,6 +141,10 @@ class ClusterSpec(Section):
 
     Or several of these: ``{groups: [{use: dgx-h100, hosts: 2}, {use: atlas-800t-a2, hosts: 1}]}``; ranks are
     numbered group by group. Groups are joined at the roots of their networks by switches that never block.
+
+    Or as a launcher's file has them, ``{use: atlas-800t-a2, rank_table: hccl.json}``: its hosts, devices and
+    ranks. Hosts stand in the network in the order of their names; which of them, and which of its devices,
+    runs a rank is what the file says.
     """
 
     use: Name | None = None
@@ -145,6 +158,18 @@ class ClusterSpec(Section):
 
     groups: tuple[HostGroupSpec, ...] = ()
     """Hosts of several kinds, instead of ``use`` or ``host``: one entry for each."""
+
+    rank_table: Name | None = None
+    """A rank table (hccl.json), relative to the scenario: Ascend only."""
+
+    hostfile: Name | None = None
+    """An Open MPI hostfile, relative to the scenario: a rank for every slot."""
+
+    msjob: Name | None = None
+    """An MSJob of ms-operator, relative to the scenario: a rank for every Worker."""
+
+    map_by: MapBy | None = None
+    """How ranks of a hostfile or an MSJob are dealt to hosts: by slot, if nothing is written, or by node."""
 
     network: AnyNetwork | None = None
     """How the network cards are joined; as the host has it, if nothing is written."""
@@ -164,12 +189,16 @@ class ClusterSpec(Section):
     price: Price | None = None
     """What a device costs, such as ``2.50 USD per device-hour``: plans are compared by it."""
 
+    _allocation: Allocation | None = PrivateAttr(default=None)
+
     @model_validator(mode="after")
-    def _has_hosts(self) -> ClusterSpec:
+    def _has_hosts(self, info: ValidationInfo) -> ClusterSpec:
         if self.groups:
             self._check_groups()
         elif (self.use is None) == (self.host is None):
             raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
+        elif self.file is not None or self.map_by is not None:
+            self._allocation = self._read((info.context or {}).get("folder") or Path())
         elif self.hosts is None:
             raise Refused("'hosts' is missing", path="hosts")
         else:
@@ -177,6 +206,62 @@ class ClusterSpec(Section):
         if self.changes:
             self._check_changes()
         return self
+
+    @property
+    def file(self) -> tuple[str, str] | None:
+        """The format of the launcher's file that its ranks are from, and the file; None if there is none."""
+        named = [(key, path) for key in allocation_formats() if (path := getattr(self, key, None))]
+        return named[0] if named else None
+
+    @property
+    def allocation(self) -> Allocation | None:
+        """What that file says."""
+        return self._allocation
+
+    def allocated(self, cluster: Cluster) -> Allocation:
+        """Hosts and devices of the ranks of the cluster that it makes: as the launcher's file has them, or as
+        they are numbered, with made-up addresses. ValueError for hosts of several groups.
+        """
+        if self.groups:
+            raise ValueError("hosts of several groups")
+        ranks = np.arange(cluster.num_devices)
+        return self._allocation or Allocation.of(cluster.devices_of(ranks), self.site)
+
+    @property
+    def site(self) -> AllocatedSite:
+        """The hardware as launchers' files are checked against it."""
+        host = HostGroupSpec(use=self.use, host=self.host, hosts=1).made if not self.groups else self.hardware
+        size = host.devices.value
+        return AllocatedSite(
+            host=host.use or host.title,
+            device=host.device.use or host.device.title,
+            kind=host.device.kind,
+            devices_per_host=size,
+            devices_per_island=host.island.devices.value if host.island else size,
+            hosts_per_pod=host.pod.hosts.value if host.pod else 0,
+            num_hosts=self.hosts,
+        )
+
+    def _read(self, folder: Path) -> Allocation:
+        """The hosts and ranks of the launcher's file; Refused, or ScenarioError with a place in that file."""
+        named = [key for key in allocation_formats() if getattr(self, key, None)]
+        if len(named) != 1:
+            if not named:
+                raise Refused("ranks are dealt to the hosts of a hostfile or an MSJob", path="map_by")
+            raise Refused(f"'{named[0]}' says where ranks are already; write one of the two", path=named[1])
+        (key,) = named
+        form = allocation_formats()[key]()
+        if self.own_hosts is not None:
+            raise Refused(f"'{key}' names the hosts already", path="own_hosts")
+        if self.map_by is not None and not form.deals:
+            raise Refused(f"a {form.title} says itself which rank has which device", path="map_by")
+        name = getattr(self, key)
+        try:
+            text = text_of(folder / name)
+        except ScenarioError as error:
+            problem = error.problems[0]
+            raise Refused(f"{problem.where}: {problem.message}", path=key) from None
+        return form.read(text, str(folder / name), self.site, self.map_by or MapBy.SLOT)
 
     @property
     def rate(self) -> PriceRate | None:
@@ -225,7 +310,9 @@ class ClusterSpec(Section):
 
     @property
     def num_devices(self) -> int:
-        """Devices of all hosts."""
+        """Devices of all hosts; those that a launcher's file gives to ranks, if there is one."""
+        if self._allocation is not None:
+            return self._allocation.num_ranks
         return sum(group.hosts * group.made.devices.value for group in self.written)
 
     @property
@@ -233,8 +320,11 @@ class ClusterSpec(Section):
         """The groups of hosts: those written as such, or the one."""
         if self.groups:
             return self.groups
-        assert self.hosts is not None
-        return (HostGroupSpec(use=self.use, host=self.host, hosts=self.hosts, network=self.network),)
+        hosts = self.hosts
+        if self._allocation is not None:
+            hosts = 1 + max(self._allocation.places(self.site.hosts_per_pod))
+        assert hosts is not None
+        return (HostGroupSpec(use=self.use, host=self.host, hosts=hosts, network=self.network),)
 
     @property
     def _devices(self) -> list[range]:
@@ -282,7 +372,12 @@ class ClusterSpec(Section):
         storage = self.storage.build() if self.storage else None
         numbered: Iterable[tuple[int, Section]] = enumerate(self.changes)
         links = [(at, change) for at, change in numbered if isinstance(change, LinkChangeSpec)]
-        return Cluster(tuple(groups), tuple(assumed), changed, storage).with_links(links)
+        cluster = Cluster(tuple(groups), tuple(assumed), changed, storage).with_links(links)
+        if self._allocation is None:
+            return cluster
+        ranks = self._allocation.devices(self.site.devices_per_host, self.site.hosts_per_pod)
+        in_order = np.array_equal(ranks, np.arange(cluster.num_devices))
+        return cluster if in_order else cluster.with_ranks_on(ranks)
 
 
 _LIBRARY = Assumption(

@@ -18,18 +18,20 @@ from simcluster.cluster.topology.rank_locations import RankPlaces, Ranks
 class HostGroup:
     """``num_hosts`` equal hosts, their network cards joined by the fabric that ``network`` makes.
 
-    Groups of the same ``kind`` are equal but for their number of hosts.
+    Groups of the same ``kind`` are equal but for their number of hosts. In a part of a cluster only
+    ``num_ranks`` of the devices may be used; 0: all.
     """
 
     host: Host
     num_hosts: int
     network: FabricBuilder = Switch
     kind: int = 0
+    num_ranks: int = 0
 
     @property
     def num_devices(self) -> int:
-        """Devices of all its hosts."""
-        return self.num_hosts * self.host.num_devices
+        """Devices of all its hosts that run ranks."""
+        return self.num_ranks or self.num_hosts * self.host.num_devices
 
     @property
     def places(self) -> RankPlaces:

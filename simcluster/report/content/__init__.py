@@ -45,6 +45,12 @@ from simcluster.report.content.stage_peaks import (
     stage_memory,
     stage_title,
 )
+from simcluster.report.content.start_up_statements import (
+    START_UP_FIGURES,
+    start_up_remarks,
+    start_up_rows,
+    start_up_title,
+)
 from simcluster.report.content.statements import (
     COMMUNICATION_FIGURES,
     GROUP_FIGURES,
@@ -72,6 +78,7 @@ __all__ = [
     "LOSS_FIGURES",
     "NEAR",
     "RECOVERY_FIGURES",
+    "START_UP_FIGURES",
     "STEP_FIGURES",
     "TENANT_FIGURES",
     "Slices",
@@ -116,6 +123,9 @@ __all__ = [
     "shortage_text",
     "stage_memory",
     "stage_title",
+    "start_up_remarks",
+    "start_up_rows",
+    "start_up_title",
     "step_parts",
     "step_title",
     "tenant_rows",

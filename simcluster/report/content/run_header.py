@@ -58,7 +58,9 @@ def _hosts(group: RunDocument) -> str:
     hosts, per_host = group["hosts"], group["devices_per_host"]
     memory = units.size(group["device_memory_bytes"])
     part = f" of {group['of_hosts']:,}" if "of_hosts" in group else ""
-    return f"{hosts:,}{part} x {group['host']} = {hosts * per_host:,} x {group['device']} of {memory}"
+    devices = group.get("devices", hosts * per_host)  # of those that ranks run on, where that is not all
+    equal = "=" if devices == hosts * per_host else "with"
+    return f"{hosts:,}{part} x {group['host']} {equal} {devices:,} x {group['device']} of {memory}"
 
 
 def _changed(changed: RunDocument) -> str:

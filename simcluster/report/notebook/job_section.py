@@ -36,7 +36,7 @@ MOST_CAUSES = 24
 def job_sections_html(documents: RunDocument, width: float) -> Iterator[Markup]:
     """The sections about the job, if there is one."""
     job = documents.get("job")
-    if job is None:
+    if job is None or "wall_s" not in job:
         return
     figures = " &nbsp; ".join(f"<b>{escape(value)}</b> {escape(what)}" for value, what in job_headline(job))
     remarks = "<br>".join(escape(line) for line in job_remarks(job))

@@ -32,6 +32,7 @@ from simcluster.report.content import (
     COMMUNICATION_FIGURES,
     GROUP_FIGURES,
     NEAR,
+    START_UP_FIGURES,
     STEP_FIGURES,
     TENANT_FIGURES,
     action_slices,
@@ -47,6 +48,9 @@ from simcluster.report.content import (
     memory_shortage,
     quoted_figures,
     stage_title,
+    start_up_remarks,
+    start_up_rows,
+    start_up_title,
     step_parts,
     step_title,
     tenant_rows,
@@ -104,6 +108,10 @@ def _sections(run: Run) -> Iterator[Markup]:
         ["scenario", "hosts", *quantities(*TENANT_FIGURES), "waits longer for"],
         tenant_rows(summary),
     )
+    if start := documents.get("job", {}).get("start_up"):
+        remarks = "; ".join(start_up_remarks(start))
+        phases: list[Column | str] = ["phase", *quantities(*START_UP_FIGURES)]
+        yield from _listed(start_up_title(start), remarks, phases, start_up_rows(start))
     yield from _timeline(run)
     yield from job_sections_html(documents, WIDTH)
     yield _foot(documents)

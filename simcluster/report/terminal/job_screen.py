@@ -28,7 +28,7 @@ MOST_CAUSES = 8
 def job_renderables(documents: RunDocument, width: int, colour: bool) -> Iterator[RenderableType]:
     """The sections of the summary about the job, if there is one."""
     job = documents.get("job")
-    if job is None:
+    if job is None or "wall_s" not in job:
         return
     figures = [part for value, what in job_headline(job) for part in ((value, "bold cyan"), f" {what}   ")]
     lines = [Text.assemble(("Job", "bold"), (f"  {job_title(job)}", "dim")), Text.assemble(*figures)]

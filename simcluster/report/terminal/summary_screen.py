@@ -54,6 +54,7 @@ from simcluster.report.content import (
     waiting_text,
 )
 from simcluster.report.terminal.job_screen import job_renderables
+from simcluster.report.terminal.start_up_screen import start_up_section
 from simcluster.trace import Run, RunDocument
 
 MOST_STAGES = 8
@@ -87,6 +88,7 @@ def summary_renderable(run: Run, width: int, *, colour: bool = False) -> Rendera
         *_communication(summary, width),
         *_tenants(summary),
         *job_renderables(documents, width, colour),
+        *start_up_section(documents),
         Text("\n".join(assumptions_text(documents)), "dim"),
     ]
     return Group(*(part for section in sections for part in (section, "")))

@@ -92,7 +92,6 @@ def _figures(tenant: TenantResult) -> dict[str, Any]:
     assigned = bool(built.plan.placement.part_of_rank)
     memory, _ = report_memory(built.placed, tenant.timing, account, rule, steps, assigned=assigned)
     hosts = built.cluster.hosts
-    assert hosts is not None
     return {
         "name": built.scenario.name,
         "hosts": format_index_list(hosts.tolist()),

@@ -1,6 +1,22 @@
-"""A job of a scenario: its steps in every state of the cluster, and its run over days."""
+"""A job of a scenario: how it starts, its steps in every state of the cluster, and its run over days."""
 
 from simcluster.simulation.jobs.job_documents import simulate_job
+from simcluster.simulation.jobs.start_up import (
+    launch_document,
+    launch_setting,
+    launcher_file,
+    start_timeline,
+    start_up_document,
+)
 from simcluster.simulation.jobs.state_holders import replica_groups, state_buffers
 
-__all__ = ["replica_groups", "simulate_job", "state_buffers"]
+__all__ = [
+    "launch_document",
+    "launch_setting",
+    "launcher_file",
+    "replica_groups",
+    "simulate_job",
+    "start_timeline",
+    "start_up_document",
+    "state_buffers",
+]

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from simcluster.errors import SimclusterError
 from simcluster.job import (
     NANOSECONDS,
     NOMINAL_STATE,
     ClusterState,
     JobRecord,
     ReplicationFigures,
+    StartUp,
     StepSummary,
     daly_goodput,
     daly_interval,
@@ -29,10 +29,16 @@ from simcluster.workers import Failure, in_order, local_executor, run_all
 
 
 def simulate_job(
-    built: BuiltScenario, step_s: float, busy_s: float, *, replications: int = 1, jobs: int = 1
+    built: BuiltScenario,
+    step_s: float,
+    busy_s: float,
+    start: StartUp | None = None,
+    *,
+    replications: int = 1,
+    jobs: int = 1,
 ) -> dict[str, Any]:
     """The document of a job; ``step_s`` is the step of the whole, healthy cluster, as it was timed, and
-    ``busy_s`` how long kernels run in it, mean over ranks.
+    ``busy_s`` how long kernels run in it, mean over ranks; ``start`` is how the job starts, if that is known.
 
     The first replication is the one that is told in full; all have draws of their own. They run in ``jobs``
     processes, and the figures are the same for any number of these.
@@ -40,15 +46,12 @@ def simulate_job(
     times = StepTimes(built)
     nominal = StepSummary(round(step_s * NANOSECONDS), built.scenario.spec.task.global_batch)
     times.times[times.signature(NOMINAL_STATE)] = nominal
-    try:
-        setup = setup_job(built, nominal)
-        record = _run(setup, 0, times)
-        document = _document(setup, record, times, busy_s / step_s)
-        if replications > 1:
-            runs = [replication_figures(record), *_others(setup, times, range(1, replications), jobs)]
-            document["replications"] = replication_document(runs)
-    except SimclusterError as error:
-        raise built.scenario.located(error) from None
+    setup = setup_job(built, nominal, start)
+    record = _run(setup, 0, times)
+    document = _document(setup, record, times, busy_s / step_s)
+    if replications > 1:
+        runs = [replication_figures(record), *_others(setup, times, range(1, replications), jobs)]
+        document["replications"] = replication_document(runs)
     return document
 
 

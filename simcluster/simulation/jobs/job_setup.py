@@ -67,7 +67,7 @@ class JobSetup:
         )
 
 
-def setup_job(built: BuiltScenario, nominal: StepSummary) -> JobSetup:
+def setup_job(built: BuiltScenario, nominal: StepSummary, start: StartUp | None) -> JobSetup:
     """The job of a scenario; raises PlanError for what it cannot do."""
     spec = built.scenario.spec.job
     assert spec is not None
@@ -90,7 +90,7 @@ def setup_job(built: BuiltScenario, nominal: StepSummary) -> JobSetup:
             path="job.recovery",
             hint="write recovery: {checkpoint: {every: 30 min, save: 20 s, load: 60 s}}",
         )
-    start = _start(spec)
+    start = _start(spec, start)
     job = Job(
         steps=spec.steps,
         rhythm=_rhythm(spec, checkpoint, nominal),
@@ -136,8 +136,18 @@ def survivors_of(built: BuiltScenario, spec: JobSpec, fleet: Fleet) -> Survivors
     )
 
 
-def _start(spec: JobSpec) -> StartUp:
+def _start(spec: JobSpec, launched: StartUp | None) -> StartUp:
+    """How the job starts: as its launch says, else in the two phases of the recovery."""
     recovery = spec.recovery
+    if launched is not None:
+        for key in ("start", "communicators"):
+            if getattr(recovery, key) is not None:
+                raise PlanError(
+                    "job.launch says how long a start takes",
+                    path=f"job.recovery.{key}",
+                    hint=f"leave '{key}' out, or job.launch",
+                )
+        return launched
     start = START_S if recovery.start is None else recovery.start
     communicators = COMMUNICATORS_S if recovery.communicators is None else recovery.communicators
     return StartUp((JobPhase("start", start), JobPhase("communicators", communicators)))

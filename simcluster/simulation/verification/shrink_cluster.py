@@ -20,7 +20,8 @@ def small_cluster(scenario: Scenario, before: Mesh, after: Mesh) -> tuple[Cluste
         return _groups(groups, before, after)
     host = groups[0].made
     ranks = after.num_ranks
-    wanted = _crossing(before, host.devices.value)
+    hosts = scenario.cluster.hosts_of(np.arange(before.num_ranks))
+    wanted = {axis for axis, _ in before.axes if np.ptp(hosts[before.groups((axis,))], axis=1).any()}
     best = max(
         (size for size in range(1, min(ranks, host.devices.value) + 1) if ranks % size == 0),
         key=lambda size: (wanted <= _crossing(after, size), -len(_crossing(after, size) - wanted), size),

@@ -28,6 +28,7 @@ from simcluster.layout import unsplit_mesh
 from simcluster.model import Model, Routed, Updates
 from simcluster.plan import Plan, describe_fusion, describe_profile, fusible_reductions, render
 from simcluster.program import HOST, CollectiveCalls, HostCalls
+from simcluster.scenario import Scenario
 from simcluster.simulation.compose import BuiltScenario
 from simcluster.simulation.views.operator_layouts import layouts_document
 from simcluster.simulation.views.parameter_broadcast import summarise_parameter_broadcast
@@ -128,8 +129,14 @@ def plan_document(built: BuiltScenario, step_time: float | None = None) -> dict[
         **_shares(plan),
         **_inputs(built),
         **summarise_parameter_broadcast(built),
-        "notes": [*left_out, *plan.notes, *_routed(built), *_reuse(built), *remarks],
+        "notes": [*left_out, *_allocated(scenario), *plan.notes, *_routed(built), *_reuse(built), *remarks],
     }
+
+
+def _allocated(scenario: Scenario) -> Sequence[str]:
+    """What the launcher's file that ranks are from says, and should not."""
+    named, allocation = scenario.spec.cluster.file, scenario.spec.cluster.allocation
+    return [f"{named[1]}: {note}" for note in allocation.notes] if named and allocation else []
 
 
 def _generation(plan: Plan) -> dict[str, Any]:
@@ -361,7 +368,7 @@ def _topology(built: BuiltScenario) -> dict[str, Any]:
     changed = {name: [min(values), max(values)] for name, values in factors.items() if set(values) - {1.0}}
     told: dict[str, Any] = {"changed": {"devices": len(speeds), **changed}} if speeds else {}
     if cluster.whole is not None:
-        told["of_hosts"] = cluster.whole.num_hosts
+        told |= {"of_hosts": cluster.whole.num_hosts} if cluster.whole.num_hosts > cluster.num_hosts else {}
     groups = [_group(group) for group in cluster.groups]
     if not cluster.mixed:
         return groups[0] | told
@@ -377,11 +384,12 @@ def _topology(built: BuiltScenario) -> dict[str, Any]:
 
 def _group(group: HostGroup) -> dict[str, Any]:
     """Equal hosts and their devices."""
-    device = group.host.device
+    device, size = group.host.device, group.host.num_devices
     return {
         "host": group.host.name,
         "hosts": group.num_hosts,
-        "devices_per_host": group.host.num_devices,
+        "devices_per_host": size,
+        **({"devices": used} if (used := group.num_devices) < group.num_hosts * size else {}),
         "device": device.name,
         "device_memory_bytes": device.memory,
         "device_peak_flops_per_s": {str(dtype): rate for dtype, rate in device.peak.items()},

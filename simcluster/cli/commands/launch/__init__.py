@@ -1,0 +1,1 @@
+"""``simcluster launch``: the command, and what it launches."""

@@ -1,0 +1,25 @@
+"""How a job is started: what is run on which host, how processes find each other, and how long that takes."""
+
+from simcluster.job.launch.launch_method import LaunchMethod, check_launch, launch_methods, launcher_of
+from simcluster.job.launch.launch_setting import CommunicatorGroups, LaunchSetting
+from simcluster.job.launch.launch_spec import LaunchSpec
+from simcluster.job.launch.processes import LaunchedProcesses
+from simcluster.job.launch.start_costs import StartCostsSpec
+from simcluster.job.launch.start_simulation import StartTimeline, simulate_start
+from simcluster.job.launch.worker_recovery import WorkerRecovery, recover_worker
+
+__all__ = [
+    "CommunicatorGroups",
+    "LaunchMethod",
+    "LaunchSetting",
+    "LaunchSpec",
+    "LaunchedProcesses",
+    "StartCostsSpec",
+    "StartTimeline",
+    "WorkerRecovery",
+    "check_launch",
+    "launch_methods",
+    "launcher_of",
+    "recover_worker",
+    "simulate_start",
+]

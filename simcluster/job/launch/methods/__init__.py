@@ -1,0 +1,1 @@
+"""One file, one method to start a job."""
