@@ -1,18 +1,22 @@
 """A Program on arrays: replayed in a trace's order on every simulated device, compared with one device."""
 
 from simcluster.values.comparison import TensorComparison, ValueTolerance, compare_generated, compare_training
+from simcluster.values.exchange import local_part
 from simcluster.values.generation_oracle import GenerationOracle
 from simcluster.values.oracle import Oracle
 from simcluster.values.replay import Replay
+from simcluster.values.sample_stream import SampleStream
 from simcluster.values.source import SeededData
 
 __all__ = [
     "GenerationOracle",
     "Oracle",
     "Replay",
+    "SampleStream",
     "SeededData",
     "TensorComparison",
     "ValueTolerance",
     "compare_generated",
     "compare_training",
+    "local_part",
 ]

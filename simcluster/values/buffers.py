@@ -10,7 +10,7 @@ import numpy as np
 
 from simcluster.errors import SimulationError
 from simcluster.model import Array, MemoryPlace
-from simcluster.program import FORWARD, Program, Scope, Slot
+from simcluster.program import FORWARD, PersistentBuffer, Program, Scope, Slot
 from simcluster.values.events import BufferWrite, Event, Key
 from simcluster.values.exchange import local_part
 from simcluster.values.source import SeededData
@@ -21,6 +21,8 @@ from simcluster.values.traffic import InputBytes
 class Buffers:
     """The buffers of all ranks; bytes that are read of the batch are recorded in ``inputs``.
 
+    The steps of the trace are numbered from ``first_step``.
+
     A buffer is there from its first write until all who drop it have. Reading one that is not there yet, was
     released or lies somewhere else, on the host say, is a SimulationError that names the instruction.
     """
@@ -28,6 +30,7 @@ class Buffers:
     program: Program
     source: SeededData
     inputs: InputBytes
+    first_step: int = 0
     _held: dict[int, dict[Key, Array]] = field(default_factory=dict)
     _left: dict[int, dict[Key, int]] = field(default_factory=lambda: defaultdict(dict))
     _fresh: dict[tuple[int, Key], int] = field(default_factory=dict)
@@ -100,6 +103,11 @@ class Buffers:
             raise SimulationError(f"{event.label} adds to {slot.name}, which was released")
         return before + made.array
 
+    def saved(self, rank: int) -> Iterator[tuple[str, PersistentBuffer, Array]]:
+        """What a rank holds of what a checkpoint has: by tensor the buffer and its array."""
+        for name, resident in self.program.parts[self.program.part_of(rank)].saved.items():
+            yield name, resident, self._held[rank][resident.place, resident.name, 0, 0]
+
     def drop(self, event: Event) -> None:
         """Releases what an instruction is the last one to use."""
         held, left = self._held[event.rank], self._left[event.rank]
@@ -110,7 +118,13 @@ class Buffers:
                 held.pop(key, None)
 
     def _residents(self, rank: int) -> Iterator[tuple[Key, Array]]:
-        for resident in self.program.parts[self.program.part_of(rank)].residents:
+        stage = self.program.parts[self.program.part_of(rank)]
+        names = {resident.name: name for name, resident in stage.saved.items()}
+        for resident in stage.residents:
+            restored = self.source.held(rank, names.get(resident.name, ""))
+            if restored is not None:
+                yield (resident.place, resident.name, 0, 0), np.array(restored)
+                continue
             if resident.origin:
                 whole = self.source.parameter(resident.origin, resident.whole)
             else:
@@ -120,7 +134,8 @@ class Buffers:
 
     def _fed(self, event: Event, slot: Slot) -> Array:
         kind = slot.whole if slot.part is None else slot.part.whole(slot.whole)
-        whole = self.source.feed(slot.name, kind, event.step, event.execution.micro_batch, slot.below)
+        step = event.step + self.first_step
+        whole = self.source.feed(slot.name, kind, step, event.execution.micro_batch, slot.below)
         if slot.part is not None:
             whole = slot.part.of(whole)
         own = local_part(whole, slot.layout, self.program.mesh, event.rank)

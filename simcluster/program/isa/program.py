@@ -24,6 +24,11 @@ from simcluster.program.isa.instruction import (
 )
 from simcluster.work import DType
 
+_SAVED = (Category.PARAMETERS, Category.OPTIMIZER)
+
+MAIN_GRADIENT = "main_grad"
+"""What the copy of a gradient in the optimizer's format is called behind its parameter."""
+
 
 @dataclass(frozen=True, slots=True)
 class PersistentBuffer:
@@ -71,6 +76,28 @@ class StageProgram:
     def buffer(self, instance: str, slot: str) -> str:
         """The name of a slot of an instance among all of the part."""
         return self.names.get((instance, slot)) or f"{instance}.{slot}"
+
+    @cached_property
+    def saved(self) -> Mapping[str, PersistentBuffer]:
+        """What a checkpoint of training holds: tensor -> the buffer that has it.
+
+        Weights, with them their master copies, optimizer states and running statistics; no gradients, no
+        caches, no view of what is there already. Tensors are called alike in every plan: a weight as in the
+        logical graph, its states with their name behind it, whatever buffer of whichever stage they are in.
+        """
+        origins = {resident.name: resident.origin for resident in self.residents if resident.origin}
+        saved: dict[str, PersistentBuffer] = {}
+        for resident in self.residents:
+            if resident.category not in _SAVED or not resident.num_bytes:
+                continue
+            parameter, _, state = resident.name.rpartition(".")
+            if state == MAIN_GRADIENT:
+                continue
+            name = f"{origins[parameter]}.{state}" if parameter in origins else resident.name
+            if resident.category is Category.PARAMETERS and resident.origin:
+                name = resident.origin
+            saved.setdefault(name, resident)
+        return saved
 
     def buffers(self, instances: Iterable[str], slot: str) -> list[str]:
         """The names of a slot of some instances."""

@@ -1,5 +1,11 @@
 """verify: a small form of a plan, run in values, against the same mathematics on one device."""
 
-from simcluster.simulation.verification.single_device_comparison import Verification, verify
+from simcluster.simulation.verification.single_device_comparison import (
+    STEPS,
+    TOLERANCES,
+    Verification,
+    verify,
+)
+from simcluster.simulation.verification.value_run import SmallPlan, oracle_of, replay_plan
 
-__all__ = ["Verification", "verify"]
+__all__ = ["STEPS", "TOLERANCES", "SmallPlan", "Verification", "oracle_of", "replay_plan", "verify"]
