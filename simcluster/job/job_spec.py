@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from simcluster.document import Section, Unsupported
+from simcluster.job.checkpoints import CheckpointsSpec
 
 
 class JobSpec(Section):
@@ -16,7 +17,7 @@ class JobSpec(Section):
     launch: Unsupported = None
     """How the job is started."""
 
-    checkpoints: Unsupported = None
+    checkpoints: CheckpointsSpec | None = None
     """What is saved, where, and how often."""
 
     failures: Unsupported = None

@@ -1,6 +1,6 @@
 """The Program: instruction codes, executions per part, symmetry classes, and the checker."""
 
-from simcluster.program.assembly import build
+from simcluster.program.assembly import BytesMoved, build, copy_program
 from simcluster.program.buckets import BucketMember, crossing_ties, unit_bucket_members
 from simcluster.program.checker import check_program
 from simcluster.program.communication import (
@@ -93,6 +93,7 @@ __all__ = [
     "Axes",
     "BlockExecution",
     "BucketMember",
+    "BytesMoved",
     "Call",
     "Category",
     "ClassFlows",
@@ -117,6 +118,7 @@ __all__ = [
     "build",
     "charged_to",
     "check_program",
+    "copy_program",
     "crossing_ties",
     "host_path_of",
     "is_host_stream",

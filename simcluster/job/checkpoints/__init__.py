@@ -1,6 +1,14 @@
 """Checkpoints: what they hold, in which files, which slices another plan needs, and how often to save."""
 
 from simcluster.job.checkpoints.checkpoint_content import CheckpointContent, SavedTensor
+from simcluster.job.checkpoints.checkpoints_spec import (
+    CheckpointsSpec,
+    DisksSpec,
+    LoadSpec,
+    ObjectStoreSpec,
+    ReplicasSpec,
+    SharedSpec,
+)
 from simcluster.job.checkpoints.intervals import (
     best_interval,
     daly_interval,
@@ -23,7 +31,13 @@ __all__ = [
     "CheckpointContent",
     "CheckpointFiles",
     "CheckpointIndex",
+    "CheckpointsSpec",
+    "DisksSpec",
+    "LoadSpec",
+    "ObjectStoreSpec",
+    "ReplicasSpec",
     "SavedTensor",
+    "SharedSpec",
     "SourceSlices",
     "TensorSlices",
     "best_interval",

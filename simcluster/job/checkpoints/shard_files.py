@@ -6,7 +6,6 @@ Nothing is pickled, and nothing of a file is executed. A folder is written compl
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.document import Refused, count_phrase, json_object
+from simcluster.document import Refused, json_object
 from simcluster.errors import ScenarioError
 from simcluster.job.checkpoints.checkpoint_content import CheckpointContent, SavedTensor
 from simcluster.layout import Layout, Mesh
