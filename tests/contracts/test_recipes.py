@@ -249,20 +249,39 @@ def prove(recipe, mesh, choice) -> None:
     assert {each.what for each in found.comparisons} == {"loss", "gradient", "update"}
 
 
-ROWS = covering({"place": PLACES, **OPTIONS, **DETAILS})
-RICHEST = [
-    (recipe, max(meshes_of(recipe), key=lambda mesh: (len(mesh), math.prod(mesh.values()))))
+FACTORS = {"recipe": RECIPES, "mesh": MESHES, **OPTIONS, **DETAILS}
+
+
+def fits(row) -> bool:
+    return "recipe" not in row or "mesh" not in row or (row["recipe"], row["mesh"]) in PLACES
+
+
+def placed(row):
+    """The row with its recipe and its mesh as one choice."""
+    others = {name: value for name, value in row.items() if name not in ("recipe", "mesh")}
+    return {"place": (row["recipe"], row["mesh"]), **others}
+
+
+ROWS = [placed(row) for row in covering(FACTORS, legal=fits)]
+RICHEST = {
+    recipe: max(meshes_of(recipe), key=lambda mesh: (len(mesh), math.prod(mesh.values())))
     for recipe in RECIPES
+}
+"""The mesh with the most axes of every recipe: what a variant of a model changes shows there."""
+VARIED = [
+    {**row, "place": (recipe, RICHEST[recipe]), "model": model}
+    for (recipe, model), row in zip(
+        itertools.product(RECIPES, sorted(VARIANTS)), itertools.cycle(covering(OPTIONS | DETAILS))
+    )
 ]
-"""Every recipe on its mesh with the most axes: what a variant of a model changes shows there."""
-VARIED = covering({"place": RICHEST, **OPTIONS, **DETAILS, "model": sorted(VARIANTS)})
 
 
 def test_every_two_choices_meet():
-    factors = {"place": PLACES, **OPTIONS, **DETAILS}
-    for one, two in itertools.combinations(factors, 2):
-        met = [(row[one], row[two]) for row in ROWS]
-        assert all(pair in met for pair in itertools.product(factors[one], factors[two]))
+    rows = [{**row, "recipe": row["place"][0], "mesh": row["place"][1]} for row in ROWS]
+    for one, two in itertools.combinations(FACTORS, 2):
+        met = [(row[one], row[two]) for row in rows]
+        pairs = itertools.product(FACTORS[one], FACTORS[two])
+        assert all(pair in met for pair in pairs if fits(dict(zip((one, two), pair, strict=True))))
 
 
 def test_every_recipe_meets_every_variant():

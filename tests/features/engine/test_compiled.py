@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from simcluster.engine import Implementation, Progress, classes_together, run_together
 from simcluster.engine.implementation import COMPILATION, choose_implementation
-from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario, workload_of
 from tests.support.event_equality import assert_same_times
@@ -25,15 +24,7 @@ from tests.support.scenarios import scenario
 from tests.support.tenants import shared, tenant_scenario
 
 ROOT = Path(__file__).parents[3]
-SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_shipped_scenarios(path):
-    built = build_scenario(Scenario.load(path))
-    assert_same_times(timed(built, Implementation.COMPILED), timed(built, Implementation.REFERENCE))
 
 
 def assert_equal(seed):

@@ -40,7 +40,7 @@ def test_accepts(path, value, expected):
         ("model.wonder", False),
         ("training.optimizer.beta1", True),
         ("training.optimizer.wonder", False),
-        ("job", False),
+        ("job.wonder", False),
         ("parallel.mesh.tensor", True),
     ],
 )
