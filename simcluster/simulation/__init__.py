@@ -5,6 +5,18 @@ from typing import TYPE_CHECKING
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
+    from simcluster.simulation.checkpoints import (
+        CheckpointCosts,
+        group_file_of,
+        load_for_inference,
+        price_checkpoints,
+        resume_checkpoint,
+        save_small_run,
+        source_slices_of,
+        strategy_file_of,
+        transform_checkpoint,
+        transform_document,
+    )
     from simcluster.simulation.compose import BuiltScenario, build_scenario
     from simcluster.simulation.run_scenario import simulate
     from simcluster.simulation.verification import Verification, verify
@@ -23,6 +35,9 @@ else:
     __getattr__ = exported_lazily(
         __name__,
         {
+            "checkpoints": "CheckpointCosts price_checkpoints group_file_of load_for_inference "
+            "resume_checkpoint save_small_run source_slices_of strategy_file_of "
+            "transform_checkpoint transform_document",
             "compose": "BuiltScenario build_scenario",
             "run_scenario": "simulate",
             "verification": "Verification verify",
@@ -33,6 +48,7 @@ else:
 
 __all__ = [
     "BuiltScenario",
+    "CheckpointCosts",
     "Entry",
     "GraphPiece",
     "Operand",
@@ -40,10 +56,19 @@ __all__ = [
     "Verification",
     "build_scenario",
     "effective_strategies_of",
+    "group_file_of",
     "layouts_after",
     "layouts_document",
+    "load_for_inference",
     "planned_documents",
     "predict_layouts",
+    "price_checkpoints",
+    "resume_checkpoint",
+    "save_small_run",
     "simulate",
+    "source_slices_of",
+    "strategy_file_of",
+    "transform_checkpoint",
+    "transform_document",
     "verify",
 ]

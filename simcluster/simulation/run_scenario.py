@@ -12,6 +12,7 @@ from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
+from simcluster.simulation.checkpoints import CheckpointCosts
 from simcluster.simulation.compose import (
     BuiltScenario,
     build_scenario,
@@ -48,6 +49,12 @@ def run_built(built: BuiltScenario, *, unfold: bool = False, progress: Progress 
     made = documents_of(built, timing, trace.account)
     made["summary"] |= summarise_tenants(tenants)
     made["summary"] |= _inference(built, trace)
+    try:
+        checkpoints = CheckpointCosts.of(built, made["summary"]["step_time_s"])
+        if checkpoints is not None:
+            made.setdefault("job", {})["checkpoints"] = checkpoints.document()
+    except SimclusterError as error:
+        raise built.scenario.located(error) from None
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), made)
 
 

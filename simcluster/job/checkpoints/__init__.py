@@ -9,6 +9,7 @@ from simcluster.job.checkpoints.checkpoints_spec import (
     ReplicasSpec,
     SharedSpec,
 )
+from simcluster.job.checkpoints.group_file import GroupFile, restore_ranks
 from simcluster.job.checkpoints.intervals import (
     best_interval,
     daly_interval,
@@ -24,6 +25,7 @@ from simcluster.job.checkpoints.shard_files import (
     write_checkpoint,
 )
 from simcluster.job.checkpoints.source_slices import SourceSlices
+from simcluster.job.checkpoints.strategy_file import ParameterLayout, StrategyFile, merge_strategy_files
 from simcluster.job.checkpoints.tensor_slices import TensorSlices, common_elements, slices_of
 
 __all__ = [
@@ -33,19 +35,24 @@ __all__ = [
     "CheckpointIndex",
     "CheckpointsSpec",
     "DisksSpec",
+    "GroupFile",
     "LoadSpec",
     "ObjectStoreSpec",
+    "ParameterLayout",
     "ReplicasSpec",
     "SavedTensor",
     "SharedSpec",
     "SourceSlices",
+    "StrategyFile",
     "TensorSlices",
     "best_interval",
     "common_elements",
     "daly_interval",
     "expected_wall_time",
     "expected_waste",
+    "merge_strategy_files",
     "rank_file",
+    "restore_ranks",
     "slices_of",
     "write_checkpoint",
     "young_interval",

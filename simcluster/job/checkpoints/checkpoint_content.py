@@ -48,11 +48,14 @@ class CheckpointContent:
     """The tensors of a checkpoint, as the ranks of a mesh hold them.
 
     Random state and data position are a few numbers beside them: seed, step and samples that were taken.
+    ``vocabulary`` is the size of it as the plan pads it, 0 where there is none; ``stage_axis`` the axis of
+    stages.
     """
 
     mesh: Mesh
     tensors: tuple[SavedTensor, ...]
     stage_axis: str = ""
+    vocabulary: int = 0
 
     @cached_property
     def num_bytes(self) -> int:
@@ -120,13 +123,23 @@ class CheckpointContent:
         yield from groups.values()
 
     def missing_in(self, other: CheckpointContent) -> list[str]:
-        """The tensors of this that another content lacks, or has in another shape, in words."""
+        """The tensors of this that another content lacks, or has in another shape, in words.
+
+        Vocabularies may be padded to different sizes.
+        """
         shapes = {tensor.name: tensor.shape for tensor in other.tensors}
         told = {}
         for tensor in self.tensors:
             if tensor.name not in shapes:
                 told[tensor.name] = f"{tensor.name} is missing"
-            elif shapes[tensor.name] != tensor.shape:
+            elif not self._fits(tensor.shape, shapes[tensor.name], other):
                 there, wanted = shapes[tensor.name], tensor.shape
                 told[tensor.name] = f"{tensor.name} is {list(there)}, wanted is {list(wanted)}"
         return list(told.values())
+
+    def _fits(self, wanted: tuple[int, ...], given: tuple[int, ...], other: CheckpointContent) -> bool:
+        """Whether shapes differ in nothing but the padding of vocabularies."""
+        padded = (self.vocabulary, other.vocabulary) if self.vocabulary and other.vocabulary else None
+        return len(wanted) == len(given) and all(
+            size == there or (size, there) == padded for size, there in zip(wanted, given, strict=True)
+        )

@@ -73,11 +73,22 @@ AnyStorage = DisksSpec | SharedSpec | ObjectStoreSpec | ReplicasSpec
 class LoadSpec(Section):
     """What is loaded when training starts, where that is the checkpoint of another plan."""
 
-    source: Name = Field(validation_alias=AliasChoices("from", "source"))
+    source: Name | None = Field(default=None, validation_alias=AliasChoices("from", "source"))
     """The scenario that saved it: a file, found from this one's folder."""
+
+    strategy: Name | None = Field(
+        default=None, validation_alias=AliasChoices("strategy", "train_strategy_filename")
+    )
+    """In its place: MindSpore's strategy file in JSON, merged over stages, of the plan that saved it."""
 
     read: Literal["slices", "files"] = "slices"
     """Whether ranks read the parts of files that they need, or these files whole, as MindSpore does."""
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> LoadSpec:
+        if (self.source is None) == (self.strategy is None):
+            raise Refused("write from: other.yaml or strategy: merged.json, one of the two")
+        return self
 
 
 class CheckpointsSpec(Section):

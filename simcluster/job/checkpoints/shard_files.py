@@ -60,6 +60,7 @@ class CheckpointIndex:
             "step": self.step,
             "samples": self.samples,
             "mesh": dict(self.content.mesh.axes),
+            "vocabulary": self.content.vocabulary,
             "tensors": [
                 {
                     "name": tensor.name,
@@ -108,7 +109,7 @@ class CheckpointIndex:
             int(data["seed"]),
             _count(data["step"]),
             _count(data["samples"]),
-            CheckpointContent(mesh, tensors),
+            CheckpointContent(mesh, tensors, vocabulary=_count(data["vocabulary"])),
             tuple(dict(entry) for entry in data["history"]),
             dict(data["scenario"]),
         )

@@ -13,7 +13,15 @@ import numpy as np
 from simcluster.collectives import AUTOMATIC
 from simcluster.engine import Timing, Workload, classes_on_links, classes_together, run_together
 from simcluster.errors import PlanError, ScenarioError, SimclusterError
-from simcluster.job import CheckpointContent, CheckpointsSpec, LoadCost, SaveCost, SourceSlices
+from simcluster.job import (
+    CheckpointContent,
+    CheckpointsSpec,
+    LoadCost,
+    LoadSpec,
+    SaveCost,
+    SourceSlices,
+    StrategyFile,
+)
 from simcluster.plan import TrainingSpec
 from simcluster.program import BytesMoved, build, copy_program
 from simcluster.scenario import Scenario
@@ -56,7 +64,8 @@ class CheckpointCosts:
     @cached_property
     def content(self) -> CheckpointContent:
         """What a checkpoint holds."""
-        return content_of(self.built.program, weights_only=not self.spec.optimizer_states)
+        built, weights_only = self.built, not self.spec.optimizer_states
+        return content_of(built.program, built.plan.vocab, weights_only=weights_only)
 
     @cached_property
     def steps(self) -> SaveSteps:
@@ -70,19 +79,22 @@ class CheckpointCosts:
         """Which slices of another scenario's checkpoint are loaded; None: its own checkpoint."""
         if self.spec.load is None:
             return None
-        path = self.built.scenario.folder / self.spec.load.source
+        key = "from" if self.spec.load.strategy is None else "strategy"
+        path = f"job.checkpoints.load.{key}"
         try:
-            other = Scenario.load(path)
-            saved = content_of(build(plan_scenario(other)), weights_only=not self.spec.optimizer_states)
-            return SourceSlices(saved, self.content)
+            return SourceSlices(self._saved(self.spec.load), self.content)
         except ScenarioError as error:
-            raise ScenarioError(
-                *(replace(problem, path="job.checkpoints.load.from") for problem in error.problems)
-            ) from None
+            raise ScenarioError(*(replace(problem, path=path) for problem in error.problems)) from None
         except PlanError as error:
-            raise PlanError(
-                *(replace(problem, path="job.checkpoints.load.from") for problem in error.problems)
-            ) from None
+            raise PlanError(*(replace(problem, path=path) for problem in error.problems)) from None
+
+    def _saved(self, load: LoadSpec) -> CheckpointContent:
+        folder = self.built.scenario.folder
+        if load.strategy is not None:
+            return StrategyFile.read(folder / load.strategy).content(self.content)
+        other = Scenario.load(folder / str(load.source))
+        plan = plan_scenario(other)
+        return content_of(build(plan), plan.vocab, weights_only=not self.spec.optimizer_states)
 
     @cached_property
     def loading(self) -> LoadSteps:
@@ -198,7 +210,7 @@ class CheckpointCosts:
             "overhead": self._overhead(save),
         }
         if self.source is not None and self.spec.load is not None:
-            found["load"]["from"] = self.spec.load.source
+            found["load"]["from"] = self.spec.load.source or self.spec.load.strategy
             found["load"]["transformed"] = transform_document(self.source)
         return found
 
@@ -238,7 +250,7 @@ def transform_document(slices: SourceSlices) -> dict[str, Any]:
     }
 
 
-def checkpoint_costs(scenario: Scenario) -> CheckpointCosts:
+def price_checkpoints(scenario: Scenario) -> CheckpointCosts:
     """The costs of a scenario's checkpoints, its step simulated; PlanError if it has none."""
     built = build_scenario(scenario)
     timing = run_alone(built)
@@ -249,3 +261,14 @@ def checkpoint_costs(scenario: Scenario) -> CheckpointCosts:
     if costs is None:
         raise scenario.located(PlanError("the scenario has no job.checkpoints", path="job"))
     return costs
+
+
+def source_slices_of(source: Scenario, target: Scenario) -> SourceSlices:
+    """Which slices of the checkpoint of one scenario the ranks of another need; PlanError if it lacks any."""
+    saved, wanted = (
+        content_of(build(plan), plan.vocab) for plan in (plan_scenario(source), plan_scenario(target))
+    )
+    try:
+        return SourceSlices(saved, wanted)
+    except PlanError as error:
+        raise target.located(error) from None

@@ -15,11 +15,11 @@ Ints = NDArray[np.int64]
 PARAMETERS = "parameters"
 
 
-def content_of(program: Program, *, weights_only: bool = False) -> CheckpointContent:
+def content_of(program: Program, vocabulary: int = 0, *, weights_only: bool = False) -> CheckpointContent:
     """What a checkpoint of a Program's training holds.
 
-    ``weights_only``: the weights as the forward pass reads them, with no master copies and no optimizer
-    states.
+    ``vocabulary``: its size as the plan pads it. ``weights_only``: the weights as the forward pass reads
+    them, with no master copies and no optimizer states.
     """
     held: dict[tuple[str, Layout], list[int]] = {}
     buffers: dict[tuple[str, Layout], PersistentBuffer] = {}
@@ -46,4 +46,4 @@ def content_of(program: Program, *, weights_only: bool = False) -> CheckpointCon
         )
         for (name, layout), buffer in buffers.items()
     )
-    return CheckpointContent(program.mesh, tensors, program.stage_axis)
+    return CheckpointContent(program.mesh, tensors, program.stage_axis, vocabulary)

@@ -26,7 +26,7 @@ from simcluster.plan import Plan
 from simcluster.program import build
 from simcluster.scenario import Scenario
 from simcluster.simulation.checkpoints.plan_content import content_of
-from simcluster.simulation.checkpoints.tensor_parts import merged_tensors, parts_of_rank
+from simcluster.simulation.checkpoints.tensor_parts import fitted, merged_tensors, parts_of_rank
 from simcluster.simulation.compose import plan_scenario
 from simcluster.simulation.verification import (
     STEPS,
@@ -125,9 +125,9 @@ def resume_checkpoint(
     index = files.index
     history = read_history(index, folder)
     run = _next_run(index, history, folder, steps)
-    content = content_of(build(run.plan))
+    content = content_of(build(run.plan), run.plan.vocab)
     slices = SourceSlices(index.content, content)
-    restored = _restored(files, slices)
+    restored = restored_parts(files, slices)
     dtype: FloatName = "float32" if index.dtype == "float32" else "float64"
     verification, replay = _trained(run, history, restored, index.seed, dtype)
     if save is not None and replay is not None and verification.agrees:
@@ -145,10 +145,20 @@ def transform_checkpoint(
     needed what. Raises PlanError where that plan cannot train this model, and ScenarioError for what is no
     whole checkpoint; then nothing is written.
     """
+    if target.spec.training is None:
+        raise target.located(
+            PlanError(
+                "training goes on under a plan that trains",
+                path="inference",
+                hint="simcluster checkpoint load --predict loads for inference",
+            )
+        )
     files = CheckpointFiles.open(folder)
     index = files.index
-    small = small_plan_on(target, read_history(index, folder)[0].small.shrunk.model)
-    content = content_of(build(small.plan))
+    first = read_history(index, folder)[0]
+    check_model(first.scenario, target)
+    small = small_plan_on(target, first.small.shrunk.model)
+    content = content_of(build(small.plan), small.plan.vocab)
     try:
         slices = SourceSlices(index.content, content)
     except PlanError as error:
@@ -169,10 +179,23 @@ def transform_checkpoint(
     return made, slices
 
 
+def check_model(saved: Scenario, scenario: Scenario) -> None:
+    """ScenarioError where a scenario is of another model than the one that saved a checkpoint."""
+    theirs, mine = saved.model.dimensions, scenario.model.dimensions
+    differing = [
+        f"{name} {theirs.get(name, 'none')}, not {mine.get(name, 'none')}"
+        for name in dict.fromkeys([*theirs, *mine])
+        if theirs.get(name) != mine.get(name)
+    ]
+    if type(saved.model) is not type(scenario.model) or differing:
+        what = ", ".join(differing[:4]) or f"{type(saved.model).__name__}, not {type(scenario.model).__name__}"
+        raise scenario.located(
+            ScenarioError(f"the checkpoint is of another model, that of '{saved.name}': {what}", path="model")
+        )
+
+
 def small_plan_on(scenario: Scenario, model: Model) -> SmallPlan:
     """The small plan of a scenario on a small model of another; PlanError where it cannot train that."""
-    if scenario.spec.training is None:
-        raise scenario.located(PlanError("write a scenario that trains", path="inference"))
     large = plan_scenario(scenario)
     try:
         return SmallPlan.of(scenario, large, model)
@@ -226,7 +249,8 @@ def _reader(files: CheckpointFiles) -> Any:
     return lru_cache(maxsize=64)(files.rank)
 
 
-def _restored(files: CheckpointFiles, slices: SourceSlices) -> dict[int, dict[str, Array]]:
+def restored_parts(files: CheckpointFiles, slices: SourceSlices) -> dict[int, dict[str, Array]]:
+    """What every target rank begins with, by rank and tensor, from the files that it needs."""
     read = _reader(files)
     ranks = range(slices.target.mesh.num_ranks)
     return {rank: parts_of_rank(slices, rank, read, merged=files.index.merged) for rank in ranks}
@@ -245,11 +269,12 @@ def _trained(
     at = 0
     expected = []
     for each in (*history, run):
-        source = _stream(each, at, seed, dtype)
-        oracle = oracle_of(each.plan, source, at, start)
+        source = stream_of(each, at, seed, dtype)
+        before = padded_again(start, each.plan)
+        oracle = oracle_of(each.plan, source, at, before)
         expected = oracle.run(each.steps)
-        before, start, at = start, oracle.saved(), at + each.steps
-    own = _stream(run, first_step, seed, dtype)
+        start, at = oracle.saved(), at + each.steps
+    own = stream_of(run, first_step, seed, dtype)
     own.restored = restored or {}
     own.parameters |= before
     rules = run.plan.update
@@ -267,7 +292,14 @@ def _trained(
     return Verification(name, dtype, ranks, changes, numbered, fault, run.steps), replay
 
 
-def _stream(run: SavedRun, first_step: int, seed: int, dtype: str) -> SampleStream:
+def padded_again(tensors: Mapping[str, Array], plan: Plan) -> dict[str, Array]:
+    """Whole tensors with the vocabulary padded as a plan does: cut, or zeros behind it."""
+    shapes = {tensor.name: tensor.shape for tensor in content_of(build(plan), plan.vocab).tensors}
+    return {name: fitted(array, shapes.get(name, array.shape)) for name, array in tensors.items()}
+
+
+def stream_of(run: SavedRun, first_step: int, seed: int, dtype: str) -> SampleStream:
+    """The samples of a run that begins with a step."""
     return SampleStream(
         seed,
         np.dtype(dtype),
@@ -288,7 +320,7 @@ def _write(
     seed: int,
 ) -> None:
     last = runs[-1]
-    content = content_of(replay.program)
+    content = content_of(replay.program, last.plan.vocab)
     held: dict[int, dict[str, Array]] = {}
     for rank, name, _, array in replay.saved():
         held.setdefault(rank, {})[name] = array

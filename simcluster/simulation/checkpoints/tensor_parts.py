@@ -62,6 +62,16 @@ def merged_tensors(
     return {name: values.reshape(shapes[name]) for name, (values, _) in found.items()}
 
 
+def fitted(array: Array, shape: tuple[int, ...], *, fill: bool = False) -> Array:
+    """An array cut to a shape, or with zeros behind it; with ``fill`` ones."""
+    if array.shape == shape:
+        return array
+    made = np.full(shape, fill, dtype=array.dtype)
+    common = tuple(slice(min(own, wanted)) for own, wanted in zip(array.shape, shape, strict=True))
+    made[common] = array[common]
+    return made
+
+
 def parts_of_rank(
     slices: SourceSlices, rank: int, read: Callable[[int], Mapping[str, Array]], *, merged: bool = False
 ) -> dict[str, Array]:
@@ -75,11 +85,18 @@ def parts_of_rank(
     else:
         found = whole_tensors(slices.source, slices.rank_list(rank), read)
     parts: dict[str, Array] = {}
+    shapes = {tensor.name: tensor.shape for tensor in slices.source.tensors}
     for tensor in slices.target.tensors:
         if rank not in tensor.ranks:
             continue
         places = places_of(tensor, slices.target.mesh, rank)
         values, there_of = found[tensor.name]
+        if shapes[tensor.name] != tensor.shape:
+            # What only pads the vocabulary is in no file.
+            outside = fitted(np.zeros(shapes[tensor.name], dtype=bool), tensor.shape, fill=True)
+            values = fitted(values.reshape(shapes[tensor.name]), tensor.shape).reshape(-1)
+            there_of = fitted(there_of.reshape(shapes[tensor.name]), tensor.shape).reshape(-1)
+            there_of = there_of | outside.reshape(-1)
         real = places >= 0
         lacking = int((~there_of[places[real]]).sum())
         if lacking:

@@ -4,8 +4,18 @@ from simcluster.simulation.verification.single_device_comparison import (
     STEPS,
     TOLERANCES,
     Verification,
+    compare_generation,
     verify,
 )
 from simcluster.simulation.verification.value_run import SmallPlan, oracle_of, replay_plan
 
-__all__ = ["STEPS", "TOLERANCES", "SmallPlan", "Verification", "oracle_of", "replay_plan", "verify"]
+__all__ = [
+    "STEPS",
+    "TOLERANCES",
+    "SmallPlan",
+    "Verification",
+    "compare_generation",
+    "oracle_of",
+    "replay_plan",
+    "verify",
+]

@@ -166,12 +166,12 @@ def compare_values(
     tolerance = ValueTolerance.of(dtype, TOLERANCES[dtype])
     if plan.optimizer is None:
         assert model is not None, "one device generates with a model"
-        return _generated(plan, model, replay, source, tolerance), ""
+        return compare_generation(plan, model, replay, source, tolerance), ""
     expected = oracle_of(plan, source).run(STEPS)
     return compare_training(replay, expected, plan.optimizer.rules, tolerance), ""
 
 
-def _generated(
+def compare_generation(
     plan: Plan, model: Model, replay: Replay, source: SeededData, tolerance: ValueTolerance
 ) -> list[TensorComparison]:
     """Logits and tokens against those of one device without a cache."""
