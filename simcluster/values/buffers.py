@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from simcluster.errors import SimulationError
+from simcluster.layout import Layout
 from simcluster.model import Array, MemoryPlace
 from simcluster.program import FORWARD, PersistentBuffer, Program, Scope, Slot
 from simcluster.values.events import BufferWrite, Event, Key
@@ -104,9 +106,25 @@ class Buffers:
         return before + made.array
 
     def saved(self, rank: int) -> Iterator[tuple[str, PersistentBuffer, Array]]:
-        """What a rank holds of what a checkpoint has: by tensor the buffer and its array."""
-        for name, resident in self.program.parts[self.program.part_of(rank)].saved.items():
-            yield name, resident, self._held[rank][resident.place, resident.name, 0, 0]
+        """What a rank holds of what a checkpoint has: by tensor the buffer and its array.
+
+        Weights are gathered from their shards before they are saved, if they have not been yet.
+        """
+        stage = self.program.parts[self.program.part_of(rank)]
+        for name, resident in stage.saved.items():
+            if resident.name in stage.views:
+                yield name, resident, self._gathered(rank, resident, stage.views[resident.name])
+            else:
+                yield name, resident, self._held[rank][resident.place, resident.name, 0, 0]
+
+    def _gathered(self, rank: int, weight: PersistentBuffer, view: PersistentBuffer) -> Array:
+        """A weight as a rank has it, from the shards of it that the ranks of its group have."""
+        mesh, axes = self.program.mesh, view.layout.flat
+        groups = mesh.groups(axes)
+        (group,) = groups[(groups == rank).any(axis=1)]
+        runs = [self._held[int(member)][view.place, view.name, 0, 0] for member in group]
+        shape = weight.layout.local_shape(weight.whole.shape, mesh)
+        return np.concatenate(runs)[: math.prod(shape)].reshape(shape)
 
     def drop(self, event: Event) -> None:
         """Releases what an instruction is the last one to use."""
@@ -121,7 +139,7 @@ class Buffers:
         stage = self.program.parts[self.program.part_of(rank)]
         names = {resident.name: name for name, resident in stage.saved.items()}
         for resident in stage.residents:
-            restored = self.source.held(rank, names.get(resident.name, ""))
+            restored = self._restored(rank, resident, names)
             if restored is not None:
                 yield (resident.place, resident.name, 0, 0), np.array(restored)
                 continue
@@ -131,6 +149,17 @@ class Buffers:
                 whole = np.zeros(resident.whole.shape, dtype=self.source.dtype)
             part = local_part(whole, resident.layout.reduced, self.program.mesh, rank)
             yield (resident.place, resident.name, 0, 0), part
+
+    def _restored(self, rank: int, resident: PersistentBuffer, names: Mapping[str, str]) -> Array | None:
+        """What a rank goes on with in a buffer; a view is a part of the weight that it is a view of."""
+        if resident.name in names:
+            return self.source.held(rank, names[resident.name])
+        weight = names.get(resident.name.rpartition(".")[0], "")
+        whole = self.source.held(rank, weight) if resident.origin and not resident.num_bytes else None
+        if whole is None:
+            return None
+        own = Layout(((),) * whole.ndim, flat=resident.layout.flat)
+        return local_part(whole, own, self.program.mesh, rank)
 
     def _fed(self, event: Event, slot: Slot) -> Array:
         kind = slot.whole if slot.part is None else slot.part.whole(slot.whole)

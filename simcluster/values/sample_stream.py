@@ -25,6 +25,12 @@ class SampleStream(SeededData):
     per_step: int = 0
     restored: Mapping[int, Mapping[str, Array]] = field(default_factory=dict)
 
+    def parameter(self, name: str, kind: TensorType) -> Array:
+        """The initial values of a parameter; ValueError where ranks go on with what was restored."""
+        if self.restored:
+            raise ValueError(f"{name} is not among the tensors that were restored")
+        return super().parameter(name, kind)
+
     def held(self, rank: int, name: str) -> Array | None:
         """The restored part of a tensor."""
         return self.restored.get(rank, {}).get(name)

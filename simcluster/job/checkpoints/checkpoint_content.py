@@ -15,6 +15,9 @@ from simcluster.work import DType
 
 Ints = NDArray[np.int64]
 
+MASTER = "master"
+"""What master copies are called behind their parameter."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavedTensor:
@@ -127,15 +130,39 @@ class CheckpointContent:
 
         Vocabularies may be padded to different sizes.
         """
-        shapes = {tensor.name: tensor.shape for tensor in other.tensors}
         told = {}
         for tensor in self.tensors:
-            if tensor.name not in shapes:
+            given = other.source_of(tensor)
+            if given is None:
                 told[tensor.name] = f"{tensor.name} is missing"
-            elif not self._fits(tensor.shape, shapes[tensor.name], other):
-                there, wanted = shapes[tensor.name], tensor.shape
+            elif not self._fits(tensor.shape, given.shape, other):
+                there, wanted = given.shape, tensor.shape
                 told[tensor.name] = f"{tensor.name} is {list(there)}, wanted is {list(wanted)}"
         return list(told.values())
+
+    def source_of(self, wanted: SavedTensor) -> SavedTensor | None:
+        """The tensor here that one of another plan is loaded from, or None.
+
+        A plan that keeps its weights in the optimizer's format has no master copies of them: either is
+        loaded from the other, if that is as precise.
+        """
+        master = f"{wanted.name}.{MASTER}"
+        weight = wanted.name.removesuffix(f".{MASTER}")
+        precise = wanted.dtype.num_bytes(1)
+        if wanted.name not in self._by_name:
+            given = self._by_name.get(weight)
+            return given if given is not None and given.dtype.num_bytes(1) >= precise else None
+        given = self._by_name[wanted.name]
+        if given.dtype.num_bytes(1) < precise and master in self._by_name:
+            return self._by_name[master]
+        return given
+
+    @cached_property
+    def _by_name(self) -> dict[str, SavedTensor]:
+        found: dict[str, SavedTensor] = {}
+        for tensor in self.tensors:
+            found.setdefault(tensor.name, tensor)
+        return found
 
     def _fits(self, wanted: tuple[int, ...], given: tuple[int, ...], other: CheckpointContent) -> bool:
         """Whether shapes differ in nothing but the padding of vocabularies."""

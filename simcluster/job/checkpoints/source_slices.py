@@ -35,12 +35,10 @@ class SourceSlices:
     def _found(self) -> tuple[Ints, Ints]:
         """Bytes that every target rank reads, and the pairs (target rank, source rank), sorted [pairs, 2]."""
         read = np.zeros(self.target.mesh.num_ranks, dtype=np.int64)
-        by_name: dict[str, SavedTensor] = {}
-        for tensor in self.source.tensors:
-            by_name.setdefault(tensor.name, tensor)
         kinds: dict[object, tuple[SavedTensor, SavedTensor, int]] = {}
         for wanted in self.target.tensors:
-            given = by_name[wanted.name]
+            given = self.source.source_of(wanted)
+            assert given is not None, "what is missing was refused"
             key = (wanted.shape, wanted.layout, id(wanted.ranks), given.layout, id(given.ranks))
             size = wanted.dtype.num_bytes(1) + (kinds[key][2] if key in kinds else 0)
             kinds[key] = (wanted, given, size)

@@ -99,6 +99,19 @@ class StageProgram:
             saved.setdefault(name, resident)
         return saved
 
+    @cached_property
+    def views(self) -> Mapping[str, PersistentBuffer]:
+        """Buffer of a weight -> the view of its shard, if there is one: what an optimizer updates.
+
+        The weight itself may be gathered from it as late as at the beginning of the next step.
+        """
+        weights = {resident.name for resident in self.residents if resident.origin and resident.num_bytes}
+        return {
+            resident.name.rpartition(".")[0]: resident
+            for resident in self.residents
+            if not resident.num_bytes and resident.name.rpartition(".")[0] in weights
+        }
+
     def buffers(self, instances: Iterable[str], slot: str) -> list[str]:
         """The names of a slot of some instances."""
         if slot in self._renamed:

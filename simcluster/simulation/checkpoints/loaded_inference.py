@@ -60,12 +60,13 @@ def load_for_inference(folder: Path, target: Scenario) -> tuple[Verification, So
         oracle.run(run.steps)
         trained, at = oracle.saved(), at + run.steps
     source = SampleStream(index.seed, np.dtype(dtype), restored=restored_parts(files, slices))
-    source.parameters |= padded_again(trained, small.plan)
+    known = SampleStream(index.seed, np.dtype(dtype))
+    known.parameters |= padded_again(trained, small.plan)
     fault, comparisons = "", tuple[TensorComparison, ...]()
     try:
         replay = replay_plan(small.plan, small.shrunk.cluster, source, 1, program)
         tolerance = ValueTolerance.of(dtype, TOLERANCES[dtype])
-        comparisons = tuple(compare_generation(small.plan, model, replay, source, tolerance))
+        comparisons = tuple(compare_generation(small.plan, model, replay, known, tolerance))
     except SimulationError as error:
         fault = str(error)
     ranks, changes = small.plan.mesh.num_ranks, small.shrunk.changes

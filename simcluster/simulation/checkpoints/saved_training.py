@@ -107,7 +107,7 @@ def save_small_run(
     small = SmallPlan.of(scenario, plan_scenario(scenario))
     run = SavedRun(scenario, small, STEPS, 0)
     seed = scenario.spec.run.seed
-    verification, replay = _trained(run, (), None, seed, dtype)
+    verification, replay = train_run(run, (), None, seed, dtype)
     if replay is not None and verification.agrees:
         _write(folder, (run,), scenario, replay, merged=merged, dtype=dtype, seed=seed)
     return verification
@@ -129,7 +129,7 @@ def resume_checkpoint(
     slices = SourceSlices(index.content, content)
     restored = restored_parts(files, slices)
     dtype: FloatName = "float32" if index.dtype == "float32" else "float64"
-    verification, replay = _trained(run, history, restored, index.seed, dtype)
+    verification, replay = train_run(run, history, restored, index.seed, dtype)
     if save is not None and replay is not None and verification.agrees:
         every = (*history, run)
         _write(save, every, run.scenario, replay, merged=merged, dtype=dtype, seed=index.seed)
@@ -188,7 +188,8 @@ def check_model(saved: Scenario, scenario: Scenario) -> None:
         if theirs.get(name) != mine.get(name)
     ]
     if type(saved.model) is not type(scenario.model) or differing:
-        what = ", ".join(differing[:4]) or f"{type(saved.model).__name__}, not {type(scenario.model).__name__}"
+        kinds = [type(each.model).__name__ for each in (saved, scenario)]
+        what = ", ".join(differing[:4]) or " and not ".join(kinds)
         raise scenario.located(
             ScenarioError(f"the checkpoint is of another model, that of '{saved.name}': {what}", path="model")
         )
@@ -256,14 +257,17 @@ def restored_parts(files: CheckpointFiles, slices: SourceSlices) -> dict[int, di
     return {rank: parts_of_rank(slices, rank, read, merged=files.index.merged) for rank in ranks}
 
 
-def _trained(
+def train_run(
     run: SavedRun,
     history: tuple[SavedRun, ...],
     restored: Mapping[int, Mapping[str, Array]] | None,
     seed: int,
     dtype: FloatName,
 ) -> tuple[Verification, Replay | None]:
-    """A run on its ranks, and the whole history with it on one device."""
+    """A run on its ranks, and the whole history with it on one device: whether they agree, and the replay.
+
+    ``restored`` is what ranks begin with, by rank and tensor; None for a new run.
+    """
     first_step = sum(before.steps for before in history)
     start: dict[str, Array] = {}
     at = 0

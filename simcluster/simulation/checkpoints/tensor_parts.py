@@ -85,17 +85,18 @@ def parts_of_rank(
     else:
         found = whole_tensors(slices.source, slices.rank_list(rank), read)
     parts: dict[str, Array] = {}
-    shapes = {tensor.name: tensor.shape for tensor in slices.source.tensors}
     for tensor in slices.target.tensors:
         if rank not in tensor.ranks:
             continue
         places = places_of(tensor, slices.target.mesh, rank)
-        values, there_of = found[tensor.name]
-        if shapes[tensor.name] != tensor.shape:
+        given = slices.source.source_of(tensor)
+        assert given is not None, "what is missing was refused"
+        values, there_of = found[given.name]
+        if given.shape != tensor.shape:
             # What only pads the vocabulary is in no file.
-            outside = fitted(np.zeros(shapes[tensor.name], dtype=bool), tensor.shape, fill=True)
-            values = fitted(values.reshape(shapes[tensor.name]), tensor.shape).reshape(-1)
-            there_of = fitted(there_of.reshape(shapes[tensor.name]), tensor.shape).reshape(-1)
+            outside = fitted(np.zeros(given.shape, dtype=bool), tensor.shape, fill=True)
+            values = fitted(values.reshape(given.shape), tensor.shape).reshape(-1)
+            there_of = fitted(there_of.reshape(given.shape), tensor.shape).reshape(-1)
             there_of = there_of | outside.reshape(-1)
         real = places >= 0
         lacking = int((~there_of[places[real]]).sum())
