@@ -1,6 +1,6 @@
 """The Program: instruction codes, executions per part, symmetry classes, and the checker."""
 
-from simcluster.program.assembly import BytesMoved, build, copy_program
+from simcluster.program.assembly import BytesMoved, build, program_of_copies
 from simcluster.program.buckets import BucketMember, crossing_ties, unit_bucket_members
 from simcluster.program.checker import check_program
 from simcluster.program.communication import (
@@ -118,7 +118,6 @@ __all__ = [
     "build",
     "charged_to",
     "check_program",
-    "copy_program",
     "crossing_ties",
     "host_path_of",
     "is_host_stream",
@@ -130,6 +129,7 @@ __all__ = [
     "peer_is_next_stage",
     "phase_key",
     "pipeline_pairs",
+    "program_of_copies",
     "record_producer",
     "runs_kernels",
     "runs_on_host",

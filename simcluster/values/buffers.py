@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -112,8 +112,8 @@ class Buffers:
         """
         stage = self.program.parts[self.program.part_of(rank)]
         for name, resident in stage.saved.items():
-            if resident.name in stage.views:
-                yield name, resident, self._gathered(rank, resident, stage.views[resident.name])
+            if name in stage.views:
+                yield name, resident, self._gathered(rank, resident, stage.views[name])
             else:
                 yield name, resident, self._held[rank][resident.place, resident.name, 0, 0]
 
@@ -137,9 +137,8 @@ class Buffers:
 
     def _residents(self, rank: int) -> Iterator[tuple[Key, Array]]:
         stage = self.program.parts[self.program.part_of(rank)]
-        names = {resident.name: name for name, resident in stage.saved.items()}
         for resident in stage.residents:
-            restored = self._restored(rank, resident, names)
+            restored = self._restored(rank, resident)
             if restored is not None:
                 yield (resident.place, resident.name, 0, 0), np.array(restored)
                 continue
@@ -150,14 +149,11 @@ class Buffers:
             part = local_part(whole, resident.layout.reduced, self.program.mesh, rank)
             yield (resident.place, resident.name, 0, 0), part
 
-    def _restored(self, rank: int, resident: PersistentBuffer, names: Mapping[str, str]) -> Array | None:
+    def _restored(self, rank: int, resident: PersistentBuffer) -> Array | None:
         """What a rank goes on with in a buffer; a view is a part of the weight that it is a view of."""
-        if resident.name in names:
-            return self.source.held(rank, names[resident.name])
-        weight = names.get(resident.name.rpartition(".")[0], "")
-        whole = self.source.held(rank, weight) if resident.origin and not resident.num_bytes else None
-        if whole is None:
-            return None
+        whole = self.source.restored_part(rank, resident.tensor)
+        if whole is None or resident.num_bytes:
+            return whole
         own = Layout(((),) * whole.ndim, flat=resident.layout.flat)
         return local_part(whole, own, self.program.mesh, rank)
 

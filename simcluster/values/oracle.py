@@ -66,25 +66,27 @@ class _Pass:
 
 @dataclass
 class Oracle:
-    """Trains a differentiated graph on one device; ``clip`` bounds the norm of all gradients together.
-
-    ``rows`` are, per micro-batch, the runs (first, behind the last) of its samples that are trained, all of
-    them unless told otherwise. ``orders`` are, by instance, the micro-batches as they go forward, 0, 1, ...
-    unless told otherwise: in that order they update states, such as running statistics.
-
-    It begins with the step ``first_step``, and with the tensors of ``start``, called as in a checkpoint, in
-    place of initial ones.
-    """
+    """Trains a differentiated graph on one device."""
 
     graph: Graph
+    """What is trained, differentiated."""
     update: Rules
+    """How parameters are updated."""
     source: SeededData
+    """Initial weights and batches."""
     num_micro_batches: int
+    """Micro-batches of a step."""
     clip: float | None = None
+    """A bound on the norm of all gradients together."""
     rows: Sequence[Sequence[tuple[int, int]]] | None = None
+    """Per micro-batch the runs (first, behind the last) of its samples that are trained; None: all."""
     orders: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By instance the micro-batches as they go forward, 0, 1, ... unless told otherwise: in that order they
+    update states, such as running statistics."""
     first_step: int = 0
+    """The number of the first step."""
     start: Mapping[str, Array] = field(default_factory=dict)
+    """Tensors that it begins with in place of initial ones, called as in a checkpoint."""
     _weights: dict[str, Array] = field(default_factory=dict)
     _states: dict[str, tuple[Array, ...]] = field(default_factory=dict)
     _running: dict[str, Array] = field(default_factory=dict)

@@ -31,7 +31,7 @@ class SampleStream(SeededData):
             raise ValueError(f"{name} is not among the tensors that were restored")
         return super().parameter(name, kind)
 
-    def held(self, rank: int, name: str) -> Array | None:
+    def restored_part(self, rank: int, name: str) -> Array | None:
         """The restored part of a tensor."""
         return self.restored.get(rank, {}).get(name)
 

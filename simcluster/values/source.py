@@ -31,7 +31,7 @@ class SeededData:
             self.parameters[name] = np.asarray(drawn, dtype=self.dtype)
         return self.parameters[name]
 
-    def held(self, rank: int, name: str) -> Array | None:
+    def restored_part(self, rank: int, name: str) -> Array | None:
         """What a rank begins with of a tensor, if that is another than its part of the initial values."""
         return None
 

@@ -66,7 +66,7 @@ class CheckpointContent:
         return sum({tensor.name: tensor.num_bytes for tensor in self.tensors}.values())
 
     @cached_property
-    def held_bytes(self) -> Ints:
+    def rank_bytes(self) -> Ints:
         """Bytes that every rank holds, shape [ranks]; padding is not saved."""
         return self._per_rank(once=False)
 
@@ -159,10 +159,10 @@ class CheckpointContent:
 
     @cached_property
     def _by_name(self) -> dict[str, SavedTensor]:
-        found: dict[str, SavedTensor] = {}
+        tensors_by_name: dict[str, SavedTensor] = {}
         for tensor in self.tensors:
-            found.setdefault(tensor.name, tensor)
-        return found
+            tensors_by_name.setdefault(tensor.name, tensor)
+        return tensors_by_name
 
     def _fits(self, wanted: tuple[int, ...], given: tuple[int, ...], other: CheckpointContent) -> bool:
         """Whether shapes differ in nothing but the padding of vocabularies."""

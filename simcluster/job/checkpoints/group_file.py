@@ -76,7 +76,7 @@ def restore_ranks(content: CheckpointContent, rank: int) -> list[int]:
         has = np.zeros_like(alike)
         has[ranks] = True
         alike &= has & (part == part[rank])
-    return [int(each) for each in np.flatnonzero(alike)]
+    return [int(other) for other in np.flatnonzero(alike)]
 
 
 def _ranks(ranks: Sequence[int]) -> bytes:
@@ -102,18 +102,18 @@ def _varint(value: int) -> bytes:
 
 def _numbers(data: bytes) -> list[int]:
     """The numbers of a list, written one by one or packed."""
-    found: list[int] = []
+    ranks: list[int] = []
     for number, value in _fields(data):
         if number != 1:
             raise ValueError(f"a list of ranks has a field {number}")
         if isinstance(value, int):
-            found.append(value)
+            ranks.append(value)
             continue
         at = 0
         while at < len(value):
             rank, at = _read_varint(value, at)
-            found.append(rank)
-    return found
+            ranks.append(rank)
+    return ranks
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:

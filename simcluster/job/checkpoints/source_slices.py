@@ -48,11 +48,11 @@ class SourceSlices:
         for wanted, given, size in sorted(
             kinds.values(), key=lambda kind: -kind[1].slices(self.source.mesh).num_parts
         ):
-            mine, theirs = wanted.slices(self.target.mesh), given.slices(self.source.mesh)
-            part, other, elements = common_elements(theirs, mine)
-            per_part = np.zeros(mine.num_parts, dtype=np.int64)
+            target, theirs = wanted.slices(self.target.mesh), given.slices(self.source.mesh)
+            part, other, elements = common_elements(theirs, target)
+            per_part = np.zeros(target.num_parts, dtype=np.int64)
             np.add.at(per_part, part, elements)
-            own = mine.part_of_rank[wanted.ranks]
+            own = target.part_of_rank[wanted.ranks]
             read[wanted.ranks] += per_part[own] * size
             # Pairs of parts become pairs of a rank and a part: those of a part stand together.
             begins, ends = np.searchsorted(part, own), np.searchsorted(part, own, side="right")
@@ -78,9 +78,9 @@ class SourceSlices:
     @cached_property
     def whole_file_bytes(self) -> Ints:
         """Bytes that every target rank reads if it reads the files that it needs whole, shape [ranks]."""
-        mine, theirs = self._found[1].T
-        sizes = self.source.held_bytes[theirs].astype(np.float64)
-        total = np.bincount(mine, weights=sizes, minlength=self.target.mesh.num_ranks)
+        target, theirs = self._found[1].T
+        sizes = self.source.rank_bytes[theirs].astype(np.float64)
+        total = np.bincount(target, weights=sizes, minlength=self.target.mesh.num_ranks)
         return np.asarray(np.rint(total), dtype=np.int64)
 
     def rank_list(self, rank: int) -> list[int]:

@@ -99,15 +99,15 @@ class StrategyFile:
         return {
             "current_stage": 1 if merged else chosen[0],
             "parallel_strategy_item": {
-                name: {"stage": each, "parallel_strategy": [list(dims) for dims in inputs]}
-                for each in chosen
-                for name, inputs in self.strategies.get(each, {}).items()
+                name: {"stage": number, "parallel_strategy": [list(dims) for dims in inputs]}
+                for number in chosen
+                for name, inputs in self.strategies.get(number, {}).items()
             },
             "parallel_layout_item": {
-                (f"{each}-{name}" if merged else name): layout.document()
-                for each in chosen
+                (f"{number}-{name}" if merged else name): layout.document()
+                for number in chosen
                 for name, layout in self.layouts.items()
-                if each in layout.stages
+                if number in layout.stages
             },
         }
 

@@ -53,14 +53,14 @@ def slices_of(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> TensorSlice
     else:
         whole = np.stack([np.zeros_like(held), held], axis=-1)
         runs = [whole]
-    found, parts = [], []
+    boxes_found, parts = [], []
     for run in runs:
         # What is behind the last element that is held is padding.
         cut = np.minimum(run, held[:, :, None])
         full = (cut[:, :, 1] > cut[:, :, 0]).all(axis=1)
-        found.append((cut + starts[:, :, None])[full])
+        boxes_found.append((cut + starts[:, :, None])[full])
         parts.append(np.flatnonzero(full))
-    boxes, part = np.concatenate(found), np.concatenate(parts)
+    boxes, part = np.concatenate(boxes_found), np.concatenate(parts)
     elements = np.zeros(len(first), dtype=np.int64)
     np.add.at(elements, part, (boxes[:, :, 1] - boxes[:, :, 0]).prod(axis=1))
     return TensorSlices(boxes, part, part_of_rank, elements)
@@ -71,20 +71,20 @@ def common_elements(source: TensorSlices, target: TensorSlices) -> tuple[Ints, I
 
     Sorted by target part, then source part; source and target are slices of one tensor.
     """
-    mine, other = _meeting(target.boxes, source.boxes)
-    low = np.maximum(target.boxes[mine, :, 0], source.boxes[other, :, 0])
-    high = np.minimum(target.boxes[mine, :, 1], source.boxes[other, :, 1])
+    own, other = _meeting(target.boxes, source.boxes)
+    low = np.maximum(target.boxes[own, :, 0], source.boxes[other, :, 0])
+    high = np.minimum(target.boxes[own, :, 1], source.boxes[other, :, 1])
     common = (high - low).clip(min=0).prod(axis=1)
-    keys = target.part[mine] * source.num_parts + source.part[other]
+    keys = target.part[own] * source.num_parts + source.part[other]
     pairs, which = np.unique(keys[common > 0], return_inverse=True)
     total = np.zeros(len(pairs), dtype=np.int64)
     np.add.at(total, which, common[common > 0])
     return pairs // source.num_parts, pairs % source.num_parts, total
 
 
-def _meeting(mine: Ints, others: Ints) -> tuple[Ints, Ints]:
+def _meeting(target: Ints, others: Ints) -> tuple[Ints, Ints]:
     """The pairs of boxes that meet along the first dim."""
-    own, own_of = np.unique(mine[:, 0], axis=0, return_inverse=True)
+    own, own_of = np.unique(target[:, 0], axis=0, return_inverse=True)
     their, their_of = np.unique(others[:, 0], axis=0, return_inverse=True)
     meet = (own[:, None, 0] < their[None, :, 1]) & (their[None, :, 0] < own[:, None, 1])
     one, two = np.nonzero(meet)

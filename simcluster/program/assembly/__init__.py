@@ -3,6 +3,6 @@ what is offloaded; and Programs that move bytes alone.
 """
 
 from simcluster.program.assembly.build_program import build
-from simcluster.program.assembly.copy_program import BytesMoved, copy_program
+from simcluster.program.assembly.copy_program import BytesMoved, program_of_copies
 
-__all__ = ["BytesMoved", "build", "copy_program"]
+__all__ = ["BytesMoved", "build", "program_of_copies"]

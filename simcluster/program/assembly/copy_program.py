@@ -40,7 +40,7 @@ class BytesMoved:
     limit: float = np.inf
 
 
-def copy_program(mesh: Mesh, steps: Sequence[BytesMoved]) -> Program:
+def program_of_copies(mesh: Mesh, steps: Sequence[BytesMoved]) -> Program:
     """The Program in which every rank takes these steps, each behind the one before; ranks that move the same
     bytes run one part.
     """

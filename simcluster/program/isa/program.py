@@ -24,11 +24,6 @@ from simcluster.program.isa.instruction import (
 )
 from simcluster.work import DType
 
-_SAVED = (Category.PARAMETERS, Category.OPTIMIZER)
-
-MAIN_GRADIENT = "main_grad"
-"""What the copy of a gradient in the optimizer's format is called behind its parameter."""
-
 
 @dataclass(frozen=True, slots=True)
 class PersistentBuffer:
@@ -36,6 +31,8 @@ class PersistentBuffer:
 
     It is the part that ``layout`` gives a rank of a tensor of type ``whole``; ``origin`` names the parameter
     whose initial values it starts with, or is empty if it starts at zero. ``place`` is the memory it is in.
+    ``tensor`` is what it is called in checkpoints, alike in every plan: a weight as in the logical graph, its
+    master copy and its states with their name behind it; empty for what is not saved, such as gradients.
     """
 
     name: str
@@ -45,6 +42,7 @@ class PersistentBuffer:
     layout: Layout
     origin: str = ""
     place: MemoryPlace = MemoryPlace.DEVICE
+    tensor: str = ""
 
     @classmethod
     def reserved(cls, name: str, category: Category, num_bytes: int) -> PersistentBuffer:
@@ -79,37 +77,21 @@ class StageProgram:
 
     @cached_property
     def saved(self) -> Mapping[str, PersistentBuffer]:
-        """What a checkpoint of training holds: tensor -> the buffer that has it.
-
-        Weights, with them their master copies, optimizer states and running statistics; no gradients, no
-        caches, no view of what is there already. Tensors are called alike in every plan: a weight as in the
-        logical graph, its states with their name behind it, whatever buffer of whichever stage they are in.
-        """
-        origins = {resident.name: resident.origin for resident in self.residents if resident.origin}
-        saved: dict[str, PersistentBuffer] = {}
-        for resident in self.residents:
-            if resident.category not in _SAVED or not resident.num_bytes:
-                continue
-            parameter, _, state = resident.name.rpartition(".")
-            if state == MAIN_GRADIENT:
-                continue
-            name = f"{origins[parameter]}.{state}" if parameter in origins else resident.name
-            if resident.category is Category.PARAMETERS and resident.origin:
-                name = resident.origin
-            saved.setdefault(name, resident)
-        return saved
+        """What a checkpoint of training holds: tensor -> the buffer that has it."""
+        return {
+            resident.tensor: resident for resident in self.residents if resident.tensor and resident.num_bytes
+        }
 
     @cached_property
     def views(self) -> Mapping[str, PersistentBuffer]:
-        """Buffer of a weight -> the view of its shard, if there is one: what an optimizer updates.
+        """Tensor -> the view of its shard, if there is one: what an optimizer updates.
 
         The weight itself may be gathered from it as late as at the beginning of the next step.
         """
-        weights = {resident.name for resident in self.residents if resident.origin and resident.num_bytes}
         return {
-            resident.name.rpartition(".")[0]: resident
+            resident.tensor: resident
             for resident in self.residents
-            if not resident.num_bytes and resident.name.rpartition(".")[0] in weights
+            if resident.tensor in self.saved and not resident.num_bytes
         }
 
     def buffers(self, instances: Iterable[str], slot: str) -> list[str]:

@@ -17,20 +17,21 @@ _PHASES = {"gather_s": "gather", "copy_s": "copy to hosts", "open_s": "open file
 
 def checkpoint_rows(documents: RunDocument) -> list[tuple[str, str]]:
     """What, and how much; nothing of a run without checkpoints."""
-    found = documents.get("job", {}).get("checkpoints")
-    if not found:
+    document = documents.get("job", {}).get("checkpoints")
+    if not document:
         return []
-    save, load = found["save"], found["load"]
-    every = found["every_steps"] * save["step_alone_s"]
-    files = f", {found['files']:,} files" if found["files"] else ""
+    save, load = document["save"], document["load"]
+    every = document["every_steps"] * save["step_alone_s"]
+    files = f", {document['files']:,} files" if document["files"] else ""
     rows = [
         (
             "written",
-            f"{units.volume(found['written_bytes'])} to {_PLACES[found['storage']]}, {found['form']}{files}; "
-            f"every tensor once is {units.volume(found['content_bytes'])}",
+            f"{units.volume(document['written_bytes'])} to {_PLACES[document['storage']]}, "
+            f"{document['form']}{files}; "
+            f"every tensor once is {units.volume(document['content_bytes'])}",
         ),
-        ("every", f"{found['every_steps']:,} steps, which is {units.seconds(every)}"),
-        ("training waits", f"{units.seconds(save['blocking_s'])} for each ({_phases(found)})"),
+        ("every", f"{document['every_steps']:,} steps, which is {units.seconds(every)}"),
+        ("training waits", f"{units.seconds(save['blocking_s'])} for each ({_phases(document)})"),
     ]
     if save["background_s"]:
         slower = save["step_s"] / save["step_alone_s"] - 1
@@ -42,7 +43,7 @@ def checkpoint_rows(documents: RunDocument) -> list[tuple[str, str]]:
                 f"{units.seconds(save['step_s'])}{longer}",
             )
         )
-    rows.append(("costs", f"{units.percent(found['overhead'])} of the time of training"))
+    rows.append(("costs", f"{units.percent(document['overhead'])} of the time of training"))
     rows.append(
         ("loads in", f"{units.seconds(load['seconds'])}: {units.volume(load['read_bytes'])} are read")
     )
@@ -51,16 +52,16 @@ def checkpoint_rows(documents: RunDocument) -> list[tuple[str, str]]:
     return rows
 
 
-def transform_rows(found: RunDocument, source: str) -> list[tuple[str, str]]:
+def transform_rows(document: RunDocument, source: str) -> list[tuple[str, str]]:
     """Which files ranks need of another plan's checkpoint."""
-    low, high = found["files_of_rank_min"], found["files_of_rank_max"]
-    spread = f"{low:,}" if low == high else f"{low:,} to {high:,}, mean {found['files_of_rank_mean']:.3g}"
+    low, high = document["files_of_rank_min"], document["files_of_rank_max"]
+    spread = f"{low:,}" if low == high else f"{low:,} to {high:,}, mean {document['files_of_rank_mean']:.3g}"
     return [
-        ("from", f"{source}: {_mesh(found['source_mesh'], found['source_ranks'])}"),
-        ("to", _mesh(found["target_mesh"], found["target_ranks"])),
+        ("from", f"{source}: {_mesh(document['source_mesh'], document['source_ranks'])}"),
+        ("to", _mesh(document["target_mesh"], document["target_ranks"])),
         ("files a rank needs", spread),
-        ("as slices", _read(found, "slice_bytes")),
-        ("as whole files", _read(found, "whole_file_bytes")),
+        ("as slices", _read(document, "slice_bytes")),
+        ("as whole files", _read(document, "whole_file_bytes")),
     ]
 
 
@@ -68,15 +69,17 @@ def _mesh(axes: RunDocument, ranks: int) -> str:
     return f"{' x '.join(f'{name} {size}' for name, size in axes.items())} = {ranks:,} ranks"
 
 
-def _read(found: RunDocument, what: str) -> str:
+def _read(document: RunDocument, what: str) -> str:
     return (
-        f"{units.volume(found[what])} are read, by one rank at most "
-        f"{units.volume(found[f'{what}_of_rank_max'])}"
+        f"{units.volume(document[what])} are read, by one rank at most "
+        f"{units.volume(document[f'{what}_of_rank_max'])}"
     )
 
 
-def _phases(found: RunDocument) -> str:
+def _phases(document: RunDocument) -> str:
     """The parts of a save that hold training up."""
-    kept = ("gather_s", "copy_s") if found["asynchronous"] else tuple(_PHASES)
-    parts = [f"{_PHASES[key]} {units.seconds(found['save'][key])}" for key in kept if found["save"][key]]
+    kept = ("gather_s", "copy_s") if document["asynchronous"] else tuple(_PHASES)
+    parts = [
+        f"{_PHASES[key]} {units.seconds(document['save'][key])}" for key in kept if document["save"][key]
+    ]
     return ", ".join(parts)

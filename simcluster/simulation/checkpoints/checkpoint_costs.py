@@ -23,10 +23,10 @@ from simcluster.job import (
     StrategyFile,
 )
 from simcluster.plan import TrainingSpec
-from simcluster.program import BytesMoved, build, copy_program
+from simcluster.program import BytesMoved, build, program_of_copies
 from simcluster.scenario import Scenario
 from simcluster.simulation.checkpoints.plan_content import content_of
-from simcluster.simulation.checkpoints.save_steps import LoadSteps, SaveSteps, load_steps, save_steps
+from simcluster.simulation.checkpoints.save_steps import LoadSteps, SaveSteps, steps_to_load, steps_to_save
 from simcluster.simulation.compose import (
     BuiltScenario,
     build_scenario,
@@ -36,7 +36,7 @@ from simcluster.simulation.compose import (
 )
 from simcluster.units import size
 
-STEPS_BESIDE = 1.0
+STEPS_OF_TRAINING = 1.0
 """Of what is written beside training, so many steps' worth are simulated; the rest goes on like that."""
 
 
@@ -70,7 +70,7 @@ class CheckpointCosts:
     @cached_property
     def steps(self) -> SaveSteps:
         """What ranks do to save."""
-        steps = save_steps(self.spec, self.content, self.built.cluster)
+        steps = steps_to_save(self.spec, self.content, self.built.cluster)
         self._check_memory(steps)
         return steps
 
@@ -99,7 +99,7 @@ class CheckpointCosts:
     @cached_property
     def loading(self) -> LoadSteps:
         """What ranks do to load."""
-        return load_steps(self.spec, self.content, self.built.cluster, self.source)
+        return steps_to_load(self.spec, self.content, self.built.cluster, self.source)
 
     @cached_property
     def save_phases(self) -> dict[str, float]:
@@ -137,7 +137,7 @@ class CheckpointCosts:
         moved = [step for step in steps if step.num_bytes.any()]
         if not moved:
             return 0.0
-        program = copy_program(self.content.mesh, moved)
+        program = program_of_copies(self.content.mesh, moved)
         algorithms = self.built.plan.execution.algorithms
         classes, fabric = classes_on_links(program, self.built.cluster, algorithms)
         workload = Workload(program, self.built.cluster, classes, algorithms=algorithms, fabric=fabric)
@@ -151,9 +151,9 @@ class CheckpointCosts:
         moved = [step for step in steps if step.num_bytes.any()]
         if not moved:
             return 0.0, self.step_s
-        whole = max(1.0, alone / (STEPS_BESIDE * self.step_s))
+        whole = max(1.0, alone / (STEPS_OF_TRAINING * self.step_s))
         parts = [replace(step, num_bytes=_share(step.num_bytes, whole)) for step in moved]
-        program = copy_program(self.content.mesh, parts)
+        program = program_of_copies(self.content.mesh, parts)
         built, algorithms = self.built, self.built.plan.execution.algorithms
         (classes, fabric), (copies, shared) = classes_together(
             [(built.program, built.cluster, algorithms), (program, built.cluster, AUTOMATIC)]
@@ -183,7 +183,7 @@ class CheckpointCosts:
         """The costs as JSON-able data."""
         content, save, load = self.content, self.save, self.load
         files = self.steps.files
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "every_steps": self.spec.every,
             "keep": self.spec.keep,
             "storage": self.spec.storage.kind,
@@ -210,9 +210,9 @@ class CheckpointCosts:
             "overhead": self._overhead(save),
         }
         if self.source is not None and self.spec.load is not None:
-            found["load"]["from"] = self.spec.load.source or self.spec.load.strategy
-            found["load"]["transformed"] = transform_document(self.source)
-        return found
+            document["load"]["from"] = self.spec.load.source or self.spec.load.strategy
+            document["load"]["transformed"] = transform_document(self.source)
+        return document
 
     def _host_memory(self) -> int:
         if self.built.cluster.mixed:
@@ -239,7 +239,7 @@ def transform_document(slices: SourceSlices) -> dict[str, Any]:
         "target_mesh": dict(slices.target.mesh.axes),
         "tensors": len({tensor.name for tensor in slices.target.tensors}),
         "content_bytes": slices.source.num_bytes,
-        "source_file_bytes": int(slices.source.held_bytes.sum()),
+        "source_file_bytes": int(slices.source.rank_bytes.sum()),
         "slice_bytes": int(slices.read_bytes.sum()),
         "slice_bytes_of_rank_max": int(slices.read_bytes.max()),
         "whole_file_bytes": int(slices.whole_file_bytes.sum()),

@@ -24,7 +24,7 @@ def strategy_file_of(scenario: Scenario, *, only_trainable: bool = True) -> Stra
 
 def _strategies(plan: Plan) -> dict[int, dict[str, list[list[int]]]]:
     """By stage and operator into how many parts every dim of every input is split."""
-    found: dict[int, dict[str, list[list[int]]]] = {}
+    strategies: dict[int, dict[str, list[list[int]]]] = {}
     for instance in plan.logical.instances:
         chosen = plan.strategies.of(instance.name)
         for node in plan.logical.block_of(instance).phase(Phase.FORWARD):
@@ -32,8 +32,8 @@ def _strategies(plan: Plan) -> dict[int, dict[str, list[list[int]]]]:
                 continue
             strategy, dims = chosen[node.name], node.operator.dims()
             parts = [[plan.mesh.product(strategy.axes(dim)) for dim in names] for names in dims.inputs]
-            found.setdefault(instance.stage, {})[f"{instance.name}.{node.name}"] = parts
-    return found
+            strategies.setdefault(instance.stage, {})[f"{instance.name}.{node.name}"] = parts
+    return strategies
 
 
 def group_file_of(scenario: Scenario, rank: int) -> GroupFile:

@@ -56,7 +56,7 @@ class LoadSteps:
     num_bytes: int
 
 
-def save_steps(spec: CheckpointsSpec, content: CheckpointContent, cluster: Cluster) -> SaveSteps:
+def steps_to_save(spec: CheckpointsSpec, content: CheckpointContent, cluster: Cluster) -> SaveSteps:
     """What ranks do to save a checkpoint; PlanError where the cluster has no such storage."""
     _check_storage(spec, cluster)
     gather = tuple(_gathers(content)) if spec.merged else ()
@@ -86,7 +86,7 @@ def save_steps(spec: CheckpointsSpec, content: CheckpointContent, cluster: Clust
     )
 
 
-def load_steps(
+def steps_to_load(
     spec: CheckpointsSpec, content: CheckpointContent, cluster: Cluster, source: SourceSlices | None
 ) -> LoadSteps:
     """What ranks do to load the checkpoint that this plan saved, or that of ``source``.
@@ -95,7 +95,7 @@ def load_steps(
     first, as MindSpore's ``load_distributed_checkpoint`` demands.
     """
     _check_storage(spec, cluster)
-    held = content.held_bytes
+    held = content.rank_bytes
     merged = _stage_bytes(content) if spec.merged else held
     if source is None:
         read, files = merged, np.ones_like(held)
@@ -103,7 +103,7 @@ def load_steps(
     else:
         whole_files = spec.load is not None and spec.load.read == "files"
         read = source.whole_file_bytes if whole_files else source.read_bytes
-        files, whole = source.num_files, int(source.source.held_bytes.sum())
+        files, whole = source.num_files, int(source.source.rank_bytes.sum())
     to_device = np.minimum(content.device_bytes, read)
     spread: tuple[BytesMoved, ...] = ()
     match spec.storage:
@@ -162,7 +162,7 @@ def _written(spec: CheckpointsSpec, content: CheckpointContent) -> tuple[Ints, I
     if not spec.merged:
         once = spec.remove_redundancy
         return (
-            content.once_bytes if once else content.held_bytes,
+            content.once_bytes if once else content.rank_bytes,
             content.once_device_bytes if once else content.device_bytes,
         )
     whole = _stage_bytes(content)

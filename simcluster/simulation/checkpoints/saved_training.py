@@ -181,14 +181,14 @@ def transform_checkpoint(
 
 def check_model(saved: Scenario, scenario: Scenario) -> None:
     """ScenarioError where a scenario is of another model than the one that saved a checkpoint."""
-    theirs, mine = saved.model.dimensions, scenario.model.dimensions
+    theirs, wanted = saved.model.dimensions, scenario.model.dimensions
     differing = [
-        f"{name} {theirs.get(name, 'none')}, not {mine.get(name, 'none')}"
-        for name in dict.fromkeys([*theirs, *mine])
-        if theirs.get(name) != mine.get(name)
+        f"{name} {theirs.get(name, 'none')}, not {wanted.get(name, 'none')}"
+        for name in dict.fromkeys([*theirs, *wanted])
+        if theirs.get(name) != wanted.get(name)
     ]
     if type(saved.model) is not type(scenario.model) or differing:
-        kinds = [type(each.model).__name__ for each in (saved, scenario)]
+        kinds = [type(one.model).__name__ for one in (saved, scenario)]
         what = ", ".join(differing[:4]) or " and not ".join(kinds)
         raise scenario.located(
             ScenarioError(f"the checkpoint is of another model, that of '{saved.name}': {what}", path="model")
@@ -272,12 +272,12 @@ def train_run(
     start: dict[str, Array] = {}
     at = 0
     expected = []
-    for each in (*history, run):
-        source = stream_of(each, at, seed, dtype)
-        before = padded_again(start, each.plan)
-        oracle = oracle_of(each.plan, source, at, before)
-        expected = oracle.run(each.steps)
-        start, at = oracle.saved(), at + each.steps
+    for one in (*history, run):
+        source = stream_of(one, at, seed, dtype)
+        before = padded_again(start, one.plan)
+        oracle = oracle_of(one.plan, source, at, before)
+        expected = oracle.run(one.steps)
+        start, at = oracle.saved(), at + one.steps
     own = stream_of(run, first_step, seed, dtype)
     own.restored = restored or {}
     own.parameters |= before
@@ -290,7 +290,7 @@ def train_run(
         comparisons = tuple(compare_training(replay, expected, rules, tolerance))
     except SimulationError as error:
         fault, comparisons = str(error), ()
-    numbered = tuple(replace(each, step=each.step + first_step) for each in comparisons)
+    numbered = tuple(replace(one, step=one.step + first_step) for one in comparisons)
     name, ranks = run.scenario.name, run.plan.mesh.num_ranks
     changes = run.small.shrunk.changes
     return Verification(name, dtype, ranks, changes, numbered, fault, run.steps), replay

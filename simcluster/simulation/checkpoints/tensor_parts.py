@@ -36,21 +36,21 @@ def whole_tensors(
 
     Both are laid flat; ``read`` gives the parts of a rank.
     """
-    found: dict[str, tuple[Array, Array]] = {}
+    values_of: dict[str, tuple[Array, Array]] = {}
     for rank in ranks:
         parts = read(rank)
         for tensor in content.tensors:
             if rank not in tensor.ranks:
                 continue
             part = parts[tensor.name]
-            if tensor.name not in found:
+            if tensor.name not in values_of:
                 size = int(np.prod(tensor.shape, dtype=np.int64))
-                found[tensor.name] = np.zeros(size, dtype=part.dtype), np.zeros(size, dtype=bool)
-            values, there = found[tensor.name]
+                values_of[tensor.name] = np.zeros(size, dtype=part.dtype), np.zeros(size, dtype=bool)
+            values, there = values_of[tensor.name]
             places = places_of(tensor, content.mesh, rank)
             real = places >= 0
             values[places[real]], there[places[real]] = part[real], True
-    return found
+    return values_of
 
 
 def merged_tensors(
@@ -58,8 +58,8 @@ def merged_tensors(
 ) -> dict[str, Array]:
     """All tensors whole, in their shapes, from the parts of all ranks."""
     shapes = {tensor.name: tensor.shape for tensor in content.tensors}
-    found = whole_tensors(content, range(content.mesh.num_ranks), read)
-    return {name: values.reshape(shapes[name]) for name, (values, _) in found.items()}
+    values_of = whole_tensors(content, range(content.mesh.num_ranks), read)
+    return {name: values.reshape(shapes[name]) for name, (values, _) in values_of.items()}
 
 
 def fitted(array: Array, shape: tuple[int, ...], *, fill: bool = False) -> Array:
@@ -81,9 +81,11 @@ def parts_of_rank(
     """
     if merged:
         there = read(0)
-        found = {name: (array.reshape(-1), np.ones(array.size, dtype=bool)) for name, array in there.items()}
+        values_of = {
+            name: (array.reshape(-1), np.ones(array.size, dtype=bool)) for name, array in there.items()
+        }
     else:
-        found = whole_tensors(slices.source, slices.rank_list(rank), read)
+        values_of = whole_tensors(slices.source, slices.rank_list(rank), read)
     parts: dict[str, Array] = {}
     for tensor in slices.target.tensors:
         if rank not in tensor.ranks:
@@ -91,7 +93,7 @@ def parts_of_rank(
         places = places_of(tensor, slices.target.mesh, rank)
         given = slices.source.source_of(tensor)
         assert given is not None, "what is missing was refused"
-        values, there_of = found[given.name]
+        values, there_of = values_of[given.name]
         if given.shape != tensor.shape:
             # What only pads the vocabulary is in no file.
             outside = fitted(np.zeros(given.shape, dtype=bool), tensor.shape, fill=True)

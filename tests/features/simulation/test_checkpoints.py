@@ -220,13 +220,13 @@ def costs(checkpoints, **others):
 
 def test_seconds_of_a_save_to_disks_by_hand():
     found = price_checkpoints(costs({"storage": {"kind": "disks", "open": "0 s"}}))
-    of_host = found.content.held_bytes.reshape(-1, 4).sum(axis=1).max()
+    of_host = found.content.rank_bytes.reshape(-1, 4).sum(axis=1).max()
     phases = found.save_phases
     assert phases["write_s"] == pytest.approx(of_host / 24e9, rel=1e-3)
-    assert phases["copy_s"] == pytest.approx(found.content.held_bytes.max() / (63e9 * 0.83), rel=1e-3)
+    assert phases["copy_s"] == pytest.approx(found.content.rank_bytes.max() / (63e9 * 0.83), rel=1e-3)
     assert found.save.blocking_s == pytest.approx(phases["write_s"] + phases["copy_s"])
     assert (found.save.background_s, found.save.step_s) == (0.0, found.step_s)
-    assert found.load.num_bytes == found.content.held_bytes.sum()
+    assert found.load.num_bytes == found.content.rank_bytes.sum()
 
 
 def test_seconds_of_a_save_to_shared_storage_by_hand():
@@ -235,7 +235,7 @@ def test_seconds_of_a_save_to_shared_storage_by_hand():
     """
     shared = {"kind": "shared", "open": "2 ms", "opens_per_second": 1000}
     every = price_checkpoints(costs({"storage": shared}))
-    of_host = every.content.held_bytes.reshape(-1, 4).sum(axis=1).max()
+    of_host = every.content.rank_bytes.reshape(-1, 4).sum(axis=1).max()
     assert every.save_phases["write_s"] == pytest.approx(of_host / 4e9, rel=1e-3)
     assert every.save_phases["open_s"] == pytest.approx(8 / 1000)
     once = price_checkpoints(costs({"storage": shared, "remove_redundancy": True}))
@@ -275,9 +275,9 @@ def test_loading_what_another_plan_saved(tmp_path):
     here = Scenario(made.spec, None, tmp_path)
     found = price_checkpoints(here)
     told = found.document()["load"]["transformed"]
-    assert told["slice_bytes"] == found.content.held_bytes.sum()
+    assert told["slice_bytes"] == found.content.rank_bytes.sum()
     # On local disks all files go to all hosts first: one host's half from the other, and onto its disks.
-    whole = found.source.source.held_bytes.sum()
+    whole = found.source.source.rank_bytes.sum()
     assert found.load.seconds > whole / 2 / 24e9
     strategy = tmp_path / "strategy.json"
     strategy.write_text(json.dumps(strategy_file_of(other).document()))

@@ -95,7 +95,7 @@ def test_merged_and_one_by_one_are_the_same(tmp_path):
         parts[-1].write_text(json.dumps(file.document(stage)))
     for read in (StrategyFile.read(merged), merge_strategy_files(parts)):
         again = read.content(own)
-        assert again.held_bytes.tolist() == own.held_bytes.tolist()
+        assert again.rank_bytes.tolist() == own.rank_bytes.tolist()
         for before, after in zip(own.tensors, again.tensors, strict=True):
             assert before.ranks.tolist() == after.ranks.tolist()
             one, two = before.slices(own.mesh), after.slices(again.mesh)
@@ -114,7 +114,7 @@ def test_optimizer_shards():
     assert (layout.shard_step, layout.shard_size) == (2, 4)
     again = file.content(own)
     assert again.tensors[0].layout.dims == (("d0",), ("d1",))
-    assert again.held_bytes.tolist() == own.held_bytes.tolist()
+    assert again.rank_bytes.tolist() == own.rank_bytes.tolist()
 
 
 def test_flat_runs_have_no_form_in_mindspore():

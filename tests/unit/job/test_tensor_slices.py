@@ -101,5 +101,5 @@ def test_equal_parts_are_written_once():
         ),
     )
     assert content.num_bytes == 48 + 10
-    assert content.held_bytes.tolist() == [34, 34, 34, 34]
+    assert content.rank_bytes.tolist() == [34, 34, 34, 34]
     assert content.once_bytes.tolist() == [34, 24, 0, 0]

@@ -25,8 +25,8 @@ def interval_text(save: str, mtbf: str, restart: str, *, colour: bool = False) -
     if not cost or not mean:
         raise ScenarioError("--save and --mtbf are longer than no time")
     rows = [
-        (name, units.seconds(each), units.percent(expected_waste(each, cost, again, mean)))
-        for name, each in (
+        (name, units.seconds(length), units.percent(expected_waste(length, cost, again, mean)))
+        for name, length in (
             ("Young 1974", young_interval(cost, mean)),
             ("Daly 2006", daly_interval(cost, mean)),
             ("least waste", best_interval(cost, mean)),

@@ -40,8 +40,8 @@ def costs(scenario: OneScenario, settings: Settings = None) -> ExitCode:
 
     loaded = Scenario.load(scenario, changes(settings))
     with progress_line(loaded.name, doing="simulating"):
-        found = price_checkpoints(loaded).document()
-    rows = checkpoint_rows({"job": {"checkpoints": found}})
+        result = price_checkpoints(loaded).document()
+    rows = checkpoint_rows({"job": {"checkpoints": result}})
     print_result(rows_text(f"Checkpoints of {loaded.name}", rows, colour=has_colour()), drawn=True)
     return ExitCode.DONE
 
@@ -96,11 +96,11 @@ def resume(
     from simcluster.simulation import resume_checkpoint
 
     with progress_line(str(folder), doing="training"):
-        found = resume_checkpoint(folder, steps=steps, save=save, merged=merged)
-    print_result(verification_text(found.document(), colour=has_colour()), drawn=True)
-    if save is not None and found.agrees:
+        result = resume_checkpoint(folder, steps=steps, save=save, merged=merged)
+    print_result(verification_text(result.document(), colour=has_colour()), drawn=True)
+    if save is not None and result.agrees:
         print_note(f"written: {save}")
-    return ExitCode.DONE if found.agrees else ExitCode.FAILED
+    return ExitCode.DONE if result.agrees else ExitCode.FAILED
 
 
 @checkpoint.command()
@@ -124,9 +124,9 @@ def load(
 
     target = Scenario.load(predict, changes(settings))
     with progress_line(target.name, doing="loading"):
-        found, _ = load_for_inference(folder, target)
-    print_result(verification_text(found.document(), colour=has_colour()), drawn=True)
-    return ExitCode.DONE if found.agrees else ExitCode.FAILED
+        result, _ = load_for_inference(folder, target)
+    print_result(verification_text(result.document(), colour=has_colour()), drawn=True)
+    return ExitCode.DONE if result.agrees else ExitCode.FAILED
 
 
 @checkpoint.command()
