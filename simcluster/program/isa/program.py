@@ -27,22 +27,25 @@ from simcluster.work import DType
 
 @dataclass(frozen=True, slots=True)
 class PersistentBuffer:
-    """A buffer that exists from before the step to after it.
-
-    It is the part that ``layout`` gives a rank of a tensor of type ``whole``; ``origin`` names the parameter
-    whose initial values it starts with, or is empty if it starts at zero. ``place`` is the memory it is in.
-    ``tensor`` is what it is called in checkpoints, alike in every plan: a weight as in the logical graph, its
-    master copy and its states with their name behind it; empty for what is not saved, such as gradients.
-    """
+    """A buffer that exists from before the step to after it."""
 
     name: str
+    """What it is called in its part of the Program."""
     category: Category
+    """What its memory is booked under."""
     num_bytes: int
+    """What it takes; nothing for a view of another buffer."""
     whole: TensorType
+    """The type of the tensor of which it is a part."""
     layout: Layout
+    """Which part of that it is."""
     origin: str = ""
+    """The parameter whose initial values it starts with; empty if it starts at zero."""
     place: MemoryPlace = MemoryPlace.DEVICE
+    """The memory that it is in."""
     tensor: str = ""
+    """What it is called in checkpoints, alike in every plan: a weight as in the logical graph, its master copy
+    and its states with their name behind it. Empty for what is not saved, such as gradients."""
 
     @classmethod
     def reserved(cls, name: str, category: Category, num_bytes: int) -> PersistentBuffer:
