@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from simcluster.document import Section, Unsupported
+from simcluster.document import Section
+from simcluster.job.checkpoints import CheckpointsSpec
 from simcluster.job.failures import FailuresSpec
 from simcluster.job.launch import LaunchSpec
 from simcluster.job.recovery import RecoverySpec
@@ -19,7 +20,7 @@ class JobSpec(Section):
     launch: LaunchSpec | None = None
     """How the job is started."""
 
-    checkpoints: Unsupported = None
+    checkpoints: CheckpointsSpec | None = None
     """What is saved, where, and how often."""
 
     failures: FailuresSpec = Field(default_factory=FailuresSpec)

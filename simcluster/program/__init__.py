@@ -1,6 +1,6 @@
 """The Program: instruction codes, executions per part, symmetry classes, and the checker."""
 
-from simcluster.program.assembly import build
+from simcluster.program.assembly import BytesMoved, build, program_of_copies
 from simcluster.program.buckets import BucketMember, crossing_ties, unit_bucket_members
 from simcluster.program.checker import check_program
 from simcluster.program.communication import (
@@ -28,6 +28,7 @@ from simcluster.program.isa import (
     Instruction,
     InstructionBlock,
     InstructionKind,
+    PersistentBuffer,
     Program,
     Scope,
     Slot,
@@ -92,6 +93,7 @@ __all__ = [
     "Axes",
     "BlockExecution",
     "BucketMember",
+    "BytesMoved",
     "Call",
     "Category",
     "ClassFlows",
@@ -104,6 +106,7 @@ __all__ = [
     "InstructionBlock",
     "InstructionKind",
     "LinkLoading",
+    "PersistentBuffer",
     "PhaseKey",
     "Program",
     "ProgramLoads",
@@ -126,6 +129,7 @@ __all__ = [
     "peer_is_next_stage",
     "phase_key",
     "pipeline_pairs",
+    "program_of_copies",
     "record_producer",
     "runs_kernels",
     "runs_on_host",

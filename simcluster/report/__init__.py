@@ -8,12 +8,14 @@ from simcluster.report import tables
 if TYPE_CHECKING:
     from simcluster.report.comparison import Comparison, comparison_html, comparison_page, comparison_text
     from simcluster.report.content import (
+        checkpoint_rows,
         emphasised_verdict,
         fullest_entry,
         header_rows,
         overfull_hosts,
         shortage_text,
         tight_text,
+        transform_rows,
         verdict_text,
     )
     from simcluster.report.json_result import result_json
@@ -33,8 +35,8 @@ else:
         __name__,
         {
             "comparison": "Comparison comparison_html comparison_page comparison_text",
-            "content": "emphasised_verdict fullest_entry header_rows overfull_hosts shortage_text tight_text "
-            "verdict_text",
+            "content": "checkpoint_rows emphasised_verdict fullest_entry header_rows overfull_hosts "
+            "shortage_text tight_text transform_rows verdict_text",
             "json_result": "result_json",
             "notebook": "result_html",
             "perfetto": "write_perfetto",
@@ -47,6 +49,7 @@ else:
 __all__ = [
     "Comparison",
     "Renderer",
+    "checkpoint_rows",
     "comparison_html",
     "comparison_page",
     "comparison_text",
@@ -64,6 +67,7 @@ __all__ = [
     "summary_text",
     "tables",
     "tight_text",
+    "transform_rows",
     "verdict_text",
     "verification_text",
     "weights_text",

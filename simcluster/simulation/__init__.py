@@ -5,6 +5,18 @@ from typing import TYPE_CHECKING
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
+    from simcluster.simulation.checkpoints import (
+        CheckpointCosts,
+        group_file_of,
+        load_for_inference,
+        price_checkpoints,
+        resume_checkpoint,
+        save_small_run,
+        source_slices_of,
+        strategy_file_of,
+        transform_checkpoint,
+        transform_document,
+    )
     from simcluster.simulation.compose import BuiltScenario, build_scenario
     from simcluster.simulation.jobs import launch_document, launcher_file
     from simcluster.simulation.run_scenario import simulate
@@ -24,6 +36,9 @@ else:
     __getattr__ = exported_lazily(
         __name__,
         {
+            "checkpoints": "CheckpointCosts price_checkpoints group_file_of load_for_inference "
+            "resume_checkpoint save_small_run source_slices_of strategy_file_of "
+            "transform_checkpoint transform_document",
             "compose": "BuiltScenario build_scenario",
             "jobs": "launch_document launcher_file",
             "run_scenario": "simulate",
@@ -35,6 +50,7 @@ else:
 
 __all__ = [
     "BuiltScenario",
+    "CheckpointCosts",
     "Entry",
     "GraphPiece",
     "Operand",
@@ -42,12 +58,21 @@ __all__ = [
     "Verification",
     "build_scenario",
     "effective_strategies_of",
+    "group_file_of",
     "launch_document",
     "launcher_file",
     "layouts_after",
     "layouts_document",
+    "load_for_inference",
     "planned_documents",
     "predict_layouts",
+    "price_checkpoints",
+    "resume_checkpoint",
+    "save_small_run",
     "simulate",
+    "source_slices_of",
+    "strategy_file_of",
+    "transform_checkpoint",
+    "transform_document",
     "verify",
 ]

@@ -13,6 +13,7 @@ from simcluster.errors import SimclusterError
 from simcluster.job import JOB_METRICS
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
+from simcluster.simulation.checkpoints import CheckpointCosts
 from simcluster.simulation.compose import (
     BuiltScenario,
     build_scenario,
@@ -20,7 +21,13 @@ from simcluster.simulation.compose import (
     simulate_tenants,
     summarise_tenants,
 )
-from simcluster.simulation.jobs import simulate_job, start_timeline, start_up_document
+from simcluster.simulation.jobs import (
+    Checkpointing,
+    JobPartCosts,
+    simulate_job,
+    start_timeline,
+    start_up_document,
+)
 from simcluster.simulation.views import documents_of
 from simcluster.trace import WALL_TIME, Run, RunDocument, Table
 
@@ -76,13 +83,22 @@ def run_built(
 
 
 def _job(built: BuiltScenario, summary: RunDocument, replications: int, jobs: int) -> dict[str, Any]:
-    """The start of the job, if the scenario says how it is launched, and its run over days."""
+    """The start and the checkpoints of the job, where the scenario says how, and its run over days."""
     step_s, busy_s = summary["step_time_s"], summary["compute_s"]
+    parts: dict[str, Any] = {}
     try:
-        timeline = start_timeline(built)
-        start = None if timeline is None else timeline.checked()
-        started = {} if start is None else {"start_up": start_up_document(built)}
-        return started | simulate_job(built, step_s, busy_s, start, replications=replications, jobs=jobs)
+        if (timeline := start_timeline(built)) is not None:
+            timeline.checked()
+            parts["start_up"] = start_up_document(built)
+        if (checkpoints := CheckpointCosts.of(built, step_s)) is not None:
+            parts["checkpoints"] = checkpoints.document()
+        costs = JobPartCosts(
+            timeline.start_up if timeline else None,
+            Checkpointing(checkpoints.spec.every, checkpoints.save, checkpoints.load)
+            if checkpoints
+            else None,
+        )
+        return parts | simulate_job(built, step_s, busy_s, costs, replications=replications, jobs=jobs)
     except SimclusterError as error:
         raise built.scenario.located(error) from None
 

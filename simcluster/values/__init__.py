@@ -2,9 +2,11 @@
 
 from simcluster.values.buffers import RankArrays, RankState
 from simcluster.values.comparison import TensorComparison, ValueTolerance, compare_generated, compare_training
+from simcluster.values.exchange import local_part
 from simcluster.values.generation_oracle import GenerationOracle
 from simcluster.values.oracle import Oracle
 from simcluster.values.replay import Replay
+from simcluster.values.sample_stream import SampleStream
 from simcluster.values.source import SeededData
 
 __all__ = [
@@ -13,9 +15,11 @@ __all__ = [
     "RankArrays",
     "RankState",
     "Replay",
+    "SampleStream",
     "SeededData",
     "TensorComparison",
     "ValueTolerance",
     "compare_generated",
     "compare_training",
+    "local_part",
 ]

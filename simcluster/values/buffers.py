@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,8 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simcluster.errors import SimulationError
+from simcluster.layout import Layout
 from simcluster.model import Array, MemoryPlace
-from simcluster.program import FORWARD, Program, Scope, Slot
+from simcluster.program import FORWARD, PersistentBuffer, Program, Scope, Slot
 from simcluster.values.events import BufferWrite, Event, Key
 from simcluster.values.exchange import local_part
 from simcluster.values.source import SeededData
@@ -27,6 +29,8 @@ RankState = Mapping[int, RankArrays]
 class Buffers:
     """The buffers of all ranks; bytes that are read of the batch are recorded in ``inputs``.
 
+    The steps of the trace are numbered from ``first_step``.
+
     A buffer is there from its first write until all who drop it have. Reading one that is not there yet, was
     released or lies somewhere else, on the host say, is a SimulationError that names the instruction.
     """
@@ -34,6 +38,7 @@ class Buffers:
     program: Program
     source: SeededData
     inputs: InputBytes
+    first_step: int = 0
     initial: RankState | None = None
     _held: dict[int, dict[Key, Array]] = field(default_factory=dict)
     _left: dict[int, dict[Key, int]] = field(default_factory=lambda: defaultdict(dict))
@@ -119,6 +124,27 @@ class Buffers:
             raise SimulationError(f"{event.label} adds to {slot.name}, which was released")
         return before + made.array
 
+    def saved(self, rank: int) -> Iterator[tuple[str, PersistentBuffer, Array]]:
+        """What a rank holds of what a checkpoint has: by tensor the buffer and its array.
+
+        Weights are gathered from their shards before they are saved, if they have not been yet.
+        """
+        stage = self.program.parts[self.program.part_of(rank)]
+        for name, resident in stage.saved.items():
+            if name in stage.views:
+                yield name, resident, self._gathered(rank, resident, stage.views[name])
+            else:
+                yield name, resident, self._held[rank][resident.place, resident.name, 0, 0]
+
+    def _gathered(self, rank: int, weight: PersistentBuffer, view: PersistentBuffer) -> Array:
+        """A weight as a rank has it, from the shards of it that the ranks of its group have."""
+        mesh, axes = self.program.mesh, view.layout.flat
+        groups = mesh.groups(axes)
+        (group,) = groups[(groups == rank).any(axis=1)]
+        runs = [self._held[int(member)][view.place, view.name, 0, 0] for member in group]
+        shape = weight.layout.local_shape(weight.whole.shape, mesh)
+        return np.concatenate(runs)[: math.prod(shape)].reshape(shape)
+
     def drop(self, event: Event) -> None:
         """Releases what an instruction is the last one to use."""
         held, left = self._held[event.rank], self._left[event.rank]
@@ -129,7 +155,12 @@ class Buffers:
                 held.pop(key, None)
 
     def _residents(self, rank: int) -> Iterator[tuple[Key, Array]]:
-        for resident in self.program.parts[self.program.part_of(rank)].residents:
+        stage = self.program.parts[self.program.part_of(rank)]
+        for resident in stage.residents:
+            restored = self._restored(rank, resident)
+            if restored is not None:
+                yield (resident.place, resident.name, 0, 0), np.array(restored)
+                continue
             if resident.origin:
                 whole = self.source.parameter(resident.origin, resident.whole)
             else:
@@ -137,9 +168,18 @@ class Buffers:
             part = local_part(whole, resident.layout.reduced, self.program.mesh, rank)
             yield (resident.place, resident.name, 0, 0), part
 
+    def _restored(self, rank: int, resident: PersistentBuffer) -> Array | None:
+        """What a rank goes on with in a buffer; a view is a part of the weight that it is a view of."""
+        whole = self.source.restored_part(rank, resident.tensor)
+        if whole is None or resident.num_bytes:
+            return whole
+        own = Layout(((),) * whole.ndim, flat=resident.layout.flat)
+        return local_part(whole, own, self.program.mesh, rank)
+
     def _fed(self, event: Event, slot: Slot) -> Array:
         kind = slot.whole if slot.part is None else slot.part.whole(slot.whole)
-        whole = self.source.feed(slot.name, kind, event.step, event.execution.micro_batch, slot.below)
+        step = event.step + self.first_step
+        whole = self.source.feed(slot.name, kind, step, event.execution.micro_batch, slot.below)
         if slot.part is not None:
             whole = slot.part.of(whole)
         own = local_part(whole, slot.layout, self.program.mesh, event.rank)

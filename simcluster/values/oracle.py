@@ -66,20 +66,27 @@ class _Pass:
 
 @dataclass
 class Oracle:
-    """Trains a differentiated graph on one device; ``clip`` bounds the norm of all gradients together.
-
-    ``rows`` are, per micro-batch, the runs (first, behind the last) of its samples that are trained, all of
-    them unless told otherwise. ``orders`` are, by instance, the micro-batches as they go forward, 0, 1, ...
-    unless told otherwise: in that order they update states, such as running statistics.
-    """
+    """Trains a differentiated graph on one device."""
 
     graph: Graph
+    """What is trained, differentiated."""
     update: Rules
+    """How parameters are updated."""
     source: SeededData
+    """Initial weights and batches."""
     num_micro_batches: int
+    """Micro-batches of a step."""
     clip: float | None = None
+    """A bound on the norm of all gradients together."""
     rows: Sequence[Sequence[tuple[int, int]]] | None = None
+    """Per micro-batch the runs (first, behind the last) of its samples that are trained; None: all."""
     orders: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By instance the micro-batches as they go forward, 0, 1, ... unless told otherwise: in that order they
+    update states, such as running statistics."""
+    first_step: int = 0
+    """The number of the first step."""
+    start: Mapping[str, Array] = field(default_factory=dict)
+    """Tensors that it begins with in place of initial ones, called as in a checkpoint."""
     _weights: dict[str, Array] = field(default_factory=dict)
     _states: dict[str, tuple[Array, ...]] = field(default_factory=dict)
     _running: dict[str, Array] = field(default_factory=dict)
@@ -87,18 +94,35 @@ class Oracle:
 
     def run(self, num_steps: int) -> list[StepValues]:
         """The values of the first ``num_steps`` steps."""
-        self._weights = {name: self.source.parameter(name, kind) for name, kind in self.graph.parameters()}
+        self._weights = {
+            name: self.start[name] if name in self.start else self.source.parameter(name, kind)
+            for name, kind in self.graph.parameters()
+        }
         self._states = {
-            name: tuple(np.zeros_like(self._weights[name]) for _ in self.update.of(name).states)
+            name: tuple(
+                self.start.get(f"{name}.{state}", np.zeros_like(self._weights[name]))
+                for state in self.update.of(name).states
+            )
             for name in self._trained()
         }
         self._running = {
-            f"{instance.name}.{name}": np.zeros(kind.type.shape, self.source.dtype)
+            f"{instance.name}.{name}": np.array(
+                self.start.get(f"{instance.name}.{name}", np.zeros(kind.type.shape, self.source.dtype))
+            )
             for instance in self.graph.instances
             for name, kind in self.graph.block_of(instance).values.items()
             if kind.role is Role.STATE
         }
-        return [self._step(step) for step in range(num_steps)]
+        return [self._step(step) for step in range(self.first_step, self.first_step + num_steps)]
+
+    def saved(self) -> dict[str, Array]:
+        """What there is behind the last step, called as in a checkpoint."""
+        states = {
+            f"{name}.{state}": array
+            for name, arrays in self._states.items()
+            for state, array in zip(self.update.of(name).states, arrays, strict=True)
+        }
+        return {**self._weights, **states, **self._running}
 
     def _step(self, step: int) -> StepValues:
         by_rows = set(self._by_rows())

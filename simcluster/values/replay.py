@@ -8,7 +8,7 @@ instruction that says it moves other than it does: the bytes that are timed are 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,6 +33,7 @@ from simcluster.program import (
     Call,
     Category,
     InstructionKind,
+    PersistentBuffer,
     Program,
     Scope,
     host_path_of,
@@ -77,6 +78,8 @@ class Replay:
     """When everything ran, of an unfolded run: a class is a rank."""
     source: SeededData
     """Initial weights and batches."""
+    first_step: int = 0
+    """The number of the first step of the trace, where a run goes on from what was saved."""
     initial: RankState | None = None
     """What ranks hold at the begin; None: weights of the source, and optimizer states of zero."""
     until: int | None = None
@@ -103,7 +106,7 @@ class Replay:
         SimulationError where an instruction reads what is not there, or moves other than it says.
         """
         self.mesh: Mesh = self.program.mesh
-        self._buffers = Buffers(self.program, self.source, self._inputs, self.initial)
+        self._buffers = Buffers(self.program, self.source, self._inputs, self.first_step, self.initial)
         self._origins = [
             {resident.name: resident.origin for resident in part.residents if resident.origin}
             for part in self.program.parts
@@ -130,6 +133,12 @@ class Replay:
     def state(self) -> RankState:
         """What every rank holds of the buffers that are there between steps, by rank and key."""
         return self._buffers.state
+
+    def saved(self) -> Iterator[tuple[int, str, PersistentBuffer, Array]]:
+        """What ranks hold behind the last step of what a checkpoint has: (rank, tensor, buffer, array)."""
+        for rank in range(self.mesh.num_ranks):
+            for name, buffer, array in self._buffers.saved(rank):
+                yield rank, name, buffer, array
 
     # -- instructions -----------------------------------------------------------------------------------
 
@@ -202,7 +211,8 @@ class Replay:
         if key not in self._regions:
             self._regions[key] = self._bounds(event, operator, call, part)
         starts, sizes, kept = self._regions[key]
-        return Region(starts, event.step + 1, self.source.seed, name, run.micro_batch, sizes, kept)
+        step = self.first_step + event.step + 1
+        return Region(starts, step, self.source.seed, name, run.micro_batch, sizes, kept)
 
     def _bounds(
         self, event: Event, operator: Operator, call: Call, part: int

@@ -31,6 +31,10 @@ class SeededData:
             self.parameters[name] = np.asarray(drawn, dtype=self.dtype)
         return self.parameters[name]
 
+    def restored_part(self, rank: int, name: str) -> Array | None:
+        """What a rank begins with of a tensor, if that is another than its part of the initial values."""
+        return None
+
     def feed(self, name: str, kind: TensorType, step: int, micro_batch: int, below: int) -> Array:
         """The whole of a batch tensor for one micro-batch of one step: normal numbers, or ids ``below``."""
         key = (name, step, micro_batch)

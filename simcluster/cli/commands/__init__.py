@@ -17,6 +17,7 @@ _MODULES = (
     "explain",
     "advise",
     "compare.command",
+    "checkpoint.command",
     "search.command",
     "sweep.command",
     "check",
@@ -42,7 +43,13 @@ def add_to(app: typer.Typer, wanted: Sequence[str]) -> None:
         if name in wanted:
             command = import_module(f"{__name__}.{module}")
             examples = "\n".join(f"  {line}" for line in command.EXAMPLES)
-            app.command(name, epilog=f"\b\nExamples:\n{examples}")(getattr(command, _function(module)))
+            epilog = f"\b\nExamples:\n{examples}"
+            own = getattr(command, _function(module))
+            if isinstance(own, typer.Typer):
+                # A command with commands of its own, which have one list of examples.
+                app.add_typer(own, name=name, epilog=epilog, help=command.HELP)
+            else:
+                app.command(name, epilog=epilog)(own)
 
 
 def _function(module: str) -> str:

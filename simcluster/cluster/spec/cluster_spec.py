@@ -36,7 +36,7 @@ from simcluster.errors import ScenarioError
 
 
 class StorageSpec(Section):
-    """Storage that all hosts share, on a network of its own; nothing is read from it yet."""
+    """Storage that all hosts share, on a network of its own: input and checkpoints may lie there."""
 
     read: Figure[Bandwidth]
     """All hosts together."""

@@ -123,7 +123,7 @@ class ProcessorSpec(Section):
 
 
 class DiskSpec(Section):
-    """A host's local disks, on which input may lie and what is offloaded; no checkpoint goes to them yet."""
+    """A host's local disks, on which input, what is offloaded and checkpoints may lie."""
 
     count: Figure[PositiveInt] | None = None
     """How many."""

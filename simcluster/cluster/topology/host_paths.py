@@ -15,7 +15,8 @@ from simcluster.cluster.topology.topology import Topology
 
 
 class HostPath(enum.StrEnum):
-    """Where from and where to; ``DECODE`` and ``WORK`` are work of the cores beside a device, in nanoseconds
+    """Where from and where to; ``TO_NEXT_HOST`` leaves through the device's card, from the last host to the
+    first. ``DECODE`` and ``WORK`` are work of the cores beside a device, in nanoseconds
     of a core, and ``STREAM`` is the way of what these work on.
     """
 
@@ -25,6 +26,8 @@ class HostPath(enum.StrEnum):
     TO_DEVICE = "memory to device"
     FROM_DEVICE = "device to memory"
     TO_DISKS = "memory to disks"
+    TO_STORAGE = "memory to storage"
+    TO_NEXT_HOST = "memory to the next host's"
     WORK = "work of the host"
     STREAM = "memory to cores"
 
@@ -45,6 +48,11 @@ class HostPath(enum.StrEnum):
                 return np.asarray(ranks, dtype=np.int64), topology.nearest(ranks, "memory")
             case HostPath.TO_DISKS:
                 return topology.nearest(ranks, "memory"), topology.nearest(ranks, "disks")
+            case HostPath.TO_STORAGE:
+                return topology.nearest(ranks, "memory"), topology.nearest(ranks, "storage")
+            case HostPath.TO_NEXT_HOST:
+                following = (ranks + topology.host.num_devices) % topology.num_devices
+                return topology.nearest(ranks, "memory"), topology.nearest(following, "memory")
 
 
 def host_path_links(way: HostPath, topology: Topology, ranks: Numbers) -> tuple[Numbers, NDArray[np.float64]]:
@@ -52,5 +60,7 @@ def host_path_links(way: HostPath, topology: Topology, ranks: Numbers) -> tuple[
 
     Raises ValueError if their hosts have no such path.
     """
-    routes = topology.routes(*way.ends(topology, ranks))
+    ranks = np.asarray(ranks, dtype=np.int64)
+    rail = topology.card_of(topology.place_of(ranks)) if way is HostPath.TO_NEXT_HOST else None
+    routes = topology.routes(*way.ends(topology, ranks), rail)
     return routes.links, routes.latency

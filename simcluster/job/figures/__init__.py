@@ -1,6 +1,5 @@
 """What records of jobs mean: goodput, time lost by cause, closed forms, replications."""
 
-from simcluster.job.figures.closed_forms import daly_goodput, daly_interval, young_interval
 from simcluster.job.figures.job_figures import figures_of_job, goodput_of, training_ratio_of
 from simcluster.job.figures.replications import ReplicationFigures, replication_document, replication_figures
 
@@ -10,12 +9,9 @@ JOB_METRICS = ("goodput", "effective_training_time_ratio")
 __all__ = [
     "JOB_METRICS",
     "ReplicationFigures",
-    "daly_goodput",
-    "daly_interval",
     "figures_of_job",
     "goodput_of",
     "replication_document",
     "replication_figures",
     "training_ratio_of",
-    "young_interval",
 ]

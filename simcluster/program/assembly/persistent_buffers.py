@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from simcluster.layout import Dims, Mesh
-from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model import (
+    Block,
+    Graph,
+    Instance,
+    Node,
+    Operator,
+    OptimizerOperator,
+    Phase,
+    Role,
+    SparseUpdate,
+    TensorType,
+    Update,
+    Value,
+)
 from simcluster.program.isa import Category, PersistentBuffer
 from simcluster.program.lowering import PERSISTENT, Lowering, local_type
+
+MASTER = "master"
+"""What master copies are called behind their parameter."""
 
 
 def persistent_buffers_of(
@@ -19,9 +35,11 @@ def persistent_buffers_of(
     """
     buffers: dict[str, PersistentBuffer] = {}
     lasting: dict[str, list[tuple[str, Value, int]]] = {}
+    owners: dict[str, dict[str, tuple[str, str]]] = {}
     for instance in instances:
         if instance.block not in lasting:
-            lasting[instance.block] = list(_lasting(graph.block_of(instance), mesh))
+            block = graph.block_of(instance)
+            lasting[instance.block], owners[instance.block] = list(_lasting(block, mesh)), _owners(block)
         for value, kind, size in lasting[instance.block]:
             assert kind.layout is not None
             name = buffer(instance.name, value)
@@ -30,7 +48,10 @@ def persistent_buffers_of(
             source = value if kind.role is Role.PARAMETER else kind.copy_of
             origin = graph.canonical(f"{instance.weight_owner}.{source}") if source else ""
             category = PERSISTENT.get(kind.role, Category.PARAMETERS)
-            buffers[name] = PersistentBuffer(name, category, size, kind.type, kind.layout, origin, kind.place)
+            tensor = _tensor(graph, instance, value, kind, owners[instance.block])
+            buffers[name] = PersistentBuffer(
+                name, category, size, kind.type, kind.layout, origin, kind.place, tensor
+            )
     yield from buffers.values()
 
 
@@ -39,6 +60,32 @@ def _lasting(block: Block, mesh: Mesh) -> Iterator[tuple[str, Value, int]]:
     for name, kind in block.values.items():
         if kind.role in PERSISTENT or kind.copy_of:
             yield name, kind, 0 if kind.role is Role.VIEW else local_type(kind, mesh).num_bytes
+
+
+def _owners(block: Block) -> dict[str, tuple[str, str]]:
+    """Of what may belong to a parameter, as its states do: value -> parameter, and what it is of it."""
+    rules = [node.operator for node in block.nodes if isinstance(node.operator, OptimizerOperator)]
+    updates = [rule.update if isinstance(rule, SparseUpdate) else rule for rule in rules]
+    names = {state for update in updates if isinstance(update, Update) for state in update.states}
+    return {
+        f"{parameter}.{name}": (parameter, name)
+        for parameter in block.parameters
+        for name in sorted({*names, MASTER})
+    }
+
+
+def _tensor(
+    graph: Graph, instance: Instance, value: str, kind: Value, owners: Mapping[str, tuple[str, str]]
+) -> str:
+    """What a value is called in a checkpoint; nothing for what is in none."""
+    if kind.role in (Role.PARAMETER, Role.VIEW):
+        source = value if kind.role is Role.PARAMETER else kind.copy_of
+        return graph.canonical(f"{instance.weight_owner}.{source}") if source else ""
+    if value in owners:
+        parameter, name = owners[value]
+        return f"{graph.canonical(f'{instance.weight_owner}.{parameter}')}.{name}"
+    running = kind.role is Role.STATE and value in graph.block_of(instance).states
+    return f"{instance.name}.{value}" if running else ""
 
 
 def gradient_placeholders(

@@ -27,19 +27,25 @@ from simcluster.work import DType
 
 @dataclass(frozen=True, slots=True)
 class PersistentBuffer:
-    """A buffer that exists from before the step to after it.
-
-    It is the part that ``layout`` gives a rank of a tensor of type ``whole``; ``origin`` names the parameter
-    whose initial values it starts with, or is empty if it starts at zero. ``place`` is the memory it is in.
-    """
+    """A buffer that exists from before the step to after it."""
 
     name: str
+    """What it is called in its part of the Program."""
     category: Category
+    """What its memory is booked under."""
     num_bytes: int
+    """What it takes; nothing for a view of another buffer."""
     whole: TensorType
+    """The type of the tensor of which it is a part."""
     layout: Layout
+    """Which part of that it is."""
     origin: str = ""
+    """The parameter whose initial values it starts with; empty if it starts at zero."""
     place: MemoryPlace = MemoryPlace.DEVICE
+    """The memory that it is in."""
+    tensor: str = ""
+    """What it is called in checkpoints, alike in every plan: a weight as in the logical graph, its master copy
+    and its states with their name behind it. Empty for what is not saved, such as gradients."""
 
     @classmethod
     def reserved(cls, name: str, category: Category, num_bytes: int) -> PersistentBuffer:
@@ -71,6 +77,25 @@ class StageProgram:
     def buffer(self, instance: str, slot: str) -> str:
         """The name of a slot of an instance among all of the part."""
         return self.names.get((instance, slot)) or f"{instance}.{slot}"
+
+    @cached_property
+    def saved(self) -> Mapping[str, PersistentBuffer]:
+        """What a checkpoint of training holds: tensor -> the buffer that has it."""
+        return {
+            resident.tensor: resident for resident in self.residents if resident.tensor and resident.num_bytes
+        }
+
+    @cached_property
+    def views(self) -> Mapping[str, PersistentBuffer]:
+        """Tensor -> the view of its shard, if there is one: what an optimizer updates.
+
+        The weight itself may be gathered from it as late as at the beginning of the next step.
+        """
+        return {
+            resident.tensor: resident
+            for resident in self.residents
+            if resident.tensor in self.saved and not resident.num_bytes
+        }
 
     def buffers(self, instances: Iterable[str], slot: str) -> list[str]:
         """The names of a slot of some instances."""

@@ -1,6 +1,7 @@
 """What reports say, without a format: headline, statements, peaks, memory of hosts, figures of inference."""
 
 from simcluster.report.content.bar_parts import STEP_FIGURES, memory, memory_category, step_parts
+from simcluster.report.content.checkpoint_figures import checkpoint_rows, transform_rows
 from simcluster.report.content.host_memory import HOST_COLUMNS, host_place_text, host_rows, overfull_hosts
 from simcluster.report.content.inference_figures import (
     inference_remarks,
@@ -87,6 +88,7 @@ __all__ = [
     "assumptions_text",
     "bar_scale",
     "capacity_marks",
+    "checkpoint_rows",
     "communication_rows",
     "day_rows",
     "emphasised_verdict",
@@ -131,6 +133,7 @@ __all__ = [
     "tenant_rows",
     "throughput_text",
     "tight_text",
+    "transform_rows",
     "useful_work_text",
     "verdict_text",
     "waiting_text",

@@ -30,6 +30,7 @@ from simcluster.report.content import (
     assumptions_text,
     bar_scale,
     capacity_marks,
+    checkpoint_rows,
     communication_rows,
     flop_convention_text,
     header_rows,
@@ -87,6 +88,7 @@ def summary_renderable(run: Run, width: int, *, colour: bool = False) -> Rendera
         *_groups(summary),
         *_communication(summary, width),
         *_tenants(summary),
+        *_checkpoints(documents),
         *job_renderables(documents, width, colour),
         *start_up_section(documents),
         Text("\n".join(assumptions_text(documents)), "dim"),
@@ -228,6 +230,15 @@ def _communication(summary: RunDocument, width: int) -> Iterator[RenderableType]
     columns = [Column("Communication"), *quantities(*COMMUNICATION_FIGURES)]
     more = [Column("collectives", wraps=True)] * (width >= WIDE)
     return _listed(columns + more, communication_rows(summary))
+
+
+def _checkpoints(documents: RunDocument) -> Iterator[RenderableType]:
+    """What is saved, and what that costs."""
+    rows = checkpoint_rows(documents)
+    if rows:
+        yield Group(
+            Text("Checkpoints", "bold"), text_table([Column(style="dim"), Column(wraps=True)], rows, indent=2)
+        )
 
 
 def _tenants(summary: RunDocument) -> Iterator[RenderableType]:

@@ -1,6 +1,12 @@
 """From a scenario to a timed Program: plan, Program, classes and links, and the engine's run."""
 
-from simcluster.simulation.compose.build import BuiltScenario, build_scenario, plan_scenario, run_alone
+from simcluster.simulation.compose.build import (
+    BuiltScenario,
+    build_scenario,
+    plan_scenario,
+    run_alone,
+    workload_of,
+)
 from simcluster.simulation.compose.tenants import simulate_tenants, summarise_tenants
 
 __all__ = [
@@ -10,4 +16,5 @@ __all__ = [
     "run_alone",
     "simulate_tenants",
     "summarise_tenants",
+    "workload_of",
 ]

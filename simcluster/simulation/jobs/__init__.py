@@ -1,6 +1,7 @@
 """A job of a scenario: how it starts, its steps in every state of the cluster, and its run over days."""
 
 from simcluster.simulation.jobs.job_documents import simulate_job
+from simcluster.simulation.jobs.job_setup import Checkpointing, JobPartCosts
 from simcluster.simulation.jobs.start_up import (
     launch_document,
     launch_setting,
@@ -11,6 +12,8 @@ from simcluster.simulation.jobs.start_up import (
 from simcluster.simulation.jobs.state_holders import replica_groups, state_buffers
 
 __all__ = [
+    "Checkpointing",
+    "JobPartCosts",
     "launch_document",
     "launch_setting",
     "launcher_file",

@@ -12,17 +12,16 @@ from simcluster.job import (
     ClusterState,
     JobRecord,
     ReplicationFigures,
-    StartUp,
     StepSummary,
-    daly_goodput,
     daly_interval,
+    expected_wall_time,
     figures_of_job,
     replication_document,
     replication_figures,
     run_job,
 )
 from simcluster.simulation.compose import BuiltScenario
-from simcluster.simulation.jobs.job_setup import JobSetup, setup_job
+from simcluster.simulation.jobs.job_setup import JobPartCosts, JobSetup, setup_job
 from simcluster.simulation.jobs.spending import spent_on_job
 from simcluster.simulation.jobs.step_times import StepTimes
 from simcluster.workers import Failure, in_order, local_executor, run_all
@@ -32,13 +31,14 @@ def simulate_job(
     built: BuiltScenario,
     step_s: float,
     busy_s: float,
-    start: StartUp | None = None,
+    costs: JobPartCosts | None = None,
     *,
     replications: int = 1,
     jobs: int = 1,
 ) -> dict[str, Any]:
     """The document of a job; ``step_s`` is the step of the whole, healthy cluster, as it was timed, and
-    ``busy_s`` how long kernels run in it, mean over ranks; ``start`` is how the job starts, if that is known.
+    ``busy_s`` how long kernels run in it, mean over ranks; ``costs`` are those of launch and
+    checkpoints, where the scenario has them.
 
     The first replication is the one that is told in full; all have draws of their own. They run in ``jobs``
     processes, and the figures are the same for any number of these.
@@ -46,7 +46,7 @@ def simulate_job(
     times = StepTimes(built)
     nominal = StepSummary(round(step_s * NANOSECONDS), built.scenario.spec.task.global_batch)
     times.times[times.signature(NOMINAL_STATE)] = nominal
-    setup = setup_job(built, nominal, start)
+    setup = setup_job(built, nominal, costs or JobPartCosts())
     record = _run(setup, 0, times)
     document = _document(setup, record, times, busy_s / step_s)
     if replications > 1:
@@ -93,8 +93,8 @@ def _closed_forms(setup: JobSetup, record: JobRecord) -> dict[str, Any]:
         "expected": {
             "mtbf_s": mtbf,
             "restart_s": restart,
-            "goodput_of_restarts": daly_goodput(mtbf, save, restart, interval),
-            "best_interval_s": daly_interval(mtbf, save) if save else None,
+            "goodput_of_restarts": 1 / expected_wall_time(interval, save, restart, mtbf),
+            "best_interval_s": daly_interval(save, mtbf) if save else None,
             "interval_s": interval,
         }
     }

@@ -16,11 +16,12 @@ from simcluster.job import (
     Job,
     JobPhase,
     JobSpec,
+    LoadCost,
     Lognormal,
     PlannedMaintenance,
     RecoveryCosts,
+    SaveCost,
     SaveRhythm,
-    SimpleCheckpointSpec,
     StartUp,
     StepSummary,
     Survivors,
@@ -35,6 +36,23 @@ START_S, COMMUNICATORS_S = 270.0, 30.0
 
 WINDOW_S = 30 * 86400.0
 """Lives of components are drawn for so long at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointing:
+    """How often is saved, in steps, and what a save and a load cost."""
+
+    every: int
+    save: SaveCost
+    load: LoadCost
+
+
+@dataclass(frozen=True, slots=True)
+class JobPartCosts:
+    """What the launch and the checkpoints of a scenario cost; None: it has none."""
+
+    start: StartUp | None = None
+    checkpointing: Checkpointing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +85,7 @@ class JobSetup:
         )
 
 
-def setup_job(built: BuiltScenario, nominal: StepSummary, start: StartUp | None) -> JobSetup:
+def setup_job(built: BuiltScenario, nominal: StepSummary, parts: JobPartCosts) -> JobSetup:
     """The job of a scenario; raises PlanError for what it cannot do."""
     spec = built.scenario.spec.job
     assert spec is not None
@@ -81,21 +99,21 @@ def setup_job(built: BuiltScenario, nominal: StepSummary, start: StartUp | None)
             path="job.recovery.policy",
             hint="restart always can",
         )
-    checkpoint = spec.recovery.checkpoint
+    checkpointing = _checkpointing(spec, nominal, parts)
     causes, listed = spec.failures.built_causes(fleet), spec.failures.built_events(fleet)
     maintenance = tuple(spec.failures.built_maintenance())
-    if checkpoint is None and (causes or listed or maintenance):
+    if checkpointing is None and (causes or listed or maintenance):
         raise PlanError(
             "something breaks, but nothing says how often the state is saved",
             path="job.recovery",
-            hint="write recovery: {checkpoint: {every: 30 min, save: 20 s, load: 60 s}}",
+            hint="write job.checkpoints, or recovery: {checkpoint: {every: 30 min, save: 20 s, load: 60 s}}",
         )
-    start = _start(spec, start)
+    start = _start(spec, parts.start)
     job = Job(
         steps=spec.steps,
-        rhythm=_rhythm(spec, checkpoint, nominal),
+        rhythm=_rhythm(spec, checkpointing, nominal),
         policy=policy,
-        costs=_costs(spec, start, checkpoint.load if checkpoint else 0.0),
+        costs=_costs(spec, start, checkpointing.load.seconds if checkpointing else 0.0),
         survivors=survivors,
         devices_of_host=tuple(
             (fleet.first_devices[host], fleet.first_devices[host + 1]) for host in range(fleet.num_hosts)
@@ -153,20 +171,40 @@ def _start(spec: JobSpec, launched: StartUp | None) -> StartUp:
     return StartUp((JobPhase("start", start), JobPhase("communicators", communicators)))
 
 
-def _rhythm(spec: JobSpec, checkpoint: SimpleCheckpointSpec | None, nominal: StepSummary) -> SaveRhythm:
+def _checkpointing(spec: JobSpec, nominal: StepSummary, parts: JobPartCosts) -> Checkpointing | None:
+    """The checkpoints of the scenario, or those of known cost that its recovery names."""
+    simple = spec.recovery.checkpoint
+    if simple is None:
+        return parts.checkpointing
+    if parts.checkpointing is not None:
+        raise PlanError(
+            "job.checkpoints says how often is saved, and what it costs",
+            path="job.recovery.checkpoint",
+            hint="leave one of the two out",
+        )
+    step_s = nominal.step_ns / NANOSECONDS
+    save = SaveCost(0, simple.save, simple.background, step_s)
+    return Checkpointing(_steps_between(simple.every, step_s), save, LoadCost(0, simple.load))
+
+
+def _rhythm(spec: JobSpec, checkpointing: Checkpointing | None, nominal: StepSummary) -> SaveRhythm:
     memory = spec.recovery.in_memory
+    in_memory = (memory.every, round(memory.save * NANOSECONDS)) if memory else (None, 0)
+    if checkpointing is None:
+        return SaveRhythm(None, 0, 0, 1.0, *in_memory)
+    save = checkpointing.save
     return SaveRhythm(
-        every=_steps_between(checkpoint.every, nominal) if checkpoint else None,
-        blocking_ns=round(checkpoint.save * NANOSECONDS) if checkpoint else 0,
-        background_ns=round(checkpoint.background * NANOSECONDS) if checkpoint else 0,
-        memory_every=memory.every if memory else None,
-        memory_ns=round(memory.save * NANOSECONDS) if memory else 0,
+        checkpointing.every,
+        round(save.blocking_s * NANOSECONDS),
+        round(save.background_s * NANOSECONDS),
+        max(1.0, save.step_s * NANOSECONDS / nominal.step_ns),
+        *in_memory,
     )
 
 
-def _steps_between(every: float | int, nominal: StepSummary) -> int:
+def _steps_between(every: float | int, step_s: float) -> int:
     """A time as the nearest number of steps, at least one."""
-    return every if isinstance(every, int) else max(1, round(every * NANOSECONDS / nominal.step_ns))
+    return every if isinstance(every, int) else max(1, round(every / step_s))
 
 
 def _costs(spec: JobSpec, start: StartUp, load_s: float) -> RecoveryCosts:

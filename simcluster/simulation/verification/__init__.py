@@ -5,6 +5,25 @@ from simcluster.simulation.verification.recovered_training import (
     RecoveredTraining,
     TrainingInValues,
 )
-from simcluster.simulation.verification.single_device_comparison import Verification, verify
+from simcluster.simulation.verification.single_device_comparison import (
+    STEPS,
+    TOLERANCES,
+    Verification,
+    compare_generation,
+    verify,
+)
+from simcluster.simulation.verification.value_run import SmallPlan, oracle_of, replay_plan
 
-__all__ = ["KilledRank", "RecoveredTraining", "TrainingInValues", "Verification", "verify"]
+__all__ = [
+    "STEPS",
+    "TOLERANCES",
+    "KilledRank",
+    "RecoveredTraining",
+    "SmallPlan",
+    "TrainingInValues",
+    "Verification",
+    "compare_generation",
+    "oracle_of",
+    "replay_plan",
+    "verify",
+]

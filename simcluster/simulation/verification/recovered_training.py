@@ -8,7 +8,7 @@ what the policy says: the last checkpoint, a copy in memory, or the survivors' o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -107,11 +107,7 @@ class TrainingInValues:
         return self._replay(step, before).state
 
     def _replay(self, step: int, before: RankState | None, until: int | None = None) -> Replay:
-        columns = dict(self.spans.columns)
-        columns["step"] = columns["step"] + step
-        replay = Replay(
-            self.program, replace(self.spans, columns=columns), self.source, initial=before, until=until
-        )
+        replay = Replay(self.program, self.spans, self.source, step, initial=before, until=until)
         replay.run()
         return replay
 

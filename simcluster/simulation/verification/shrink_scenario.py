@@ -72,10 +72,18 @@ class ShrunkScenario:
     changes: tuple[tuple[str, str, str], ...]
 
 
-def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
-    """The small form of a scenario and its plan; raises what planning that raises."""
+def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = None) -> ShrunkScenario:
+    """The small form of a scenario and its plan; raises what planning that raises.
+
+    With ``given``, a small model already, its ranks, batch and stages shrink alone: stages share its layers
+    as stages do by default.
+    """
     spec = scenario.spec
     if spec.parallel.mode == "manual":
+        if given is not None:
+            raise scenario.located(
+                PlanError("a program that is written by hand has a model of its own", path="parallel.mode")
+            )
         return _as_written(scenario, plan)
     written_out = spec.parallel.schedule.text is not None
     mesh = Mesh.of(small_mesh(plan.mesh.sizes, plan.stage_axis, plan.num_stages if written_out else 3))
@@ -86,7 +94,11 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
     chain = schedule.chain(stages)
     layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
-    model = scenario.model.shrunk(sum(layers), ways, padded=plan.vocab > vocabulary_of(scenario.model))
+    if given is not None:
+        layers = default_layers(given.num_layers, len(layers))
+    model = given or scenario.model.shrunk(
+        sum(layers), ways, padded=plan.vocab > vocabulary_of(scenario.model)
+    )
     names = _Names(model.graph(1, model.fixed_seq_len or 1, plan.numerics.compute, 1))
     copies = plan.pipeline.micro_batch_interleave
     wanted = small_batches(plan.pipeline.batches.taken_together(copies), mesh, len(layers))
@@ -100,7 +112,7 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan) -> ShrunkScenario:
         optimizer = _small_optimizer(spec.task.optimizer, names)
         task = {"training": task["training"].model_copy(update={"optimizer": optimizer})}
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), len(layers)) == layers
-    written = "auto" if auto else chunks if len(chunks) > 1 else layers
+    written = "auto" if auto or given is not None else chunks if len(chunks) > 1 else layers
     scheduled = spec.parallel.schedule.model_copy(update={"stages": written})
     fusion, sharding = spec.parallel.fusion, spec.parallel.optimizer_sharding
     threshold = plan.sharding.min_bytes

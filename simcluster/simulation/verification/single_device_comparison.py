@@ -8,21 +8,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from simcluster.analysis import record_run
 from simcluster.cluster import Cluster
-from simcluster.engine import no_collection, run
-from simcluster.errors import SimclusterError, SimulationError
+from simcluster.engine import no_collection
+from simcluster.errors import SimulationError
 from simcluster.model import E4M3, E5M2, Generative, Model, padded, vocabulary_of
-from simcluster.plan import FORWARD, Plan, make_plan
+from simcluster.plan import Plan
 from simcluster.printable import printable_text
-from simcluster.program import HostCalls, Program, build, partition_ranks
+from simcluster.program import Program
 from simcluster.report import verification_text
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import plan_scenario
-from simcluster.simulation.verification.shrink_scenario import shrink_scenario_of
+from simcluster.simulation.verification.value_run import SmallPlan, oracle_of, replay_plan
 from simcluster.values import (
     GenerationOracle,
-    Oracle,
     Replay,
     SeededData,
     TensorComparison,
@@ -126,16 +124,9 @@ def verify_plan(
     scenario: Scenario, large: Plan, dtype: Literal["float64", "float32"] = "float64"
 ) -> Verification:
     """The same for a scenario whose plan was made."""
-    try:
-        small = shrink_scenario_of(scenario, large)
-        spec = small.scenario.spec
-        algorithms = spec.collectives.build()
-        inputs = spec.data.build() if spec.data else None
-        plan = make_plan(
-            small.model, spec.task, spec.parallel, scenario.framework, small.cluster, algorithms, inputs
-        )
-    except SimclusterError as error:
-        raise scenario.located(error) from None
+    made = SmallPlan.of(scenario, large)
+    small, plan = made.shrunk, made.plan
+    spec = small.scenario.spec
     comparisons, fault = compare_values(plan, small.cluster, dtype, spec.run.seed, model=small.model)
     changes = (*small.changes, *_formats(plan, dtype))
     steps = 1 if plan.pipeline.generation else STEPS
@@ -167,59 +158,20 @@ def compare_values(
     what one device generates with; a plan that trains has all that is needed in its logical graph.
     """
     steps = 1 if plan.pipeline.generation else STEPS
-    program = program or build(plan)
     source = SeededData(seed, np.dtype(dtype))
     try:
-        classes = partition_ranks(program, cluster, unfold=True)
-        timing = run(
-            program,
-            cluster,
-            classes,
-            steps=steps,
-            dispatch=plan.execution.dispatch,
-            algorithms=plan.execution.algorithms,
-            host=HostCalls.of(plan),
-        )
-        parts = [program.part_of(rank) for rank in classes.representatives]
-        table = record_run(program, parts, timing.classes).table()
-        replay = Replay(program, table, source)
-        replay.run()
+        replay = replay_plan(plan, cluster, source, steps, program)
     except SimulationError as error:
         return (), str(error)
     tolerance = ValueTolerance.of(dtype, TOLERANCES[dtype])
     if plan.optimizer is None:
         assert model is not None, "one device generates with a model"
-        return _generated(plan, model, replay, source, tolerance), ""
-    rows = (
-        plan.pipeline.batches.rows(plan.mesh, plan.placement.batch_axes, plan.pipeline.micro_batch)
-        if plan.pipeline.batches.axis
-        else None
-    )
-    orders = _forward_orders(plan)
-    oracle = Oracle(
-        plan.logical, plan.optimizer.rules, source, plan.num_micro_batches, plan.optimizer.clip, rows, orders
-    )
-    expected = oracle.run(STEPS)
+        return compare_generation(plan, model, replay, source, tolerance), ""
+    expected = oracle_of(plan, source).run(STEPS)
     return compare_training(replay, expected, plan.optimizer.rules, tolerance), ""
 
 
-def _forward_orders(plan: Plan) -> dict[str, list[int]]:
-    """Instance -> its micro-batches in the order in which its stage takes them forward.
-
-    With unequal shares of the batch that is the order of those that have the most of them.
-    """
-    timetable = max(plan.pipeline.timetables, key=lambda stages: sum(map(len, stages)))
-    orders: dict[tuple[int, int, int], list[int]] = {}
-    for stage, actions in enumerate(timetable):
-        for half in (half for action in actions for half in action.parts if half.kind == FORWARD):
-            orders.setdefault((stage, half.chunk, half.slice), []).append(half.micro_batch)
-    return {
-        instance.name: orders.get((instance.stage, instance.chunk, instance.slice), [])
-        for instance in plan.graph.instances
-    }
-
-
-def _generated(
+def compare_generation(
     plan: Plan, model: Model, replay: Replay, source: SeededData, tolerance: ValueTolerance
 ) -> list[TensorComparison]:
     """Logits and tokens against those of one device without a cache."""

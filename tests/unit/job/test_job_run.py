@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
-from simcluster.job import SaveRhythm, StepSummary
+from simcluster.job import SaveRhythm, StepSummary, expected_wall_time
 from simcluster.job.failures import FailureEffect, Incident, PlannedMaintenance
-from simcluster.job.figures import daly_goodput, daly_interval, figures_of_job, goodput_of, young_interval
+from simcluster.job.figures import figures_of_job, goodput_of
 from simcluster.job.timeline import JobLedger, Trainer
 from tests.support.jobs import SECOND, cause, job, ran, step_of, stop
 
@@ -166,17 +166,8 @@ def test_mean_time_is_dalys(every):
     mtbf, steps = 3000.0, 3000
     own = job(steps, every=every, save=15.0)
     times = [ran(own, causes=[cause(4 * mtbf)], seed=seed).end_ns / SECOND for seed in range(60)]
-    expected = steps * 10.0 / daly_goodput(mtbf, 15.0, RESTART, every * 10.0)
+    expected = steps * 10.0 * expected_wall_time(every * 10.0, 15.0, RESTART, mtbf)
     assert np.mean(times) == pytest.approx(expected, abs=3.5 * np.std(times) / math.sqrt(60))
-
-
-def test_dalys_interval_is_the_best():
-    mtbf, save = 10_000.0, 30.0
-    best = daly_interval(mtbf, save)
-    assert young_interval(mtbf, save) == pytest.approx(best, rel=0.1)
-    assert daly_goodput(mtbf, save, 100.0, best) >= max(
-        daly_goodput(mtbf, save, 100.0, best * factor) for factor in (0.9, 0.95, 1.05, 1.1)
-    ) * (1 - 1e-6)
 
 
 def test_a_job_that_never_ends_is_refused():

@@ -1,0 +1,321 @@
+"""Checkpoints of small runs on values, and what those of scenarios hold and cost."""
+
+import json
+
+import numpy as np
+import pytest
+
+from simcluster.errors import PlanError, ScenarioError
+from simcluster.program import build
+from simcluster.scenario import Scenario
+from simcluster.simulation import (
+    load_for_inference,
+    price_checkpoints,
+    resume_checkpoint,
+    save_small_run,
+    simulate,
+    strategy_file_of,
+    transform_checkpoint,
+)
+from simcluster.simulation.checkpoints import content_of
+from simcluster.simulation.compose import plan_scenario
+from tests.support.checkpoint_pairs import assert_resumes, random_pair
+from tests.support.scenarios import TINY, scenario
+
+ADAM = {"optimizer": "adamw", "precision": "bf16"}
+STORAGE = {
+    name: {"value": value, "source": "a test", "provenance": "assumed"}
+    for name, value in (("read", "20 GB/s"), ("write", "10 GB/s"), ("host", "4 GB/s"))
+}
+
+
+def source():
+    return scenario(
+        {"data": 2, "tensor": 2, "pipeline": 2},
+        training=ADAM,
+        optimizer_sharding={"zero": 1, "min_bytes": "0 B"},
+    )
+
+
+def target():
+    return scenario({"pipeline": 4, "data": 2}, training=ADAM)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints") / "small"
+    assert save_small_run(source(), folder).agrees
+    return folder
+
+
+@pytest.mark.parametrize("seed", [0, 6, 8])
+def test_a_run_goes_on_under_another_plan(seed):
+    """Sharded and replicated, with and without master copies, dense and with experts."""
+    assert_resumes(*random_pair(seed))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(100, 122))
+def test_runs_go_on_under_other_plans(seed):
+    assert_resumes(*random_pair(seed))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("hundred", range(50))
+def test_five_thousand_pairs(hundred):
+    for seed in range(1000 + 100 * hundred, 1100 + 100 * hundred):
+        assert_resumes(*random_pair(seed))
+
+
+def test_cut_for_another_plan_and_gone_on_with(saved, tmp_path):
+    index, slices = transform_checkpoint(saved, target(), tmp_path / "cut")
+    assert index.content.mesh.num_ranks == 8 and slices.num_files.max() > 1
+    assert len(list((tmp_path / "cut").glob("rank_*.safetensors"))) == 8
+    found = resume_checkpoint(tmp_path / "cut", save=tmp_path / "merged", merged=True)
+    found.check()
+    assert {each.step for each in found.comparisons} == {2, 3}
+    assert sorted(path.name for path in (tmp_path / "merged").iterdir()) == [
+        "checkpoint.json",
+        "merged.safetensors",
+    ]
+    assert resume_checkpoint(tmp_path / "merged", steps=1).agrees
+
+
+@pytest.mark.parametrize(
+    "what", ["layers.1.mlp.down.weight", "layers.1.mlp.down.weight.moment2", "head.norm.weight.master"]
+)
+def test_one_wrong_element_is_noticed(saved, tmp_path, what):
+    """What ranks go on with is what files hold: the comparison fails with any other value."""
+    from safetensors.numpy import load_file, save_file
+
+    transform_checkpoint(saved, target(), tmp_path / "cut")
+    changed = 0
+    for path in (tmp_path / "cut").glob("rank_*"):
+        arrays = load_file(path)
+        if what in arrays:
+            arrays[what].reshape(-1)[0] += 0.5
+            save_file(arrays, path)
+            changed += 1
+    assert changed == 2
+    assert not resume_checkpoint(tmp_path / "cut").agrees
+
+
+def _without_a_rank(folder):
+    (folder / "rank_00003.safetensors").unlink()
+    return "rank_00003.safetensors is missing"
+
+
+def _garbage(folder):
+    (folder / "rank_00003.safetensors").write_bytes(b"\x80\x04.not safetensors")
+    return "is no safetensors file"
+
+
+def _without_a_tensor(folder):
+    from safetensors.numpy import load_file, save_file
+
+    arrays = load_file(folder / "rank_00000.safetensors")
+    del arrays["embedding.tokens.weight.moment1"]
+    save_file(arrays, folder / "rank_00000.safetensors")
+    return "rank_00000.safetensors lacks embedding.tokens.weight.moment1"
+
+
+def _of_another_shape(folder):
+    from safetensors.numpy import load_file, save_file
+
+    arrays = load_file(folder / "rank_00000.safetensors")
+    arrays["embedding.tokens.weight"] = np.zeros((3, 3))
+    save_file(arrays, folder / "rank_00000.safetensors")
+    return r"has embedding.tokens.weight as \[3, 3\], not"
+
+
+def _without_an_index(folder):
+    (folder / "checkpoint.json").unlink()
+    return "is no checkpoint: it has no checkpoint.json"
+
+
+def _broken_index(folder):
+    index = json.loads((folder / "checkpoint.json").read_text())
+    index["tensors"][0]["split"] = [["nowhere"], []]
+    (folder / "checkpoint.json").write_text(json.dumps(index))
+    return "which are no axes of the mesh"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [_without_a_rank, _garbage, _without_a_tensor, _of_another_shape, _without_an_index, _broken_index],
+)
+def test_what_is_no_whole_checkpoint_is_refused(saved, tmp_path, broken):
+    import shutil
+
+    folder = tmp_path / "broken"
+    shutil.copytree(saved, folder)
+    says = broken(folder)
+    with pytest.raises(ScenarioError, match=says):
+        transform_checkpoint(folder, target(), tmp_path / "cut")
+    assert not (tmp_path / "cut").exists() and not list(tmp_path.glob(".*"))
+
+
+def test_other_models_and_optimizers_are_refused(saved, tmp_path):
+    other = scenario({"data": 2}, model=TINY | {"layers": 6})
+    with pytest.raises(ScenarioError, match="another model, that of 'test': layers 4, not 6"):
+        transform_checkpoint(saved, other, tmp_path / "cut")
+    momentum = scenario({"data": 2}, training={"optimizer": "momentum"})
+    with pytest.raises(PlanError, match=r"embedding\.tokens\.weight\.velocity is missing"):
+        transform_checkpoint(saved, momentum, tmp_path / "cut")
+    wide = scenario({"tensor": 4}, training=ADAM)
+    with pytest.raises(PlanError, match=r"on the small model \(layers 4, .*does not divide"):
+        transform_checkpoint(saved, wide, tmp_path / "cut")
+    assert not (tmp_path / "cut").exists()
+
+
+def test_nothing_else_is_written_over(saved, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("mine")
+    with pytest.raises(ScenarioError, match="is there already, and is no checkpoint"):
+        transform_checkpoint(saved, target(), tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["file"]
+
+
+def test_weights_are_loaded_for_inference(saved):
+    trained = source()
+    data = trained.spec.model_dump(mode="json", exclude_unset=True)
+    del data["training"]
+    data["inference"] = {"batch": 2, "micro_batch": 2, "prompt": 4, "tokens": 3}
+    data["parallel"] = {"mesh": {"tensor": 2}}
+    data["cluster"]["hosts"] = 1
+    found, slices = load_for_inference(saved, Scenario.of(data))
+    found.check()
+    assert {each.what for each in found.comparisons} == {"logits", "token"}
+    assert slices.num_files.tolist() == [2, 2], "one of each stage"
+
+
+# -- bytes and seconds ----------------------------------------------------------------------------------
+
+
+def test_fourteen_bytes_for_every_parameter():
+    """bf16 weights, fp32 master copies and two moments: 2 + 4 + 4 + 4 (BLOOM's README), each once."""
+    trained = source()
+    plan = plan_scenario(trained)
+    content = content_of(build(plan))
+    parameters = sum(kind.num_elements for _, kind in plan.logical.parameters())
+    assert content.num_bytes == 14 * parameters == content.once_bytes.sum()
+    weights = content_of(build(plan), weights_only=True)
+    assert weights.num_bytes == 2 * parameters
+
+
+def costs(checkpoints, **others):
+    made = scenario(
+        {"data": 4, "tensor": 2},
+        host="dgx-h100",
+        devices=4,
+        model={"layers": 8, "hidden": 1024, "heads": 8, "ffn": 4096, "vocab": 4096},
+        training=ADAM,
+        **others,
+    )
+    data = made.spec.model_dump(mode="json", exclude_unset=True)
+    data["cluster"]["storage"] = STORAGE
+    data["job"] = {"steps": 1000, "checkpoints": {"every": 10, **checkpoints}}
+    return Scenario.of(data)
+
+
+def test_seconds_of_a_save_to_disks_by_hand():
+    found = price_checkpoints(costs({"storage": {"kind": "disks", "open": "0 s"}}))
+    of_host = found.content.rank_bytes.reshape(-1, 4).sum(axis=1).max()
+    phases = found.save_phases
+    assert phases["write_s"] == pytest.approx(of_host / 24e9, rel=1e-3)
+    assert phases["copy_s"] == pytest.approx(found.content.rank_bytes.max() / (63e9 * 0.83), rel=1e-3)
+    assert found.save.blocking_s == pytest.approx(phases["write_s"] + phases["copy_s"])
+    assert (found.save.background_s, found.save.step_s) == (0.0, found.step_s)
+    assert found.load.num_bytes == found.content.rank_bytes.sum()
+
+
+def test_seconds_of_a_save_to_shared_storage_by_hand():
+    """Two hosts of 4 GB/s: their own links bind, not the 10 GB/s of all; written once halves nothing of them
+    evenly, so the fuller host counts.
+    """
+    shared = {"kind": "shared", "open": "2 ms", "opens_per_second": 1000}
+    every = price_checkpoints(costs({"storage": shared}))
+    of_host = every.content.rank_bytes.reshape(-1, 4).sum(axis=1).max()
+    assert every.save_phases["write_s"] == pytest.approx(of_host / 4e9, rel=1e-3)
+    assert every.save_phases["open_s"] == pytest.approx(8 / 1000)
+    once = price_checkpoints(costs({"storage": shared, "remove_redundancy": True}))
+    assert once.save.num_bytes == once.content.num_bytes
+    assert once.save_phases["write_s"] < every.save_phases["write_s"]
+
+
+def test_merged_checkpoints_are_gathered():
+    merged = price_checkpoints(costs({"storage": {"kind": "shared"}, "merged": True}))
+    first = price_checkpoints(costs({"storage": {"kind": "shared"}, "merged": True, "writers": "first"}))
+    assert merged.save_phases["gather_s"] == first.save_phases["gather_s"] > 0
+    assert merged.save.num_bytes == 8 * first.save.num_bytes == 8 * first.content.num_bytes
+
+
+def test_beside_training_steps_take_longer_where_links_are_shared():
+    """Replicas cross the network that gradients cross; a file system on links of its own disturbs nobody."""
+    found = price_checkpoints(costs({"storage": {"kind": "replicas"}, "asynchronous": True}))
+    assert found.save.step_s > found.step_s * 1.01
+    alone = price_checkpoints(costs({"storage": {"kind": "shared"}, "asynchronous": True}))
+    assert alone.save.step_s == alone.step_s
+    assert alone.save.blocking_s + alone.save.background_s >= sum(alone.save_phases.values()) * 0.999
+
+
+def test_what_is_not_written_in_time_is_waited_for():
+    slow = {"kind": "object_store", "connections": 1, "connection": "1 MB/s"}
+    found = price_checkpoints(costs({"storage": slow, "asynchronous": True}))
+    assert found.save.background_s == pytest.approx(10 * found.save.step_s)
+    assert found.save.blocking_s > 10
+
+
+def test_loading_what_another_plan_saved(tmp_path):
+    other = costs({"storage": {"kind": "disks"}})
+    data = other.spec.model_dump(mode="json", exclude_unset=True)
+    (tmp_path / "other.json").write_text(json.dumps(data))
+    wanted = {"storage": {"kind": "disks"}, "load": {"from": "other.json", "read": "files"}}
+    made = costs(wanted, optimizer_sharding={"zero": 3})
+    here = Scenario(made.spec, None, tmp_path)
+    found = price_checkpoints(here)
+    told = found.document()["load"]["transformed"]
+    assert told["slice_bytes"] == found.content.rank_bytes.sum()
+    # On local disks all files go to all hosts first: one host's half from the other, and onto its disks.
+    whole = found.source.source.rank_bytes.sum()
+    assert found.load.seconds > whole / 2 / 24e9
+    strategy = tmp_path / "strategy.json"
+    strategy.write_text(json.dumps(strategy_file_of(other).document()))
+    by_file = {**wanted, "load": {"strategy": "strategy.json", "read": "files"}}
+    again = price_checkpoints(Scenario(costs(by_file, optimizer_sharding={"zero": 3}).spec, None, tmp_path))
+    assert again.load == found.load
+
+
+def test_a_run_has_the_figures():
+    made = costs({"storage": {"kind": "shared"}})
+    document = simulate(made).documents["job"]["checkpoints"]
+    assert document == price_checkpoints(made).document()
+    assert json.loads(json.dumps(document)) == document
+
+
+@pytest.mark.parametrize(
+    "checkpoints, says",
+    [
+        ({"storage": {"kind": "replicas", "copies": 2}}, "2 copies on other hosts, but the cluster has 2"),
+        ({"storage": {"kind": "disks"}, "load": {"from": "nowhere.yaml"}}, "nowhere.yaml"),
+    ],
+)
+def test_what_cannot_be_saved_so(checkpoints, says):
+    with pytest.raises((PlanError, ScenarioError), match=says):
+        price_checkpoints(costs(checkpoints)).document()
+
+
+@pytest.mark.parametrize(
+    "checkpoints, says",
+    [
+        ({"storage": {"kind": "disks"}, "writers": "first"}, "every rank has something else to write"),
+        ({"storage": {"kind": "disks"}, "merged": True, "remove_redundancy": True}, "are equal"),
+        ({"storage": {"kind": "replicas"}, "merged": True}, "not merged"),
+        ({"storage": {"kind": "disks"}, "load": {}}, "one of the two"),
+        ({"storage": {"kind": "tape"}}, "tape"),
+        ({}, "storage"),
+    ],
+)
+def test_keys_that_do_not_go_together(checkpoints, says):
+    with pytest.raises(ScenarioError, match=says):
+        costs(checkpoints)
