@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import RenderableType
@@ -15,7 +16,7 @@ from simcluster.accuracy.runs.row import COLUMNS
 from simcluster.accuracy.summary import FIGURES, Errors, worst
 from simcluster.draw import Column, csv_text, quantities, render_text, text_table
 
-_ADDED = ("figure", "measured", "predicted", "error", "not_predicted")
+_ADDED = ("figure", "measured", "predicted", "error", "not_predicted", "assumed")
 
 Groups = dict[tuple[str, RunFigure], Errors]
 
@@ -44,6 +45,7 @@ def runs_text(predictions: Sequence[RunPrediction], num_worst: int = 0, *, colou
     if num_worst and done:
         parts += farthest_off("figures", _worst(worst(done, num_worst)))
     parts += not_predicted(predictions)
+    parts += _assumed(predictions)
     what = "error = predicted / measured - 1; bias: its median, + means predicted slower, or more"
     return render_text(*parts, "", Text(what, "dim"), colour=colour)
 
@@ -59,7 +61,7 @@ def _line(prediction: RunPrediction) -> list[str]:
         numbers = (prediction.measured, prediction.predicted)
         figures = [*(f"{number:.10g}" for number in numbers), f"{prediction.error:.6g}"]
     cells = [prediction.row.words.get(column, "") for column in COLUMNS]
-    return [*cells, str(prediction.figure), *figures, prediction.reason]
+    return [*cells, str(prediction.figure), *figures, prediction.reason, "; ".join(prediction.assumed)]
 
 
 def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
@@ -69,6 +71,18 @@ def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
         cells = f"{errors.rows:,} | {errors.median:.1%} | {errors.p90:.1%} | {errors.bias:+.1%}"
         lines.append(f"| {name} | {figure} | {cells} |")
     return "\n".join(lines) + "\n"
+
+
+def _assumed(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
+    """What was assumed, and for how many runs each, with a title; nothing if rows state all of it."""
+    runs = Counter(text for text, _ in {(text, one.row.line) for one in predictions for text in one.assumed})
+    rows = [(f"{count}", text) for text, count in sorted(runs.items(), key=lambda item: (-item[1], item[0]))]
+    table = text_table([Column(quantity=True), Column(wraps=True)], rows)
+    return (
+        ["", Text("Assumed where rows do not state it (--csv lists it with each)", "bold"), table]
+        if rows
+        else []
+    )
 
 
 def _rows(predictions: Sequence[RunPrediction]) -> int:
