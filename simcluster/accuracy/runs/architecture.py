@@ -53,7 +53,7 @@ def architecture_of(run: MeasuredRun) -> Architecture:
         return _with_sizes(run, model, of_row=of_row)
     if entry := _catalog_name(name):
         model = {"use": entry}
-        if ModelSpec.load(entry).experts is not None:
+        if "experts" in ModelSpec.load(entry).model_dump(exclude_none=True):
             # Rows state the inner size of an expert, which the catalog has elsewhere.
             return Architecture({**model, **_stated(run, ("layers",))})
         return _with_sizes(run, model, of_row=True)

@@ -10,7 +10,7 @@ from typing import Any
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of
 from simcluster.accuracy.runs.architecture import architecture_of
 from simcluster.accuracy.runs.inter_host_rate import host_rate
-from simcluster.accuracy.runs.parallel_plan import parallel_plan
+from simcluster.accuracy.runs.parallel_section import parallel_plan
 from simcluster.accuracy.runs.recomputation import recomputation_of
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import FrameworkWords, known_words
