@@ -78,7 +78,8 @@ def _stated(run: MeasuredRun, sizes: tuple[str, ...]) -> dict[str, int]:
 def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Architecture:
     if not of_row:
         return Architecture(model)
-    model = model | _stated(run, _SIZES)
+    family = model.get("family") or ModelSpec.load(model["use"]).family
+    model = model | _stated(run, tuple(size for size in _SIZES if ModelSpec.family_knows(family, size)))
     if model.get("family") == "gpt" or str(model.get("use", "")).startswith("mpt"):
         longest = max(run.counts["seq_len"], int(model.get("max_positions", 0)))
         if model.get("positions", "learned") == "learned":
