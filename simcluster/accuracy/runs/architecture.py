@@ -48,16 +48,16 @@ class Architecture:
 def architecture_of(run: MeasuredRun) -> Architecture:
     """What a run trains. PlanError where neither its name nor its row say."""
     name, notes = run.words["model"], run.words.get("notes", "")
-    if known := known_words().model(name, notes):
-        model, of_row = known
+    model, of_row = known_words().model(name, notes) or ({}, True)
+    if model.keys() & {"family", "use"}:
         return _with_sizes(run, model, of_row=of_row)
     if entry := _catalog_name(name):
-        model = {"use": entry}
+        model |= {"use": entry}
         if "experts" in ModelSpec.load(entry).model_dump(exclude_none=True):
             # Rows state the inner size of an expert, which the catalog has elsewhere.
             return Architecture({**model, **_stated(run, ("layers",))})
         return _with_sizes(run, model, of_row=True)
-    return _stated_architecture(run)
+    return _stated_architecture(run, model)
 
 
 def _catalog_name(name: str) -> str | None:
@@ -96,14 +96,17 @@ def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Arc
     return Architecture(model, (f"the vocabulary of {whose}, {model['vocab']:,}, which is not stated",))
 
 
-def _stated_architecture(run: MeasuredRun) -> Architecture:
-    """A decoder of the stated dimensions: GPT's if the name says so or they are as there, else Llama's."""
+def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architecture:
+    """A decoder of the stated dimensions: GPT's if the name says so or they are as there, else Llama's.
+
+    ``known`` is what is known of its name besides.
+    """
     if missing := [size for size in _NEEDED if size not in run.counts]:
         raise PlanError(f"no model is known as '{run.words['model']}', and the row has no {missing[0]}")
     name, notes = run.words["model"], run.words.get("notes", "")
     experts = _experts(run)
     gpt = _GPT.search(_compact(name)) is not None or not (experts or _is_gated(run))
-    model: dict[str, Any] = {"family": "gpt" if gpt else "llama"}
+    model: dict[str, Any] = {**known, "family": "gpt" if gpt else "llama"}
     if gpt:
         for expression, change in _SAID.items():
             if re.search(expression, f"{name} {notes}"):
