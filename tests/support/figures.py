@@ -10,7 +10,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
 from simcluster.simulation.run_scenario import run_built
 
-JOB = ("wall_s", "goodput", "interruptions", "checkpoints", "time_s")
+JOB = ("wall_s", "goodput", "interruptions", "num_checkpoints", "time_s")
 
 
 def figures(path):

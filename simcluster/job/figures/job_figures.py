@@ -50,7 +50,7 @@ def figures_of_job(record: JobRecord) -> dict[str, Any]:
             )
         ],
         "recoveries": recoveries_of(record),
-        "checkpoints": record.num_saves,
+        "num_checkpoints": record.num_saves,
         "cluster_states": len(record.states),
         "timeline": [_entry(entry) for entry in timeline[:MOST_ENTRIES]],
         "timeline_entries": len(timeline),
