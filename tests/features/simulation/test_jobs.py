@@ -1,0 +1,202 @@
+"""Jobs of scenarios: steps by states of the cluster, recoveries, replications, and what is refused."""
+
+import itertools
+
+import pytest
+
+from simcluster.errors import PlanError, ScenarioError
+from simcluster.job import ClusterState
+from simcluster.job.timeline import SlowDevice
+from simcluster.scenario import Scenario
+from simcluster.simulation import build_scenario, simulate
+from simcluster.simulation.jobs.step_times import StepTimes
+
+CHECKPOINT = {"every": 20_000, "save": "1 s", "load": "5 s"}
+DEVICE = {"cause": "device", "component": "device", "mtbf": "40 h"}
+
+
+def scenario(job, mesh=None, **changes):
+    return Scenario.of(
+        {
+            "simcluster": 1,
+            "name": "small",
+            "cluster": {"use": "cpu-server", "hosts": 4},
+            "model": {
+                "family": "gpt",
+                "layers": 2,
+                "hidden": 64,
+                "heads": 4,
+                "vocab": 100,
+                "max_positions": 16,
+            },
+            "training": {
+                "global_batch": 8,
+                "micro_batch": 1,
+                "seq_len": 16,
+                "precision": "fp32",
+                "optimizer": "adamw",
+            },
+            "parallel": {"mesh": mesh or {"pipeline": 2, "data": 2, "tensor": 2}, "recipe": "megatron"}
+            | changes,
+            "job": job,
+        }
+    )
+
+
+def job(**changes):
+    return {"steps": 1_000_000, "recovery": {"checkpoint": CHECKPOINT}, **changes}
+
+
+def document(written, **arguments):
+    return simulate(written, **arguments).documents["job"]
+
+
+def test_a_job_without_failures_is_its_start_its_steps_and_saves():
+    found = document(scenario(job()))
+    assert set(found["time_s"]) == {"progress", "save", "start", "communicators"}
+    assert found["wall_s"] == pytest.approx(sum(found["time_s"].values()))
+    assert found["time_s"]["progress"] == pytest.approx(1_000_000 * found["nominal_step_s"], rel=1e-6)
+
+
+def test_a_listed_failure_and_its_recovery_are_in_the_timeline():
+    events = [{"at": "10 min", "host": 1, "cause": "power supply"}]
+    found = document(scenario(job(failures={"events": events})))
+    phases = [phase for _, _, phase, cause in found["timeline"] if cause == "power supply"]
+    assert phases == ["cut step", "detect", "stop", "replace", "start", "communicators", "load", "replay"]
+    assert found["interruptions"] == 1
+
+
+@pytest.mark.parametrize("policy", ["restart", "replica", "spare", "memory", "relocate", "shrink"])
+def test_every_policy_recovers(policy):
+    recovery = {"policy": policy, "checkpoint": CHECKPOINT, "spares": 4}
+    found = document(scenario(job(recovery=recovery, failures={"events": [{"at": "10 min", "host": 1}]})))
+    assert [entry["policy"] for entry in found["recoveries"]] == [policy]
+    assert found["goodput"] > 0.1
+
+
+def test_replications_are_the_same_for_any_number_of_processes():
+    slow = DEVICE | {"cause": "slow", "effect": "slow", "factor": 0.5, "lasts": "2 min"}
+    written = scenario(job(failures={"causes": [DEVICE, slow], "rate": 8.0}))
+    one, two = (document(written, replications=6, jobs=jobs) for jobs in (1, 2))
+    assert one == two
+    assert one["replications"]["count"] == 6
+    goodput = one["replications"]["goodput"]
+    assert goodput["low"] < goodput["mean"] < goodput["high"]
+    assert goodput["min"] <= one["goodput"] <= goodput["max"]
+
+
+def test_steps_of_slow_devices_are_those_of_changes():
+    """What a state costs is what the same devices in ``cluster.changes`` cost; symmetry renames them."""
+    times = StepTimes(build_scenario(scenario(job(), mesh={"data": 4, "tensor": 2})))
+    states = [
+        ClusterState(tuple(SlowDevice(device, 0.5) for device in devices))
+        for count in (1, 2)
+        for devices in itertools.combinations(range(8), count)
+    ]
+    found = {state: times(state).step_ns for state in states}
+    assert len(times.times) < len(states) / 3
+    for state in states[::4]:
+        changes = [{"device": slow.device, "compute": slow.factor} for slow in state.slow]
+        data = scenario(None, mesh={"data": 4, "tensor": 2}).spec.model_dump(mode="json", exclude_unset=True)
+        data["cluster"]["changes"] = changes
+        step = simulate(Scenario.of(data)).documents["summary"]["step_time_s"]
+        assert found[state] == round(step * 1e9), state
+
+
+def test_a_shrunk_job_trains_on_fewer_samples():
+    times = StepTimes(build_scenario(scenario(job(), mesh={"data": 4, "tensor": 2})))
+    whole, less = times(ClusterState()), times(ClusterState((), 1))
+    assert (whole.samples, less.samples) == (8, 6)
+
+
+def test_cost_and_energy_where_they_are_known():
+    data = scenario(job()).spec.model_dump(mode="json", exclude_unset=True)
+    data["cluster"]["price"] = "2.00 USD per device-hour"
+    found = document(Scenario.of(data))
+    assert found["cost"] == pytest.approx(2.0 * 8 * found["wall_s"] / 3600)
+    assert "energy_j" not in found
+    device = {"use": "xeon-8480", "power": {"idle": "100 W", "peak": "300 W"}}
+    data["cluster"] = {"host": {"use": "cpu-server", "device": device}, "hosts": 4}
+    found = document(Scenario.of(data))
+    assert 100 < found["energy_j"] / found["wall_s"] / 8 < 300
+
+
+def test_a_launch_and_checkpoints_give_their_costs():
+    parts = {
+        "launch": {"method": "torchrun"},
+        "checkpoints": {"every": 5000, "storage": {"kind": "shared"}},
+        "recovery": {},
+        "failures": {"events": [{"at": "10 min", "host": 1}]},
+    }
+    data = scenario(job(**parts)).spec.model_dump(mode="json", exclude_unset=True)
+    storage = {"read": "4 GB/s", "write": "2 GB/s", "host": "1 GB/s"}
+    data["cluster"] = {"use": "dgx-h100", "hosts": 1, "storage": storage}
+    data["job"]["failures"]["events"][0]["host"] = 0
+    found = document(Scenario.of(data))
+    assert found["steps_between_checkpoints"] == 5000
+    assert found["time_s"]["communicators"] > 0
+    data["job"]["recovery"] = {"start": "3 s"}
+    with pytest.raises(PlanError, match=r"job\.recovery\.start: job\.launch says how long a start takes"):
+        simulate(Scenario.of(data))
+    data["job"]["recovery"] = {"checkpoint": CHECKPOINT}
+    with pytest.raises(PlanError, match=r"job\.recovery\.checkpoint: job\.checkpoints says"):
+        simulate(Scenario.of(data))
+
+
+@pytest.mark.parametrize(
+    ("written", "changes", "message"),
+    [
+        (
+            job(recovery={"policy": "replica", "checkpoint": CHECKPOINT}),
+            {"optimizer_sharding": {"zero": 1}},
+            "no replica",
+        ),
+        (job(recovery={"policy": "spare", "checkpoint": CHECKPOINT}), {}, "no spare hosts"),
+        (
+            job(recovery={"policy": "relocate", "spares": 1, "checkpoint": CHECKPOINT}),
+            {},
+            "4 hosts, and 1 others",
+        ),
+        (job(recovery={}, failures={"causes": [DEVICE]}), {}, "nothing says how often the state is saved"),
+        (
+            job(failures={"events": [{"at": "1 s", "device": 8}]}),
+            {},
+            r"events\.0\.device: there is no device 8",
+        ),
+        (job(failures={"causes": [DEVICE | {"component": "disk"}]}), {}, "have no disk"),
+        (job(failures={"causes": [DEVICE | {"mtbf": "1 s"}]}), {}, "break faster than the job recovers"),
+    ],
+)
+def test_impossible_jobs_are_refused(written, changes, message):
+    with pytest.raises(PlanError, match=message):
+        simulate(scenario(written, **changes))
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ({"failures": "lama3"}, "unknown failure preset 'lama3'"),
+        ({"recovery": "restrat"}, "unknown recovery policy 'restrat'; did you mean 'restart'"),
+        ({"recovery": {"memory": {"every": 2}}}, "are for policy memory"),
+        ({"failures": {"causes": [{"cause": "a", "component": "device"}]}}, "how often"),
+        ({"failures": {"causes": [DEVICE | {"law": "weibull"}]}}, "a weibull law needs one"),
+        ({"failures": {"causes": [DEVICE | {"shape": 0.7}]}}, "an exponential law has none"),
+        ({"failures": {"causes": [DEVICE, DEVICE]}}, "another cause 'device'"),
+        ({"failures": {"causes": [DEVICE | {"effect": "slow"}]}}, "effect slow needs it"),
+        ({"failures": {"causes": [DEVICE | {"factor": 0.5}]}}, "for effect slow"),
+        ({"failures": {"events": [{"at": "1 s"}]}}, "what fails"),
+        (
+            {"failures": {"maintenance": [{"at": "1 h", "lasts": "2 h", "every": "1 h"}]}},
+            "before this one is over",
+        ),
+    ],
+)
+def test_wrong_sections_are_refused(written, message):
+    with pytest.raises(ScenarioError, match=message):
+        scenario(job(**written))
+
+
+def test_goodput_can_be_expected():
+    data = scenario(job()).spec.model_dump(mode="json", exclude_unset=True)
+    run = simulate(Scenario.of(data | {"expect": {"goodput": {"min": "1 %"}}}))
+    assert run.documents["summary"]["goodput"] == run.documents["job"]["goodput"]
