@@ -81,14 +81,23 @@ def shard(
     return fn.shard(in_strategy, out_strategy, parameter_plan, device, level)
 
 
-def simulate(scenario: Scenario | ShardedGraph | str | Path, *, unfold: bool = False) -> Result:
+def simulate(
+    scenario: Scenario | ShardedGraph | str | Path,
+    *,
+    unfold: bool = False,
+    replications: int = 1,
+    jobs: int = 1,
+) -> Result:
     """The result of running a scenario, given itself or by its file.
 
-    With ``unfold`` every rank is simulated, not one of each class of equal ranks. A plan that does not fit
+    With ``unfold`` every rank is simulated, not one of each class of equal ranks. A job over days is run
+    ``replications`` times with other draws, by ``jobs`` processes. A plan that does not fit
     into memory is a result (``result.fits``), not an error. Raises ScenarioError for a wrong file, PlanError
     for an impossible plan and SimulationError for a deadlock.
     """
-    return Result(simulation.simulate(_scenario(scenario), unfold=unfold))
+    return Result(
+        simulation.simulate(_scenario(scenario), unfold=unfold, replications=replications, jobs=jobs)
+    )
 
 
 def verify(
@@ -320,6 +329,13 @@ class Result:
     def plan(self) -> dict[str, Any]:
         """What was decided: mesh, stages, schedule, precision, sharding."""
         return dict(self._run.documents["plan"])
+
+    @property
+    def job(self) -> dict[str, Any]:
+        """The run over days, of a scenario with a job: goodput, time lost by cause, timeline, replications;
+        else empty.
+        """
+        return dict(self._run.documents.get("job", {}))
 
     @property
     def dispatch(self) -> Mapping[str, float]:
