@@ -90,7 +90,7 @@ WRONG = {
     "optimizer": (but("fp32}", "fp32, optimizer: adm}"), "6:86", "did you mean 'adam'?"),
     "precision": (but("fp32", "fp9"), "6:69", "'fp32', 'tf32', 'fp16', 'bf16' or 'fp8'"),
     "no such rate": (but("fp32", "fp8"), "6:69", "it has: fp64, fp32, bf16"),
-    "later section": (below("job: {steps: 3, recovery: {}}"), "9:17", "'recovery' is not supported yet"),
+    "recovery": (below("job: {steps: 3, recovery: restrat}"), "9:27", "did you mean 'restart'?"),
     "no such operator": (strategy("nothing", "{ffn: tensor}"), "9:24", "matches no operator"),
     "no such dim": (strategy("layers.*.mlp.up", "{fn: tensor}"), "9:43", "did you mean 'ffn'?"),
     "no such axis": (strategy("layers.*.mlp.up", "{ffn: tensr}"), "9:56", "did you mean 'tensor'?"),

@@ -141,7 +141,7 @@ def test_a_full_disk_names_the_file(simcluster, small, here, index):
 
 def test_a_full_disk_names_the_file_of_the_folder(simcluster, small, here):
     simcluster("run", small, "--out", "whole")
-    written = ("scenario.yaml", "result.json", "summary.txt", "trace.json.gz", "run.simrun")
+    written = ("scenario.yaml", "report.html", "result.json", "summary.txt", "trace.json.gz", "run.simrun")
     sizes = {name: (here / "whole" / name).stat().st_size for name in written}
     for number, size in enumerate(sizes.values()):
         with files_of_at_most(size - 1):

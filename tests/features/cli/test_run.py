@@ -55,7 +55,7 @@ def test_a_folder_holds_everything(simcluster, small, here):
     assert code == 0
     assert err.splitlines() == ["written: deep/out", "written: trace.json", "written: result.json"]
     folder = here / "deep" / "out"
-    names = ["result.json", "run.simrun", "scenario.yaml", "summary.txt", "trace.json.gz"]
+    names = ["report.html", "result.json", "run.simrun", "scenario.yaml", "summary.txt", "trace.json.gz"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "scenario.yaml").read_text() == SMALL
     result = json.loads((here / "result.json").read_text())
@@ -82,7 +82,7 @@ def test_the_files_of_a_folder_are_the_same_bytes_every_time(simcluster, here, m
     assert first.code == second.code
     for path in (here / "first").iterdir():
         assert path.read_bytes() == (here / "second" / path.name).read_bytes(), path.name
-    assert len(list((here / "first").iterdir())) == 5
+    assert len(list((here / "first").iterdir())) == 6
     # How long it took is on the screen, and nowhere in the files.
     line = next(line for line in first.out.splitlines() if line.startswith("Simulated"))
     kept = (here / "first" / "summary.txt").read_text().splitlines()

@@ -147,7 +147,7 @@ def test_what_a_scenario_must_have(key, message):
         ({"expect": {"mfu": {"min": 2, "max": 1}}}, "min 2 is above max 1"),
         ({"simcluster": 2}, "2 is not accepted; write 1"),
         ({"name": ""}, "at least 1"),
-        ({"job": {"steps": 3, "recovery": {}}}, "'recovery' is not supported yet"),
+        ({"job": {"steps": 3, "recovery": "restrat"}}, "unknown recovery policy 'restrat'"),
         ({"tenants": [{"hosts": 1}]}, "'scenario' is missing"),
         ({"colour": "red"}, "unknown key 'colour'"),
     ],
