@@ -220,12 +220,17 @@ class ClusterSpec(Section):
 
     def allocated(self, cluster: Cluster) -> Allocation:
         """Hosts and devices of the ranks of the cluster that it makes: as the launcher's file has them, or as
-        they are numbered, with made-up addresses. ValueError for hosts of several groups.
+        they are numbered, with made-up addresses.
         """
-        if self.groups:
-            raise ValueError("hosts of several groups")
+        if self._allocation is not None:
+            return self._allocation
         ranks = np.arange(cluster.num_devices)
-        return self._allocation or Allocation.of(cluster.devices_of(ranks), self.site)
+        hosts = cluster.hosts_of(ranks)
+        pods = cluster.pods_of(ranks) if self.site.hosts_per_pod and not self.groups else None
+        if not self.groups:
+            return Allocation.of(hosts, cluster.devices_of(ranks) % self.devices_per_host, pods)
+        _, first, number = np.unique(hosts, return_index=True, return_inverse=True)
+        return Allocation.of(hosts, ranks - first[number], pods)
 
     @property
     def site(self) -> AllocatedSite:

@@ -26,14 +26,8 @@ from simcluster.simulation.compose import BuiltScenario
 
 
 def launch_setting(built: BuiltScenario) -> LaunchSetting:
-    """What launching sees of a scenario. PlanError for hosts of several groups, which have no launcher."""
+    """What launching sees of a scenario."""
     spec, program = built.scenario.spec, built.program
-    if spec.cluster.groups:
-        raise PlanError(
-            "hosts of several groups: no launcher is known that starts a job on them",
-            path="job.launch",
-            hint="leave job.launch out, or name one kind of host",
-        )
     alone, every = _graphs(program)
     return LaunchSetting(
         allocation=spec.cluster.allocated(built.cluster),
@@ -96,6 +90,11 @@ def launcher_file(built: BuiltScenario) -> str:
     if not form:
         raise _located(built, PlanError(f"{launch.method} reads no file; leave --out out", path="job.launch"))
     spec, setting = built.scenario.spec, launch_setting(built)
+    if spec.cluster.groups:
+        raise _located(
+            built,
+            PlanError("a launcher's file is for hosts of one kind, not of several groups", path="cluster"),
+        )
     site = replace(spec.cluster.site, num_servers=setting.num_servers, num_hosts=None)
     try:
         writer = allocation_formats()[form]()
