@@ -231,8 +231,10 @@ class _Start:
 
     def _register(self, count: int, *, servers: bool = False) -> Events:
         """Processes of a host register, trying until the scheduler is there, and wait for the others."""
-        while not self.server_up.triggered:
-            yield self.world.timeout(self._retry())
+        tried, interval = self.world.now, self._retry()
+        if not self.server_up.triggered:
+            yield self.server_up
+            yield self.world.timeout(_until_next(self.world.now - tried, interval))
         yield from self._ask(self.cost("registration") * count)
         began = self.world.now
         if servers:
@@ -243,8 +245,7 @@ class _Start:
         self._reach("registration at the scheduler")
         yield self.all_there
         if self.spec.heartbeats:
-            beat = self.cost("heartbeat")
-            yield self.world.timeout(beat - (self.world.now - began) % beat)
+            yield self.world.timeout(_until_next(self.world.now - began, self.cost("heartbeat")))
         else:
             yield self.world.timeout(self._retry())
         self._reach("topology known to all")
@@ -331,3 +332,8 @@ class _Start:
         total = max(self.ends.values())
         if self.method.placing is Placing.PODS and deadline is not None and total > deadline:
             self.failure = f"activeDeadlineSeconds is {deadline} s, and starting takes {total:.0f} s"
+
+
+def _until_next(passed: float, interval: float) -> float:
+    """Seconds until the next of what happens at equal intervals, ``passed`` seconds after the first."""
+    return interval - passed % interval if interval else 0.0

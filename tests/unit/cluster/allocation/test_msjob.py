@@ -144,6 +144,16 @@ CONTAINERS = ("template", "spec", "containers")
             "'many' is no number",
         ),
         ((*ROLES, "Worker", *CONTAINERS, 0, "resources"), {}, "a Worker gets no device"),
+        ((*ROLES, "Worker", *CONTAINERS, 0, "resources"), {"limits": 1}, "'resources' has limits"),
+        ((*ROLES, "Worker", *CONTAINERS, 0, "resources"), 3, "'resources' has limits"),
+        ((*ROLES, "Worker", *CONTAINERS, 0, "command"), "python train.py", "is a list of words"),
+        ((*ROLES, "Worker", *CONTAINERS, 0, "ports"), 2222, "'ports' is a list"),
+        (
+            (*ROLES, "Worker", *CONTAINERS, 0, "ports"),
+            [{"name": "msjob-port", "containerPort": "web"}],
+            "a number up to 65535",
+        ),
+        ((*ROLES, "Worker", "template"), {"spec": []}, "a pod has containers"),
     ],
 )
 def test_what_is_wrong(tmp_path, path, value, message):
