@@ -90,11 +90,8 @@ def launcher_file(built: BuiltScenario) -> str:
     if not form:
         raise _located(built, PlanError(f"{launch.method} reads no file; leave --out out", path="job.launch"))
     spec, setting = built.scenario.spec, launch_setting(built)
-    if spec.cluster.groups:
-        raise _located(
-            built,
-            PlanError("a launcher's file is for hosts of one kind, not of several groups", path="cluster"),
-        )
+    if spec.cluster.groups and form != "msjob":
+        raise _located(built, PlanError(f"a {form} is for hosts of one kind, not of groups", path="cluster"))
     site = replace(spec.cluster.site, num_servers=setting.num_servers, num_hosts=None)
     try:
         writer = allocation_formats()[form]()
@@ -102,7 +99,7 @@ def launcher_file(built: BuiltScenario) -> str:
         again = writer.read(text, form, site, setting.allocation.dealt_by or MapBy.SLOT)
         size, pods = site.devices_per_host, site.hosts_per_pod
         ranks = np.arange(setting.allocation.num_ranks)
-        if not np.array_equal(again.devices(size, pods), built.cluster.devices_of(ranks)):
+        if not site.sizes and not np.array_equal(again.devices(size, pods), built.cluster.devices_of(ranks)):
             raise PlanError(
                 f"a {writer.title} cannot say where ranks are: hosts of others stand between those of the "
                 "job, or pods are not filled one by one",
