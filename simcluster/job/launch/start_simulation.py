@@ -21,6 +21,20 @@ from simcluster.job.launch.launch_setting import LaunchSetting
 from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.start_costs import SOURCES
 
+PHASES = (
+    "commands on hosts",
+    "daemons on hosts",
+    "pods created and placed",
+    "images and containers",
+    "agents started",
+    "rendezvous",
+    "processes started",
+    "registration at the scheduler",
+    "topology known to all",
+    "connections",
+)
+"""In which order a process goes through them; others are behind."""
+
 FAN_OUT = 64
 """Daemons that one of mpirun's daemons starts: the radix of its tree, from memory."""
 
@@ -55,7 +69,8 @@ def simulate_start(spec: LaunchSpec, setting: LaunchSetting, seed: int = 0) -> S
     start = _Start(spec, setting, random.Random(f"start {seed}"))
     start.run()
     phases, began = [], 0.0
-    for name, ended in start.ends.items():
+    order = {name: number for number, name in enumerate(PHASES)}
+    for name, ended in sorted(start.ends.items(), key=lambda phase: order.get(phase[0], len(PHASES))):
         phases.append(JobPhase(name, max(0.0, ended - began)))
         began = max(began, ended)
     written = spec.costs.model_fields_set
@@ -255,6 +270,7 @@ class _Start:
         yield self.placed[0]
         yield from self._container()
         yield self.world.timeout(self.cost("process"))
+        self._reach("processes started")
         yield from self._register(self.setting.num_servers, servers=True)
 
     def _retry(self) -> float:

@@ -164,13 +164,17 @@ def _communicators(program: Program) -> Iterator[CommunicatorGroups]:
         tuple(map(without_root, instruction.group)) or (program.stage_axis,)
         for code in program.codes
         for instruction in code.instructions
-        if instruction.operation and instruction.action is not InstructionKind.COPY
+        if instruction.operation and instruction.action in _BETWEEN_RANKS
     }
     for axes in sorted(used):
         groups = mesh.groups(axes)
         count, size = groups.shape
         if 1 < size < mesh.num_ranks:
             yield CommunicatorGroups("+".join(axes), size, count)
+
+
+_BETWEEN_RANKS = (InstructionKind.COLLECTIVE, InstructionKind.SEND, InstructionKind.RECEIVE)
+"""What needs a communicator: parameter servers are spoken to without one."""
 
 
 def _graphs(program: Program) -> tuple[int, int]:
