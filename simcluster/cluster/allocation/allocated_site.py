@@ -33,6 +33,9 @@ class AllocatedSite:
     num_hosts: int | None = None
     """How many hosts the cluster section says there are, if it says so."""
 
+    sizes: tuple[int, ...] = ()
+    """Devices of every host, where there are groups of several kinds; ranks go through all of them."""
+
     num_servers: int = 0
     """Parameter servers: ranks behind the workers, and behind them the scheduler."""
 

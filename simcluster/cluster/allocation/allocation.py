@@ -9,7 +9,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from simcluster.cluster.allocation.allocated_site import AllocatedSite
 from simcluster.cluster.allocation.msjob_spec import MSJobSpec
 from simcluster.cluster.topology import Ranks
 
@@ -94,16 +93,18 @@ class Allocation:
         return len(self.hosts)
 
     @classmethod
-    def of(cls, devices: Ranks, site: AllocatedSite) -> Allocation:
-        """Hosts with made-up addresses, by their first ranks, for ranks on these devices [ranks]."""
-        hosts, local = np.divmod(devices, site.devices_per_host)
+    def of(cls, places: Ranks, devices: Ranks, pods: Ranks | None) -> Allocation:
+        """Hosts with made-up addresses, in the order of their first ranks.
+
+        ``places`` [ranks] is the host of each rank by its place in the network, ``devices`` [ranks] the one
+        on it, ``pods`` [ranks] the pod, where there are pods.
+        """
         made = []
-        for place in dict.fromkeys(hosts.tolist()):
-            ranks = np.flatnonzero(hosts == place)
-            pod = f"super-pod-{place // site.hosts_per_pod}" if site.hosts_per_pod else None
-            made.append(
-                AllocatedHost(address_of(place), tuple(ranks.tolist()), tuple(local[ranks].tolist()), pod=pod)
-            )
+        for place in dict.fromkeys(places.tolist()):
+            ranks = np.flatnonzero(places == place)
+            pod = f"super-pod-{int(pods[ranks[0]])}" if pods is not None else None
+            own = tuple(devices[ranks].tolist())
+            made.append(AllocatedHost(address_of(place), tuple(ranks.tolist()), own, pod=pod))
         return cls(tuple(made))
 
     def places(self, hosts_per_pod: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from simcluster.cluster.allocation.rank_table_spec import LAST_PORT, MOST_DIGITS
 from simcluster.document import Name, NonNegativeInt, PositiveInt, Refused, Section
 from simcluster.errors import Problem
 
@@ -83,14 +84,28 @@ class ReplicaSpec(Section):
                 f"one container must be called '{CONTAINER}'; there is: {shown}",
                 path="template.spec.containers",
             )
-        at = names.index(CONTAINER)
-        for resource, count in self._limits():
-            if not str(count).isdecimal():
-                raise Refused(
-                    f"'{count}' is no number of devices",
-                    path=f"template.spec.containers.{at}.resources.limits.{resource}",
-                )
+        problems = [*self._wrong_parts(f"template.spec.containers.{names.index(CONTAINER)}")]
+        if problems:
+            raise Refused(*problems)
         return self
+
+    def _wrong_parts(self, path: str) -> Iterator[Problem]:
+        """What of the container has another form than Kubernetes asks for."""
+        for key in ("command", "args"):
+            if not isinstance(self.container.get(key) or [], (list, tuple)):
+                yield Problem(f"'{key}' is a list of words: [python, train.py]", f"{path}.{key}")
+        ports = self.container.get("ports") or []
+        if not isinstance(ports, (list, tuple)) or not all(isinstance(port, Mapping) for port in ports):
+            yield Problem("'ports' is a list: [{name: msjob-port, containerPort: 2222}]", f"{path}.ports")
+        elif not 1 <= self.port <= LAST_PORT:
+            yield Problem(f"the container's port is a number up to {LAST_PORT}", f"{path}.ports")
+        resources = self.container.get("resources") or {}
+        if not isinstance(resources, Mapping) or not isinstance(resources.get("limits") or {}, Mapping):
+            yield Problem("'resources' has limits: {limits: {nvidia.com/gpu: 1}}", f"{path}.resources")
+            return
+        for resource, count in self._limits():
+            if not (str(count).isascii() and str(count).isdecimal() and len(str(count)) <= MOST_DIGITS):
+                yield Problem(f"'{count}' is no number of devices", f"{path}.resources.limits.{resource}")
 
     @property
     def container(self) -> Mapping[str, Any]:
@@ -114,13 +129,15 @@ class ReplicaSpec(Section):
         """The port of the scheduler."""
         for port in self.container.get("ports") or ():
             if isinstance(port, Mapping) and port.get("name") == PORT_NAME:
-                return int(port.get("containerPort", MSJOB_PORT))
+                number = port.get("containerPort", MSJOB_PORT)
+                return number if isinstance(number, int) else 0
         return MSJOB_PORT
 
     def _limits(self) -> Iterator[tuple[str, Any]]:
-        resources = self.container.get("resources") or {}
-        limits = resources.get("limits") or {} if isinstance(resources, Mapping) else {}
-        yield from ((name, count) for name, count in limits.items() if name.startswith(DEVICE_RESOURCES))
+        limits = (self.container.get("resources") or {}).get("limits") or {}
+        yield from (
+            (str(name), count) for name, count in limits.items() if str(name).startswith(DEVICE_RESOURCES)
+        )
 
     def unread(self, path: str) -> Iterator[str]:
         """Keys of the pod that nothing is made of, by key path."""

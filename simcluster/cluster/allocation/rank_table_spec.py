@@ -18,10 +18,12 @@ from simcluster.errors import Problem
 LONGEST_ID = 64
 """Characters of a server's id."""
 LAST_PORT = 65535
+MOST_DIGITS = 9
+"""Of an index or a rank."""
 
 
 def _digits(text: str) -> str:
-    if not (text.isascii() and text.isdecimal()):
+    if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
         raise ValueError(f"'{text}' is no number from 0, as text")
     return text
 

@@ -128,10 +128,9 @@ _NOT_FOR_ALL = {
     "network": "write it in the groups",
     "storage": "storage is shared by one group only",
     "own_hosts": "a part of a cluster is one of equal hosts",
-    "rank_table": "a launcher's file is for equal hosts",
-    "hostfile": "a launcher's file is for equal hosts",
-    "msjob": "a launcher's file is for equal hosts",
-    "map_by": "a launcher's file is for equal hosts",
+    "rank_table": "its hosts are equal",
+    "hostfile": "its hosts are equal",
+    "map_by": "ranks go group by group",
 }
 """What is not said of several groups together, and why."""
 
@@ -195,6 +194,8 @@ class ClusterSpec(Section):
     def _has_hosts(self, info: ValidationInfo) -> ClusterSpec:
         if self.groups:
             self._check_groups()
+            if self.msjob is not None:
+                self._allocation = self._read((info.context or {}).get("folder") or Path())
         elif (self.use is None) == (self.host is None):
             raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
         elif self.file is not None or self.map_by is not None:
@@ -220,18 +221,24 @@ class ClusterSpec(Section):
 
     def allocated(self, cluster: Cluster) -> Allocation:
         """Hosts and devices of the ranks of the cluster that it makes: as the launcher's file has them, or as
-        they are numbered, with made-up addresses. ValueError for hosts of several groups.
+        they are numbered, with made-up addresses.
         """
-        if self.groups:
-            raise ValueError("hosts of several groups")
+        if self._allocation is not None:
+            return self._allocation
         ranks = np.arange(cluster.num_devices)
-        return self._allocation or Allocation.of(cluster.devices_of(ranks), self.site)
+        hosts = cluster.hosts_of(ranks)
+        pods = cluster.pods_of(ranks) if self.site.hosts_per_pod and not self.groups else None
+        if not self.groups:
+            return Allocation.of(hosts, cluster.devices_of(ranks) % self.devices_per_host, pods)
+        _, first, number = np.unique(hosts, return_index=True, return_inverse=True)
+        return Allocation.of(hosts, ranks - first[number], pods)
 
     @property
     def site(self) -> AllocatedSite:
         """The hardware as launchers' files are checked against it."""
         host = HostGroupSpec(use=self.use, host=self.host, hosts=1).made if not self.groups else self.hardware
         size = host.devices.value
+        sizes = [count for group in self.groups for count in [group.made.devices.value] * group.hosts]
         return AllocatedSite(
             host=host.use or host.title,
             device=host.device.use or host.device.title,
@@ -240,6 +247,7 @@ class ClusterSpec(Section):
             devices_per_island=host.island.devices.value if host.island else size,
             hosts_per_pod=host.pod.hosts.value if host.pod else 0,
             num_hosts=self.hosts,
+            sizes=tuple(sizes),
         )
 
     def _read(self, folder: Path) -> Allocation:
@@ -373,7 +381,7 @@ class ClusterSpec(Section):
         numbered: Iterable[tuple[int, Section]] = enumerate(self.changes)
         links = [(at, change) for at, change in numbered if isinstance(change, LinkChangeSpec)]
         cluster = Cluster(tuple(groups), tuple(assumed), changed, storage).with_links(links)
-        if self._allocation is None:
+        if self._allocation is None or self.groups:
             return cluster
         ranks = self._allocation.devices(self.site.devices_per_host, self.site.hosts_per_pod)
         in_order = np.array_equal(ranks, np.arange(cluster.num_devices))

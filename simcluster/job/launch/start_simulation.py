@@ -21,6 +21,20 @@ from simcluster.job.launch.launch_setting import LaunchSetting
 from simcluster.job.launch.launch_spec import LaunchSpec
 from simcluster.job.launch.start_costs import SOURCES
 
+PHASES = (
+    "commands on hosts",
+    "daemons on hosts",
+    "pods created and placed",
+    "images and containers",
+    "agents started",
+    "rendezvous",
+    "processes started",
+    "registration at the scheduler",
+    "topology known to all",
+    "connections",
+)
+"""In which order a process goes through them; others are behind."""
+
 FAN_OUT = 64
 """Daemons that one of mpirun's daemons starts: the radix of its tree, from memory."""
 
@@ -55,7 +69,8 @@ def simulate_start(spec: LaunchSpec, setting: LaunchSetting, seed: int = 0) -> S
     start = _Start(spec, setting, random.Random(f"start {seed}"))
     start.run()
     phases, began = [], 0.0
-    for name, ended in start.ends.items():
+    order = {name: number for number, name in enumerate(PHASES)}
+    for name, ended in sorted(start.ends.items(), key=lambda phase: order.get(phase[0], len(PHASES))):
         phases.append(JobPhase(name, max(0.0, ended - began)))
         began = max(began, ended)
     written = spec.costs.model_fields_set
@@ -231,8 +246,10 @@ class _Start:
 
     def _register(self, count: int, *, servers: bool = False) -> Events:
         """Processes of a host register, trying until the scheduler is there, and wait for the others."""
-        while not self.server_up.triggered:
-            yield self.world.timeout(self._retry())
+        tried, interval = self.world.now, self._retry()
+        if not self.server_up.triggered:
+            yield self.server_up
+            yield self.world.timeout(_until_next(self.world.now - tried, interval))
         yield from self._ask(self.cost("registration") * count)
         began = self.world.now
         if servers:
@@ -243,8 +260,7 @@ class _Start:
         self._reach("registration at the scheduler")
         yield self.all_there
         if self.spec.heartbeats:
-            beat = self.cost("heartbeat")
-            yield self.world.timeout(beat - (self.world.now - began) % beat)
+            yield self.world.timeout(_until_next(self.world.now - began, self.cost("heartbeat")))
         else:
             yield self.world.timeout(self._retry())
         self._reach("topology known to all")
@@ -254,6 +270,7 @@ class _Start:
         yield self.placed[0]
         yield from self._container()
         yield self.world.timeout(self.cost("process"))
+        self._reach("processes started")
         yield from self._register(self.setting.num_servers, servers=True)
 
     def _retry(self) -> float:
@@ -331,3 +348,8 @@ class _Start:
         total = max(self.ends.values())
         if self.method.placing is Placing.PODS and deadline is not None and total > deadline:
             self.failure = f"activeDeadlineSeconds is {deadline} s, and starting takes {total:.0f} s"
+
+
+def _until_next(passed: float, interval: float) -> float:
+    """Seconds until the next of what happens at equal intervals, ``passed`` seconds after the first."""
+    return interval - passed % interval if interval else 0.0

@@ -26,14 +26,8 @@ from simcluster.simulation.compose import BuiltScenario
 
 
 def launch_setting(built: BuiltScenario) -> LaunchSetting:
-    """What launching sees of a scenario. PlanError for hosts of several groups, which have no launcher."""
+    """What launching sees of a scenario."""
     spec, program = built.scenario.spec, built.program
-    if spec.cluster.groups:
-        raise PlanError(
-            "hosts of several groups: no launcher is known that starts a job on them",
-            path="job.launch",
-            hint="leave job.launch out, or name one kind of host",
-        )
     alone, every = _graphs(program)
     return LaunchSetting(
         allocation=spec.cluster.allocated(built.cluster),
@@ -96,6 +90,8 @@ def launcher_file(built: BuiltScenario) -> str:
     if not form:
         raise _located(built, PlanError(f"{launch.method} reads no file; leave --out out", path="job.launch"))
     spec, setting = built.scenario.spec, launch_setting(built)
+    if spec.cluster.groups and form != "msjob":
+        raise _located(built, PlanError(f"a {form} is for hosts of one kind, not of groups", path="cluster"))
     site = replace(spec.cluster.site, num_servers=setting.num_servers, num_hosts=None)
     try:
         writer = allocation_formats()[form]()
@@ -103,7 +99,7 @@ def launcher_file(built: BuiltScenario) -> str:
         again = writer.read(text, form, site, setting.allocation.dealt_by or MapBy.SLOT)
         size, pods = site.devices_per_host, site.hosts_per_pod
         ranks = np.arange(setting.allocation.num_ranks)
-        if not np.array_equal(again.devices(size, pods), built.cluster.devices_of(ranks)):
+        if not site.sizes and not np.array_equal(again.devices(size, pods), built.cluster.devices_of(ranks)):
             raise PlanError(
                 f"a {writer.title} cannot say where ranks are: hosts of others stand between those of the "
                 "job, or pods are not filled one by one",
@@ -168,13 +164,17 @@ def _communicators(program: Program) -> Iterator[CommunicatorGroups]:
         tuple(map(without_root, instruction.group)) or (program.stage_axis,)
         for code in program.codes
         for instruction in code.instructions
-        if instruction.operation and instruction.action is not InstructionKind.COPY
+        if instruction.operation and instruction.action in _BETWEEN_RANKS
     }
     for axes in sorted(used):
         groups = mesh.groups(axes)
         count, size = groups.shape
         if 1 < size < mesh.num_ranks:
             yield CommunicatorGroups("+".join(axes), size, count)
+
+
+_BETWEEN_RANKS = (InstructionKind.COLLECTIVE, InstructionKind.SEND, InstructionKind.RECEIVE)
+"""What needs a communicator: parameter servers are spoken to without one."""
 
 
 def _graphs(program: Program) -> tuple[int, int]:

@@ -113,7 +113,7 @@ def test_the_start_is_in_the_summary_and_the_result(simcluster, plan):
         (("plan.yaml", "--method", "msrun", "--out", "x"), "msrun reads no file"),
         (("plan.yaml", "--method", "mpirun", "--out", "no/x"), "there is no folder 'no'"),
         (("plan.yaml", "--method", "mpirun", "--set", "cluster.use=cpu-server"), "supports Ascend and GPU"),
-        (("plan.yaml", "--method", "rank_table", "--set", "cluster={use: atlas-800t-a2, rank_table: no.json}"),
+        (("plan.yaml", "--method", "rank_table", "--set", "cluster={use: atlas-800, rank_table: no.json}"),
          "there is no such file"),
     ],
 )  # fmt: skip

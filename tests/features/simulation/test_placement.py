@@ -238,3 +238,41 @@ def test_the_shipped_table_is_where_the_scenario_says():
     shipped = Scenario.load(Path("scenarios/pangu-alpha-13b-64-ascend-910.yaml"))
     assert shipped.cluster.num_devices == 64
     assert shipped.spec.cluster.allocation.notes == ()
+
+
+def msjob(folder, scheduler, servers, workers):
+    """A sample of ms-operator, with so many pods of each role."""
+    roles = {"Scheduler": scheduler, "PS": servers, "Worker": workers}
+    container = {"name": "mindspore", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    written = {
+        "apiVersion": "mindspore.gitee.com/v1",
+        "kind": "MSJob",
+        "metadata": {"name": "sample"},
+        "spec": {
+            "msReplicaSpecs": {
+                role: {"replicas": count, "template": {"spec": {"containers": [container]}}}
+                for role, count in roles.items()
+                if count
+            }
+        },
+    }
+    (folder / "job.yaml").write_text(json.dumps(written))
+    return {"use": "dgx-h100", "msjob": "job.yaml"}
+
+
+@pytest.mark.parametrize("shape", [(0, 0, 1), (1, 0, 4)])
+def test_samples_of_ms_operator(tmp_path, shape):
+    """Standalone, and data parallel."""
+    workers = shape[-1]
+    mesh = {"parallel": {"mesh": {"data": workers}}}
+    job = {"steps": 10, "launch": {"method": "ms_operator"}}
+    which = scenario(tmp_path, msjob(tmp_path, *shape), job=job, **mesh)
+    run = simulate(which)
+    assert run.documents["summary"]["num_ranks"] == workers
+    assert run.documents["job"]["start_up"]["workers"] == workers
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 1), (1, 2, 4)])
+def test_parameter_servers_of_an_msjob_are_those_of_the_plan(tmp_path, shape):
+    with pytest.raises(ScenarioError, match="the MSJob has 2 PS, but the plan has 0 parameter servers"):
+        scenario(tmp_path, msjob(tmp_path, *shape), parallel={"mesh": {"data": sum(shape)}})

@@ -58,13 +58,13 @@ def _sections(drawn: TopologyView) -> Iterator[Markup]:
     topology = drawn.cluster.topology
     path = np.zeros(0, dtype=np.int64)
     if drawn.path:
-        path, _ = path_links(topology, *drawn.path)
+        path, _ = path_links(topology, *drawn.ends)
     if line := bisection_line(topology):
         yield Markup(f"<p>{escape(line)}</p>")
-    host = int(topology.host_of(np.array(drawn.path[:1]))[0]) if drawn.path else 0
+    host = int(topology.host_of(np.array(drawn.ends[:1]))[0]) if drawn.path else 0
     yield section(f"Host {host}", "rest the pointer on a line for its links", _inside(topology, host, path))
     if topology.num_hosts > 1:
-        yield section("Between hosts", "", _network(topology, path, drawn.path))
+        yield section("Between hosts", "", _network(topology, path, drawn.ends if drawn.path else None))
     if drawn.path:
         src, dst = drawn.path
         table = html_table(["link", *quantities("rate", "latency")], path_rows(topology, path))

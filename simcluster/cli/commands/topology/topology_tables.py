@@ -29,15 +29,19 @@ class TopologyView:
     spec: ClusterSpec
     cluster: Cluster
     path: tuple[int, int] | None
+    ends: tuple[int, int] = (0, 0)
+    """The devices of both ranks of the path."""
 
     @classmethod
     def of(cls, name: str, hosts: int | None, path: str | None) -> TopologyView:
         """A host of the catalog, or the cluster of a scenario; ScenarioError for wrong words."""
+        ranks: Cluster | None = None
         if names_file(name):
             changes = [] if hosts is None else [("cluster.hosts", str(hosts))]
             scenario = Scenario.load(name, changes)
             try:
                 spec, cluster = scenario.spec.cluster, scenario.cluster.whole or scenario.cluster
+                ranks = scenario.cluster if spec.file else None
             except SimclusterError as error:
                 raise scenario.located(error) from None
         else:
@@ -49,7 +53,13 @@ class TopologyView:
             devices = f"{groups} = {cluster.num_devices:,} devices"
             message = f"{devices}; the links of at most {MOST_RANKS:,} are shown"
             raise ScenarioError(Problem(message, where=name if hosts is None else f"--hosts {hosts}"))
-        return cls(name, spec, cluster, None if path is None else _pair(path, cluster.num_devices))
+        if path is None:
+            return cls(name, spec, cluster, None)
+        pair = _pair(path, (ranks or cluster).num_devices)
+        if ranks is not None:  # a launcher's file says which devices run them
+            src, dst = ranks.devices_of(np.array(pair)).tolist()
+            return cls(name, spec, cluster, pair, (src, dst))
+        return cls(name, spec, cluster, pair, pair)
 
     @property
     def title(self) -> str:
@@ -67,7 +77,7 @@ def topology_text(drawn: TopologyView, *, colour: bool = False) -> str:
     if line := bisection_line(topology):
         parts.append(line)
     if drawn.path:
-        parts += ["", *_path(topology, *drawn.path)]
+        parts += ["", *_path(drawn, *drawn.path)]
     return render_text(*parts, colour=colour)
 
 
@@ -109,7 +119,7 @@ def _links(drawn: TopologyView) -> Any:
 
 
 def path_links(topology: Topology, src: int, dst: int) -> tuple[Numbers, float]:
-    """The links from one rank to another, and the latency of all of them."""
+    """The links from one device to another, and the latency of all of them."""
     route = topology.routes(np.array([src]), np.array([dst]))
     return route.links[0][route.links[0] >= 0], float(route.latency[0])
 
@@ -123,8 +133,9 @@ def path_rows(topology: Topology, links: Numbers) -> list[list[str]]:
     ]
 
 
-def _path(topology: Topology, src: int, dst: int) -> Iterator[Any]:
-    links, latency = path_links(topology, src, dst)
+def _path(drawn: TopologyView, src: int, dst: int) -> Iterator[Any]:
+    topology = drawn.cluster.topology
+    links, latency = path_links(topology, *drawn.ends)
     yield text_table([f"{src} to {dst}", *quantities("rate", "latency")], path_rows(topology, links))
     yield f"{units.bandwidth(float(topology.rates(links).min()))}, {units.seconds(latency)}"
 

@@ -17,6 +17,7 @@ class MSJob(AllocationFormat):
     """A rank for every Worker, of one device; pods fill hosts one by one, or are spread over them.
 
     Where there are parameter servers, they and the scheduler are ranks behind the workers, as in the plan.
+    In groups of hosts of several kinds all devices have ranks, group by group.
     """
 
     kind: ClassVar[str] = "msjob"
@@ -30,18 +31,19 @@ class MSJob(AllocationFormat):
         if problems := [*job.problems(site.kind, site.device)]:
             raise document.located(ScenarioError(*problems))
         ranks, size = job.num_ranks, site.devices_per_host
-        hosts = site.num_hosts or -(-ranks // size)
-        if ranks > hosts * size:
+        sizes = site.sizes or (size,) * (site.num_hosts or -(-ranks // size))
+        if ranks > sum(sizes) or (site.sizes and ranks < sum(sizes)):
             pods = f"{job.count('Worker')} Workers"
             if job.count("PS"):
                 pods += f", {job.count('PS')} PS and a Scheduler"
+            owner = "the groups" if site.sizes else f"{len(sizes)} x {site.host}"
             raise document.located(
                 ScenarioError(
-                    f"{pods} of one device each, but {hosts} x {site.host} have {hosts * size}",
+                    f"{pods} of one device each, but {owner} have {sum(sizes)}",
                     path="spec.msReplicaSpecs.Worker.replicas",
                 )
             )
-        dealt = Allocation.dealt([f"node{at}" for at in range(hosts)], [size] * hosts, ranks, by)
+        dealt = Allocation.dealt([f"node{at}" for at in range(len(sizes))], sizes, ranks, by)
         unread = job.unread()
         notes = (f"nothing depends on {', '.join(unread)} of the MSJob",) if unread else ()
         return replace(dealt, notes=notes, job=job)

@@ -67,7 +67,10 @@ def test_all_lines_are_looked_at(tmp_path):
     [
         ({"hosts": 3}, "1 hosts, but cluster.hosts is 3"),
         ({"msjob": "job.yaml"}, "write one of the two"),
-        ({"groups": [{"use": "dgx-h100", "hosts": 1}], "use": None}, "is for equal hosts"),
+        (
+            {"groups": [{"use": "dgx-h100", "hosts": 1}], "use": None},
+            "not for all groups: its hosts are equal",
+        ),
     ],
 )
 def test_what_contradicts_the_cluster(tmp_path, more, message):

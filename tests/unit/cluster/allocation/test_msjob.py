@@ -144,6 +144,16 @@ CONTAINERS = ("template", "spec", "containers")
             "'many' is no number",
         ),
         ((*ROLES, "Worker", *CONTAINERS, 0, "resources"), {}, "a Worker gets no device"),
+        ((*ROLES, "Worker", *CONTAINERS, 0, "resources"), {"limits": 1}, "'resources' has limits"),
+        ((*ROLES, "Worker", *CONTAINERS, 0, "resources"), 3, "'resources' has limits"),
+        ((*ROLES, "Worker", *CONTAINERS, 0, "command"), "python train.py", "is a list of words"),
+        ((*ROLES, "Worker", *CONTAINERS, 0, "ports"), 2222, "'ports' is a list"),
+        (
+            (*ROLES, "Worker", *CONTAINERS, 0, "ports"),
+            [{"name": "msjob-port", "containerPort": "web"}],
+            "a number up to 65535",
+        ),
+        ((*ROLES, "Worker", "template"), {"spec": []}, "a pod has containers"),
     ],
 )
 def test_what_is_wrong(tmp_path, path, value, message):
@@ -168,3 +178,15 @@ def test_what_does_not_go_together(tmp_path, written, more, message):
 
 def test_processors_need_no_limit(tmp_path):
     assert read(tmp_path, job(limits=None), use="cpu-server").num_devices == 4
+
+
+def test_workers_and_servers_on_hosts_of_their_own(tmp_path):
+    """Ranks go group by group: workers on the devices, parameter servers and the scheduler on processors."""
+    groups = [{"use": "dgx-h100", "hosts": 1}, {"use": "cpu-server", "hosts": 2}]
+    size = read(tmp_path, job(limits=None), use="cpu-server").devices_per_host
+    servers = 2 * size - 1
+    spec = read(tmp_path, job(workers=8, servers=servers), use=None, groups=groups)
+    assert spec.num_devices == spec.build().num_devices == 8 + 2 * size
+    assert [len(host.ranks) for host in spec.allocation.hosts] == [8, size, size]
+    with pytest.raises(ScenarioError, match=f"but the groups have {8 + 2 * size}"):
+        read(tmp_path, job(workers=7, servers=servers), use=None, groups=groups)

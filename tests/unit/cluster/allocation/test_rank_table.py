@@ -99,6 +99,7 @@ DEVICE = ("server_list", 1, "device", 3)
         (("server_list", 1, "device"), [], "server_list[1].device", "at least 1"),
         ((*DEVICE, "device_id"), "2", "server_list[1].device[3].device_id", "device_id 2 stands twice"),
         ((*DEVICE, "device_id"), "8", "server_list[1].device[3].device_id", "atlas-800 has 8"),
+        ((*DEVICE, "rank_id"), "9" * 5000, "server_list[1].device[3].rank_id", "no number from 0"),
         ((*DEVICE, "device_id"), "-1", "server_list[1].device[3].device_id", "no number from 0"),
         ((*DEVICE, "device_ip"), "192.1.27.6", "server_list[1].device[3].device_ip", "stands twice"),
         ((*DEVICE, "device_ip"), "192.1.27", "server_list[1].device[3].device_ip", "no IP address"),

@@ -81,7 +81,8 @@ def test_rank_table():
 def test_torchrun():
     (host,) = processes("torchrun")
     assert host.line(0) == (
-        "torchrun --nnodes=2 --nproc-per-node=4 --node-rank=0 --master-addr=node0 --master-port=29500 train.py"
+        "torchrun --nnodes=2 --nproc-per-node=4 --node-rank=0 --master-addr=node0 --master-port=29500 "
+        "train.py"
     )
 
 

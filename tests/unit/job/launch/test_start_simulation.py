@@ -83,6 +83,14 @@ def test_workers_wait_for_a_late_scheduler():
     assert seconds(timeline, "registration at the scheduler") == pytest.approx(33 - 31 + 0.024)
 
 
+def test_no_waiting_takes_for_ever():
+    late = [{"host": 0, "by": "10 d"}]
+    now = {"lower": "0 s", "upper": "0 s"}
+    none = EXACT | {"heartbeat": "0 s", "communicator": "0 s"}
+    timeline = start("dynamic", costs=none, compile=False, late=late, retry=now, timeout="20 d")
+    assert timeline.start_up.seconds == pytest.approx(10 * 86400 + 21 + 0.032)
+
+
 @pytest.mark.parametrize(
     ("method", "timeout", "name"),
     [("dynamic", 1800, "MS_TOPO_TIMEOUT"), ("msrun", 600, "--cluster_time_out"),
