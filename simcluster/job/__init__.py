@@ -3,6 +3,7 @@ and no engine: what steps, saves and starts cost is handed in.
 """
 
 from simcluster.job.checkpoints import (
+    INDEX,
     MERGED,
     CheckpointContent,
     CheckpointFiles,
@@ -35,6 +36,7 @@ from simcluster.job.job_costs import JobPhase, LoadCost, SaveCost, StartUp
 from simcluster.job.job_spec import JobSpec
 
 __all__ = [
+    "INDEX",
     "MERGED",
     "CheckpointContent",
     "CheckpointFiles",

@@ -259,6 +259,20 @@ def test_beside_training_steps_take_longer_where_links_are_shared():
     assert alone.save.blocking_s + alone.save.background_s >= sum(alone.save_phases.values()) * 0.999
 
 
+def test_disks_are_shared_with_what_is_offloaded():
+    away = {"offload": {"optimizer_states": "disk"}, "optimizer_sharding": {"zero": 1}}
+    found = price_checkpoints(costs({"storage": {"kind": "disks"}, "asynchronous": True}, **away))
+    assert found.save.step_s > found.step_s * 1.05
+    # What lies on the disks already is not copied from devices again.
+    assert found.content.device_bytes.sum() < found.content.rank_bytes.sum()
+
+
+def test_checkpoints_that_are_kept_must_fit_onto_disks():
+    many = {"storage": {"kind": "disks"}, "keep": 10_000_000}
+    with pytest.raises(PlanError, match="10000000 checkpoints take 10000000 x"):
+        price_checkpoints(costs(many)).document()
+
+
 def test_what_is_not_written_in_time_is_waited_for():
     slow = {"kind": "object_store", "connections": 1, "connection": "1 MB/s"}
     found = price_checkpoints(costs({"storage": slow, "asynchronous": True}))
