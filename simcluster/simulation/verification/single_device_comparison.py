@@ -49,6 +49,7 @@ class Verification:
     comparisons: tuple[TensorComparison, ...]
     fault: str = ""
     steps: int = STEPS
+    tolerance: float = TOLERANCES["float64"]
 
     @property
     def agrees(self) -> bool:
@@ -88,7 +89,7 @@ class Verification:
             "name": self.name,
             "agrees": self.agrees,
             "dtype": self.dtype,
-            "tolerance": TOLERANCES[self.dtype],
+            "tolerance": self.tolerance,
             "ranks": self.num_ranks,
             "steps": self.steps,
             "changes": [list(change) for change in self.changes],
@@ -130,7 +131,8 @@ def verify_plan(
     comparisons, fault = compare_values(plan, small.cluster, dtype, spec.run.seed, model=small.model)
     changes = (*small.changes, *_formats(plan, dtype))
     steps = 1 if plan.pipeline.generation else STEPS
-    return Verification(scenario.name, dtype, plan.mesh.num_ranks, changes, tuple(comparisons), fault, steps)
+    ranks, tolerance = plan.mesh.num_ranks, TOLERANCES[dtype]
+    return Verification(scenario.name, dtype, ranks, changes, tuple(comparisons), fault, steps, tolerance)
 
 
 def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
