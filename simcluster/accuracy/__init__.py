@@ -8,7 +8,15 @@ from simcluster.accuracy.hardware import HardwareSpec, known_hardware
 from simcluster.accuracy.prediction import HOST_COPY, OPERATIONS, Prediction, predict
 from simcluster.accuracy.report import accuracy_csv, accuracy_markdown, accuracy_text
 from simcluster.accuracy.row import MeasuredRow, read_rows
-from simcluster.accuracy.runs import MeasuredRun, predict_runs, read_runs, runs_csv, runs_text
+from simcluster.accuracy.runs import (
+    MeasuredRun,
+    RunGrouping,
+    predict_runs,
+    read_runs,
+    run_scenario_yaml,
+    runs_csv,
+    runs_text,
+)
 from simcluster.accuracy.summary import (
     Errors,
     SizeClass,
@@ -30,6 +38,7 @@ __all__ = [
     "MeasuredRow",
     "MeasuredRun",
     "Prediction",
+    "RunGrouping",
     "SizeClass",
     "accuracy_csv",
     "accuracy_markdown",
@@ -45,6 +54,7 @@ __all__ = [
     "predict_runs",
     "read_rows",
     "read_runs",
+    "run_scenario_yaml",
     "runs_csv",
     "runs_text",
     "unsupported",

@@ -32,12 +32,13 @@ Erred = TypeVar("Erred", bound=FigurePrediction)
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Relative errors of the time: median, 90th percentile and worst of their size, and the median with sign.
+    """Relative errors: mean, median, 90th percentile and worst of their size, and the median with sign.
 
     A positive ``bias`` is predicted too slow.
     """
 
     rows: int
+    mean: float
     median: float
     p90: float
     worst: float
@@ -50,6 +51,7 @@ class Errors:
         sizes = np.abs(signed)
         return cls(
             len(signed),
+            float(sizes.mean()),
             float(np.median(sizes)),
             float(np.quantile(sizes, 0.9)),
             float(sizes.max()),
@@ -59,11 +61,11 @@ class Errors:
     @property
     def cells(self) -> list[str]:
         """The texts of a table row, one for each title of ``FIGURES``."""
-        figures = (f"{self.median:.1%}", f"{self.p90:.1%}", f"{self.worst:.0%}", f"{self.bias:+.1%}")
-        return [f"{self.rows:,}", *figures]
+        sizes = (f"{size:.1%}" for size in (self.mean, self.median, self.p90))
+        return [f"{self.rows:,}", *sizes, f"{self.worst:.0%}", f"{self.bias:+.1%}"]
 
 
-FIGURES = ("rows", "median", "p90", "worst", "bias")
+FIGURES = ("rows", "mean", "median", "p90", "worst", "bias")
 """The titles of what tables tell of errors."""
 
 Key: TypeAlias = tuple[str, ...]

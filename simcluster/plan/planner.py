@@ -384,8 +384,8 @@ class StrategyPlanner(Planner):
             (vocabulary_of(self.model), plan.vocab),
         )
         yield from report_dense_updates(plan.logical, plan.update) if plan.update else ()
-        told = describe_interleaving(self.parallel.copies, pipeline.micro_batch, self.framework)
-        yield from [told] if told else []
+        note = describe_interleaving(self.parallel.copies, pipeline.micro_batch, self.framework)
+        yield from [note] if note else []
         yield from describe_chunked_collectives(self.parallel.overlap, graph)
         yield from describe_subgraphs(placed, plan.pieces)
         yield from propagation_notes(plan.strategies, graph, sharder)

@@ -46,7 +46,7 @@ class _Seen:
         """What must be the same for all who see the buffer."""
         return str(self.slot.category), self.slot.num_bytes, str(self.slot.place)
 
-    def told(self, name: str) -> str:
+    def described(self, name: str) -> str:
         """What it does, as text, with a buffer of this name."""
         does = "releases" if self.releases else "books"
         what = f"{self.slot.num_bytes:,} bytes of {self.slot.category} on the {self.slot.place}"
@@ -91,19 +91,19 @@ class _Rows:
         books, drops = np.flatnonzero(~releases)[::-1], np.flatnonzero(releases)
         first[self.buffer[books]], last[self.buffer[drops]] = books, drops
         for row in last[(first == _NONE) & (last != _NONE)].tolist():
-            yield f"{self._told(row)}, which nothing books"
+            yield f"{self._described(row)}, which nothing books"
         for row in last[(first > last) & (last != _NONE)].tolist():
-            yield f"{self._told(row)} before it is booked"
+            yield f"{self._described(row)} before it is booked"
         alike: dict[tuple[str, int, str], int] = {}
         kind = np.array([alike.setdefault(use.booked_as, len(alike)) for use in self.kinds], dtype=np.int64)
         booked = first[self.buffer]
         unlike = np.flatnonzero((booked != _NONE) & (kind[self.seen] != kind[self.seen[booked]]))
         for row in unlike.tolist():
-            yield f"{self._told(row)}, but {self._told(int(booked[row]))}"
+            yield f"{self._described(row)}, but {self._described(int(booked[row]))}"
 
-    def _told(self, row: int) -> str:
+    def _described(self, row: int) -> str:
         which = int(self.seen[row])
-        return self.kinds[which].told(self.names[which])
+        return self.kinds[which].described(self.names[which])
 
 
 def _seen(code: InstructionBlock) -> Iterator[_Seen]:

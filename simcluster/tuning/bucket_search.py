@@ -118,9 +118,9 @@ class _Search:
     def _note(self, choice: Choice) -> str:
         """What was chosen, and what a step would lose with other buckets for all that was searched."""
         chosen = self.trials.tried(choice)
-        told = {operation: self._told(operation, buckets) for operation, buckets in choice}
+        texts = {operation: self._choice_text(operation, buckets) for operation, buckets in choice}
         alike = len({buckets for _, buckets in choice}) == 1
-        best = next(iter(told.values())) if alike else ", ".join(" ".join(entry) for entry in told.items())
+        best = next(iter(texts.values())) if alike else ", ".join(" ".join(entry) for entry in texts.items())
         tried = {name: self.trials.tried(self._all(buckets)) for name, buckets in _USUAL.items()}
         lost = [
             f"{name} {units.seconds((trial.end - chosen.end) * 1e-9)}"
@@ -135,7 +135,7 @@ class _Search:
             parts.append(f"too large for memory: {', '.join(large)}")
         return "; ".join(parts)
 
-    def _told(self, operation: str, buckets: Buckets | None) -> str:
+    def _choice_text(self, operation: str, buckets: Buckets | None) -> str:
         for name, usual in _USUAL.items():
             if buckets == usual:
                 return name

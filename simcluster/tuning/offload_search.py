@@ -83,10 +83,10 @@ class _Search:
         for category in by_idle_time(probe):
             trial = self._possible((*gone, (category, PARTS)))
             if trial is not None and not trial.lacking:
-                return self._told(self._least(gone, category))
+                return self._noted_plan(self._least(gone, category))
             if trial is not None and max(trial.excess) < max(best.excess):
                 gone, best = trial.choice, trial
-        return self._told(best)
+        return self._noted_plan(best)
 
     def _least(self, gone: Shares, category: str) -> _Trial:
         """As small a share of a category as is enough besides what is gone."""
@@ -104,7 +104,7 @@ class _Search:
         except PlanError:
             return None
 
-    def _told(self, trial: _Trial) -> Plan:
+    def _noted_plan(self, trial: _Trial) -> Plan:
         parts = [
             f"{name.replace('_', ' ')}{'' if parts == PARTS else f' {parts / PARTS:.0%}'}"
             for name, parts in trial.choice

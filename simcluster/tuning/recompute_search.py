@@ -69,7 +69,7 @@ class _Search:
         self.ladders = {name: [WHOLE] for name in self.ladders}
         whole = self._climbed(nothing, most=1)
         best = min(chosen, whole, key=lambda trial: trial.rank)
-        return best.noted(self._told(best, whole, nothing))
+        return best.noted(self._summary(best, whole, nothing))
 
     def _ladders(self, probe: TrialRun) -> Sequence[tuple[str, list[RecomputeOption]]]:
         """Layer -> its ways to save memory."""
@@ -197,7 +197,7 @@ class _Search:
 
     # -- what is said -----------------------------------------------------------------------------------
 
-    def _told(self, best: _Trial, whole: _Trial, nothing: _Trial) -> str:
+    def _summary(self, best: _Trial, whole: _Trial, nothing: _Trial) -> str:
         """What the choice costs, what it was chosen against, and how it was found."""
         lacking = units.size(nothing.lacking)
         longer = units.percent(best.end / nothing.end - 1)

@@ -61,7 +61,7 @@ def test_what_was_reserved_is_predicted_too():
         told = re.search(r"reserved ([\d.]+) GiB", row.words["notes"])
         if told is None or "_mbc4_" not in row.words["notes"] or "llama" not in row.words["model"]:
             continue
-        summary = simulate(Scenario.of(scenario_of(row))).documents["summary"]
+        summary = simulate(Scenario.of(scenario_of(row).data)).documents["summary"]
         error = summary["reserved_memory_bytes_max"] / (float(told[1]) * 2**30) - 1
         found[row.count("context") == 1].append(abs(error))
     assert [len(each) for each in found.values()] == [5, 5]

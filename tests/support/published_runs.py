@@ -1,6 +1,10 @@
-"""A published run as a row of a table."""
+"""Published runs as rows of a table."""
 
 from __future__ import annotations
+
+import csv
+
+from simcluster.accuracy.runs import COLUMNS, read_runs
 
 ROW = {
     "id": "tests-gpt-0001",
@@ -31,3 +35,17 @@ ROW = {
     "value": "0.5",
     "peak_mem_gib": "2",
 }
+
+
+def written(tmp_path, *changes, columns=COLUMNS):
+    """A file of rows that differ from the usual one so."""
+    file = tmp_path / "runs.csv"
+    with file.open("w", newline="") as out:
+        rows = csv.DictWriter(out, columns, extrasaction="ignore")
+        rows.writeheader()
+        rows.writerows({**dict.fromkeys(columns, ""), **ROW, **change} for change in changes or ({},))
+    return file
+
+
+def run_of(tmp_path, **change):
+    return read_runs(written(tmp_path, change))[0]

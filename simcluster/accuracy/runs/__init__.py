@@ -4,18 +4,23 @@ predictions = predict_runs(read_runs("training.csv"))
 print(runs_text(predictions))
 """
 
+from simcluster.accuracy.runs.grouping import RunGrouping
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction, predict_runs
 from simcluster.accuracy.runs.report import runs_csv, runs_markdown, runs_text
 from simcluster.accuracy.runs.row import COLUMNS, MeasuredRun, read_runs
-from simcluster.accuracy.runs.translate import scenario_of
+from simcluster.accuracy.runs.scenario_yaml import run_scenario_yaml
+from simcluster.accuracy.runs.translate import RunScenario, scenario_of
 
 __all__ = [
     "COLUMNS",
     "MeasuredRun",
     "RunFigure",
+    "RunGrouping",
     "RunPrediction",
+    "RunScenario",
     "predict_runs",
     "read_runs",
+    "run_scenario_yaml",
     "runs_csv",
     "runs_markdown",
     "runs_text",

@@ -9,6 +9,7 @@ from functools import partial
 
 from simcluster.accuracy.hardware import HardwareSpec, named_hardware
 from simcluster.accuracy.prediction import FigurePrediction
+from simcluster.accuracy.runs.flop_rate import implied_step, states_flop_rate
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.translate import framework_of, scenario_of
 from simcluster.errors import SimclusterError
@@ -34,6 +35,8 @@ class RunPrediction(FigurePrediction):
 
     row: MeasuredRun
     figure: RunFigure
+    assumed: tuple[str, ...] = ()
+    """What the row does not state, and was assumed."""
 
 
 def predict_runs(
@@ -65,9 +68,12 @@ def _asked(row: MeasuredRun) -> list[RunPrediction]:
         RunFigure.MEMORY: row.peak_memory,
         RunFigure.ACTIVATIONS: row.activation_memory,
     }
-    return [
+    asked = [
         RunPrediction(row, figure, measured=value) for figure, value in stated.items() if value is not None
     ]
+    if row.step_seconds is None and states_flop_rate(row):  # how long its step was follows from its FLOPs
+        asked.insert(0, RunPrediction(row, RunFigure.STEP))
+    return asked
 
 
 def _without(row: MeasuredRun, reason: str) -> list[RunPrediction]:
@@ -84,15 +90,22 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
     if not asked:
         return _without(row, f"no step follows from {row.words['metric']}")
     try:
-        documents = simulate(Scenario.of(scenario_of(row, entry))).documents
+        scenario = scenario_of(row, entry)
+        documents = simulate(Scenario.of(scenario.data)).documents
     except SimclusterError as error:
         return _without(row, error.problems[0].message)
+    summary = documents["summary"]
     stages = documents["memory"][-1:] if framework_of(row).memory == "last" else documents["memory"]
     figures = {
-        RunFigure.STEP: documents["summary"]["step_time_s"],
+        RunFigure.STEP: summary["step_time_s"],
         RunFigure.MEMORY: max(stage["allocated"] for stage in stages),
-        RunFigure.ACTIVATIONS: max(
-            peak["breakdown"]["activations"] for peak in documents["summary"]["peak_memory_bytes"]
-        ),
+        RunFigure.ACTIVATIONS: max(peak["breakdown"]["activations"] for peak in summary["peak_memory_bytes"]),
     }
-    return [replace(prediction, predicted=figures[prediction.figure]) for prediction in asked]
+    done = [
+        replace(prediction, predicted=figures[prediction.figure], assumed=scenario.assumed)
+        for prediction in asked
+    ]
+    if done[0].measured:
+        return done
+    measured, counted = implied_step(row, summary)
+    return [replace(done[0], measured=measured, assumed=(*scenario.assumed, counted)), *done[1:]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import RenderableType
@@ -10,40 +11,55 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.accuracy.report import farthest_off, not_predicted
+from simcluster.accuracy.runs.grouping import RunGrouping
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
+from simcluster.accuracy.runs.ranking import rank_plans
 from simcluster.accuracy.runs.row import COLUMNS
 from simcluster.accuracy.summary import FIGURES, Errors, worst
 from simcluster.draw import Column, csv_text, quantities, render_text, text_table
 
-_ADDED = ("figure", "measured", "predicted", "error", "not_predicted")
+_ADDED = ("figure", "measured", "predicted", "error", "not_predicted", "assumed")
 
 Groups = dict[tuple[str, RunFigure], Errors]
 
 
-def run_errors_by_group(predictions: Sequence[RunPrediction]) -> Groups:
+def run_errors_by_group(predictions: Sequence[RunPrediction], by: RunGrouping = RunGrouping.SOURCE) -> Groups:
     """The errors of the predicted figures by group of rows, and of all of them."""
-    done = [prediction for prediction in predictions if not prediction.reason]
-    by_group = {
-        (group, figure): [row for row in done if (row.row.group, row.figure) == (group, figure)]
-        for group, figure in sorted({(row.row.group, row.figure) for row in done})
-    }
-    overall = {("all", figure): [row for row in done if row.figure is figure] for figure in RunFigure}
-    return {key: Errors.of(rows) for key, rows in (by_group | overall).items() if rows}
+    groups: dict[tuple[str, RunFigure], list[RunPrediction]] = {}
+    overall: dict[tuple[str, RunFigure], list[RunPrediction]] = {}
+    for prediction in predictions:
+        if not prediction.reason:
+            groups.setdefault((by.of(prediction.row), prediction.figure), []).append(prediction)
+            overall.setdefault(("all", prediction.figure), []).append(prediction)
+    ordered = {key: groups[key] for key in sorted(groups)}
+    last = {("all", figure): overall[("all", figure)] for figure in RunFigure if ("all", figure) in overall}
+    return {key: Errors.of(rows) for key, rows in (ordered | last).items()}
 
 
-def runs_text(predictions: Sequence[RunPrediction], num_worst: int = 0, *, colour: bool = False) -> str:
-    """The tables to read: by group of rows, the rows farthest off, then what was not predicted."""
+def runs_text(
+    predictions: Sequence[RunPrediction],
+    num_worst: int = 0,
+    by: RunGrouping = RunGrouping.SOURCE,
+    *,
+    colour: bool = False,
+) -> str:
+    """The tables to read: by group of rows, plans in order, the rows farthest off, what was not predicted."""
     done = [prediction for prediction in predictions if not prediction.reason]
     head = f"{len(done):,} of {len(predictions):,} figures of {_rows(predictions):,} runs predicted"
     parts: list[RenderableType] = [Text(head, "bold")]
     if done:
-        lines = [
-            [name, str(figure), *errors.cells] for (name, figure), errors in run_errors_by_group(done).items()
+        groups = run_errors_by_group(done, by)
+        lines = [[name, str(figure), *errors.cells] for (name, figure), errors in groups.items()]
+        titles: list[Column | str] = [
+            Column("runs" if by is RunGrouping.SOURCE else str(by), wraps=True),
+            "figure",
         ]
-        parts += ["", text_table(["runs", "figure", *quantities(*FIGURES)], lines)]
+        parts += ["", text_table([*titles, *quantities(*FIGURES)], lines)]
+        parts += _rankings(done)
     if num_worst and done:
         parts += farthest_off("figures", _worst(worst(done, num_worst)))
     parts += not_predicted(predictions)
+    parts += _assumed(predictions)
     what = "error = predicted / measured - 1; bias: its median, + means predicted slower, or more"
     return render_text(*parts, "", Text(what, "dim"), colour=colour)
 
@@ -59,7 +75,7 @@ def _line(prediction: RunPrediction) -> list[str]:
         numbers = (prediction.measured, prediction.predicted)
         figures = [*(f"{number:.10g}" for number in numbers), f"{prediction.error:.6g}"]
     cells = [prediction.row.words.get(column, "") for column in COLUMNS]
-    return [*cells, str(prediction.figure), *figures, prediction.reason]
+    return [*cells, str(prediction.figure), *figures, prediction.reason, "; ".join(prediction.assumed)]
 
 
 def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
@@ -69,6 +85,31 @@ def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
         cells = f"{errors.rows:,} | {errors.median:.1%} | {errors.p90:.1%} | {errors.bias:+.1%}"
         lines.append(f"| {name} | {figure} | {cells} |")
     return "\n".join(lines) + "\n"
+
+
+def _rankings(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
+    """How well the plans of each model on each machine are put in order, with a title; nothing if few are."""
+    lines = [
+        [*choice, f"{ranking.rows}", f"{ranking.correlation:.2f}", f"{ranking.regret:.1%}"]
+        for choice, ranking in rank_plans(predictions).items()
+    ]
+    titles: list[Column | str] = ["runs", Column("model", wraps=True), *quantities("seq_len")]
+    titles += [Column("hardware", wraps=True), *quantities("devices", "rows", "rank correlation", "regret")]
+    table = text_table(titles, lines)
+    title = Text("Plans of one model on one machine: predicted against measured order", "bold")
+    return ["", title, table] if lines else []
+
+
+def _assumed(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
+    """What was assumed, and for how many runs each, with a title; nothing if rows state all of it."""
+    runs = Counter(text for text, _ in {(text, one.row.line) for one in predictions for text in one.assumed})
+    rows = [(f"{count}", text) for text, count in sorted(runs.items(), key=lambda item: (-item[1], item[0]))]
+    table = text_table([Column(quantity=True), Column(wraps=True)], rows)
+    return (
+        ["", Text("Assumed where rows do not state it (--csv lists it with each)", "bold"), table]
+        if rows
+        else []
+    )
 
 
 def _rows(predictions: Sequence[RunPrediction]) -> int:

@@ -98,7 +98,7 @@ class MeasuredRun:
 
     @property
     def step_seconds(self) -> float | None:
-        """Seconds per step, as measured or as the throughput implies; None where neither is stated."""
+        """Seconds per step, as measured or as samples or tokens per second imply; None without either."""
         if self.words["metric"] == "step_time":
             return self.value
         if {"global_batch", "seq_len"} <= set(self.counts):
@@ -111,8 +111,6 @@ class MeasuredRun:
             }.get(self.words["metric"])
             if done is not None:
                 return done / self.value
-        if self.words["metric"] == "mfu" and "Narayanan FLOPs" in self.words.get("notes", ""):
-            return self._narayanan_seconds()
         derived = _DERIVED.search(self.words.get("notes", ""))
         return float(derived[1]) if derived else None
 
@@ -121,17 +119,6 @@ class MeasuredRun:
         """Bytes of activations on the device that has most, where the row states them in a known unit."""
         size = _UNITS.get(self.words.get("unit", ""))
         return self.value * size if self.words["metric"] == "activation_mem" and size else None
-
-    def _narayanan_seconds(self) -> float | None:
-        """The step of which the model FLOPs of arXiv 2104.04473 (without recomputation) are this MFU."""
-        peak = re.search(r"MFU vs ([0-9.]+) TFLOP", self.words["notes"])
-        wanted = ("global_batch", "seq_len", "layers", "hidden", "vocab")
-        if peak is None or not set(wanted) <= set(self.counts):
-            return None
-        batch, seq, layers, hidden, vocab = (self.counts[name] for name in wanted)
-        flops = 72 * batch * seq * layers * hidden**2
-        flops_all = flops * (1 + seq / (6 * hidden) + vocab / (12 * layers * hidden))
-        return flops_all / (self.value / 100 * float(peak[1]) * 1e12 * self.count("num_devices"))
 
 
 def read_runs(path: str | Path) -> list[MeasuredRun]:

@@ -53,6 +53,9 @@ class FrameworkWords(Section):
     why: Name | None = None
     """What of it is inferred."""
 
+    nearest: bool = False
+    """Whether it is another framework's profile, for want of one."""
+
 
 class UnlikeWords(Section):
     """Rows that no scenario can express, known by their notes and the names of their models."""
@@ -62,6 +65,9 @@ class UnlikeWords(Section):
 
     models: Name = "*"
     """A pattern over the models of these rows."""
+
+    precisions: Name = "*"
+    """A pattern over their number formats."""
 
     why: Name
     """What it is."""
@@ -96,6 +102,19 @@ class ContextWords(Section):
     """Why it is so."""
 
 
+class FlopWords(Section):
+    """How the FLOPs of some rows are counted."""
+
+    frameworks: Name
+    """A pattern over the frameworks of these rows."""
+
+    attention: Literal["full", "causal"]
+    """All scores of causal attention, or the half of them that are not masked."""
+
+    why: Name
+    """Why it is so."""
+
+
 class PrecisionWords(Section):
     """What some rows call a number format."""
 
@@ -119,6 +138,16 @@ class RecomputeWords(Section):
     """``parallel.recompute``; empty is none."""
 
 
+class RecomputedPartWords(Section):
+    """What some rows call a part of a layer that is computed again."""
+
+    words: Name
+    """A pattern over what rows call it."""
+
+    operators: tuple[Name, ...]
+    """Patterns over the names of its operators, as in ``parallel.recompute``."""
+
+
 class Words(Section):
     """The table ``words.yaml``: one list of entries for each kind of words."""
 
@@ -137,11 +166,17 @@ class Words(Section):
     contexts: tuple[ContextWords, ...]
     """Sequences in parts."""
 
+    flops: tuple[FlopWords, ...]
+    """FLOPs as frameworks count them."""
+
     precisions: tuple[PrecisionWords, ...]
     """Number formats."""
 
     recompute: tuple[RecomputeWords, ...]
     """What is computed again."""
+
+    recomputed_parts: tuple[RecomputedPartWords, ...]
+    """Parts of layers that are."""
 
     def model(self, words: str, notes: str) -> tuple[dict[str, Any], bool] | None:
         """The ``model:`` section of a model, and whether the row's sizes replace its own; None if unknown."""
@@ -155,16 +190,14 @@ class Words(Section):
             merged |= entry.model
         return merged, all(entry.sizes for entry in entries)
 
-    def unsaid(self, notes: str, model: str) -> str:
+    def unsaid(self, notes: str, model: str, precision: str) -> str:
         """Why no scenario can express a row; empty if one can."""
-        return next(
-            (
-                entry.why
-                for entry in self.unlike
-                if _fits(entry.notes, notes or "-") and _fits(entry.models, model)
-            ),
-            "",
-        )
+        said = (notes or "-", model, precision)
+        for entry in self.unlike:
+            patterns = (entry.notes, entry.models, entry.precisions)
+            if all(_fits(pattern, text) for pattern, text in zip(patterns, said, strict=True)):
+                return entry.why
+        return ""
 
     def framework(self, words: str, model: str, source: str, notes: str) -> FrameworkWords | None:
         """The framework profile, and which ranks' memory the row states; None if it is unknown."""
@@ -196,6 +229,10 @@ class Words(Section):
             None,
         )
 
+    def attention_flops(self, framework: str) -> str:
+        """How rows of a framework count attention: ``full`` or ``causal``."""
+        return next(entry.attention for entry in self.flops if _fits(entry.frameworks, framework))
+
     def precision(self, words: str, notes: str) -> str | Mapping[str, Any] | None:
         """The number formats, or None if they are not known."""
         return next(
@@ -210,6 +247,10 @@ class Words(Section):
     def computed_again(self, words: str) -> Mapping[str, Any] | None:
         """``parallel.recompute`` for these words, or None if they are not known."""
         return next((entry.recompute for entry in self.recompute if _fits(entry.words, words)), None)
+
+    def recomputed_part(self, words: str) -> tuple[str, ...] | None:
+        """Patterns over the operators of a part of a layer, or None if it is not known."""
+        return next((part.operators for part in self.recomputed_parts if _fits(part.words, words)), None)
 
 
 def _fits(pattern: str, words: str) -> bool:

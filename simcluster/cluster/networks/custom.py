@@ -125,13 +125,13 @@ class CustomSpec(NetworkFabricSpec):
                 raise Refused(inner.message, path=f"attach.{index}.{inner.path}") from None
             for card in cards:
                 if card in attached:
-                    told = f"card {card % nics} of host {card // nics} is on a switch already"
-                    raise Refused(told, path=f"attach.{index}")
+                    message = f"card {card % nics} of host {card // nics} is on a switch already"
+                    raise Refused(message, path=f"attach.{index}")
                 attached[card] = index
         missing = [card for card in range(num_hosts * nics) if card not in attached]
         if missing:
-            told = f"card {missing[0] % nics} of host {missing[0] // nics} is on no switch"
-            raise Refused(told, path="attach")
+            message = f"card {missing[0] % nics} of host {missing[0] // nics} is on no switch"
+            raise Refused(message, path="attach")
         self._check_connected()
 
     def _check_connected(self) -> None:
@@ -146,8 +146,8 @@ class CustomSpec(NetworkFabricSpec):
         start = self.attach[0].switch
         for index, attached in enumerate(self.attach):
             if attached.switch not in near[start]:
-                told = f"no links lead from '{start}' to '{attached.switch}'"
-                raise Refused(told, path=f"attach.{index}.switch")
+                message = f"no links lead from '{start}' to '{attached.switch}'"
+                raise Refused(message, path=f"attach.{index}.switch")
 
     def builder(self) -> FabricBuilder:
         """What makes this fabric for given network cards."""

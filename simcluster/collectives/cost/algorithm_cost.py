@@ -108,8 +108,8 @@ def collective_time(
     """
     if parts is not None:
         if operation is not Operation.ALL_TO_ALL_V or parts.num_ranks != placement.num_ranks:
-            told = f"{operation} of {placement.num_ranks} ranks"
-            raise ValueError(f"parts of {parts.num_ranks} ranks are not those of {told}")
+            group = f"{operation} of {placement.num_ranks} ranks"
+            raise ValueError(f"parts of {parts.num_ranks} ranks are not those of {group}")
         if parts.is_even:
             parts = None
     if placement.num_ranks == 1:
@@ -236,7 +236,7 @@ def _lacking(
         if lacks := reduction.lacks(operation, number_format):
             return lacks
     if not candidate.supports(operation, where):
-        return f"it does not fit {_told(where)}"
+        return f"it does not fit {_site_text(where)}"
     if candidate.own_protocols:
         for kind in placement.kinds:
             if algorithm not in (host := cluster.kinds[kind]).protocols:
@@ -244,7 +244,7 @@ def _lacking(
     return ""
 
 
-def _told(where: GroupSite) -> str:
+def _site_text(where: GroupSite) -> str:
     ranks = f"{where.most}" if where.is_even else f"{where.fewest} to {where.most}"
     return f"{where.num_units} unit{'s' * (where.num_units > 1)} of {ranks}"
 

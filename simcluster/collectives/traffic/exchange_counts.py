@@ -54,13 +54,13 @@ def _tiers(site: GroupSite, nodes: Ints, topology: Topology) -> list[Ints]:
     """
     whole = np.zeros(site.num_ranks, dtype=np.int64)
     hosts = topology.host_of(nodes[0, : site.num_ranks])
-    if _is_told_apart(topology):
+    if _is_distinguished(topology):
         return [site.host_of, site.pod_of, np.full(site.num_ranks, -1)]
     units = [part[0] for part in topology.network.places(hosts[np.newaxis])]
     return [site.host_of, site.pod_of, *units, whole]
 
 
-def _is_told_apart(topology: Topology) -> bool:
+def _is_distinguished(topology: Topology) -> bool:
     return bool(topology.network.families()) and not topology.network.is_tree
 
 

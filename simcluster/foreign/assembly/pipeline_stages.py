@@ -99,10 +99,10 @@ def _listed(facts: Facts, put: Put, layers: int, stages: int, chunks: int) -> No
     """The layers of every stage as the file lists them, or of every chunk in the order of the layers."""
     sizes, flag = facts.get("stage_layers"), facts.flag("stage_layers")
     if sum(sizes) != layers or min(sizes) < 1 or len(sizes) not in (stages, stages * chunks):
-        told = " + ".join(map(str, sizes))
+        total = " + ".join(map(str, sizes))
         parts = f"{stages} x {chunks} parts" if chunks > 1 else f"{stages} stages"
-        told = f"{told} = {sum(sizes)} layers in {len(sizes)} parts"
-        facts.wrong(flag, f"{told}, but the model has {layers} layers in {parts}")
+        total = f"{total} = {sum(sizes)} layers in {len(sizes)} parts"
+        facts.wrong(flag, f"{total}, but the model has {layers} layers in {parts}")
     elif chunks == 1:
         put("parallel.schedule.stages", sizes, flag)
     elif len(sizes) == stages * chunks:

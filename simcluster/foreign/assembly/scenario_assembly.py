@@ -36,7 +36,7 @@ from simcluster.foreign.assembly.pipeline_stages import state_pipeline
 from simcluster.foreign.importer_interface import Imported, UserAdditions, with_origin
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import Alternatives, Fact, Facts
-from simcluster.plan import FrameworkSpec, ulysses_entry
+from simcluster.plan import WHOLE_EXPERTS, FrameworkSpec, expert_axes, ulysses_entry
 from simcluster.scenario import ScenarioSpec
 
 _NEEDED = {
@@ -243,24 +243,20 @@ class _Assembly:
         ranks, expert_tensor = facts.get("expert", 1), facts.get("expert_tensor", tensor)
         if ranks <= 1:
             return 1
-        flag, axes = facts.flag("expert"), []
-        if expert_tensor == 1 and tensor > 1 and ranks % tensor == 0:
-            flag, axes, ranks = facts.flag("expert_tensor"), ["tensor"], ranks // tensor
-        elif expert_tensor != tensor:
+        ranks, axes = expert_axes(ranks, tensor, context, whole=expert_tensor == 1)
+        flag = facts.flag("expert_tensor" if "tensor" in axes else "expert")
+        if "tensor" not in axes and expert_tensor != tensor:
             other = facts.flag("expert_tensor")
             facts.unsupported(other, f"experts are split over {tensor} tensor ranks, as everything else")
-        if context > 1 and ranks % context == 0:
-            axes, ranks = ["context", *axes], ranks // context
         if ways % ranks:
             over = f" x {context} of the context axis" if context > 1 else ""
             message = f"{ways} data-parallel ways{over} / {facts.get('expert')}"
             facts.wrong(facts.flag("expert"), f"{message} = {ways * context / facts.get('expert'):g}")
             return 1
         if axes:
-            self.put("parallel.roles.experts", ["expert", *axes] if ranks > 1 else axes, flag)
+            self.put("parallel.roles.experts", ["expert", *axes] if ranks > 1 else [*axes], flag)
         if "tensor" in axes:
-            whole = {"match": "*layers.*.mlp.experts.*", "split": {"experts": "experts"}}
-            facts.say("parallel.strategies", [*facts.get("parallel.strategies", []), whole], flag)
+            facts.say("parallel.strategies", [*facts.get("parallel.strategies", []), WHOLE_EXPERTS], flag)
         return int(ranks)
 
     def _recipe(self, tensor: int) -> None:

@@ -16,8 +16,8 @@ def operand_problem(operator: Operator, names: Sequence[str], inputs: Sequence[T
     windowed = {window.dim for window in dims.windows}
     for name, labels, kind in zip(names, dims.inputs, inputs, strict=True):
         if len(labels) != len(kind.shape):
-            told = f"'{name}' is {kind}, but is called ({', '.join(labels)})"
-            return f"{told}: {len(kind.shape)} dims, not {len(labels)}"
+            call = f"'{name}' is {kind}, but is called ({', '.join(labels)})"
+            return f"{call}: {len(kind.shape)} dims, not {len(labels)}"
         for label, size in zip(labels, kind.shape, strict=True):
             before, where = sizes.setdefault(label, (size, name))
             if size != before and label not in windowed:

@@ -50,8 +50,8 @@ def remarks(path: Path) -> tuple[str, ...]:
     """What a user should know of what the config says and the model leaves out."""
     config = json_object(path)
     return tuple(
-        f"changes the result: {key} {json.dumps(config[key])}: {told}"
-        for key, told in UNBUILT.items()
+        f"changes the result: {key} {json.dumps(config[key])}: {reason}"
+        for key, reason in UNBUILT.items()
         if config.get(key)
     )
 

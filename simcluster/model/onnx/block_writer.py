@@ -123,8 +123,8 @@ class Writer:
         """An operator; its results, whose dim called batch is that of samples."""
         name = self.unique(f"{self.stem}.{suffix}") if suffix else self.stem
         names = [tensor.name for tensor in inputs]
-        if told := operand_problem(operator, names, [tensor.type for tensor in inputs]):
-            raise Refused(told)
+        if problem := operand_problem(operator, names, [tensor.type for tensor in inputs]):
+            raise Refused(problem)
         made = self.build.adds(name, operator, *names)
         return [
             Tensor(value, self.build.values[value].type, labels.index(BATCH) if BATCH in labels else None)

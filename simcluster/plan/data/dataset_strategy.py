@@ -75,9 +75,9 @@ def _shapes(graph: Graph) -> Shapes:
 def _inputs(strategy: Operands, feeds: Shapes) -> list[tuple[str, tuple[Entry, ...]]]:
     """(input, what splits its dims) of every input; PlanError if they are not those of the model."""
     if len(strategy) != len(feeds):
-        told = ", ".join(f"{name} of {len(shape)} dims" for name, shape in feeds.items())
+        shapes = ", ".join(f"{name} of {len(shape)} dims" for name, shape in feeds.items())
         raise PlanError(
-            f"{len(strategy)} inputs are listed, but the model has {len(feeds)}", path=PATH, hint=told
+            f"{len(strategy)} inputs are listed, but the model has {len(feeds)}", path=PATH, hint=shapes
         )
     problems, inputs = [], []
     for number, ((name, shape), entries) in enumerate(zip(feeds.items(), strategy, strict=True)):

@@ -80,8 +80,8 @@ def check_passes(
     if total <= most:
         return
     path, hint = _REMEDIES[max(factors, key=lambda name: factors[name])]
-    told = " x ".join(f"{count:,} {name}" for name, count in factors.items() if count > 1)
-    message = f"{told} = {total:,} passes of a layer; at most {most:,} are simulated"
+    product = " x ".join(f"{count:,} {name}" for name, count in factors.items() if count > 1)
+    message = f"{product} = {total:,} passes of a layer; at most {most:,} are simulated"
     raise PlanError(message, path=path, hint=hint)
 
 

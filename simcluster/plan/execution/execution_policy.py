@@ -279,14 +279,14 @@ class ExecutionPolicy:
         """The buckets by operation as JSON-able data: sizes, numbers of gradients, or a word."""
         fusion = self.fusion or Fusion()
         buckets: dict[str, Any] = {
-            "all_reduce": self._told("all_reduce", self.buckets),
-            "reduce_scatter": self._told("reduce_scatter", self.buckets),
+            "all_reduce": self._bucket_setting("all_reduce", self.buckets),
+            "reduce_scatter": self._bucket_setting("reduce_scatter", self.buckets),
         }
         if fusion.all_gather is not None or "all_gather" in fusion.searched:
-            buckets["all_gather"] = self._told("all_gather", None)
+            buckets["all_gather"] = self._bucket_setting("all_gather", None)
         return buckets | ({"ids": dict(sorted(fusion.ids.items()))} if fusion.ids else {})
 
-    def _told(self, name: str, usual: Buckets | None) -> dict[str, Any] | str:
+    def _bucket_setting(self, name: str, usual: Buckets | None) -> dict[str, Any] | str:
         if self.no_fusion:
             return "nothing"
         fusion = self.fusion or Fusion()

@@ -98,8 +98,8 @@ class AllToAllCall(CollectiveCall):
         """An all-to-all."""
         size = groups.size(axes)
         if self.split_count not in (None, size):
-            told = f"{self.split_count} parts for a group of {size} ranks"
-            raise PlanError(told, path=f"{path}.split_count", hint=f"write {size}, or leave it out")
+            message = f"{self.split_count} parts for a group of {size} ranks"
+            raise PlanError(message, path=f"{path}.split_count", hint=f"write {size}, or leave it out")
         return Movement(self.kind, axes, self.concat_dim, self.split_dim)
 
 
@@ -115,8 +115,8 @@ class BroadcastCall(CollectiveCall):
         """A broadcast, or the reduction that is its gradient, with the root as first of its group."""
         size = groups.size(axes)
         if self.root_rank >= size:
-            told = f"a group of {size} ranks has no place {self.root_rank}"
-            raise PlanError(told, path=f"{path}.root_rank", hint=f"places are 0 to {size - 1}")
+            message = f"a group of {size} ranks has no place {self.root_rank}"
+            raise PlanError(message, path=f"{path}.root_rank", hint=f"places are 0 to {size - 1}")
         return Movement(self.kind, groups.rooted(axes, self.root_rank))
 
 

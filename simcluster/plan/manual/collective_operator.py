@@ -120,8 +120,8 @@ class Collective(Operator):
         raise self._without()
 
     def _without(self) -> PlanError:
-        told = f"{self.movement.kind} ({self.movement.reduction})"
-        return PlanError(f"no gradient is registered for {told} here", path=self.where)
+        operation = f"{self.movement.kind} ({self.movement.reduction})"
+        return PlanError(f"no gradient is registered for {operation} here", path=self.where)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

@@ -151,7 +151,7 @@ def _disagreement(rank: int, here: CollectiveArrival, other: int, there: Collect
 
 def _wait(ranks: Sequence[Sequence[CollectiveArrival]], at: Sequence[int], first: int) -> Problem:
     """Who waits for whom, until somebody is met again or does not come at all."""
-    told: list[str] = []
+    clauses: list[str] = []
     seen: list[int] = []
     rank = first
     while rank not in seen:
@@ -159,11 +159,11 @@ def _wait(ranks: Sequence[Sequence[CollectiveArrival]], at: Sequence[int], first
         here = ranks[rank][at[rank]]
         heads = {member: _head(ranks, at, member) for member in here.members}
         late = next(member for member, head in heads.items() if head is None or head.members != here.members)
-        told.append(f"rank {rank} waits in {here} over group '{here.group}' for rank {late}")
+        clauses.append(f"rank {rank} waits in {here} over group '{here.group}' for rank {late}")
         if heads[late] is None:
-            told.append(f"which is through with all of its {len(ranks[late])} collectives and never comes")
+            clauses.append(f"which is through with all of its {len(ranks[late])} collectives and never comes")
             break
         rank = late
     else:
-        told.append(f"and so in a circle: rank {rank} waits already")
-    return Problem("; ".join(told), ranks[first][at[first]].path, _REMEDY)
+        clauses.append(f"and so in a circle: rank {rank} waits already")
+    return Problem("; ".join(clauses), ranks[first][at[first]].path, _REMEDY)

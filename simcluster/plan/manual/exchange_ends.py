@@ -62,8 +62,8 @@ class EndWriter:
 
     def _receive(self, entry: Entry, number: int, ends: Ends) -> PlacedEnd:
         self._reads(entry, 0)
-        told: dict[str, Any] = dict(entry.attributes)
-        got = self._got(entry, f"{entry.name}.out", told["shape"], told.get("dtype"))
+        attributes: dict[str, Any] = dict(entry.attributes)
+        got = self._got(entry, f"{entry.name}.out", attributes["shape"], attributes.get("dtype"))
         placed = self._placed(entry, number, [], [got])
         self.writer.called(entry.name, [got])
         return placed

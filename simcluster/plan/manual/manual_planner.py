@@ -180,7 +180,8 @@ class ManualPlanner(Planner):
         """PlanError with everything that mode manual has no form for."""
         problems = [*check_mesh(mesh, self.cluster), *size_problems(mesh, self.model.num_layers)]
         problems += [
-            Problem(f"mode manual inserts nothing: {told}", path, hint) for told, path, hint in self._beyond()
+            Problem(f"mode manual inserts nothing: {message}", path, hint)
+            for message, path, hint in self._beyond()
         ]
         refusal = self.model.seq_len_error(self.training.seq_len)
         if refusal:

@@ -107,8 +107,10 @@ def _layout(part: PartSpec, kind: TensorType, groups: Groups, path: str, problem
             continue
         ways = groups.size(axes)
         if kind.shape[dim] % ways:
-            told = f"{kind.shape[dim]} / {ways} = {kind.shape[dim] / ways:g}"
-            problems.append(Problem(f"dim {dim} of {kind} does not divide over {ways} ranks: {told}", here))
+            quotient = f"{kind.shape[dim]} / {ways} = {kind.shape[dim] / ways:g}"
+            problems.append(
+                Problem(f"dim {dim} of {kind} does not divide over {ways} ranks: {quotient}", here)
+            )
             continue
         used = [axis for other in dims for axis in other]
         if set(used) & set(axes):

@@ -103,15 +103,17 @@ def check_hosts(graph: Graph, cluster: Cluster) -> None:
         types = [graph.block_of(instance).values[name].type for name in (*node.inputs, *node.outputs)]
         works = node.operator.work(types[: len(node.inputs)], types[len(node.inputs) :])
         for host in cluster.kinds:
-            told = f"'{instance.name}.{node.name}' cannot run on the processors of host '{host.name}'"
+            message = f"'{instance.name}.{node.name}' cannot run on the processors of host '{host.name}'"
             if host.pcie is None:
                 why = "the host has none besides its devices"
-                problems.setdefault(host.name, Problem(f"{told}: {why}", PATH, "leave it on the device"))
+                problems.setdefault(host.name, Problem(f"{message}: {why}", PATH, "leave it on the device"))
             for work in works if host.pcie is not None else ():
                 if not host.processing.knows(work.kernel):
                     why = f"the host's file has no figures for a {work.kernel} (processors.kernels)"
                     hint = f"write processors.kernels.{work.kernel}, or leave it on the device"
-                    problems.setdefault(f"{host.name} {work.kernel}", Problem(f"{told}: {why}", PATH, hint))
+                    problems.setdefault(
+                        f"{host.name} {work.kernel}", Problem(f"{message}: {why}", PATH, hint)
+                    )
     if problems:
         raise PlanError(*problems.values())
 

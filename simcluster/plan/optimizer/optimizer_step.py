@@ -227,8 +227,8 @@ class _BlockOptimizer:
         if self.plan.written is None:
             return None
         names = {gradient: name for name, gradient in self.block.gradients.items()}
-        told = {value: self.plan.written.get(names.get(value, "")) for value in targets}
-        return {value: reduction for value, reduction in told.items() if reduction is not None}
+        reductions = {value: self.plan.written.get(names.get(value, "")) for value in targets}
+        return {value: reduction for value, reduction in reductions.items() if reduction is not None}
 
     def _divide(self, value: str, divisor: int) -> None:
         """A reduced gradient divided by a number, in place."""

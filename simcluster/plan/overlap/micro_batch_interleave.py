@@ -54,7 +54,7 @@ def describe_interleaving(copies: int, micro_batch: int, framework: FrameworkSpe
     if copies == 1:
         return ""
     samples = f"{micro_batch} sample{'s' * (micro_batch > 1)}"
-    told = f"micro-batches go in {copies} copies of {samples}, counted as micro-batches of their own"
+    note = f"micro-batches go in {copies} copies of {samples}, counted as micro-batches of their own"
     if framework.layer_collectives is LayerCollectives.BLOCKING:
-        told += f"; with {framework.title} kernels wait for collectives of activations, so copies hide none"
-    return told
+        note += f"; with {framework.title} kernels wait for collectives of activations, so copies hide none"
+    return note

@@ -108,8 +108,8 @@ def _problems(plan: OffloadPlan, cluster: Cluster) -> Iterator[Problem]:
         path = f"{OFFLOAD_PATH}.{category}"
         for host in cluster.kinds:
             if host.pcie is None:
-                told = f"host '{host.name}' has no memory besides that of its devices"
-                yield Problem(told, path, "leave the section out")
+                message = f"host '{host.name}' has no memory besides that of its devices"
+                yield Problem(message, path, "leave the section out")
             elif rule.place is MemoryPlace.DISK and not (host.disk_read and host.disk_write):
-                told = f"host '{host.name}' does not say how fast its disks are (disks.read, disks.write)"
-                yield Problem(told, path, "write to: host")
+                message = f"host '{host.name}' does not say how fast its disks are (disks.read, disks.write)"
+                yield Problem(message, path, "write to: host")

@@ -79,8 +79,8 @@ def propagate(
         if kind not in made:
             before = found.sources[instance.name]
             chosen = {name: search.chosen[kind, name] for name in before}
-            told = {name: search.source((kind, name), source) for name, source in before.items()}
-            made[kind] = chosen, told
+            origins = {name: search.source((kind, name), source) for name, source in before.items()}
+            made[kind] = chosen, origins
         by_instance[instance.name], sources[instance.name] = made[kind]
     return Strategies(by_instance, sources)
 

@@ -31,8 +31,10 @@ from simcluster.plan.spec.recompute_spec import PATH, Layers, RecomputeSpec, lay
 from simcluster.plan.spec.routing_spec import RoutingSpec
 from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
 from simcluster.plan.spec.strategy_spec import (
+    WHOLE_EXPERTS,
     StrategySpec,
     WrittenOperands,
+    expert_axes,
     planner_operands,
     read_operands,
     ulysses_entry,
@@ -47,6 +49,7 @@ __all__ = [
     "PATH",
     "USUAL",
     "USUAL_SEARCH",
+    "WHOLE_EXPERTS",
     "WORLD",
     "AllocatorSpec",
     "AutoSpec",
@@ -81,6 +84,7 @@ __all__ = [
     "Task",
     "TrainingSpec",
     "WrittenOperands",
+    "expert_axes",
     "explicit_sharding",
     "fusible_collectives",
     "fusible_reductions",

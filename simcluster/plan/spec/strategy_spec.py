@@ -210,3 +210,21 @@ def ulysses_entry(axes: Sequence[str]) -> dict[str, Any]:
     Axes that split sequences elsewhere exchange them for heads, by all-to-all, around attention.
     """
     return {"match": ATTENTION_CORES, "split": {"heads": list(axes)}}
+
+
+WHOLE_EXPERTS = {"match": "*layers.*.mlp.experts.*", "split": {"experts": "experts"}}
+"""An entry with which experts stay whole on ranks of the tensor axis, which they fill."""
+
+
+def expert_axes(ranks: int, tensor: int, context: int, *, whole: bool) -> tuple[int, tuple[str, ...]]:
+    """The axes that ranks which share experts fill, and how many ranks of the batch's axis each then takes.
+
+    They are neighbours: they fill the tensor axis first, where experts stay ``whole``, then the context axis
+    (Megatron-Core, parallel_state: the order tp-cp-ep-dp of expert ranks).
+    """
+    axes: tuple[str, ...] = ()
+    if whole and tensor > 1 and ranks % tensor == 0:
+        axes, ranks = ("tensor",), ranks // tensor
+    if context > 1 and ranks % context == 0:
+        axes, ranks = ("context", *axes), ranks // context
+    return ranks, axes

@@ -277,12 +277,12 @@ def _links(cluster: Cluster) -> tuple[Ints, dict[int, str]]:
     rates: dict[float, int] = {}
     for family in topology.families:
         colours[family.first : family.first + family.size] = rates.setdefault(family.rate, len(rates))
-    told: dict[int, list[str]] = {}
+    changes_of: dict[int, list[str]] = {}
     every: tuple[LinkChange | BackgroundTraffic, ...] = (*cluster.link_changes, *cluster.background)
     for change in every:
         touched = np.zeros(topology.num_links, dtype=np.int64)
         touched[change.links] = 1
         _, colours = np.unique(2 * colours + touched, return_inverse=True)
         for link in change.links.tolist():
-            told.setdefault(link, []).append(str(change))
-    return colours, {link: f"{topology.name(link)}: {', '.join(texts)}" for link, texts in told.items()}
+            changes_of.setdefault(link, []).append(str(change))
+    return colours, {link: f"{topology.name(link)}: {', '.join(texts)}" for link, texts in changes_of.items()}

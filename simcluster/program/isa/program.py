@@ -252,8 +252,8 @@ class Program:
         for part in self.parts:
             pairs = [f"{code} {instance} " for code, instance in part.columns.pairs]
             most = int(part.columns.micro_batch.max(initial=-1))
-            told = [f"{micro_batch}\n" for micro_batch in (*range(most + 1), -1)]
+            numbers = [f"{micro_batch}\n" for micro_batch in (*range(most + 1), -1)]
             runs = (part.columns.pair.tolist(), part.columns.micro_batch.tolist())
-            yield "".join(map(add, map(pairs.__getitem__, runs[0]), map(told.__getitem__, runs[1])))
+            yield "".join(map(add, map(pairs.__getitem__, runs[0]), map(numbers.__getitem__, runs[1])))
             for resident in part.residents:
                 yield f"{resident.category} {resident.num_bytes}\n"

@@ -314,5 +314,5 @@ class _Wiring:
 
     def _changed(self, links: ElementClasses) -> dict[int, str]:
         firsts = {link: index for index, link in enumerate(links.first.tolist())}
-        told = {firsts[link]: text for link, text in self.loading.changed.items() if link in firsts}
-        return dict(sorted(told.items()))
+        changes = {firsts[link]: text for link, text in self.loading.changed.items() if link in firsts}
+        return dict(sorted(changes.items()))

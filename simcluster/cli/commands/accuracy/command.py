@@ -13,6 +13,8 @@ EXAMPLES = (
     "simcluster accuracy collectives.csv --worst 10",
     "simcluster accuracy collectives.csv --hardware '*H100*' --op all_reduce",
     "simcluster accuracy training.csv --id 'megatron-*' --jobs 2",
+    "simcluster accuracy training.csv --by plan",
+    "simcluster accuracy training.csv --scenario megatron-sel-0001 > plan.yaml",
     "simcluster accuracy ours.csv --cluster dgx-h200 --csv > predicted.csv",
 )
 
@@ -42,6 +44,17 @@ def accuracy(
     worst: Annotated[
         int, typer.Option(metavar="N", min=0, help="Show the N rows that are farthest off.")
     ] = 0,
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Put the errors of runs together by source, framework, hardware, model, plan or size.",
+        ),
+    ] = "source",
+    scenario: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Print the scenario of a run, with what is assumed, instead."),
+    ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that simulate runs.")] = 1,
     csv: Annotated[
         bool, typer.Option("--csv", help="Print every row with its prediction, comma-separated.")
@@ -53,9 +66,10 @@ def accuracy(
     message_bytes,time_us,algbw_gb_s,busbw_gb_s,notes; sizes and rates count as in nccl-tests. A row needs
     a time or a rate; a rate without a size is compared at 1 GiB. A file of training runs has the column
     metric, and those that the message names where they are missing. What cannot be predicted is counted
-    by reason.
+    by reason, and what rows do not state, but is needed, by what was assumed.
     """
     from simcluster.accuracy import (
+        RunGrouping,
         accuracy_csv,
         accuracy_text,
         column_titles,
@@ -63,20 +77,27 @@ def accuracy(
         predict_runs,
         read_rows,
         read_runs,
+        run_scenario_yaml,
         runs_csv,
         runs_text,
     )
-    from simcluster.cli.commands.accuracy.row_filter import select_rows
+    from simcluster.cli.commands.accuracy.row_filter import refuse_options_of_runs, run_grouping, select_rows
     from simcluster.cli.output.terminal import has_colour, print_result
 
+    grouping = run_grouping(by)
     if "metric" in column_titles(file):
+        if scenario is not None:
+            (run,) = select_rows(read_runs(file), None, None, scenario)[:1]
+            print_result(run_scenario_yaml(run, cluster), drawn=False)
+            return ExitCode.DONE
         runs = select_rows(read_runs(file), hardware, op, id_)[::every]
         predictions = predict_runs(runs, cluster, jobs=jobs)
         print_result(
-            runs_csv(predictions) if csv else runs_text(predictions, worst, colour=has_colour()),
+            runs_csv(predictions) if csv else runs_text(predictions, worst, grouping, colour=has_colour()),
             drawn=not csv,
         )
         return ExitCode.DONE
+    refuse_options_of_runs(scenario=scenario is not None, by=grouping is not RunGrouping.SOURCE)
     rows = predict(select_rows(read_rows(file), hardware, op, id_)[::every], cluster)
     print_result(
         accuracy_csv(rows) if csv else accuracy_text(rows, worst, colour=has_colour()), drawn=not csv

@@ -1,11 +1,11 @@
-"""Which rows of a file of measurements a command line asks for."""
+"""What a command line asks for of a file of measurements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeVar
 
-from simcluster.accuracy import MeasuredRow, MeasuredRun
+from simcluster.accuracy import MeasuredRow, MeasuredRun, RunGrouping
 from simcluster.document import matches
 from simcluster.errors import Problem, ScenarioError, nearest
 
@@ -36,3 +36,21 @@ def select_rows(rows: Sequence[Row], hardware: str | None, op: str | None, name:
                 Problem(f"no id matches '{name}'", hint=f"one is {rows[0].name}", where="--id")
             )
     return chosen
+
+
+def run_grouping(by: str) -> RunGrouping:
+    """What ``--by`` names; ScenarioError for anything else."""
+    names = [str(grouping) for grouping in RunGrouping]
+    if by not in names:
+        hint = nearest(by, names) or f"it is one of {', '.join(names)}"
+        raise ScenarioError(Problem(f"errors cannot be put together by '{by}'", hint=hint, where="--by"))
+    return RunGrouping(by)
+
+
+def refuse_options_of_runs(*, scenario: bool, by: bool) -> None:
+    """Raises ScenarioError if a file of collectives is asked for what only one of runs has."""
+    if scenario or by:
+        where = "--scenario" if scenario else "--by"
+        raise ScenarioError(
+            Problem("the file holds collectives, not training runs", hint="leave it out", where=where)
+        )

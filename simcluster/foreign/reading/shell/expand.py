@@ -91,7 +91,7 @@ class _Expander:
         if runs is False:
             self.script.skipped.update(assigned.name for assigned in statement.assignments)
             return
-        condition = "" if runs else self.told(self.flow.on(statement.joined), statement.line)
+        condition = "" if runs else self.condition_text(self.flow.on(statement.joined), statement.line)
         for assignment in statement.assignments:
             if statement.words:
                 continue  # an environment variable of that command alone
@@ -207,7 +207,7 @@ class _Expander:
         name = part.name
         return name not in self.given and name not in self.branched and name not in self.script.values
 
-    def told(self, on: tuple[str, ...], line: int) -> str:
+    def condition_text(self, on: tuple[str, ...], line: int) -> str:
         """What is said of a value that is set under an open condition."""
         names = [name for name in on if _nameable(name)]
         given = " or ".join(f"--var {name}=..." for name in names[:2])

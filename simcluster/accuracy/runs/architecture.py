@@ -1,0 +1,157 @@
+"""The architecture of a run's model: by its name where that is known, else by what its row states of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.words import known_words
+from simcluster.errors import PlanError
+from simcluster.model import ModelSpec
+
+_SIZES = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")
+_NEEDED = ("layers", "hidden", "heads")
+
+GPT2_VOCABULARY = 50257
+"""Tokens of GPT-2's byte pairs, with which Megatron's scripts train (examples/pretrain_gpt.sh)."""
+LLAMA_VOCABULARY = 32000
+"""Tokens of the sentence pieces of Llama and Llama 2."""
+
+_EXPERTS = re.compile(r"MoE (\d+) experts,? top-?k? ?(\d+)(?: ?\+ ?(\d+) shared)?", re.IGNORECASE)
+_DENSE = re.compile(r"(\d+) dense layers? ffn ?(\d+)")
+_HEAD_DIM = re.compile(r"head_?dim ?(\d+)")
+_LATENT = re.compile(r"\bMLA\b|multi-latent-attention")
+_GPT = re.compile(r"gpt(?!oss)|megatron|turing|bloom|^opt")
+
+_SAID: Mapping[str, Mapping[str, Any]] = {
+    r"untie|\bunti": {"tied": False},
+    r"swiglu": {"activation": "swiglu"},
+    r"squared-relu": {"activation": "squared_relu"},
+    r"\brope\b|_rope_|rotary": {"positions": "rotary"},
+    r"disable[-_]bias": {"bias": False},
+    r"qk[-_]layernorm": {"qk_norm": True},
+}
+"""What notes and names of tests say of a GPT, by expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The ``model:`` section of a run, and what in it the row does not state."""
+
+    model: Mapping[str, Any]
+    assumed: tuple[str, ...] = ()
+
+
+def architecture_of(run: MeasuredRun) -> Architecture:
+    """What a run trains. PlanError where neither its name nor its row say."""
+    name, notes = run.words["model"], run.words.get("notes", "")
+    model, of_row = known_words().model(name, notes) or ({}, True)
+    if model.keys() & {"family", "use"}:
+        return _with_sizes(run, model, of_row=of_row)
+    if entry := _catalog_name(name):
+        model |= {"use": entry}
+        if "experts" in ModelSpec.load(entry).model_dump(exclude_none=True):
+            # Rows state the inner size of an expert, which the catalog has elsewhere.
+            return Architecture({**model, **_stated(run, ("layers",))})
+        return _with_sizes(run, model, of_row=True)
+    return _stated_architecture(run, model)
+
+
+def _catalog_name(name: str) -> str | None:
+    """The model of the catalog that a name means, however it is spelt."""
+    spelt = {_compact(entry): entry for entry in ModelSpec.entries()}
+    return spelt.get(_compact(name))
+
+
+def _compact(name: str) -> str:
+    """Letters and digits of a name, without remarks in brackets."""
+    return re.sub(r"[^a-z0-9]", "", name.lower().split("(")[0])
+
+
+def _stated(run: MeasuredRun, sizes: tuple[str, ...]) -> dict[str, int]:
+    return {size: run.counts[size] for size in sizes if size in run.counts}
+
+
+def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Architecture:
+    if not of_row:
+        return Architecture(model)
+    family = model.get("family") or ModelSpec.load(model["use"]).family
+    model = model | _stated(run, tuple(size for size in _SIZES if ModelSpec.family_knows(family, size)))
+    if model.get("family") == "gpt" or str(model.get("use", "")).startswith("mpt"):
+        longest = max(run.counts["seq_len"], int(model.get("max_positions", 0)))
+        if model.get("positions", "learned") == "learned":
+            model["max_positions"] = longest
+        else:
+            model.pop("max_positions", None)
+    if model.get("family") == "llama" and "ffn" not in model:
+        raise PlanError("the row does not state ffn")
+    if "vocab" in model or "use" in model:
+        return Architecture(model)
+    gpt = model.get("family") == "gpt"
+    model["vocab"] = GPT2_VOCABULARY if gpt else LLAMA_VOCABULARY
+    whose = "GPT-2" if gpt else "Llama 2"
+    return Architecture(model, (f"the vocabulary of {whose}, {model['vocab']:,}, which is not stated",))
+
+
+def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architecture:
+    """A decoder of the stated dimensions: GPT's if the name says so or they are as there, else Llama's.
+
+    ``known`` is what is known of its name besides.
+    """
+    if missing := [size for size in _NEEDED if size not in run.counts]:
+        raise PlanError(f"no model is known as '{run.words['model']}', and the row has no {missing[0]}")
+    name, notes = run.words["model"], run.words.get("notes", "")
+    experts = _experts(run)
+    gpt = _GPT.search(_compact(name)) is not None or not (experts or _is_gated(run))
+    model: dict[str, Any] = {**known, "family": "gpt" if gpt else "llama"}
+    if gpt:
+        for expression, change in _SAID.items():
+            if re.search(expression, f"{name} {notes}"):
+                model |= change
+    assumed = [f"the architecture of {'GPT-2' if gpt else 'Llama'} with the stated dimensions"]
+    if match := _HEAD_DIM.search(notes):
+        model["head_dim"] = int(match[1])
+    if _LATENT.search(notes):
+        model["positions"] = "rotary"
+        model["latent"] = {"kv_rank": 512, "nope_dim": 128, "rope_dim": 64, "value_dim": 128}
+        assumed.append("the latent attention of DeepSeek-V2-Lite")
+    sized = _with_sizes(run, model, of_row=True)
+    model = dict(sized.model)
+    if experts is not None:
+        del model["ffn"]
+        model = {**model, **experts, **({"bias": False} if gpt else {})}
+        assumed += _differences(notes)
+    if "latent" in model:
+        model.pop("kv_heads", None)
+    return Architecture(model, (*assumed, *sized.assumed))
+
+
+def _is_gated(run: MeasuredRun) -> bool:
+    """Whether fewer heads of keys, or an MLP of another width than a GPT's, tell Llama's architecture."""
+    heads, hidden = run.counts["heads"], run.counts["hidden"]
+    return run.count("kv_heads", heads) != heads or run.count("ffn", 4 * hidden) != 4 * hidden
+
+
+def _experts(run: MeasuredRun) -> dict[str, Any] | None:
+    """The mixture of experts that the notes state, and the MLP of layers without; None if they state none."""
+    notes = run.words.get("notes", "")
+    match = _EXPERTS.search(notes)
+    if match is None:
+        return None
+    if "ffn" not in run.counts:
+        raise PlanError("the row does not state ffn")
+    experts = {"count": int(match[1]), "top_k": int(match[2]), "ffn": run.counts["ffn"]}
+    if match[3]:
+        experts["shared"] = int(match[3])
+    if (dense := _DENSE.search(notes)) is None:
+        return {"experts": experts}
+    return {"experts": {**experts, "dense_layers": int(dense[1])}, "ffn": int(dense[2])}
+
+
+def _differences(notes: str) -> Iterator[str]:
+    """What is simulated in another way than the notes of a mixture of experts say."""
+    if "SWA" in notes:
+        yield "attention over the whole sequence in all layers, instead of a window in every other one"

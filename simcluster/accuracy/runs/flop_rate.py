@@ -1,0 +1,40 @@
+"""The step that a published rate of FLOPs implies: TFLOP/s of every device, or a share of its peak."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.words import known_words
+
+_COUNTED = {"model_tflops_per_gpu": "mfu", "hw_tflops_per_gpu": "hfu", "mfu": "mfu", "hfu": "hfu"}
+"""What of a run's FLOPs a metric counts: those of the model, or with what is computed again."""
+
+_PEAK = re.compile(r"(?:MFU vs|peak) ([0-9.]+) TFLOP")
+_FULL = "_full_attention"
+
+
+def states_flop_rate(run: MeasuredRun) -> bool:
+    """Whether a row states FLOPs instead of a time."""
+    return run.words["metric"] in _COUNTED
+
+
+def implied_step(run: MeasuredRun, summary: Mapping[str, Any]) -> tuple[float, str]:
+    """Seconds of a step, and how its FLOPs are taken to be counted.
+
+    ``summary`` is that of the run's simulation, whose FLOPs these are. A share is of the peak that the notes
+    state, else of the device file's.
+    """
+    counted = _COUNTED[run.words["metric"]]
+    attention = known_words().attention_flops(run.words["framework"])
+    full = attention == "full" and counted + _FULL in summary
+    peak = summary["model_flops_per_s_per_device"] / summary["mfu"]
+    flops = summary[counted + _FULL if full else counted] * peak * summary["step_time_s"]
+    rate = run.value * 1e12
+    if run.words["metric"] in ("mfu", "hfu"):
+        stated = _PEAK.search(run.words.get("notes", ""))
+        rate = run.value / 100 * (float(stated[1]) * 1e12 if stated else peak)
+    how = "as the full square" if attention == "full" else "as half of it where it is causal"
+    return flops / rate, f"FLOPs that count attention {how}"

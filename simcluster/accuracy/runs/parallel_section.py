@@ -1,0 +1,135 @@
+"""How a run is parallel: its mesh, schedule and sharding as the ``parallel:`` section."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.words import known_words
+from simcluster.accuracy.table import parse_whole
+from simcluster.errors import PlanError
+from simcluster.plan import WHOLE_EXPERTS, expert_axes, ulysses_entry
+
+_SCHEDULES = {
+    **dict.fromkeys(("", "none", "1f1b"), "1f1b"),
+    "interleaved-1f1b": "interleaved",
+    "gpipe": "gpipe",
+    "dualpipev": "dualpipe_v",
+    "v-half": "v_half",
+    "zb-1p": "zb_h1",
+    "zb-2p": "zb_h2",
+}
+"""How rows call schedules; 1F1B of several chunks a device is interleaved."""
+
+_FOUND_BY_SEARCH = ("zb-1p", "zb-2p")
+"""Zero-bubble schedules that a search makes within the memory of 1F1B, or twice that (arXiv 2401.10241)."""
+
+_SHARDED = ("fsdp", "torchtitan", "llm-foundry")
+"""Profiles whose third ZeRO stage is PyTorch's FSDP."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelPlan:
+    """The ``parallel:`` section but for recomputation, and what of it the row does not state."""
+
+    data: Mapping[str, Any]
+    assumed: tuple[str, ...] = ()
+
+
+def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
+    """The plan of a run under a framework profile; PlanError with what of it no scenario says."""
+    tensor, context = run.count("tensor"), run.count("context")
+    experts, assumed = _expert_ranks(run)
+    mesh = {
+        "pipeline": run.count("pipeline"),
+        "data": run.count("data") // experts.ranks,
+        "expert": experts.ranks,
+        "context": context,
+        "tensor": tensor,
+    }
+    parallel: dict[str, Any] = {
+        "mesh": {axis: size for axis, size in mesh.items() if size > 1 or axis == "data"}
+    }
+    strategies = []
+    if tensor > 1:
+        split = run.words["sequence_parallel"] == "true"
+        parallel["recipe"] = "megatron_sp" if split else "megatron"
+        if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
+            parallel["overlap"] = {"tensor": overlap}
+    if context > 1:
+        if _context(run) == "ring":
+            parallel["context"] = "ring"
+        else:
+            strategies.append(ulysses_entry([axis for axis in ("tensor", "context") if mesh[axis] > 1]))
+    if experts.axes:
+        axes = ["expert", *experts.axes] if experts.ranks > 1 else [*experts.axes]
+        parallel["roles"] = {"experts": axes}
+    if "tensor" in experts.axes:
+        strategies.append(WHOLE_EXPERTS)
+    if strategies:
+        parallel["strategies"] = strategies
+    parallel |= _sharding(run, profile)
+    schedule = _schedule(run)
+    if schedule:
+        parallel["schedule"] = schedule
+    if schedule and run.words["schedule"] in _FOUND_BY_SEARCH:
+        assumed += (f"the schedule {schedule['kind']} of the same paper for {run.words['schedule']}",)
+    return ParallelPlan(parallel, assumed)
+
+
+@dataclass(frozen=True, slots=True)
+class _ExpertRanks:
+    """Ranks of the batch's axis that share experts, and the other axes that these fill."""
+
+    ranks: int
+    axes: tuple[str, ...] = ()
+
+
+def _expert_ranks(run: MeasuredRun) -> tuple[_ExpertRanks, tuple[str, ...]]:
+    """Where experts are: split over tensor ranks as all else, or whole where a row cannot mean that."""
+    sizes = run.count("expert"), run.count("tensor"), run.count("context")
+    if sizes[0] == 1:
+        return _ExpertRanks(1), ()
+    data, named = run.count("data"), "etp1" in run.words["model"]
+    for whole in (True,) if named else (False, True):
+        ranks, axes = expert_axes(*sizes, whole=whole)
+        if data % ranks == 0:
+            assumed = whole and not named
+            said = "experts whole on tensor ranks: only so do the ranks that share them divide the others"
+            return _ExpertRanks(ranks, axes), (said,) if assumed else ()
+    raise PlanError(f"{sizes[0]} expert ranks do not divide {data} data-parallel ones")
+
+
+def _context(run: MeasuredRun) -> str:
+    """How ranks with parts of sequences work together."""
+    algorithm = known_words().context(run.words["framework"], run.words.get("notes", ""))
+    if algorithm is None:
+        raise PlanError("context parallelism in a way that the row does not state")
+    return algorithm
+
+
+def _sharding(run: MeasuredRun, profile: str) -> dict[str, Any]:
+    """What of the training state data-parallel ranks split."""
+    stage = parse_whole(run.words["zero_stage"] or "0")
+    if stage == 3 and profile in _SHARDED:
+        return {"recipe": "fsdp"} if run.count("tensor") == 1 else {"optimizer_sharding": "fsdp"}
+    if stage in range(4):
+        return {"optimizer_sharding": {"zero": stage}}
+    raise PlanError(f"the ZeRO stage '{run.words['zero_stage']}'")
+
+
+def _schedule(run: MeasuredRun) -> dict[str, Any]:
+    """The pipeline schedule; nothing where it is the usual one. PlanError for one that is not simulated."""
+    named, chunks = run.words["schedule"], run.count("virtual_pipeline")
+    if named not in _SCHEDULES:
+        raise PlanError(f"the schedule {named}")
+    kind = _SCHEDULES[named]
+    if run.count("pipeline") == 1:
+        return {}
+    if kind in ("1f1b", "interleaved") and chunks > 1:
+        return {"kind": "interleaved", "chunks": chunks}
+    if kind == "interleaved" or chunks > (2 if kind in ("dualpipe_v", "v_half") else 1):
+        raise PlanError(f"the schedule {named} with {chunks} chunks a device")
+    return {} if kind == "1f1b" else {"kind": kind}

@@ -1,0 +1,58 @@
+"""What a run computes again: the words of its row as ``parallel.recompute``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.words import known_words
+from simcluster.errors import PlanError
+from simcluster.plan import layers_by_block_method
+
+_BLOCK = re.compile(r"full \(block, (\d+)\)")
+_EVERY_OTHER = re.compile(r"selective \(every other (?:layer|block)\b.*\)")
+_PARTS = re.compile(r"selective[ (\[]+([^)\]]*)[)\]]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputation:
+    """``parallel.recompute``, and what of it the row does not state."""
+
+    recompute: Mapping[str, Any] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
+
+
+def recomputation_of(run: MeasuredRun) -> Recomputation:
+    """What is computed again; ``full (block, n)`` is Megatron's: of every chunk of layers the first n.
+
+    PlanError for words that mean nothing here.
+    """
+    words, layers = run.words["recompute"], run.counts["layers"]
+    if not words:
+        return Recomputation(assumed=("no recomputation, which is not stated: the default of frameworks",))
+    if block := _BLOCK.fullmatch(words):
+        stages, chunks = run.count("pipeline"), run.count("virtual_pipeline")
+        return Recomputation({"layers": layers_by_block_method(int(block[1]), layers, stages, chunks)})
+    if _EVERY_OTHER.fullmatch(words):
+        listed = ",".join(map(str, range(0, layers, 2)))
+        return Recomputation({"layers": [f"layers.{{{listed}}}"]})
+    again = known_words().computed_again(words)
+    if again is not None:
+        return Recomputation(again)
+    assumed = ("the core of attention is recomputed: which part is not stated",)
+    return Recomputation({"operators": _operators(words)}, assumed if "not stated" in words else ())
+
+
+def _operators(words: str) -> list[str]:
+    """The operators of the parts that are named: ``(layernorm,moe_act)``, ``mlp+core_attn``."""
+    match = _PARTS.fullmatch(words)
+    parts = re.split(r"[,+\s]+", match[1]) if match else []
+    if match and known_words().recomputed_part(match[1]):
+        parts = [match[1]]
+    listed = [known_words().recomputed_part(part) for part in parts]
+    if not parts or None in listed:
+        raise PlanError(f"the recomputation '{words}'")
+    return [operator for operators in listed for operator in operators or ()]

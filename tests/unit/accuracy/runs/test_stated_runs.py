@@ -1,0 +1,117 @@
+"""What rows state of models and plans whose names say nothing, and what is assumed where they do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.accuracy.runs import scenario_of
+from simcluster.scenario import Scenario
+from tests.support.published_runs import run_of
+
+PARTS = {"context": "2", "data": "2"}
+NORMS = "layers.*.{attention,mlp}.norm"
+CORE = "*layers.*.attention.core{,.scores,.softmax,.dropout}"
+
+EXPERTS = {"model": "new 8x", "kv_heads": "2", "ffn": "64", "expert": "2"}
+
+
+@pytest.mark.parametrize(
+    ("change", "model", "assumed"),
+    [
+        ({"vocab": ""}, {"vocab": 50257}, "the vocabulary of GPT-2, 50,257, which is not stated"),
+        (
+            {"model": "nobody-7b", "kv_heads": "2", "ffn": "512", "vocab": ""},
+            {"family": "llama", "kv_heads": 2, "ffn": 512, "vocab": 32000},
+            "the architecture of Llama with the stated dimensions",
+        ),
+        (
+            {"model": "nobody-7b", "ffn": "1024"},
+            {"family": "gpt", "max_positions": 128},
+            "the architecture of GPT-2 with the stated dimensions",
+        ),
+        ({"model": "GPT3 175B"}, {"use": "gpt3-175b", "layers": 2, "hidden": 256}, None),
+        ({"model": "Megatron-22B"}, {"use": "megatron-22b", "layers": 2}, None),
+        ({"model": "Qwen3.30B-A3B", "ffn": "768"}, {"use": "qwen3-30b-a3b", "layers": 2}, None),
+        (
+            {**EXPERTS, "notes": "MoE 8 experts top2+1 shared, head_dim64; 1 dense layers ffn128; SWA"},
+            {
+                "family": "llama",
+                "head_dim": 64,
+                "experts": {"count": 8, "top_k": 2, "ffn": 64, "shared": 1, "dense_layers": 1},
+                "ffn": 128,
+            },
+            "attention over the whole sequence in all layers, instead of a window in every other one",
+        ),
+        (
+            {**EXPERTS, "kv_heads": "", "notes": "MLA; MoE 8 experts topk 2"},
+            {"latent": {"kv_rank": 512, "nope_dim": 128, "rope_dim": 64, "value_dim": 128}},
+            "the latent attention of DeepSeek-V2-Lite",
+        ),
+        (
+            {
+                **EXPERTS,
+                "model": "moe:gpt9_x",
+                "kv_heads": "",
+                "notes": "MoE 8 experts topk 2; flags: swiglu",
+            },
+            {"family": "gpt", "bias": False, "activation": "swiglu"},
+            "the architecture of GPT-2 with the stated dimensions",
+        ),
+    ],
+)
+def test_models_are_what_rows_state_of_them(tmp_path, change, model, assumed):
+    found = scenario_of(run_of(tmp_path, **change))
+    Scenario.of(found.data)
+    assert {key: found.data["model"].get(key) for key in model} == model
+    assert (assumed in found.assumed) if assumed else not found.assumed
+
+
+@pytest.mark.parametrize(
+    ("change", "roles", "assumed"),
+    [
+        ({"expert": "4"}, None, False),
+        ({"expert": "8"}, {"experts": ["expert", "tensor"]}, True),
+        ({"expert": "2", "model": "moe:gpt_etp1"}, {"experts": ["tensor"]}, False),
+        ({"expert": "4", **PARTS}, {"experts": ["expert", "context"]}, False),
+    ],
+)
+def test_experts_fill_tensor_ranks_where_they_are_whole(tmp_path, change, roles, assumed):
+    said = {"model": "moe:gpt_x", "ffn": "64", "notes": "MoE 8 experts topk 2", **change}
+    found = scenario_of(run_of(tmp_path, **said))
+    Scenario.of(found.data)
+    assert found.data["parallel"].get("roles") == roles
+    assert any("experts whole" in text for text in found.assumed) is assumed
+
+
+def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
+    for change, nearest in (
+        ({}, "megatron-core"),
+        ({"tensor": "1", "data": "8", "zero_stage": "3"}, "fsdp"),
+        ({"tensor": "1", "data": "8"}, "ddp"),
+    ):
+        found = scenario_of(run_of(tmp_path, framework="own", **change))
+        assert found.data["framework"] == nearest
+        assert f"the framework profile {nearest}: none is known for 'own'" in found.assumed
+
+
+@pytest.mark.parametrize(
+    ("words", "recompute"),
+    [
+        (
+            "selective (layernorm,moe_act)",
+            ["layers.*.{attention,mlp}.norm", "layers.*.mlp.experts.activation"],
+        ),
+        ("selective mlp+core_attn", ["layers.*.mlp.{up,activation}", CORE]),
+        ("selective [moe_act]", ["layers.*.mlp.experts.activation"]),
+        ("selective (not stated)", [CORE]),
+    ],
+)
+def test_parts_of_layers_are_recomputed(tmp_path, words, recompute):
+    found = scenario_of(run_of(tmp_path, recompute=words))
+    assert found.data["parallel"]["recompute"] == {"operators": recompute}
+    assert bool(found.assumed) is ("not stated" in words)
+
+
+def test_every_other_layer_is_recomputed(tmp_path):
+    found = scenario_of(run_of(tmp_path, recompute="selective (every other layer)", layers="5"))
+    assert found.data["parallel"]["recompute"] == {"layers": ["layers.{0,2,4}"]}
