@@ -36,20 +36,28 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """What verify found: how the plan was shrunk, every comparison, and the fault that stopped it, if any.
+    """What verify found.
 
     It is true if every rank computed what one device computes, else false: ``assert simcluster.verify(...)``.
     ``check`` raises then, ``print`` shows the table of what was compared.
     """
 
     name: str
+    """What the scenario is called."""
     dtype: str
+    """The format of all values."""
     num_ranks: int
+    """Ranks of the small plan."""
     changes: tuple[tuple[str, str, str], ...]
+    """How the plan was shrunk: what, before, after."""
     comparisons: tuple[TensorComparison, ...]
+    """Every tensor of every step."""
     fault: str = ""
+    """The fault that stopped it, if any."""
     steps: int = STEPS
+    """Steps that were run."""
     tolerance: float = TOLERANCES["float64"]
+    """The relative error that was accepted."""
 
     @property
     def agrees(self) -> bool:
