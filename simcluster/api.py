@@ -101,14 +101,20 @@ def simulate(
 
 
 def verify(
-    scenario: Scenario | ShardedGraph | str | Path, *, dtype: Literal["float64", "float32"] = "float64"
+    scenario: Scenario | ShardedGraph | str | Path,
+    *,
+    dtype: Literal["float64", "float32"] = "float64",
+    save: str | Path | None = None,
 ) -> Verification:
     """Whether the plan computes what one device computes: a small form of it is run on real values.
 
     Loss, gradients and updated parameters of two steps are compared. The answer is true or false as they
-    agree, its ``check`` raises where they do not, and ``print`` shows the table. Raises ScenarioError and
+    agree, its ``check`` raises where they do not, and ``print`` shows the table. With ``save`` what the ranks
+    hold is written there as a checkpoint, one file of safetensors for each. Raises ScenarioError and
     PlanError as ``simulate`` does.
     """
+    if save is not None:
+        return simulation.save_small_run(_scenario(scenario), Path(save), dtype=dtype)
     return simulation.verify(_scenario(scenario), dtype=dtype)
 
 

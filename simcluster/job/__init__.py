@@ -8,6 +8,7 @@ from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
     from simcluster.job.checkpoints import (
+        INDEX,
         MERGED,
         CheckpointContent,
         CheckpointFiles,
@@ -98,12 +99,12 @@ else:
     __getattr__ = exported_lazily(
         __name__,
         {
-            "checkpoints": "MERGED CheckpointContent CheckpointFiles CheckpointIndex CheckpointsSpec "
-            "DisksSpec GroupFile LoadSpec ObjectStoreSpec ParameterLayout ReplicasSpec "
-            "SavedTensor SharedSpec SourceSlices StrategyFile TensorSlices best_interval "
-            "common_elements daly_interval expected_wall_time expected_waste "
-            "merge_strategy_files rank_file restore_ranks slices_of write_checkpoint "
-            "young_interval",
+            "checkpoints": "INDEX MERGED CheckpointContent CheckpointFiles CheckpointIndex "
+            "CheckpointsSpec DisksSpec GroupFile LoadSpec ObjectStoreSpec "
+            "ParameterLayout ReplicasSpec SavedTensor SharedSpec SourceSlices "
+            "StrategyFile TensorSlices best_interval common_elements daly_interval "
+            "expected_wall_time expected_waste merge_strategy_files rank_file "
+            "restore_ranks slices_of write_checkpoint young_interval",
             "failures": "NANOSECONDS FailureCause Fleet Incident Lognormal PlannedMaintenance incidents",
             "figures": "JOB_METRICS ReplicationFigures figures_of_job goodput_of "
             "replication_document replication_figures",
@@ -119,6 +120,7 @@ else:
     )
 
 __all__ = [
+    "INDEX",
     "JOB_METRICS",
     "MERGED",
     "NANOSECONDS",

@@ -43,6 +43,10 @@ class ValueTolerance:
         last_place = float(np.finfo(dtype).eps)
         return cls(relative, max(FLOOR, ROUNDING * last_place / relative), last_place)
 
+    def times(self, factor: float) -> ValueTolerance:
+        """One that lets so many times the rounding pass, of tensors of any size."""
+        return ValueTolerance(self.relative * factor, self.floor, self.last_place * factor)
+
     def holds(self, error: float) -> bool:
         """Whether a relative error is small enough; NaN never is."""
         return error <= self.relative

@@ -18,6 +18,7 @@ from simcluster.job.checkpoints.intervals import (
     young_interval,
 )
 from simcluster.job.checkpoints.shard_files import (
+    INDEX,
     MERGED,
     CheckpointFiles,
     CheckpointIndex,
@@ -29,6 +30,7 @@ from simcluster.job.checkpoints.strategy_file import ParameterLayout, StrategyFi
 from simcluster.job.checkpoints.tensor_slices import TensorSlices, common_elements, slices_of
 
 __all__ = [
+    "INDEX",
     "MERGED",
     "CheckpointContent",
     "CheckpointFiles",

@@ -44,8 +44,8 @@ class PersistentBuffer:
     place: MemoryPlace = MemoryPlace.DEVICE
     """The memory that it is in."""
     tensor: str = ""
-    """What it is called in checkpoints, alike in every plan: a weight as in the logical graph, its master copy
-    and its states with their name behind it. Empty for what is not saved, such as gradients."""
+    """What it is called in checkpoints, alike in every plan: a weight as in the logical graph, its states and
+    its master copy with their name behind it. Empty for what is not saved, such as gradients."""
 
     @classmethod
     def reserved(cls, name: str, category: Category, num_bytes: int) -> PersistentBuffer:

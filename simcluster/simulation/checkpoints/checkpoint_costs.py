@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from simcluster.job import (
     SaveCost,
     SourceSlices,
     StrategyFile,
+    merge_strategy_files,
 )
 from simcluster.plan import TrainingSpec
 from simcluster.program import BytesMoved, build, program_of_copies
@@ -72,6 +74,7 @@ class CheckpointCosts:
         """What ranks do to save."""
         steps = steps_to_save(self.spec, self.content, self.built.cluster)
         self._check_memory(steps)
+        self._check_disks(steps)
         return steps
 
     @cached_property
@@ -91,7 +94,7 @@ class CheckpointCosts:
     def _saved(self, load: LoadSpec) -> CheckpointContent:
         folder = self.built.scenario.folder
         if load.strategy is not None:
-            return StrategyFile.read(folder / load.strategy).content(self.content)
+            return read_strategies(folder / load.strategy).content(self.content)
         other = Scenario.load(folder / str(load.source))
         plan = plan_scenario(other)
         return content_of(build(plan), plan.vocab, weights_only=not self.spec.optimizer_states)
@@ -179,6 +182,21 @@ class CheckpointCosts:
                 hint="write remove_redundancy: true, or asynchronous: false",
             )
 
+    def _check_disks(self, steps: SaveSteps) -> None:
+        """PlanError if the checkpoints that are kept do not fit onto the disks of a host."""
+        cluster = self.built.cluster
+        if cluster.mixed or self.spec.storage.kind != "disks" or not cluster.host.disk_capacity:
+            return
+        (written,) = (step.num_bytes for step in steps.written)
+        largest = int(written.reshape(-1, cluster.host.num_devices).sum(axis=1).max())
+        if largest * self.spec.keep > cluster.host.disk_capacity:
+            raise PlanError(
+                f"{self.spec.keep} checkpoints take {self.spec.keep} x {size(largest)} of a host's disks of "
+                f"{size(cluster.host.disk_capacity)}",
+                path="job.checkpoints.keep",
+                hint="keep fewer, write remove_redundancy: true, or choose another kind of storage",
+            )
+
     def document(self) -> dict[str, Any]:
         """The costs as JSON-able data."""
         content, save, load = self.content, self.save, self.load
@@ -263,11 +281,31 @@ def price_checkpoints(scenario: Scenario) -> CheckpointCosts:
     return costs
 
 
-def source_slices_of(source: Scenario, target: Scenario) -> SourceSlices:
-    """Which slices of the checkpoint of one scenario the ranks of another need; PlanError if it lacks any."""
-    saved, wanted = (
-        content_of(build(plan), plan.vocab) for plan in (plan_scenario(source), plan_scenario(target))
-    )
+def read_strategies(path: Path) -> StrategyFile:
+    """MindSpore's strategy file, or those of all stages in a folder, merged."""
+    if not path.is_dir():
+        return StrategyFile.read(path)
+    files = sorted(path.glob("*.json"))
+    if not files:
+        raise ScenarioError(f"{path} has no strategy files in JSON")
+    return merge_strategy_files(files)
+
+
+def source_slices_of(source: Scenario | Path, target: Scenario, predict: Path | None = None) -> SourceSlices:
+    """Which slices of a checkpoint the ranks of a scenario need; PlanError if it lacks any.
+
+    The checkpoint is that of another scenario, or of what lies as MindSpore's strategy file at a path says.
+    With ``predict`` ranks hold what another such file says, not what the scenario's plan does.
+    """
+    plan = plan_scenario(target)
+    wanted = content_of(build(plan), plan.vocab)
+    if isinstance(source, Scenario):
+        before = plan_scenario(source)
+        saved = content_of(build(before), before.vocab)
+    else:
+        saved = read_strategies(source).content(wanted)
+    if predict is not None:
+        wanted = read_strategies(predict).content(wanted)
     try:
         return SourceSlices(saved, wanted)
     except PlanError as error:

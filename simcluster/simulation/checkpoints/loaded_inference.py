@@ -70,4 +70,4 @@ def load_for_inference(folder: Path, target: Scenario) -> tuple[Verification, So
     except SimulationError as error:
         fault = str(error)
     ranks, changes = small.plan.mesh.num_ranks, small.shrunk.changes
-    return Verification(target.name, dtype, ranks, changes, comparisons, fault, 1), slices
+    return Verification(target.name, dtype, ranks, changes, comparisons, fault, 1, TOLERANCES[dtype]), slices

@@ -40,13 +40,14 @@ from simcluster.values import Replay, SampleStream, ValueTolerance, compare_trai
 
 FloatName = Literal["float64", "float32"]
 
+GROWTH = 10
+"""Times the rounding that a run from the beginning may have: that of the steps before is in what it goes on
+with, and training makes more of it with every step."""
+
 
 @dataclass(frozen=True)
 class SavedRun:
-    """A scenario that trained ``steps`` steps from sample ``first`` on, on the model of another's small form.
-
-    ``model_of`` is None where the model is that of its own small form.
-    """
+    """A scenario, its small plan, and how many steps it trained from which sample on."""
 
     scenario: Scenario
     small: SmallPlan
@@ -283,17 +284,17 @@ def train_run(
     own.parameters |= before
     rules = run.plan.update
     assert rules is not None, "a run that trains"
+    tolerance = ValueTolerance.of(dtype, TOLERANCES[dtype]).times(GROWTH if history else 1)
     fault, replay = "", None
     try:
         replay = replay_plan(run.plan, run.small.shrunk.cluster, own, run.steps, first_step=first_step)
-        tolerance = ValueTolerance.of(dtype, TOLERANCES[dtype])
         comparisons = tuple(compare_training(replay, expected, rules, tolerance))
     except SimulationError as error:
         fault, comparisons = str(error), ()
     numbered = tuple(replace(one, step=one.step + first_step) for one in comparisons)
     name, ranks = run.scenario.name, run.plan.mesh.num_ranks
     changes = run.small.shrunk.changes
-    return Verification(name, dtype, ranks, changes, numbered, fault, run.steps), replay
+    return Verification(name, dtype, ranks, changes, numbered, fault, run.steps, tolerance.relative), replay
 
 
 def padded_again(tensors: Mapping[str, Array], plan: Plan) -> dict[str, Array]:

@@ -36,19 +36,28 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """What verify found: how the plan was shrunk, every comparison, and the fault that stopped it, if any.
+    """What verify found.
 
     It is true if every rank computed what one device computes, else false: ``assert simcluster.verify(...)``.
     ``check`` raises then, ``print`` shows the table of what was compared.
     """
 
     name: str
+    """What the scenario is called."""
     dtype: str
+    """The format of all values."""
     num_ranks: int
+    """Ranks of the small plan."""
     changes: tuple[tuple[str, str, str], ...]
+    """How the plan was shrunk: what, before, after."""
     comparisons: tuple[TensorComparison, ...]
+    """Every tensor of every step."""
     fault: str = ""
+    """The fault that stopped it, if any."""
     steps: int = STEPS
+    """Steps that were run."""
+    tolerance: float = TOLERANCES["float64"]
+    """The relative error that was accepted."""
 
     @property
     def agrees(self) -> bool:
@@ -88,7 +97,7 @@ class Verification:
             "name": self.name,
             "agrees": self.agrees,
             "dtype": self.dtype,
-            "tolerance": TOLERANCES[self.dtype],
+            "tolerance": self.tolerance,
             "ranks": self.num_ranks,
             "steps": self.steps,
             "changes": [list(change) for change in self.changes],
@@ -130,7 +139,8 @@ def verify_plan(
     comparisons, fault = compare_values(plan, small.cluster, dtype, spec.run.seed, model=small.model)
     changes = (*small.changes, *_formats(plan, dtype))
     steps = 1 if plan.pipeline.generation else STEPS
-    return Verification(scenario.name, dtype, plan.mesh.num_ranks, changes, tuple(comparisons), fault, steps)
+    ranks, tolerance = plan.mesh.num_ranks, TOLERANCES[dtype]
+    return Verification(scenario.name, dtype, ranks, changes, tuple(comparisons), fault, steps, tolerance)
 
 
 def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:

@@ -1,7 +1,7 @@
 """Boxes of parts against the elements themselves."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.job import CheckpointContent, SavedTensor, SourceSlices, common_elements, slices_of
@@ -49,6 +49,7 @@ def in_boxes(shape, slices, part):
     return set(found)
 
 
+@settings(max_examples=40)
 @given(cases())
 def test_boxes_are_the_elements_of_every_rank(case):
     shape, (mesh, layout), _ = case
@@ -58,6 +59,7 @@ def test_boxes_are_the_elements_of_every_rank(case):
         assert in_boxes(shape, slices, part) == elements(shape, mesh, layout, rank)
 
 
+@settings(max_examples=40)
 @given(cases())
 def test_common_elements_are_those_of_both(case):
     shape, (mesh, layout), (other, target) = case
@@ -70,6 +72,7 @@ def test_common_elements_are_those_of_both(case):
             assert found.get((part, given_part), 0) == len(both)
 
 
+@settings(max_examples=40)
 @given(cases())
 def test_the_files_of_a_rank_list_have_all_that_a_rank_needs(case):
     shape, (mesh, layout), (other, target) = case

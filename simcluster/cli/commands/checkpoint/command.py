@@ -11,7 +11,7 @@ from simcluster.cli.arguments.options import OneScenario, Settings, changes
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
-    "simcluster checkpoint costs scenarios/megatron-1t-2048-h200-checkpoints.yaml",
+    "simcluster checkpoint costs scenarios/megatron-1t-512-h200-from-2048.yaml",
     "simcluster verify scenarios/tiny-gpt-cpu.yaml --save small",
     "simcluster checkpoint transform small --to other.yaml --out cut",
     "simcluster checkpoint resume cut",
@@ -49,13 +49,25 @@ def costs(scenario: OneScenario, settings: Settings = None) -> ExitCode:
 @checkpoint.command()
 def transform(
     source: Annotated[
-        str, typer.Argument(metavar="DIR|SCENARIO", help="A checkpoint of a small run, or a scenario.")
+        str,
+        typer.Argument(
+            metavar="DIR|SCENARIO|FILE.json",
+            help="A checkpoint of a small run, a scenario, or MindSpore's strategy file.",
+        ),
     ],
     to: Annotated[str, typer.Option("--to", metavar="SCENARIO", help="Whose plan it is cut for.")],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the files for that plan are written.")
     ] = None,
     merged: Merged = False,
+    strategy_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--predict-strategy",
+            metavar="FILE.json",
+            help="Count for this file, not the plan of --to.",
+        ),
+    ] = None,
     rank: Annotated[
         list[int] | None,
         typer.Option(
@@ -67,12 +79,13 @@ def transform(
     """Cut a checkpoint for another plan: which rank needs which files, and the files themselves.
 
     Of a checkpoint of a small run the files are cut: the other plan is made for the same small model, with at
-    most 64 ranks. Of a scenario what would be read is counted. --set changes the scenario of --to.
+    most 64 ranks. Of a scenario, or of strategy files (one, or a folder with those of all stages), what would
+    be read is counted. --set changes the scenario of --to.
     """
     from simcluster.cli.commands.checkpoint.transformed import Transformed
     from simcluster.cli.output.terminal import has_colour, print_note, print_result
 
-    done = Transformed.of(source, to, out, changes(settings), merged=merged)
+    done = Transformed.of(source, to, out, changes(settings), merged=merged, predict=strategy_file)
     print_result(done.text(rank or (), colour=has_colour()), drawn=True)
     if out is not None:
         print_note(f"written: {out}")
