@@ -16,20 +16,24 @@ from simcluster._version import __version__
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
+    from simcluster.advice import advise
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.layout import MindSporeLayout
     from simcluster.plan import shard_rows
     from simcluster.scenario import Scenario
+    from simcluster.search import find_plan
 else:
     __getattr__ = exported_lazily(
         __name__,
         {
+            "advice": "advise",
             "api": "Result graph infer_predict_layout load shard simulate sweep verify",
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
             "layout": "MindSporeLayout",
             "plan.data.distributed_sampler": "shard_rows",
             "scenario": "Scenario",
+            "search": "find_plan",
         },
     )
 
@@ -43,6 +47,8 @@ __all__ = [
     "SimulationError",
     "TraceError",
     "__version__",
+    "advise",
+    "find_plan",
     "graph",
     "infer_predict_layout",
     "load",

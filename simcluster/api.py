@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster import simulation, units
-from simcluster.errors import ScenarioError, TraceError, nearest
+from simcluster.errors import TraceError, nearest
 from simcluster.printable import printable_text
 from simcluster.report import (
     emphasised_verdict,
@@ -144,9 +144,8 @@ def sweep(
     breaks down.
     """
     from simcluster import sweeps
+    from simcluster.workers import borrowed_executor
 
-    if executor is not None and (dask, jobs) != (None, None):
-        raise ScenarioError("a sweep runs on an executor, or on 'jobs' processes or 'dask'; give one of them")
     file = None if out is None else sweeps.SweepFile.of(out)
     space = sweeps.SweepSpace.of(sweeps.Variation.of(key, values) for key, values in vary.items())
     base = _scenario(scenario)
@@ -157,10 +156,8 @@ def sweep(
         if file is not None:
             journal = stack.enter_context(sweeps.open_journal(file, base, space, restart=restart))
         run = sweeps.SweepRun(base, space, wanted, journal)
-        if executor is None and run.num_left:
-            executor = stack.enter_context(sweeps.sweep_executor(jobs, dask, run.num_left))
-        if executor is not None:
-            run.run(executor, watch)
+        if run.num_left:
+            run.run(stack.enter_context(borrowed_executor(executor, jobs, dask, run.num_left)), watch)
         result = run.result()
         if file is not None:
             file.write(result)

@@ -6,8 +6,17 @@ from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
     from simcluster.search.first_fit import find_first_fit
+    from simcluster.search.found_plan import FoundPlan
+    from simcluster.search.from_python import find_plan
     from simcluster.search.improved_fit import improve_fit, plan_data
-    from simcluster.search.planner import Objective, PlanFigures, PlanSearch, SearchResult, SimulatedPlan
+    from simcluster.search.planner import (
+        Objective,
+        PlanFigures,
+        PlanSearch,
+        SearchResult,
+        SimulatedPlan,
+        search_journal,
+    )
     from simcluster.search.report import search_document, search_text, verdict, why_it_lost
     from simcluster.search.space import PlanChoice, PlanSpace, search_keys
 else:
@@ -15,14 +24,17 @@ else:
         __name__,
         {
             "first_fit": "find_first_fit",
+            "found_plan": "FoundPlan",
+            "from_python": "find_plan",
             "improved_fit": "improve_fit plan_data",
-            "planner": "Objective PlanFigures PlanSearch SearchResult SimulatedPlan",
+            "planner": "Objective PlanFigures PlanSearch SearchResult SimulatedPlan search_journal",
             "report": "search_document search_text verdict why_it_lost",
             "space": "PlanChoice PlanSpace search_keys",
         },
     )
 
 __all__ = [
+    "FoundPlan",
     "Objective",
     "PlanChoice",
     "PlanFigures",
@@ -31,9 +43,11 @@ __all__ = [
     "SearchResult",
     "SimulatedPlan",
     "find_first_fit",
+    "find_plan",
     "improve_fit",
     "plan_data",
     "search_document",
+    "search_journal",
     "search_keys",
     "search_text",
     "verdict",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from simcluster.sweeps.ranked_points import RankedPoints
     from simcluster.sweeps.result import SweepResult
     from simcluster.sweeps.sweep_files import SweepFile, open_journal
-    from simcluster.sweeps.sweep_run import SweepRun, sweep_executor
+    from simcluster.sweeps.sweep_run import SweepRun
     from simcluster.sweeps.table import sweep_text
     from simcluster.sweeps.value_check import check_values
     from simcluster.sweeps.variation import SweepSpace, Variation
@@ -21,7 +21,7 @@ else:
             "ranked_points": "RankedPoints",
             "result": "SweepResult",
             "sweep_files": "SweepFile open_journal",
-            "sweep_run": "SweepRun sweep_executor",
+            "sweep_run": "SweepRun",
             "table": "sweep_text",
             "value_check": "check_values",
             "variation": "SweepSpace Variation",
@@ -40,6 +40,5 @@ __all__ = [
     "check_values",
     "objective_of",
     "open_journal",
-    "sweep_executor",
     "sweep_text",
 ]

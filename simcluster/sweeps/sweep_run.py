@@ -7,22 +7,14 @@ from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import dataclass, field
 from functools import partial
 
-from simcluster.errors import Problem, ScenarioError, SimulationError
+from simcluster.errors import SimulationError
 from simcluster.scenario import Scenario
 from simcluster.sweeps.figures import SweepFigure, figures_of
 from simcluster.sweeps.point import FAILED, LOST, Row, row_without_figures, run_point
 from simcluster.sweeps.ranked_points import RankedPoints
 from simcluster.sweeps.result import SweepResult
 from simcluster.sweeps.variation import SweepSpace
-from simcluster.workers import (
-    LOCAL,
-    DaskExecutor,
-    Failure,
-    Journal,
-    local_executor,
-    run_all,
-    usable_cpus,
-)
+from simcluster.workers import Failure, Journal, run_all
 
 _DIED = "the process that simulated it died, twice: perhaps this machine has not enough memory for it"
 
@@ -89,21 +81,3 @@ class SweepRun:
         else:
             fault = f"a fault of simcluster: {type(outcome.error).__name__}: {outcome.error}"
             self.rows[point] = row_without_figures(FAILED, fault)
-
-
-def sweep_executor(jobs: int | None, dask: str | None, num_points: int) -> Executor:
-    """Processes of this machine for so many points, by default one for each processor; or a Dask cluster.
-
-    Raises ScenarioError where there is no Dask scheduler, and for ``jobs`` beside one that is.
-    """
-    if dask is not None:
-        if jobs is not None and dask != LOCAL:
-            raise ScenarioError(
-                Problem(
-                    f"the workers are those of {dask}, however many",
-                    where=f"--jobs {jobs}",
-                    hint="leave it out; it is for processes of this machine",
-                )
-            )
-        return DaskExecutor.connect(dask, min(jobs or usable_cpus(), num_points))
-    return local_executor(jobs or usable_cpus(), num_points)

@@ -11,6 +11,7 @@ from simcluster.lazy_exports import exported_lazily
 if TYPE_CHECKING:
     from simcluster.workers.calls import Failure, in_order, num_workers_of, run_all
     from simcluster.workers.dask_executor import LOCAL, DaskExecutor
+    from simcluster.workers.executor_choice import borrowed_executor, chosen_executor
     from simcluster.workers.inline import InlineExecutor
     from simcluster.workers.journal import Journal
     from simcluster.workers.ordered_map import parallel_map
@@ -20,6 +21,7 @@ else:
         __name__,
         {
             "calls": "Failure in_order num_workers_of run_all",
+            "executor_choice": "borrowed_executor chosen_executor",
             "dask_executor": "LOCAL DaskExecutor",
             "inline": "InlineExecutor",
             "journal": "Journal",
@@ -35,6 +37,8 @@ __all__ = [
     "InlineExecutor",
     "Journal",
     "WorkerProcesses",
+    "borrowed_executor",
+    "chosen_executor",
     "in_order",
     "local_executor",
     "num_workers_of",

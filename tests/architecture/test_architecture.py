@@ -80,6 +80,8 @@ def test_public_names():
             "SimulationError",
             "TraceError",
             "__version__",
+            "advise",
+            "find_plan",
             "graph",
             "infer_predict_layout",
             "load",

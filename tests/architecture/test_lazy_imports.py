@@ -15,7 +15,7 @@ from tests.support.covering import quick
 
 HEAVY = ("numpy", "simpy", "ruamel", "orjson", "rustworkx")
 ROOMS = (
-    "advise",
+    "advice",
     "analysis",
     "api",
     "baseline",

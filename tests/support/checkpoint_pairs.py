@@ -13,7 +13,7 @@ from simcluster.simulation.checkpoints.saved_training import SavedRun, samples_o
 from simcluster.simulation.checkpoints.tensor_parts import parts_of_rank
 from simcluster.simulation.compose import plan_scenario
 from simcluster.simulation.verification.shrink_scenario import ShrunkScenario
-from simcluster.simulation.verification.value_run import SmallPlan
+from simcluster.simulation.verification.value_run import ShrunkPlan
 
 MODELS = (
     {"layers": 4, "hidden": 16, "heads": 4, "kv_heads": 4, "ffn": 32, "vocab": 64},
@@ -93,10 +93,10 @@ def random_plan(draw: random.Random, model, optimizer, precision, framework) -> 
         return made
 
 
-def as_it_is(scenario: Scenario) -> SmallPlan:
+def as_it_is(scenario: Scenario) -> ShrunkPlan:
     """The plan of a scenario that is small already."""
     shrunk = ShrunkScenario(scenario, scenario.model, scenario.cluster, ())
-    return SmallPlan(shrunk, plan_scenario(scenario))
+    return ShrunkPlan(shrunk, plan_scenario(scenario))
 
 
 def assert_resumes(first: Scenario, second: Scenario) -> None:

@@ -21,6 +21,7 @@ def made_up_run(
     *,
     parallel=None,
     training=None,
+    model=None,
     framework="ideal",
     plan=None,
     step=10.0,
@@ -38,6 +39,8 @@ def made_up_run(
         "parallel": USUAL["parallel"] | (parallel or {}),
         "training": USUAL["training"] | (training or {}),
     }
+    if model:
+        parts["model"] = USUAL["model"] | model
     scenario = Scenario.of(USUAL | parts | {"framework": framework})
     mesh = scenario.spec.parallel.sizes
     sharding = {"states": False, "gradients": False, "weights": False, "split": "flat"}
@@ -53,6 +56,7 @@ def made_up_run(
         "global_batch": parts["training"]["global_batch"],
         "micro_batch": parts["training"]["micro_batch"] // scenario.spec.parallel.copies,
         "optimizer_sharding": sharding,
+        "seq_len": parts["training"]["seq_len"],
         "recipe": scenario.spec.parallel.recipe or "megatron",
     }
     memory = {

@@ -16,6 +16,7 @@ ALL_KEYS = (
     "schedule",
     "chunks",
     "stages",
+    "batch_shares",
     "optimizer_sharding",
     "recompute",
     "offload",
@@ -57,6 +58,36 @@ def small_scenario(seed: int = 0, devices: int = 4) -> Scenario:
                 "optimizer": "adamw",
             },
             "parallel": {"mesh": {"data": devices}},
+        }
+    )
+
+
+def mixed_scenario(**changes) -> Scenario:
+    """A model of few layers on a host of two H100 and one of two Ascend 910B."""
+    training = {"global_batch": 64, "micro_batch": 1, "seq_len": 2048, "precision": "bf16"}
+
+    def host(use: str) -> dict[str, object]:
+        return {"use": use, "devices": 2, "network": {"nics": 2}}
+
+    return Scenario.of(
+        {
+            "simcluster": 1,
+            "name": "mixed",
+            "cluster": {
+                "groups": [
+                    {"host": host("dgx-h100"), "hosts": 1},
+                    {"host": host("atlas-800t-a2"), "hosts": 1},
+                ]
+            },
+            "model": {"layers": 4, "hidden": 2048, "heads": 16, "ffn": 8192, "vocab": 1024},
+            "training": {
+                "global_batch": 64,
+                "micro_batch": 1,
+                "seq_len": 2048,
+                "precision": "bf16",
+                **training,
+            },
+            "parallel": {"mesh": {"data": 4}},
         }
     )
 

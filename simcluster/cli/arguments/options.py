@@ -23,6 +23,29 @@ Settings = Annotated[
     ),
 ]
 
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", metavar="N", min=1, help="Processes that simulate; by default one for each processor."
+    ),
+]
+
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Simulate on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786; local starts one "
+        "here, with --jobs workers.",
+    ),
+]
+
+Restart = Annotated[
+    bool, typer.Option("--restart", help="Throw away what an interrupted call of this command has kept.")
+]
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No table, no progress.")]
+
 
 def changes(settings: Sequence[str] | None) -> list[tuple[str, str]]:
     """The (key path, YAML text) pairs of ``--set`` options; ScenarioError for one without ``=``."""

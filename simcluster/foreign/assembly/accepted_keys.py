@@ -23,6 +23,8 @@ def schema_accepts(path: str, value: Any) -> bool:
     if path.startswith("inference."):
         del data["training"]
         data["inference"] = {"batch": 1, "prompt": 32, "tokens": 32}
+    if path.startswith(("parallel.search_mode", "parallel.auto")):
+        set_path(data, "parallel.mode", "auto")
     set_path(data, path, value)
     try:
         validate_data(data, ScenarioSpec)

@@ -261,6 +261,8 @@ class _Assembly:
 
     def _recipe(self, tensor: int) -> None:
         facts = self.facts
+        if facts.get("parallel.mode") == "auto":
+            return  # a recipe would leave nothing to search
         if tensor > 1:
             split = bool(facts.get("sequence_parallel"))
             flag = facts.flag("sequence_parallel") if "sequence_parallel" in facts.known else None

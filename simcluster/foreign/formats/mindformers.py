@@ -69,6 +69,7 @@ class MindFormers(Importer):
         _optimizer_parallel(facts)
         state_mindformers_recompute(facts)
         state_mindformers_offload(facts)
+        _search(facts)
         _pipeline(facts)
         _embedding(facts)
         if facts.get("clip"):
@@ -104,6 +105,11 @@ _MEANINGS: Mapping[str, Meaning] = {
     "parallel_config.optimizer_shard": has_no_effect,
     "parallel_config.seq_split_num": states_value("slices"),
     "parallel.parallel_mode": lambda facts, flag: _mode(facts, flag),
+    "parallel.search_mode": selects(
+        "search_mode",
+        {kind: kind for kind in ("recursive_programming", "dynamic_programming", "sharding_propagation")},
+        "recursive_programming searches",
+    ),
     "parallel.enable_parallel_optimizer": switch("optimizer_parallel"),
     "parallel.parallel_optimizer_config.optimizer_level": states_value("optimizer_level", read_word),
     "parallel.parallel_optimizer_config.gradient_accumulation_shard": switch("gradient_shard"),
@@ -229,8 +235,18 @@ def _mode(facts: Facts, flag: Flag) -> None:
         facts.effectless(flag, "semi-automatic, as scenarios are")
     elif value in ("0", "data_parallel"):
         facts.say("parallel.mode", "data", flag)
+    elif value in ("2", "auto_parallel"):
+        facts.say("parallel.mode", "auto", flag)
     else:
         facts.unsupported(flag, "semi-automatic parallelism is simulated, by the axes of parallel_config")
+
+
+def _search(facts: Facts) -> None:
+    """In automatic mode a search decides what semi-automatic parallelism is told."""
+    automatic = facts.get("parallel.mode") == "auto"
+    facts.use("search_mode", "parallel.search_mode", counts=automatic, otherwise="without automatic mode")
+    if automatic:
+        facts.drop_effectless(("vocab_emb_dp", "sequence_parallel"), "the search decides")
 
 
 def _batch(facts: Facts) -> None:

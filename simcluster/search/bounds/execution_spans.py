@@ -81,9 +81,11 @@ class ExecutionSpans:
         block = self.program.codes[code]
         first = _first_reader(block, {there for _, there in before})
         made = {here for here, _ in behind if here in block.written}
+        begin = _first_kernel(block)
+        from_start = self._from(code, begin, next_code, behind)
         return ExecutionSpan(
-            self._from(code, _first_kernel(block), next_code, behind),
-            self._from(code, first, next_code, behind),
+            from_start,
+            from_start if first == begin else self._from(code, first, next_code, behind),
             sum(block.slots[slot].num_bytes for slot in made),
         )
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster
 from simcluster.engine import Workload
 from simcluster.model import MemoryPlace, Phase
-from simcluster.plan import Plan
 from simcluster.program import (
     BlockExecution,
     Category,
@@ -27,16 +25,13 @@ from simcluster.program import (
     Program,
     Scope,
     StageProgram,
-    build,
-    partition_ranks,
     runs_kernels,
 )
 from simcluster.search.bounds.execution_spans import ExecutionSpan, ExecutionSpans
 from simcluster.search.bounds.few_layers import FewLayers
+from simcluster.search.bounds.small_plan import TIMED, SmallPlan
 
 Ints = NDArray[np.int64]
-
-_TIMED = (Phase.FORWARD, Phase.RECOMPUTE, Phase.BACKWARD, Phase.WEIGHTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,18 +98,16 @@ class LayerCosts:
     """By device how many times longer its kernels take than those of the fastest."""
 
     @classmethod
-    def of(cls, cluster: Cluster, plan: Plan, layers: FewLayers, *, kernels_only: bool = False) -> LayerCosts:
+    def of(cls, small: SmallPlan, layers: FewLayers, *, kernels_only: bool = False) -> LayerCosts:
         """The costs of a plan of one stage of the smaller model of ``layers``.
 
         ``kernels_only``: collectives take no time, as where those of one micro-batch hide behind the kernels
         of another.
         """
-        # Reductions of gradients are not looked at: those of single layers are lowered soonest.
-        program = build(replace(plan, execution=replace(plan.execution, buckets=None, fusion=None)))
-        part = program.parts[0]
-        prices = _Prices.of(cluster, plan, program)
+        plan, program, part = small.plan, small.program, small.part
+        prices = _Prices.of(small)
         spans = ExecutionSpans(program, part, prices.least(kernels_only=kernels_only))
-        by_phase: dict[Phase, list[BlockExecution]] = {phase: [] for phase in _TIMED}
+        by_phase: dict[Phase, list[BlockExecution]] = {phase: [] for phase in TIMED}
         for execution in part.executions:
             phase = program.codes[execution.code].phase
             if execution.micro_batch == 0 and phase in by_phase:
@@ -165,17 +158,17 @@ class _Prices:
     """The devices of the classes."""
 
     @classmethod
-    def of(cls, cluster: Cluster, plan: Plan, program: Program) -> _Prices:
+    def of(cls, small: SmallPlan) -> _Prices:
         """The prices of what runs for every micro-batch."""
-        execution = plan.execution
-        classes = partition_ranks(program, cluster)
+        cluster, program, classes = small.cluster, small.program, small.classes
+        execution = small.plan.execution
         workload = Workload(
             program,
             cluster,
             classes,
             dispatch=execution.dispatch,
             algorithms=execution.algorithms,
-            host=HostCalls.of(plan),
+            host=HostCalls.of(small.plan),
         )
         prices = workload.prices()
         of_code = {
@@ -184,7 +177,7 @@ class _Prices:
                 for index in {prices.place(index, number): index for index in range(len(classes))}.values()
             }
             for number, code in enumerate(program.codes)
-            if code.phase in _TIMED
+            if code.phase in TIMED
         }
         return cls(program, of_code, [cluster.device(rank).name for rank in classes.representatives])
 
@@ -229,7 +222,7 @@ def _kept(
 ) -> Ints:
     """Bytes on the device that forwards book and backwards release, by the instance whose forward it is."""
     released: set[str] = set()
-    for phase in _TIMED[1:]:
+    for phase in TIMED[1:]:
         for execution in by_phase[phase]:
             code = program.codes[execution.code]
             released |= {part.buffer(execution.instance, code.slots[slot].name) for slot in code.dropped}

@@ -12,6 +12,7 @@ share of parameters, gradients and optimizer states, and what all micro-batches 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -71,20 +72,25 @@ class PlanBound:
     """What a plan takes at least."""
 
     time_ns: int
-    """Of a step."""
+    """Of a step; 0 where nothing is known of it."""
     memory: int
     """Bytes of the fullest device."""
 
 
 def bound_plan(
-    costs: LayerCosts, shape: PlanShape, communication: LeastTimes, chain: VirtualStages
+    costs: LayerCosts,
+    shape: PlanShape,
+    communication: LeastTimes,
+    chain: VirtualStages,
+    allowed: float = math.inf,
 ) -> PlanBound:
-    """The bound of a plan whose virtual stages are those of ``chain``."""
+    """The bound of a plan whose virtual stages are those of ``chain``.
+
+    One that needs more than the ``allowed`` bytes gets no bound of its time: nobody asks how long it takes.
+    """
     starts = _virtual_starts(costs, shape.layers)
-    return PlanBound(
-        _time(costs, shape, starts, communication, chain),
-        _memory(costs, shape, starts, chain),
-    )
+    memory = _memory(costs, shape, starts, chain)
+    return PlanBound(_time(costs, shape, starts, communication, chain) if memory <= allowed else 0, memory)
 
 
 def _virtual_starts(costs: LayerCosts, layers: Sequence[int]) -> Ints:

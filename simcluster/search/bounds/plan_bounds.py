@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from simcluster.plan import (
     SEQUENCE,
     WEIGHTS,
     Numerics,
+    Schedule,
     ScheduleSpec,
     ShardingChoice,
     default_layers,
@@ -38,7 +40,9 @@ from simcluster.search.bounds.plan_bound import (
     balanced_stages,
     bound_plan,
 )
-from simcluster.search.space import DATA, PIPELINE, PlanChoice
+from simcluster.search.bounds.share_balance import shares_by_speed
+from simcluster.search.bounds.small_plan import SmallPlan
+from simcluster.search.space import DATA, PIPELINE, PlanChoice, SpaceSetting
 from simcluster.tuning import Changes
 
 IN_HALVES = "zb_h1"
@@ -77,10 +81,21 @@ class PlanBounds:
     """Bounds of plans of one scenario."""
 
     scenario: Scenario
+    micro_batches: tuple[int, ...] = ()
+    """The micro-batches that its plans have: the least and the most of many tell what those between cost."""
+    allowed: float = math.inf
+    """Bytes of a device; the time of plans that need more is not looked at."""
+    _small: dict[Changes, SmallPlan | Refusal] = field(default_factory=dict)
     _costs: dict[tuple[Changes, bool], LayerCosts | Refusal] = field(default_factory=dict)
     _shardings: dict[str, _Sharding] = field(default_factory=dict)
     _again: dict[str, str] = field(default_factory=dict)
     _formats: dict[str, Numerics] = field(default_factory=dict)
+    _model: list[FewLayers] = field(default_factory=list)
+
+    def of_group(self, choices: Iterable[PlanChoice]) -> PlanBounds:
+        """The same for some plans that have a ``group_key`` in common, and nothing of other small plans."""
+        micro_batches = sorted({choice.micro_batch for choice in choices})
+        return replace(self, micro_batches=tuple(micro_batches), _small={}, _costs={})
 
     def of(self, choice: PlanChoice) -> PlanBound | Refusal:
         """The bound of a plan, or why it is impossible."""
@@ -98,7 +113,8 @@ class PlanBounds:
             return whole
         costs = replace(costs, parameters=whole.parameters, gradients=whole.gradients, states=whole.states)
         chain = shape.schedule.chain(shape.num_stages)
-        return bound_plan(costs, shape, self._least_times(choice, costs, ring=chain.num_chunks > 1), chain)
+        times = self._least_times(choice, costs, ring=chain.num_chunks > 1)
+        return bound_plan(costs, shape, times, chain, self.allowed)
 
     def balanced(self, choice: PlanChoice, limit: float) -> PlanChoice | None:
         """The plan with layers balanced over its stages by their time, on the devices that each has.
@@ -120,6 +136,31 @@ class PlanBounds:
             return None
         return replace(choice, stages=layers)
 
+    def shared(self, choice: PlanChoice) -> PlanChoice | None:
+        """The plan with shares of the batch by the speed of the devices of every data-parallel coordinate.
+
+        None where these are equal shares, and for plans whose data ranks meet in every micro-batch.
+        """
+        costs, ranks = self.costs(choice), choice.size(DATA)
+        if ranks == 1 or not self.scenario.cluster.mixed or isinstance(costs, Refusal):
+            return None
+        sharding = self._sharding(choice.optimizer_sharding).choice
+        if sharding.weights or sharding.gradients:
+            return None
+        total = sum(self._setting.micro_batches(replace(choice, batch_shares=()))) * ranks
+        counts = shares_by_speed([self._slowest(costs, choice, place) for place in range(ranks)], total)
+        if len(set(counts)) == 1:
+            return None
+        common = math.gcd(*counts)
+        return replace(choice, batch_shares=tuple(count // common for count in counts))
+
+    def _slowest(self, costs: LayerCosts, choice: PlanChoice, place: int) -> float:
+        """How many times longer the slowest device at a coordinate of the data axis takes."""
+        cluster, mesh = self.scenario.cluster, Mesh.of(dict(choice.mesh))
+        ranks = np.flatnonzero(mesh.coordinates[:, mesh.names.index(DATA)] == place)
+        kinds = {cluster.groups[group].kind for group in np.unique(cluster.group_of(ranks)).tolist()}
+        return max(costs.slowness[cluster.kinds[kind].device.name] for kind in kinds)
+
     def _stage_devices(self, choice: PlanChoice) -> list[list[Device]]:
         """The kinds of devices of every stage."""
         cluster, mesh = self.scenario.cluster, Mesh.of(dict(choice.mesh))
@@ -137,17 +178,51 @@ class PlanBounds:
         halves, pairs = _backward_forms(choice.schedule)
         hidden = pairs or self.scenario.spec.parallel.copies > 1
         text = self._work_alike(choice.optimizer_sharding)
-        return self._small_plan(choice, IN_HALVES if halves else "1f1b", text), hidden
+        return self._small_changes(choice, IN_HALVES if halves else "1f1b", text), hidden
+
+    def group_key(self, choice: PlanChoice) -> object:
+        """Equal for plans that are best bounded together, as their small plans have much in common."""
+        mesh = tuple(_without_pipeline(choice).items())
+        return mesh, _backward_forms(choice.schedule), self._recomputed(choice.recompute)
 
     def costs(self, choice: PlanChoice) -> LayerCosts | Refusal:
         """The costs of its layers, or why layers cannot be split like that."""
         key = self.cost_key(choice)
         if key not in self._costs:
-            self._costs[key] = self._read(*key)
+            small, (_, hidden) = self._small_plan(choice), key
+            self._costs[key] = (
+                small
+                if isinstance(small, Refusal)
+                else LayerCosts.of(small, self._layers, kernels_only=hidden)
+            )
         return self._costs[key]
 
-    def _read(self, changes: Changes, hidden: bool) -> LayerCosts | Refusal:
-        """The costs of a small plan; ``hidden``: kernels of other micro-batches run beside collectives."""
+    @property
+    def num_small_plans(self) -> int:
+        """Small plans that were planned."""
+        return len(self._small)
+
+    def _small_plan(self, choice: PlanChoice) -> SmallPlan | Refusal:
+        """The small plan that costs of its layers are read from."""
+        least, most = min(self.micro_batches, default=0), max(self.micro_batches, default=0)
+        if least < choice.micro_batch < most:
+            small, large = (
+                self._planned(replace(choice, micro_batch=micro_batch)) for micro_batch in (least, most)
+            )
+            between = None
+            if isinstance(small, SmallPlan) and isinstance(large, SmallPlan):
+                between = small.between(large, choice.micro_batch)
+            if between is not None:
+                return between
+        return self._planned(choice)
+
+    def _planned(self, choice: PlanChoice) -> SmallPlan | Refusal:
+        changes, _ = self.cost_key(choice)
+        if changes not in self._small:
+            self._small[changes] = self._plan(changes, choice.micro_batch)
+        return self._small[changes]
+
+    def _plan(self, changes: Changes, micro_batch: int) -> SmallPlan | Refusal:
         # The same cluster, which knows already where groups lie and what collectives take.
         cluster = self.scenario.cluster
         try:
@@ -160,25 +235,27 @@ class PlanBounds:
                 cluster,
                 spec.collectives.build(),
             )
-            return LayerCosts.of(cluster, plan, self._layers, kernels_only=hidden)
+            return SmallPlan.of(cluster, plan, micro_batch)
         except SimclusterError as error:
             return Refusal(error.problems[0].message)
 
-    @cached_property
+    @property
     def _layers(self) -> FewLayers:
         """The model with fewer layers, if nothing is said of single ones."""
-        spec = self.scenario.spec
-        assert spec.training is not None, "spaces are of training"
-        parallel = spec.parallel
-        named = isinstance(parallel.recompute.layers, tuple)
-        said = (parallel.strategies, parallel.shard, parallel.host, parallel.fusion.ids, named)
-        return FewLayers.of(self.scenario.model, spec.training.seq_len, equal=not any(said))
+        if not self._model:
+            spec = self.scenario.spec
+            assert spec.training is not None, "spaces are of training"
+            parallel = spec.parallel
+            named = isinstance(parallel.recompute.layers, tuple)
+            said = (parallel.strategies, parallel.shard, parallel.host, parallel.fusion.ids, named)
+            few = FewLayers.of(self.scenario.model, spec.training.seq_len, equal=not any(said))
+            self._model.append(few)
+        return self._model[0]
 
-    def _small_plan(self, choice: PlanChoice, kind: str, sharding: str) -> Changes:
+    def _small_changes(self, choice: PlanChoice, kind: str, sharding: str) -> Changes:
         """The scenario's changes to the plan without a pipeline whose layers are split alike."""
         mesh = _without_pipeline(choice)
-        roles = roles_of(self.scenario.spec.parallel)
-        batch = [axis for axis in (_REPLICAS, *roles[BATCH]) if axis in mesh]
+        batch = [axis for axis in (_REPLICAS, *self._batch_axes) if axis in mesh]
         ways = math.prod(mesh[axis] for axis in batch)
         sizes = ", ".join(f"{axis}: {size}" for axis, size in mesh.items())
         return (
@@ -198,17 +275,11 @@ class PlanBounds:
         spec = self.scenario.spec
         assert spec.training is not None, "spaces are of training"
         stages = choice.num_stages
-        written = ScheduleSpec(
-            kind=choice.schedule,
-            chunks=choice.chunks if choice.chunks > 1 else None,
-            p2p=spec.parallel.schedule.p2p,
-        )
-        schedule = written.build()
+        written, schedule = _schedule(choice.schedule, choice.chunks, spec.parallel.schedule.p2p)
         chain = schedule.chain(stages)
-        roles = roles_of(spec.parallel)
-        ways = math.prod(choice.size(axis) for axis in roles[BATCH])
-        count = spec.training.global_batch // (ways * choice.micro_batch)
-        schedule.stage(0, stages, count)
+        # Of unequal shares those who train most are a bound on all.
+        count = max(self._setting.micro_batches(choice), default=0)
+        _check_stages(schedule, stages, count)
         sharding = self._sharding(choice.optimizer_sharding)
         whole = not sharding.of_mindspore and not sharding.choice.axes and sharding.choice.shard_size == -1
         return PlanShape(
@@ -309,10 +380,17 @@ class PlanBounds:
         return isinstance(model, Routed) and bool(model.num_experts)
 
     @cached_property
+    def _setting(self) -> SpaceSetting:
+        return SpaceSetting(self.scenario)
+
+    @cached_property
+    def _batch_axes(self) -> tuple[str, ...]:
+        return tuple(roles_of(self.scenario.spec.parallel)[BATCH])
+
+    @cached_property
     def _replicas(self) -> tuple[str, ...]:
         """The axes whose ranks hold the same parameters."""
-        roles = roles_of(self.scenario.spec.parallel)
-        return (*roles[BATCH], *roles[SEQUENCE])
+        return (*self._batch_axes, *roles_of(self.scenario.spec.parallel)[SEQUENCE])
 
 
 def _nothing(num_bytes: int) -> int:
@@ -363,6 +441,21 @@ def _without_pipeline(choice: PlanChoice) -> dict[str, int]:
         return dict(axes)
     axes.insert(place, (_REPLICAS, stages))
     return dict(axes)
+
+
+@cache
+def _schedule(
+    kind: str, chunks: int, p2p: Literal["overlapped", "blocking"] | None
+) -> tuple[ScheduleSpec, Schedule]:
+    """A schedule as it is written, and as it is."""
+    written = ScheduleSpec(kind=kind, chunks=chunks if chunks > 1 else None, p2p=p2p)
+    return written, written.build()
+
+
+@lru_cache(maxsize=4096)
+def _check_stages(schedule: Schedule, num_stages: int, num_micro_batches: int) -> None:
+    """Raises PlanError if a schedule cannot be of so many stages and micro-batches."""
+    schedule.stage(0, num_stages, num_micro_batches)
 
 
 @cache

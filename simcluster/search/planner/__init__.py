@@ -1,5 +1,6 @@
 """The search for the best plan of a space."""
 
+from simcluster.search.planner.kept_plans import search_journal
 from simcluster.search.planner.objective import Objective
 from simcluster.search.planner.plan_figures import PlanFigures, simulate_plan
 from simcluster.search.planner.plan_search import PlanSearch, SearchResult, SimulatedPlan
@@ -12,5 +13,6 @@ __all__ = [
     "SearchResult",
     "SharedScenario",
     "SimulatedPlan",
+    "search_journal",
     "simulate_plan",
 ]

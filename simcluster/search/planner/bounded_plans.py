@@ -11,6 +11,9 @@ from simcluster.search.planner.shared_scenario import SharedScenario
 from simcluster.search.space import PlanChoice, PlanSpace
 from simcluster.workers import Failure, in_order, run_all
 
+_LATEST: dict[tuple[str, float], PlanBounds] = {}
+"""The bounds of the latest call by the digest of its scenario."""
+
 
 @dataclass(frozen=True, slots=True)
 class BoundedPlan:
@@ -37,11 +40,17 @@ class BoundedSpace:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Plans with the same costs of layers; ``limit``: part of the memory, where layers are balanced, too."""
+    """Plans whose layers are split alike; ``limit``: part of the memory, where layers are balanced, too.
+
+    The time of those that need more than ``allowed`` bytes is not looked at. ``shares``: also with shares of
+    the batch by the speed of devices.
+    """
 
     scenario: SharedScenario
     choices: tuple[PlanChoice, ...]
     limit: float | None
+    allowed: float
+    shares: bool
 
 
 def bound_space(space: PlanSpace, shared: SharedScenario, limit: float, executor: Executor) -> BoundedSpace:
@@ -52,31 +61,50 @@ def bound_space(space: PlanSpace, shared: SharedScenario, limit: float, executor
     bounds = PlanBounds(space.scenario)
     groups: dict[object, list[PlanChoice]] = {}
     for choice in space.plans:
-        groups.setdefault(bounds.cost_key(choice), []).append(choice)
+        groups.setdefault(bounds.group_key(choice), []).append(choice)
     most = max(host.device.memory for host in space.scenario.cluster.kinds)
     balance = limit / most if "stages" in space.keys else None
-    tasks = [_Group(shared, tuple(choices), balance) for choices in groups.values()]
+    tasks = [
+        _Group(shared, tuple(choices), balance, limit, "batch_shares" in space.keys)
+        for choices in groups.values()
+    ]
     plans: list[BoundedPlan] = []
     refused: list[tuple[PlanChoice, str]] = []
+    num_costed = 0
     for outcome in in_order(run_all(_bound_group, tasks, executor)):
         if isinstance(outcome, Failure):
             raise outcome.error
-        for choice, bound in outcome:
+        bounded, num_small_plans = outcome
+        num_costed += num_small_plans
+        for choice, bound in bounded:
             if isinstance(bound, Refusal):
                 refused.append((choice, bound.message))
             else:
                 plans.append(BoundedPlan(choice, bound))
-    return BoundedSpace(tuple(plans), tuple(refused), len(tasks))
+    return BoundedSpace(tuple(plans), tuple(refused), num_costed)
 
 
-def _bound_group(group: _Group) -> Sequence[tuple[PlanChoice, PlanBound | Refusal]]:
-    bounds = PlanBounds(group.scenario.here)
+def _bound_group(group: _Group) -> tuple[Sequence[tuple[PlanChoice, PlanBound | Refusal]], int]:
+    """The bounds of a group, and how many small plans they were read from."""
+    bounds = _bounds_of(group.scenario, group.allowed).of_group(group.choices)
     known: dict[PlanChoice, PlanBound | Refusal] = {}
     for choice in group.choices:
         known[choice] = bounds.of(choice)
-        other = None
-        if group.limit is not None and isinstance(known[choice], PlanBound):
-            other = bounds.balanced(choice, group.limit)
-        if other is not None and other not in known:
-            known[other] = bounds.of(other)
-    return list(known.items())
+        if isinstance(known[choice], Refusal):
+            continue
+        others = [bounds.balanced(choice, group.limit)] if group.limit is not None else []
+        if group.shares:
+            others += [bounds.shared(choice)]
+        for other in others:
+            if other is not None and other not in known:
+                known[other] = bounds.of(other)
+    return list(known.items()), bounds.num_small_plans
+
+
+def _bounds_of(shared: SharedScenario, allowed: float) -> PlanBounds:
+    """What this worker knows of the scenario of its latest call."""
+    key = shared.digest, allowed
+    if key not in _LATEST:
+        _LATEST.clear()
+        _LATEST[key] = PlanBounds(shared.here, allowed=allowed)
+    return _LATEST[key]

@@ -14,6 +14,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
 from simcluster.errors import ScenarioError
+from simcluster.scenario import Scenario
 from simcluster.search.bounds import PlanBound
 from simcluster.search.planner.bounded_plans import BoundedPlan, BoundedSpace, bound_space
 from simcluster.search.planner.objective import Objective
@@ -95,6 +96,13 @@ class SearchResult:
         return next(iter(self.fitting), None)
 
     @property
+    def scenario(self) -> Scenario | None:
+        """The scenario with the best plan; None if none fits."""
+        if self.best is None:
+            return None
+        return self.space.scenario.changed(self.space.changes_of(self.best.choice))
+
+    @property
     def front(self) -> list[SimulatedPlan]:
         """Of the plans that fit those that no other beats in time and memory, the fastest first."""
         front: list[SimulatedPlan] = []
@@ -151,8 +159,8 @@ class PlanSearch:
         self.check()
         allowed = self._allowed()
         shared = SharedScenario.of(self.space.scenario)
-        own = executor.submit(simulate_plan, (shared, ()))
         bounded = bound_space(self.space, shared, allowed, executor)
+        own = executor.submit(simulate_plan, (shared, ()))
         bound_s = time.monotonic() - began
         small = [plan for plan in bounded.plans if plan.bound.memory <= allowed]
         # If nothing can fit, the plans that need least memory say by how much.

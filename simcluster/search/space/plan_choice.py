@@ -42,6 +42,8 @@ class PlanChoice:
     """``parallel.recompute``."""
     offload: str = "{}"
     """``parallel.offload``."""
+    batch_shares: tuple[int, ...] = ()
+    """Shares of the batch by coordinate of the data axis; empty: equal ones."""
 
     def size(self, axis: str) -> int:
         """Ranks along an axis; 1 if the mesh does not have it."""
@@ -58,10 +60,13 @@ class PlanChoice:
         return math.prod(size for axis, size in self.mesh if axis != PIPELINE)
 
     def with_mesh(self, sizes: dict[str, int]) -> PlanChoice:
-        """The same on another mesh; layers of stages are the default again where there are more or fewer."""
+        """The same on another mesh; layers of stages, and shares of the batch, are the default again where
+        there are more or fewer.
+        """
         kept = tuple((axis, size) for axis, size in sizes.items() if size > 1 or axis == DATA)
         stages = self.stages if sizes.get(PIPELINE, 1) == self.num_stages else ()
-        return replace(self, mesh=kept, stages=stages)
+        shares = self.batch_shares if sizes.get(DATA, 1) == self.size(DATA) else ()
+        return replace(self, mesh=kept, stages=stages, batch_shares=shares)
 
     @property
     def described(self) -> dict[str, str]:
@@ -75,6 +80,7 @@ class PlanChoice:
             "stages": f"layers {'+'.join(map(str, self.stages))}" if self.stages else "",
             "optimizer_sharding": _words(self.optimizer_sharding),
             "recompute": f"recompute {_words(self.recompute)}",
+            "batch_shares": f"shares {'+'.join(map(str, self.batch_shares))}" if self.batch_shares else "",
             "offload": f"offload {_words(self.offload)}" if self.offload != NOTHING else "",
         }
         return {key: text for key, text in words.items() if text}
@@ -84,8 +90,11 @@ class PlanChoice:
         """The plan in a line."""
         return ", ".join(self.described.values())
 
-    def changes(self, p2p: str | None = None) -> Changes:
-        """What a scenario says for it: key paths and YAML texts. ``p2p`` is ``schedule.p2p``, if said."""
+    def changes(self, p2p: str | None = None, *, has_shares: bool = False) -> Changes:
+        """What a scenario says for it: key paths and YAML texts. ``p2p`` is ``schedule.p2p``, if said;
+        ``has_shares``: the scenario gives shares of the batch itself.
+        """
+        shares = ", ".join(map(str, self.batch_shares))
         sizes = ", ".join(f"{axis}: {size}" for axis, size in self.mesh)
         return (
             ("parallel.mesh", f"{{{sizes}}}"),
@@ -94,6 +103,8 @@ class PlanChoice:
             ("parallel.optimizer_sharding", self.optimizer_sharding),
             ("parallel.recompute", self.recompute),
             ("parallel.offload", self.offload),
+            *([("training.batch_shares", f"{{{DATA}: [{shares}]}}")] if shares else []),
+            *([("training.batch_shares", "{}")] if has_shares and not shares else []),
         )
 
     def _schedule_text(self, p2p: str | None) -> str:

@@ -12,7 +12,7 @@ from simcluster.errors import ScenarioError
 from simcluster.model import Routed
 from simcluster.plan import BATCH, roles_of
 from simcluster.scenario import Scenario
-from simcluster.search.space.plan_choice import PlanChoice
+from simcluster.search.space.plan_choice import DATA, PlanChoice
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,19 @@ class SpaceSetting:
         for axis in self.batch_axes:
             ways *= choice.size(axis)
         return ways
+
+    def micro_batches(self, choice: PlanChoice) -> tuple[int, ...]:
+        """Micro-batches of a step by coordinate of the data axis, one number where all have equally many.
+
+        () if they are no whole numbers.
+        """
+        size = choice.micro_batch * self.batch_ways(choice)
+        if not choice.batch_shares:
+            whole, left = divmod(self.global_batch, size)
+            return () if left or not whole else (whole,)
+        total, parts = self.global_batch * choice.size(DATA), sum(choice.batch_shares) * size
+        counts = [divmod(total * share, parts) for share in choice.batch_shares]
+        return () if any(left or not whole for whole, left in counts) else tuple(whole for whole, _ in counts)
 
     def samples_of_rank(self, choice: PlanChoice) -> int:
         """Samples that a data-parallel rank trains in a step; 0 if they do not divide."""

@@ -78,6 +78,7 @@ class PlanSpace:
             _text(parallel.optimizer_sharding),
             _text(parallel.recompute),
             _text(parallel.offload),
+            tuple(spec.training.batch_shares.get(DATA, ())),
         )
 
     @cached_property
@@ -108,12 +109,13 @@ class PlanSpace:
             yield from key.choices(self.setting, choice, values)
 
     def _divides(self, choice: PlanChoice) -> bool:
-        samples = self.setting.samples_of_rank(choice)
-        return samples > 0 and samples % choice.micro_batch == 0
+        return bool(self.setting.micro_batches(choice))
 
     def changes_of(self, choice: PlanChoice) -> Changes:
         """What the scenario says for a plan, as key paths and YAML texts."""
-        return choice.changes(self.scenario.spec.parallel.schedule.p2p)
+        spec = self.scenario.spec
+        assert spec.training is not None, "checked"
+        return choice.changes(spec.parallel.schedule.p2p, has_shares=bool(spec.training.batch_shares))
 
 
 def _check_searchable(scenario: Scenario) -> None:
@@ -141,6 +143,12 @@ def _check_searchable(scenario: Scenario) -> None:
                 "a search knows schedules by their kind, their chunks and the layers of each stage",
                 path="parallel.schedule",
                 hint="leave text, slices and layers by chunk out",
+            )
+        )
+    if set(scenario.spec.training.batch_shares) - {DATA}:
+        raise scenario.located(
+            ScenarioError(
+                f"a search knows shares of the batch along {DATA} alone", path="training.batch_shares"
             )
         )
     if scenario.spec.tenants:

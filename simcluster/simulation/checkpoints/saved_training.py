@@ -31,7 +31,7 @@ from simcluster.simulation.compose import plan_scenario
 from simcluster.simulation.verification import (
     STEPS,
     TOLERANCES,
-    SmallPlan,
+    ShrunkPlan,
     Verification,
     oracle_of,
     replay_plan,
@@ -50,7 +50,7 @@ class SavedRun:
     """A scenario, its small plan, and how many steps it trained from which sample on."""
 
     scenario: Scenario
-    small: SmallPlan
+    small: ShrunkPlan
     steps: int
     first_sample: int
 
@@ -105,7 +105,7 @@ def save_small_run(
     """
     if scenario.spec.training is None:
         raise scenario.located(PlanError("an inference has nothing to save", path="inference"))
-    small = SmallPlan.of(scenario, plan_scenario(scenario))
+    small = ShrunkPlan.of(scenario, plan_scenario(scenario))
     run = SavedRun(scenario, small, STEPS, 0)
     seed = scenario.spec.run.seed
     verification, replay = train_run(run, (), None, seed, dtype)
@@ -196,11 +196,11 @@ def check_model(saved: Scenario, scenario: Scenario) -> None:
         )
 
 
-def small_plan_on(scenario: Scenario, model: Model) -> SmallPlan:
+def small_plan_on(scenario: Scenario, model: Model) -> ShrunkPlan:
     """The small plan of a scenario on a small model of another; PlanError where it cannot train that."""
     large = plan_scenario(scenario)
     try:
-        return SmallPlan.of(scenario, large, model)
+        return ShrunkPlan.of(scenario, large, model)
     except SimclusterError as error:
         sizes = ", ".join(f"{name} {size}" for name, size in model.dimensions.items())
         problems = tuple(
@@ -225,10 +225,10 @@ def read_history(index: CheckpointIndex, folder: Path) -> tuple[SavedRun, ...]:
     return tuple(runs)
 
 
-def _planned_again(scenario: Scenario, before: list[SavedRun]) -> SmallPlan:
+def _planned_again(scenario: Scenario, before: list[SavedRun]) -> ShrunkPlan:
     if before:
         return small_plan_on(scenario, before[0].small.shrunk.model)
-    return SmallPlan.of(scenario, plan_scenario(scenario))
+    return ShrunkPlan.of(scenario, plan_scenario(scenario))
 
 
 def _next_run(index: CheckpointIndex, history: tuple[SavedRun, ...], folder: Path, steps: int) -> SavedRun:

@@ -12,14 +12,14 @@ from simcluster.simulation.verification.single_device_comparison import (
     compare_generation,
     verify,
 )
-from simcluster.simulation.verification.value_run import SmallPlan, oracle_of, replay_plan
+from simcluster.simulation.verification.value_run import ShrunkPlan, oracle_of, replay_plan
 
 __all__ = [
     "STEPS",
     "TOLERANCES",
     "KilledRank",
     "RecoveredTraining",
-    "SmallPlan",
+    "ShrunkPlan",
     "TrainingInValues",
     "Verification",
     "compare_generation",

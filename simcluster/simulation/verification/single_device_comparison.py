@@ -18,7 +18,7 @@ from simcluster.program import Program
 from simcluster.report import verification_text
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import plan_scenario
-from simcluster.simulation.verification.value_run import SmallPlan, oracle_of, replay_plan
+from simcluster.simulation.verification.value_run import ShrunkPlan, oracle_of, replay_plan
 from simcluster.values import (
     GenerationOracle,
     Replay,
@@ -133,7 +133,7 @@ def verify_plan(
     scenario: Scenario, large: Plan, dtype: Literal["float64", "float32"] = "float64"
 ) -> Verification:
     """The same for a scenario whose plan was made."""
-    made = SmallPlan.of(scenario, large)
+    made = ShrunkPlan.of(scenario, large)
     small, plan = made.shrunk, made.plan
     spec = small.scenario.spec
     comparisons, fault = compare_values(plan, small.cluster, dtype, spec.run.seed, model=small.model)

@@ -18,14 +18,14 @@ from simcluster.values import Oracle, Replay, SeededData
 
 
 @dataclass(frozen=True)
-class SmallPlan:
+class ShrunkPlan:
     """A scenario in its small form, and the plan of that."""
 
     shrunk: ShrunkScenario
     plan: Plan
 
     @classmethod
-    def of(cls, scenario: Scenario, large: Plan, given: Model | None = None) -> SmallPlan:
+    def of(cls, scenario: Scenario, large: Plan, given: Model | None = None) -> ShrunkPlan:
         """The small plan of a scenario whose plan was made; ``given`` as in ``shrink_scenario_of``.
 
         Errors point into the scenario's file.

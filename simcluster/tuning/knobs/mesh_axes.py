@@ -15,7 +15,8 @@ from simcluster.tuning.knobs.tensor_collectives import exposed_tensor
 MOST_DOUBLINGS = 3
 """How often a mesh axis is doubled at most."""
 
-_EXPOSED_DATA = 0.10
+EXPOSED_DATA = 0.10
+"""The share of a step from which on exposed communication of gradients and weights is worth a change."""
 _STATES = ("parameters", "gradients", "optimizer_states", "activations")
 _MODEL_PARALLEL = (
     "MindSpore's overview of parallelism, strategy choice: {} where one device cannot run the parameters"
@@ -33,11 +34,11 @@ class TensorParallelismKnob(Knob):
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Twice as many, at the cost of data parallelism, and so on."""
-        return _doubled(scenario, "tensor")
+        return doubled(scenario, "tensor")
 
     def reason(self, present: PresentRun) -> str:
         """The states of the model are too large, or gradients travel too long."""
-        return _too_large(present) or _shared_gradients(present)
+        return _too_large(present) or shared_gradients(present)
 
 
 class PipelineKnob(Knob):
@@ -51,11 +52,11 @@ class PipelineKnob(Knob):
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Twice as many, at the cost of data parallelism, and so on."""
-        return _doubled(scenario, "pipeline")
+        return doubled(scenario, "pipeline")
 
     def reason(self, present: PresentRun) -> str:
         """The states of the model are too large, or gradients travel too long."""
-        return _too_large(present) or _shared_gradients(present)
+        return _too_large(present) or shared_gradients(present)
 
 
 class LessTensorParallelismKnob(Knob):
@@ -67,9 +68,9 @@ class LessTensorParallelismKnob(Knob):
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Half of them: with twice the data parallelism, then with twice the stages."""
-        yield from _halved(scenario, "tensor", "data")
+        yield from halved(scenario, "tensor", "data")
         if scenario.spec.training is not None:
-            yield from _halved(scenario, "tensor", "pipeline")
+            yield from halved(scenario, "tensor", "pipeline")
 
     def reason(self, present: PresentRun) -> str:
         """Their communication is exposed."""
@@ -87,8 +88,8 @@ class FewerStagesKnob(Knob):
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Half of them: with twice the data parallelism, then with twice the tensor parallelism."""
         if scenario.spec.parallel.schedule.stages == "auto":
-            yield from _halved(scenario, "pipeline", "data")
-            yield from _halved(scenario, "pipeline", "tensor")
+            yield from halved(scenario, "pipeline", "data")
+            yield from halved(scenario, "pipeline", "tensor")
 
     def reason(self, present: PresentRun) -> str:
         """The bubble is large."""
@@ -96,9 +97,16 @@ class FewerStagesKnob(Knob):
         return why and f"{why}, with half the stages about half of it"
 
 
-def _doubled(scenario: Scenario, axis: str) -> Iterator[Changes]:
+def doubled(scenario: Scenario, axis: str) -> Iterator[Changes]:
+    """Twice as many ranks on an axis, half as many on the data axis, and so on.
+
+    A new axis stands where it belongs: the pipeline outermost, what communicates in every layer innermost.
+    """
     mesh = dict(scenario.spec.parallel.sizes)
-    order = [name for name in ("pipeline", *mesh, "tensor") if name in mesh or name == axis]
+    names = [*mesh, *([axis] if axis not in ("pipeline", *mesh) else [])]
+    if axis not in mesh and "tensor" in mesh:
+        names.sort(key=lambda name: name == "tensor")
+    order = [name for name in ("pipeline", *names) if name in mesh or name == axis]
     for _ in range(MOST_DOUBLINGS):
         if mesh.get("data", 1) % 2:
             return
@@ -107,7 +115,7 @@ def _doubled(scenario: Scenario, axis: str) -> Iterator[Changes]:
         yield mesh_change({name: mesh[name] for name in order})
 
 
-def _halved(scenario: Scenario, axis: str, other: str) -> Iterator[Changes]:
+def halved(scenario: Scenario, axis: str, other: str) -> Iterator[Changes]:
     """Half as many ranks on one axis, twice as many on another."""
     mesh = dict(scenario.spec.parallel.sizes)
     if mesh.get(axis, 1) % 2:
@@ -133,9 +141,10 @@ def _too_large(present: PresentRun) -> str:
     return lacking and f"{lacking}; {whole}"
 
 
-def _shared_gradients(present: PresentRun) -> str:
+def shared_gradients(present: PresentRun) -> str:
+    """How much communication of the data axis is exposed; empty if little, and of inference."""
     share = present.exposed("data")
-    if present.plan.get("inference") or share <= _EXPOSED_DATA:
+    if present.plan.get("inference") or share <= EXPOSED_DATA:
         return ""
     return (
         f"{units.percent(share)} of the step is exposed communication of {present.size('data')} data ranks; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from simcluster import units
@@ -121,10 +121,16 @@ class OverlappedTransfersKnob(Knob):
         )
 
 
-def schedule_text(scenario: Scenario, kind: str, chunks: int | None = None, p2p: str | None = None) -> str:
+def schedule_text(
+    scenario: Scenario,
+    kind: str,
+    chunks: int | None = None,
+    p2p: str | None = None,
+    stages: Sequence[int] = (),
+) -> str:
     """``parallel.schedule`` of another kind, with what the scenario says of transfers."""
     spec = scenario.spec.parallel.schedule
     entries = {"kind": kind, "chunks": chunks, "p2p": p2p or spec.p2p}
-    if kind == spec.kind and spec.stages != "auto":
-        entries["stages"] = json.dumps(spec.stages)
+    if stages or (kind == spec.kind and spec.stages != "auto"):
+        entries["stages"] = json.dumps(list(stages) or spec.stages)
     return f"{{{', '.join(f'{key}: {value}' for key, value in entries.items() if value)}}}"

@@ -9,7 +9,7 @@ import pytest
 from simcluster.search import PlanFigures, PlanSpace
 from simcluster.search.bounds import PlanBounds, Refusal
 from simcluster.search.planner import SharedScenario, simulate_plan
-from tests.support.plan_spaces import ALL_KEYS, random_scenario
+from tests.support.plan_spaces import ALL_KEYS, mixed_scenario, random_scenario
 
 PLANS = 3
 """Plans of a space that are looked at."""
@@ -36,6 +36,15 @@ def test_plans_take_at_least_what_their_bounds_say(seed):
             continue
         assert bound.time_ns <= round(figures.step_time_s * 1e9), choice.text
         assert bound.memory <= figures.memory, choice.text
+
+
+@pytest.mark.parametrize("shares", [[5, 5, 3, 3], [3, 3, 1, 1], [1, 1, 3, 3]])
+def test_plans_with_unequal_shares_take_at_least_what_their_bounds_say(shares):
+    space = PlanSpace.of(mixed_scenario(batch_shares={"data": shares}), ["batch_shares"])
+    bound = PlanBounds(space.scenario).of(space.base)
+    figures = simulate_plan((SharedScenario.of(space.scenario), space.changes_of(space.base)))
+    assert 0 < bound.time_ns <= round(figures.step_time_s * 1e9)
+    assert 0 < bound.memory <= figures.memory
 
 
 def test_bounds_are_near(quickstart_space):

@@ -17,6 +17,9 @@ SHARDED = {"states": True, "gradients": True, "weights": True, "split": "flat"}
 OFFLOADED = {"offload": {"activations": "host"}}
 SP = {"recipe": "megatron_sp"}
 TENSOR_OUTSIDE = {"mesh": {"tensor": 4, "pipeline": 2, "data": 2}}
+LONG = {"seq_len": 16_384}
+EXPERTS = {"experts": {"count": 8, "top_k": 2, "ffn": 1024}}
+SHARED_EXPERTS = {"mesh": {"data": 4, "expert": 4}}
 WIDE = {"match": "layers.*.mlp.up", "split": {"ffn": "tensor"}}
 
 RULES = {
@@ -71,6 +74,23 @@ RULES = {
     "copies": (
         {"exposed": {"tensor": 0.2}},
         {"exposed": {"tensor": 0.2}, "parallel": {"copies": 2}},
+    ),
+    "context parallelism": (
+        {"needed": 90.0, "training": LONG},
+        {"needed": 90.0},
+    ),
+    "less context parallelism": (
+        {"exposed": {"context": 0.1}, "parallel": {"mesh": {"data": 4, "context": 4}}, "training": LONG},
+        {"exposed": {"context": 0.01}, "parallel": {"mesh": {"data": 4, "context": 4}}, "training": LONG},
+    ),
+    "expert parallelism": ({"needed": 90.0, "model": EXPERTS}, {"needed": 90.0}),
+    "less expert parallelism": (
+        {"exposed": {"expert": 0.1}, "parallel": SHARED_EXPERTS, "model": EXPERTS},
+        {"exposed": {"expert": 0.01}, "parallel": SHARED_EXPERTS, "model": EXPERTS},
+    ),
+    "uneven stages": (
+        {"parallel": {"mesh": {"pipeline": 4, "data": 4}}, "compute_s": 8.0, "compute_s_max": 8.5},
+        {"parallel": {"mesh": {"pipeline": 4, "data": 4}}, "compute_s": 8.0, "compute_s_max": 8.1},
     ),
     "chunked collectives": ({"exposed": {"tensor": 0.2}}, {"exposed": {"tensor": 0.01}}),
 }

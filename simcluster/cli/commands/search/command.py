@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.arguments.options import OneScenario, Settings, changes
+from simcluster.cli.arguments.options import Dask, Jobs, OneScenario, Quiet, Restart, Settings, changes
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
@@ -26,9 +26,9 @@ def search(
         typer.Option(
             "--over",
             metavar="KEYS",
-            help="What to choose: mesh, micro_batch, schedule, chunks, stages, optimizer_sharding, "
-            "recompute, offload, context, expert, axis_order; of some the values: micro_batch=1,2,4. By "
-            "default mesh, micro_batch, chunks, optimizer_sharding and recompute.",
+            help="What to choose: mesh, micro_batch, schedule, chunks, stages, batch_shares, "
+            "optimizer_sharding, recompute, offload, context, expert, axis_order; of some the values: "
+            "micro_batch=1,2,4. By default mesh, micro_batch, chunks, optimizer_sharding and recompute.",
         ),
     ] = None,
     settings: Settings = None,
@@ -66,22 +66,10 @@ def search(
             help="Keep simulated plans there; the same command goes on where an interrupted one was.",
         ),
     ] = None,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Throw away what --keep has kept of an earlier search.")
-    ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Processes that simulate; by default one for each processor."),
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Simulate on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786; local starts one "
-            "here, with --jobs workers.",
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table, no progress.")] = False,
+    restart: Restart = False,
+    jobs: Jobs = None,
+    dask: Dask = None,
+    quiet: Quiet = False,
 ) -> ExitCode:
     """Find the best plan of a scenario's model and cluster, and say why others lose.
 

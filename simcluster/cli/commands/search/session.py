@@ -24,12 +24,12 @@ from simcluster.search import (
     PlanSpace,
     SearchResult,
     search_document,
+    search_journal,
     search_keys,
     search_text,
     verdict,
 )
-from simcluster.sweeps import sweep_executor
-from simcluster.workers import Journal
+from simcluster.workers import chosen_executor
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,12 @@ class SearchSession:
         """Searches, prints and writes; plans that were simulated are kept, whatever happens."""
         search, space = self.search, self.search.space
         with ExitStack() as stack:
-            journal = stack.enter_context(self._journal(self.keep)) if self.keep is not None else None
-            executor = stack.enter_context(sweep_executor(jobs, dask, len(space.plans)))
+            journal = (
+                None
+                if self.keep is None
+                else stack.enter_context(search_journal(search, self.keep, restart=self.restart))
+            )
+            executor = stack.enter_context(chosen_executor(jobs, dask, len(space.plans)))
             watch = stack.enter_context(progress_bar(space.scenario.name, len(space.plans), wanted=not quiet))
             search.watch = watch
             try:
@@ -95,17 +99,6 @@ class SearchSession:
         if not quiet:
             terminal.print_result(search_text(result, top=top, colour=terminal.has_colour()), drawn=True)
         return ExitCode.DONE if result.best is not None else ExitCode.FAILED
-
-    def _journal(self, keep: Path) -> Journal:
-        """The journal of this search: of the scenario and all that decides which plan has which number."""
-        search, scenario = self.search, self.search.space.scenario
-        work = {
-            "scenario": scenario.spec.model_dump(mode="json", exclude_unset=True),
-            "--over": {name: list(values) for name, values in search.space.keys.items()},
-            "--objective": str(search.objective),
-            "--limit-memory": search.limit,
-        }
-        return Journal(keep, work, restart=self.restart)
 
     def _write(self, result: SearchResult, quiet: bool) -> None:
         if self.json is not None:

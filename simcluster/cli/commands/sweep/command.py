@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.arguments.options import OneScenario, Settings, changes
+from simcluster.cli.arguments.options import Dask, Jobs, OneScenario, Quiet, Restart, Settings, changes
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
@@ -47,22 +47,10 @@ def sweep(
         Path | None, typer.Option(metavar="FILE", help="Draw it, as a page for a browser.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Processes that simulate; by default one for each processor."),
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Simulate on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786; local starts one "
-            "here, with --jobs workers.",
-        ),
-    ] = None,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Throw away what an interrupted sweep has kept.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table, no progress.")] = False,
+    jobs: Jobs = None,
+    dask: Dask = None,
+    restart: Restart = False,
+    quiet: Quiet = False,
 ) -> ExitCode:
     """Simulate all combinations of some values, and show which is best.
 

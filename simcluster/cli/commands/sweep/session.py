@@ -24,9 +24,9 @@ from simcluster.sweeps import (
     check_values,
     objective_of,
     open_journal,
-    sweep_executor,
     sweep_text,
 )
+from simcluster.workers import chosen_executor
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class SweepSession:
     def _simulate(self, run: SweepRun, jobs: int | None, dask: str | None, quiet: bool) -> None:
         if not run.num_left:
             return
-        with sweep_executor(jobs, dask, run.num_left) as executor:
+        with chosen_executor(jobs, dask, run.num_left) as executor:
             total = self.space.num_points
             with progress_bar(self.scenario.name, total, len(run.rows), wanted=not quiet) as watch:
                 run.run(executor, watch)

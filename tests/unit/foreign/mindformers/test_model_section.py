@@ -87,6 +87,19 @@ def test_other_modes_are_refused(mode):
     assert said.startswith("m.yaml:1: run_mode")
 
 
+@pytest.mark.parametrize("search", ["recursive_programming", "dynamic_programming"])
+def test_automatic_parallelism_is_searched(search):
+    found = read(parallel__parallel_mode=2, parallel__search_mode=search)
+    parallel = found.data["parallel"]
+    assert (parallel["mode"], parallel["search_mode"]) == ("auto", search)
+    assert parallel["mesh"] == {"pipeline": 2, "data": 2, "tensor": 4}
+    assert not {"recipe", "strategies"} & set(parallel)
+    assert listed(found, "use_seq_parallel") == [TranslationStatus.EFFECTLESS]
+    Scenario.of(found.data)
+    # Semi-automatic, the same key says nothing.
+    assert "search_mode" not in read(parallel__search_mode=search).data["parallel"]
+
+
 def test_a_file_for_one_device_is_said_first():
     found = of(GLM3.replace("use_parallel: True", "use_parallel: False"))
     assert listed(found, "use_parallel") == [TranslationStatus.UNSUPPORTED]

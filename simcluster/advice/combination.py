@@ -44,6 +44,16 @@ def clash(changes: Changes, others: Changes) -> bool:
     )
 
 
+def after(before: Changes, later: Changes) -> Changes:
+    """Changes and later ones, without those whose whole key a later one sets."""
+    kept = [
+        (key, text)
+        for key, text in before
+        if not any(key == other or key.startswith(f"{other}.") for other, _ in later)
+    ]
+    return (*kept, *later)
+
+
 def together(
     present: Trial, trials: Iterable[Trial], run: Callable[[Sequence[str], Changes], Trial]
 ) -> Trial:

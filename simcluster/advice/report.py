@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -11,8 +11,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
-from simcluster.advise.advice import Advice, Tip
-from simcluster.advise.combination import gains
+from simcluster.advice.advice import Advice, Tip
+from simcluster.advice.combination import gains
 from simcluster.analysis import MemoryVerdict
 from simcluster.draw import Column, quantities, render_text, text_table
 from simcluster.tuning import Trial
@@ -31,6 +31,7 @@ def advice_text(advice: Advice, *, colour: bool = False) -> str:
 def advice_document(advice: Advice) -> dict[str, Any]:
     """The same as JSON-able data, SI units."""
     ordered = (*advice.gaining, *advice.idle, *advice.impossible)
+    following = advice.following
     return {
         "name": advice.name,
         "present": _figures(advice.present),
@@ -43,6 +44,8 @@ def advice_document(advice: Advice) -> dict[str, Any]:
         if advice.best is advice.present
         else {"kinds": list(advice.best.kinds), "set": list(advice.best.settings)}
         | _compared(advice, advice.best),
+        "next": None if following is None else advice_document(following),
+        "set": [f"{key}={text}" for key, text in advice.changes],
     }
 
 
@@ -69,6 +72,19 @@ def _compared(advice: Advice, trial: Trial) -> dict[str, Any]:
 
 def _parts(advice: Advice) -> Iterator[RenderableType]:
     yield Text(advice.name, "bold")
+    for number, round_advice in enumerate(advice.rounds):
+        if number:
+            yield ""
+            yield Text("Next, with these changes", "bold")
+        yield from _round(round_advice)
+    if sum(round_advice.best is not round_advice.present for round_advice in advice.rounds) > 1:
+        yield ""
+        yield Text("All changes", "bold")
+        yield _figures_line(advice.present, advice.final)
+        yield _options(f"{key}={text}" for key, text in advice.changes)
+
+
+def _round(advice: Advice) -> Iterator[RenderableType]:
     yield _present(advice)
     yield Text(_shares(advice))
     gaining = advice.gaining
@@ -169,13 +185,22 @@ def _together(advice: Advice) -> Iterator[RenderableType]:
     if best is present:
         return
     kinds = ", ".join(kind for kind, _ in groupby(best.kinds))
-    verdict = "" if best.fits else f" ({best.use.verdict})"
     yield ""
     yield Text(f"Together, as long as each gains: {kinds}", "bold")
+    yield _figures_line(present, best)
+    yield _options(best.settings)
+
+
+def _figures_line(present: Trial, best: Trial) -> Text:
+    """What a plan takes in place of another one."""
+    verdict = "" if best.fits else f" ({best.use.verdict})"
     faster = f"{100 * (best.step / present.step - 1):+.1f} %"
-    yield Text(
+    return Text(
         f"{units.seconds(best.step)} in place of {units.seconds(present.step)} ({faster}), "
         f"{units.size(best.use.needed)} of memory in place of {units.size(present.use.needed)}{verdict}:"
     )
-    options = [f"--set {shlex.quote(setting)}" for setting in best.settings]
-    yield Text(" \\\n".join(options))
+
+
+def _options(settings: Iterable[str]) -> Text:
+    """Changes as options of a command line."""
+    return Text(" \\\n".join(f"--set {shlex.quote(setting)}" for setting in settings))

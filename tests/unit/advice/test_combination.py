@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.advise.combination import clash, gains, rank, together
+from simcluster.advice.combination import after, clash, gains, rank, together
 from simcluster.analysis import MemoryUse
 from simcluster.tuning import Trial
 
@@ -55,6 +55,12 @@ def test_what_is_impossible_gains_nothing():
 )
 def test_changes_of_one_key_clash(one, other, expected):
     assert clash(((one, "1"),), ((other, "2"),)) is expected
+
+
+def test_later_changes_replace_what_they_set_as_a_whole():
+    before = (("parallel.mesh", "a"), ("parallel.recompute.layers", "b"), ("training.micro_batch", "1"))
+    later = (("parallel.recompute", "c"), ("parallel.mesh.data", "4"))
+    assert after(before, later) == (("parallel.mesh", "a"), ("training.micro_batch", "1"), *later)
 
 
 class Runs:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from simcluster.advise.combination import gains, rank, together
-from simcluster.advise.tip_trials import TipTrials
+from simcluster.advice.combination import after, gains, rank, together
+from simcluster.advice.tip_trials import TipTrials
 from simcluster.analysis import MemoryVerdict
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
-from simcluster.tuning import OpenKnob, PresentRun, ReasonedKnob, Trial, reasoned_knobs, trial_from_run
+from simcluster.tuning import (
+    Changes,
+    OpenKnob,
+    PresentRun,
+    ReasonedKnob,
+    Trial,
+    reasoned_knobs,
+    trial_from_run,
+)
+
+ROUNDS = 2
+"""Rounds of advice unless more are asked for: the bottleneck of the plan, and the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +39,8 @@ class Tip:
 class Advice:
     """A plan's run as it is, the tips that were tried, and what gains put together.
 
-    ``best`` is ``present`` where no tip gains anything.
+    ``best`` is ``present`` where no tip gains anything. ``following`` is the advice for the plan with what
+    gains: another bottleneck may be left then. None where nothing was tried on it.
     """
 
     name: str
@@ -36,6 +48,26 @@ class Advice:
     present: Trial
     tips: tuple[Tip, ...]
     best: Trial
+    following: Advice | None = None
+
+    @property
+    def rounds(self) -> list[Advice]:
+        """It and all that follow."""
+        return [self, *(self.following.rounds if self.following is not None else [])]
+
+    @property
+    def final(self) -> Trial:
+        """The best of all rounds."""
+        return self.rounds[-1].best
+
+    @property
+    def changes(self) -> Changes:
+        """What all rounds change together; later ones replace what earlier ones say of the same keys."""
+        made: Changes = ()
+        for advice in self.rounds:
+            if advice.best is not advice.present:
+                made = after(made, advice.best.changes)
+        return made
 
     @property
     def gaining(self) -> list[Tip]:
@@ -60,20 +92,35 @@ class Advice:
     @property
     def hopeless(self) -> bool:
         """Whether the plan does not fit, and no tip, nor all that gain together, makes it fit."""
+        if self.present.use.verdict is not MemoryVerdict.DOES_NOT_FIT:
+            return False
         trials = (self.best, *(tip.trial for tip in self.tips))
-        return self.present.use.verdict is MemoryVerdict.DOES_NOT_FIT and not any(
-            trial.fits for trial in trials
-        )
+        later = self.following is None or self.following.hopeless
+        return later and not any(trial.fits for trial in trials)
 
 
 def advise_scenario(
-    scenario: Scenario, executor: Executor, watch: Callable[[int, int], None] | None = None
+    scenario: Scenario,
+    executor: Executor,
+    watch: Callable[[int, int], None] | None = None,
+    *,
+    rounds: int = ROUNDS,
 ) -> Advice:
     """Simulates a scenario, tries what its run gives a reason for, and puts together what gains.
 
-    ``watch`` is called with how many trials have ended, and how many there are as far as is known. Raises
+    Then the same of the plan with all that, for so many rounds at most, until nothing gains. ``watch`` is
+    called with how many trials of a round have ended, and how many there are as far as is known. Raises
     PlanError for an impossible plan, BrokenExecutor where the executor takes no more calls.
     """
+    advice = _round(scenario, executor, watch)
+    if rounds == 1 or advice.best is advice.present:
+        return advice
+    # What changes a key again is read by the plan as it is then: no two changes of one key meet.
+    changed = scenario.changed(advice.best.changes)
+    return replace(advice, following=advise_scenario(changed, executor, watch, rounds=rounds - 1))
+
+
+def _round(scenario: Scenario, executor: Executor, watch: Callable[[int, int], None] | None) -> Advice:
     run = simulate(scenario)
     present_run = PresentRun(scenario, run.documents["summary"], run.documents["plan"])
     present = trial_from_run((), (), run)

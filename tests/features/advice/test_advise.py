@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from simcluster.advise import advice_document, advice_text, advise_scenario
+import simcluster
+from simcluster.advice import advice_document, advice_text, advise_scenario
 from simcluster.cli.app import command_line
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -51,11 +52,18 @@ def test_a_naive_plan_becomes_better(naive, monkeypatch):
     assert {"axis order", "less recomputation", "less tensor parallelism"} <= kinds
     assert naive.best.step < 0.5 * naive.present.step
     assert naive.best.fits and not naive.hopeless
+    # What is slowest then is looked for once more.
+    first, second = naive.rounds
+    assert second.present.step == first.best.step and second.tips
+    assert naive.final.step <= naive.best.step
     says_the_same(naive, monkeypatch)
 
 
 @pytest.mark.thorough
 def test_figures_are_those_of_simulations(naive):
+    assert simulate(Scenario.of(NAIVE).changed(naive.changes)).documents["summary"][
+        "step_time_s"
+    ] == pytest.approx(naive.final.step)
     for trial in (naive.best, naive.gaining[0].trial, naive.gaining[-1].trial):
         summary = simulate(Scenario.of(NAIVE).changed(trial.changes)).documents["summary"]
         assert summary["step_time_s"] == trial.step
@@ -94,6 +102,7 @@ def test_a_good_plan_gains_nothing():
     advice = advised(GOOD)
     assert not advice.gaining and advice.idle
     assert advice.best is advice.present
+    assert advice.rounds == [advice] and advice.changes == ()
     text = advice_text(advice)
     assert "No tip gains anything." in text
     assert "Tried, gains nothing" in text and "Together" not in text
@@ -109,6 +118,15 @@ def test_a_plan_that_does_not_fit_is_made_to_fit():
     assert any(tip.trial.fits for tip in advice.gaining)
     assert advice.best.fits and not advice.hopeless
     assert "it does not fit" in advice_text(advice)
+
+
+@pytest.mark.thorough
+def test_advice_from_python(naive):
+    advice = simcluster.advise(Scenario.of(NAIVE), rounds=1, jobs=1)
+    assert len(advice.rounds) == 1
+    assert advice.final == naive.best and advice.changes == naive.best.changes
+    assert advice.document["together"] == advice_document(naive)["together"]
+    assert str(advice).startswith("naive\nNow:")
 
 
 @pytest.mark.thorough

@@ -1,0 +1,33 @@
+"""Advice from Python: ``simcluster.advise``."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from pathlib import Path
+
+from simcluster.advice.advice import ROUNDS, advise_scenario
+from simcluster.advice.given_advice import GivenAdvice
+from simcluster.scenario import Scenario
+from simcluster.workers import borrowed_executor
+
+
+def advise(
+    scenario: Scenario | str | Path,
+    *,
+    rounds: int = ROUNDS,
+    executor: Executor | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+) -> GivenAdvice:
+    """What to change of a plan: what its run gives a reason for, each tried, and what gains put together.
+
+    ``print`` shows it; ``changes`` are what to set, as key paths and YAML texts, ``final`` the figures with
+    all of them, ``rounds`` the tips that were tried. What is slowest then is looked for again, so many
+    ``rounds`` in all. Changes are simulated by ``jobs`` processes (one for each processor), on the workers of
+    a Dask scheduler (``dask``: its address, or ``local``), or on any executor, which is not shut down.
+
+    Raises ScenarioError for a wrong file and PlanError for an impossible plan.
+    """
+    which = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
+    with borrowed_executor(executor, jobs, dask) as workers:
+        return GivenAdvice(tuple(advise_scenario(which, workers, rounds=rounds).rounds))

@@ -1,0 +1,185 @@
+"""A lowered plan of a smaller model, and those between two of them that differ in their micro-batches alone.
+
+What kernels have to do, what collectives move and what buffers hold is linear in the samples of a
+micro-batch. So a plan between two that run the same instructions is not planned again: its numbers lie
+between theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from simcluster.cluster import Cluster
+from simcluster.model import Phase
+from simcluster.plan import Plan
+from simcluster.program import (
+    Instruction,
+    InstructionBlock,
+    Program,
+    RankClasses,
+    Slot,
+    StageProgram,
+    build,
+    partition_ranks,
+)
+from simcluster.work import Work
+
+TIMED = (Phase.FORWARD, Phase.RECOMPUTE, Phase.BACKWARD, Phase.WEIGHTS)
+"""What runs for every micro-batch."""
+
+_WORKED_OUT = ("reads", "writes", "adds")
+"""Properties of instructions that do not depend on how much they do."""
+
+
+@dataclass(frozen=True, eq=False)
+class SmallPlan:
+    """A plan of one stage, for one micro-batch of so many samples on every data-parallel rank."""
+
+    cluster: Cluster
+    plan: Plan
+    program: Program
+    micro_batch: int
+
+    @classmethod
+    def of(cls, cluster: Cluster, plan: Plan, micro_batch: int) -> SmallPlan:
+        """A plan, lowered."""
+        # Reductions of gradients are not looked at: those of single layers are lowered soonest.
+        alone = replace(plan, execution=replace(plan.execution, buckets=None, fusion=None))
+        return cls(cluster, plan, build(alone), micro_batch)
+
+    @property
+    def part(self) -> StageProgram:
+        """What its ranks run."""
+        return self.program.parts[0]
+
+    @cached_property
+    def classes(self) -> RankClasses:
+        """Which of its ranks behave alike."""
+        return partition_ranks(self.program, self.cluster)
+
+    def between(self, larger: SmallPlan, micro_batch: int) -> SmallPlan | None:
+        """The same for a micro-batch between this one's and that of a ``larger`` one.
+
+        None where these two do not run the same instructions, or are not on one line with whole numbers.
+        """
+        above, below = micro_batch - self.micro_batch, larger.micro_batch - micro_batch
+        between = _Between(self.micro_batch, above, below, self.program, larger.program)
+        program = between.program() if self.plan.execution.call_reuse is None else None
+        if program is None:
+            return None
+        made = SmallPlan(self.cluster, self.plan, program, micro_batch)
+        vars(made)["classes"] = self.classes  # that depends on who meets whom, not on how much is moved
+        return made
+
+
+class _OffTheLine(Exception):
+    """Two plans between which no other lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Between:
+    """A Program so many samples ``above`` one, for ``smaller_batch`` of them, and ``below`` another."""
+
+    smaller_batch: int
+    above: int
+    below: int
+    smaller: Program
+    larger: Program
+
+    def program(self) -> Program | None:
+        """The Program; None if there is none."""
+        small, large = self.smaller, self.larger
+        held = [[buffer.num_bytes for buffer in program.parts[0].residents] for program in (small, large)]
+        if held[0] != held[1] or len(small.codes) != len(large.codes):
+            return None
+        try:
+            codes = tuple(map(self._code, small.codes, large.codes))
+        except _OffTheLine:
+            return None
+        return replace(small, codes=codes)
+
+    def _number(self, small: int, large: int) -> int:
+        if small == large:
+            return small
+        number, rest = divmod(small * self.below + large * self.above, self.above + self.below)
+        if rest:
+            raise _OffTheLine
+        return number
+
+    def _least(self, small: int, large: int) -> int:
+        """At least so much, of what grows with the micro-batch, from some size on in proportion to it."""
+        samples, most = self.smaller_batch + self.above, self.smaller_batch + self.above + self.below
+        return max(small, large * samples // most)
+
+    def _code(self, small: InstructionBlock, large: InstructionBlock) -> InstructionBlock:
+        if _outline(small) != _outline(large):
+            raise _OffTheLine
+        if small.phase not in TIMED:
+            return small
+        return replace(
+            small,
+            instructions=tuple(map(self._instruction, small.instructions, large.instructions)),
+            slots=tuple(map(self._slot, small.slots, large.slots)),
+        )
+
+    def _slot(self, small: Slot, large: Slot) -> Slot:
+        num_bytes = self._number(small.num_bytes, large.num_bytes)
+        return small if num_bytes == small.num_bytes else replace(small, num_bytes=num_bytes)
+
+    def _instruction(self, small: Instruction, large: Instruction) -> Instruction:
+        if _line(small) != _line(large) or small.parts is not None or large.parts is not None:
+            raise _OffTheLine
+        made = replace(
+            small,
+            works=tuple(map(self._work, small.works, large.works)),
+            num_bytes=self._number(small.num_bytes, large.num_bytes),
+        )
+        # Which slots it reads and writes has been worked out before.
+        known = vars(small)
+        vars(made).update({name: known[name] for name in _WORKED_OUT if name in known})
+        return made
+
+    def _work(self, small: Work, large: Work) -> Work:
+        if small == large:
+            return small
+        if (small.kernel, small.dtype) != (large.kernel, large.dtype):
+            raise _OffTheLine
+        sizes = []
+        for (name, size), (other, wider) in zip(small.sizes, large.sizes, strict=True):
+            if name != other:
+                raise _OffTheLine
+            sizes.append((name, self._number(size, wider)))
+        # Kernels without sizes are bound by memory; some count the larger of two tensors, which is no line.
+        flops = (self._number if sizes else self._least)(small.flops, large.flops)
+        return Work(
+            small.kernel,
+            small.dtype,
+            flops,
+            self._number(small.bytes_read, large.bytes_read),
+            self._number(small.bytes_written, large.bytes_written),
+            tuple(sizes),
+        )
+
+
+def _outline(code: InstructionBlock) -> tuple[object, ...]:
+    slots = [(slot.name, slot.scope, slot.place, slot.category) for slot in code.slots]
+    return code.name, code.phase, len(code.instructions), slots
+
+
+def _line(instruction: Instruction) -> tuple[object, ...]:
+    """All of an instruction but for how much it is."""
+    return (
+        instruction.name,
+        instruction.action,
+        instruction.stream,
+        instruction.operation,
+        instruction.group,
+        instruction.after,
+        instruction.last_uses,
+        instruction.bandwidth_limit,
+        instruction.piece,
+        instruction.dispatch_cost,
+        len(instruction.works),
+        [(call.name, call.inputs, call.outputs, call.adds) for call in instruction.calls],
+    )
