@@ -13,7 +13,7 @@ from simcluster.engine.communication import (
 )
 from simcluster.engine.garbage import no_collection
 from simcluster.engine.implementation import Implementation
-from simcluster.engine.linking import NOTHING, ClassProgram, LinkedPart, TimedCode
+from simcluster.engine.linking import NOTHING, CodeEntries, LinkedPart
 from simcluster.engine.pricing import Workload
 from simcluster.engine.progress import Progress
 from simcluster.engine.run_programs import run, run_together
@@ -24,8 +24,8 @@ __all__ = [
     "NOTHING",
     "Background",
     "CapacityChange",
-    "ClassProgram",
     "ClassTiming",
+    "CodeEntries",
     "Fabric",
     "FlowPhase",
     "GroupTiming",
@@ -34,7 +34,6 @@ __all__ = [
     "Links",
     "Progress",
     "RunSpec",
-    "TimedCode",
     "Timing",
     "Transfer",
     "Vectors",

@@ -137,7 +137,7 @@ class _Stage:
     def account(self) -> AllocationLog:
         """All rows."""
         self.moments = EventIndex.of(self.linked)
-        self.columns = ExecutionColumns.of(self.linked.untimed)
+        self.columns = ExecutionColumns.of(self.linked)
         without = np.full(len(self.columns.code), -1, dtype=np.int64)
         # The first of those listed stands for what is held from the start.
         self.labels = {Scope.MICRO_BATCH: self.columns.micro_batch, Scope.KEPT: self.columns.kept}
@@ -366,7 +366,7 @@ class _Stage:
             np.concatenate([sighting[column] for sighting in seen]) for column in (1, 2, 3)
         )
         kinds, sizes = (np.repeat([sighting[column] for sighting in seen], runs) for column in (5, 6))
-        keys = (buffers * self.linked.untimed.steps + steps) * (int(labels.max()) + 2) + labels + 1
+        keys = (buffers * self.linked.steps + steps) * (int(labels.max()) + 2) + labels + 1
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
         # One buffer, however many codes see it: the account would not come out even otherwise.
         which = which.reshape(-1)

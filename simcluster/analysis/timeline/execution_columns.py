@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine import ClassProgram
+from simcluster.engine import LinkedPart
 
 Ints = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ class ExecutionColumns:
     """The texts of actions, likewise."""
 
     @classmethod
-    def of(cls, linked: ClassProgram) -> ExecutionColumns:
+    def of(cls, linked: LinkedPart) -> ExecutionColumns:
         """The columns of all steps."""
         part, steps = linked.one_step, linked.steps
         instances = list(dict.fromkeys(instance for _, instance in part.pairs))

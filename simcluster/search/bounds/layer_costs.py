@@ -173,7 +173,7 @@ class _Prices:
         prices = workload.prices()
         of_code = {
             number: {
-                index: [price[0] for price in prices.of_code(index, code)]
+                index: [price[0] for price in prices.of_class(index, code)]
                 for index in {prices.place(index, number): index for index in range(len(classes))}.values()
             }
             for number, code in enumerate(program.codes)
