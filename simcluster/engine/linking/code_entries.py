@@ -41,9 +41,9 @@ class Track:
 class CodeEntries:
     """The entries of a block of instructions, by the ``streams`` that it uses, and what each of them does.
 
-    ``stream_of`` and ``entry`` say by instruction where it is. ``incoming`` are (stream, slot) of buffers that
-    other blocks write and this one reads; ``outgoing`` are (slot, stream, entries until written, whether it
-    only adds) of those that it writes for others.
+    ``stream_of`` and ``entry`` say by instruction where it is. ``incoming`` are (stream, slot) of buffers
+    that other blocks write and this one reads; ``outgoing`` are (slot, stream, entries until written,
+    whether it only adds) of those that it writes for others.
     """
 
     streams: tuple[str, ...]

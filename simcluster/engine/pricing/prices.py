@@ -80,7 +80,7 @@ class Prices:
         return price_instructions(code, device.price, self.launches(code, device), moved)
 
     def of_classes(self, indices: Sequence[int], devices: DeviceArray, code: InstructionBlock) -> PricedCode:
-        """The same for classes with these devices, all of one kind; equal, class by class, to ``of_class``."""
+        """The same for classes with these devices, all of one kind; equal for each to ``of_class``."""
 
         def moved(instruction: Instruction) -> tuple[Ints, Ints]:
             examples, which = examples_of([self.way(index, instruction) for index in indices])
