@@ -14,7 +14,7 @@ from simcluster.engine.communication import (
 from simcluster.engine.garbage import no_collection
 from simcluster.engine.implementation import Implementation
 from simcluster.engine.linking import NOTHING, CodeEntries, LinkedPart
-from simcluster.engine.pricing import Workload
+from simcluster.engine.pricing import Prices, Workload
 from simcluster.engine.progress import Progress
 from simcluster.engine.run_programs import run, run_together
 from simcluster.engine.spec import RunSpec
@@ -32,6 +32,7 @@ __all__ = [
     "Implementation",
     "LinkedPart",
     "Links",
+    "Prices",
     "Progress",
     "RunSpec",
     "Timing",

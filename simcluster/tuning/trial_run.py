@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import MemoryRule, build_allocation_table
+from simcluster.analysis import AllocationAccount, MemoryRule
 from simcluster.cluster import Cluster
 from simcluster.engine import ClassTiming, Timing, classes_on_links, run
 from simcluster.model import Instance
@@ -75,8 +75,8 @@ class TrialRun:
             rank = self.classes.representatives[index]
             device = cluster.device(rank)
             own_timing = self.timing.classes[index]
-            account = build_allocation_table(self.program, [part], [device], [own_timing])
-            use = rule.use(account, device.memory)
+            account = AllocationAccount(self.program, [part], [device], [own_timing])
+            use = rule.use(account.rows(0), device.memory)
             lacking = use.lacking if limit is None else use.needed - limit(device.memory)
             stage = self.program.stage_of(rank)
             by_stage[stage] = max(lacking, by_stage.get(stage, lacking))

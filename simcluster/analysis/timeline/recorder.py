@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.timeline.execution_columns import ExecutionColumns
 from simcluster.analysis.timeline.instruction_spans import NameIndex
 from simcluster.engine import NOTHING, ClassTiming, CodeEntries, LinkedPart
 from simcluster.program import COMPUTE, InstructionKind, Program
@@ -158,18 +157,18 @@ class _Recorder:
             for number, stream in enumerate(linked.streams):
                 if stream.name in self.streams.names:
                     base[:, self.streams.number(stream.name)] = linked.bases[:, number]
-            runs = ExecutionColumns.of(linked)
+            runs, (names, instance) = linked.one_step, linked.instances
             of_instances, of_actions = (
-                np.array([index.number(name) for name in names], dtype=np.int32)
-                for index, names in ((instances, runs.instances), (actions, runs.actions))
+                np.array([index.number(name) for name in occurring], dtype=np.int64)
+                for index, occurring in ((instances, names), (actions, runs.actions))
             )
             own_columns: dict[str, NDArray[np.integer]] = {
                 "script": np.full(count, script, dtype=np.int32),
-                "code": runs.code.astype(np.int32),
-                "instance": of_instances[runs.instance],
-                "action": of_actions[runs.action],
-                "micro_batch": runs.micro_batch.astype(np.int32),
-                "step": runs.step.astype(np.int32),
+                "code": linked.code_of.astype(np.int32),
+                "instance": of_instances[instance].astype(np.int32),
+                "action": linked.every_step(of_actions[runs.action]).astype(np.int32),
+                "micro_batch": linked.every_step(runs.micro_batch).astype(np.int32),
+                "step": np.repeat(np.arange(linked.steps, dtype=np.int32), len(runs)),
                 "base": base,
             }
             for name, column in own_columns.items():

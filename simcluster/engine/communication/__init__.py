@@ -1,7 +1,6 @@
 """Who meets in collectives and transfers, how they do it, and what that puts on which links."""
 
-from simcluster.engine.communication.choices import Choices
-from simcluster.engine.communication.class_meetings import Who, meeting_of
+from simcluster.engine.communication.choices import Choices, Who
 from simcluster.engine.communication.coalesced_links import coalesce_links
 from simcluster.engine.communication.fabric import (
     NEVER,
@@ -34,5 +33,4 @@ __all__ = [
     "classes_on_links",
     "classes_together",
     "coalesce_links",
-    "meeting_of",
 ]

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from simcluster.cluster import Cluster, GroupPlacement, HostPath
 from simcluster.collectives import AlgorithmChoice, Operation, collective_time, copy_time, work_time
 from simcluster.program import (
+    SENDER_OF,
     CollectiveRequests,
     Instruction,
     InstructionKind,
     RankClasses,
     peer_is_next_stage,
 )
+
+Who = tuple[object, ...]
+"""Who meets on a stream, again and again: the classes of a group, or sender and receiver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +85,13 @@ class Choices:
         """The class at the other end of a transfer, and where the pair lies."""
         classes = self.classes
         return (classes.next_stage if peer_is_next_stage(instruction.stream) else classes.prev_stage)[index]
+
+    def meeting(self, index: int, instruction: Instruction) -> tuple[Who, int]:
+        """Who meets a class in a collective or transfer, and how many they are with it."""
+        if instruction.group:
+            group = self.classes.groups[index, instruction.group]
+            return ("group", instruction.stream, group.id), len(group.members)
+        peer, _ = self.peer(index, instruction)
+        sends = instruction.action is InstructionKind.SEND
+        stream = instruction.stream if sends else SENDER_OF[instruction.stream]
+        return ("transfer", stream, *((index, peer) if sends else (peer, index))), 2

@@ -63,7 +63,18 @@ class LinkedPart:
     @cached_property
     def code_of(self) -> Ints:
         """The code that every execution runs."""
-        return np.tile(self.one_step.code, self.steps)
+        return self.every_step(self.one_step.code)
+
+    @cached_property
+    def instances(self) -> tuple[list[str], Ints]:
+        """The names of instances in the order in which they occur, and by execution which one it is for."""
+        numbers: dict[str, int] = {}
+        of_pair = [numbers.setdefault(name, len(numbers)) for _, name in self.one_step.pairs]
+        return list(numbers), self.every_step(np.array(of_pair, dtype=np.int64)[self.one_step.pair])
+
+    def every_step(self, column: Ints) -> Ints:
+        """A column of the executions of one step, as one of those of all."""
+        return np.tile(column, self.steps)
 
     def by_code(self) -> dict[int, Ints]:
         """Code -> indices of its executions."""

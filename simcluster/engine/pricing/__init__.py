@@ -1,12 +1,13 @@
 """What the instructions of every class of ranks cost, and the programs that classes run at these prices."""
 
 from simcluster.engine.pricing.priced_classes import PricedClasses
-from simcluster.engine.pricing.priced_group import PricedCode, PricedGroup
+from simcluster.engine.pricing.priced_group import PricedGroup
+from simcluster.engine.pricing.prices import Prices
 from simcluster.engine.pricing.workload import Workload
 
 __all__ = [
     "PricedClasses",
-    "PricedCode",
     "PricedGroup",
+    "Prices",
     "Workload",
 ]

@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import SCALE, ResourceShare
-from simcluster.engine.communication import Transfer, Who, meeting_of
+from simcluster.engine.communication import Transfer, Who
 from simcluster.engine.linking import CodeEntries, LinkedPart, link_part, stuck
 from simcluster.engine.pricing.priced_group import PricedCode, PricedGroup
 from simcluster.engine.pricing.prices import Prices, examples_of
@@ -51,15 +52,24 @@ class Communication:
         return ResourceShare(int(self.units[column]), int(self.memory[column]))
 
 
+class _Partners(NamedTuple):
+    """Who meets in a kind of communication, by class, and how many they are; one class of each of those who
+    meet, and of each of the places from which something is moved, and which of these every class is like.
+    """
+
+    met: Sequence[tuple[Who, int]]
+    groups: tuple[Sequence[int], Ints]
+    places: tuple[Sequence[int], Ints]
+
+
 class PricedClasses:
     """The classes of a workload, priced and linked; those that differ in nothing share what they run."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
-        self._prices = workload.prices()
+        self._prices = Prices(workload)
         self._communications: dict[tuple[int, int], list[Communication]] = {}
-        self._met: dict[tuple[object, ...], tuple[Sequence[tuple[Who, int]], list[int], Ints]] = {}
-        self._moved: dict[tuple[object, ...], tuple[list[int], Ints]] = {}
+        self._partners: dict[tuple[object, ...], _Partners] = {}
         self.groups: Sequence[PricedGroup] = list(_Grouping(self._prices, workload.steps).groups())
         self.place_of: Mapping[int, tuple[int, int]] = {
             index: (number, column)
@@ -92,16 +102,19 @@ class PricedClasses:
     def _priced(self, number: int, code: int, place: int) -> Communication:
         group, block = self.groups[number], self.workload.program.codes[code]
         instruction = block.instructions[place]
-        met, examples, which = self._meetings(number, instruction)
+        partners = self._partners_of(number, instruction)
+        examples, which = partners.groups
         transfers = [self._prices.transfer(group.indices[first], block, instruction) for first in examples]
-        shares = self._taken(number, instruction) if self.slows(group) else (None, None)
-        return Communication(met, transfers, which, group.durations(code, place), *shares)
+        shares = self._taken(group, instruction, partners) if self.slows(group) else (None, None)
+        return Communication(partners.met, transfers, which, group.durations(code, place), *shares)
 
-    def _taken(self, number: int, instruction: Instruction) -> tuple[Ints, Ints] | tuple[None, None]:
+    def _taken(
+        self, group: PricedGroup, instruction: Instruction, partners: _Partners
+    ) -> tuple[Ints, Ints] | tuple[None, None]:
         """What it takes of every device: units and memory, in millionths; None if nothing."""
-        group, choices = self.groups[number], self._prices.choices
-        examples, which = self._ways(number, instruction)
-        occupied = [choices.occupied(group.indices[first], instruction) for first in examples]
+        examples, which = partners.places
+        choices, indices = self._prices.choices, group.indices
+        occupied = [choices.occupied(indices[first], instruction) for first in examples]
         taking = [share for share in occupied if share is not None]
         if not taking:
             return None, None
@@ -110,24 +123,15 @@ class PricedClasses:
         bandwidth = np.array([self._prices.device(index).memory_bandwidth for index in group.indices])
         return units, np.rint(np.minimum(1.0, passing / bandwidth) * SCALE).astype(np.int64)
 
-    def _meetings(
-        self, number: int, instruction: Instruction
-    ) -> tuple[Sequence[tuple[Who, int]], list[int], Ints]:
-        """Who meets in it, by class; one class of each of those, and which of these every class is like."""
+    def _partners_of(self, number: int, instruction: Instruction) -> _Partners:
+        """With whom and from where the classes of a group do it."""
         key = number, instruction.action, instruction.stream, instruction.group, instruction.parts is None
-        if key not in self._met:
+        if key not in self._partners:
             indices = self.groups[number].indices
-            met = [meeting_of(self.workload.classes, index, instruction) for index in indices]
-            self._met[key] = met, *examples_of([who for who, _ in met])
-        return self._met[key]
-
-    def _ways(self, number: int, instruction: Instruction) -> tuple[list[int], Ints]:
-        """One class of each place from which it moves something, and which of them every class is like."""
-        key = number, instruction.action, instruction.stream, instruction.group, instruction.parts is None
-        if key not in self._moved:
-            indices = self.groups[number].indices
-            self._moved[key] = examples_of([self._prices.way(index, instruction) for index in indices])
-        return self._moved[key]
+            met = [self._prices.choices.meeting(index, instruction) for index in indices]
+            ways = [self._prices.way(index, instruction) for index in indices]
+            self._partners[key] = _Partners(met, examples_of([who for who, _ in met]), examples_of(ways))
+        return self._partners[key]
 
     def stuck(self, done: Sequence[Sequence[int]], held: Sequence[Sequence[str | None]]) -> list[str]:
         """One line per stuck stream: what it is at and what it waits for.

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cluster import Cluster, Device, DeviceArray, DispatchTime, nanoseconds
-from simcluster.engine.communication import Choices, Fabric, Transfer
+from simcluster.cluster import Device, DeviceArray, nanoseconds
+from simcluster.engine.communication import Choices, Transfer
 from simcluster.engine.pricing.launch_queue import launch_stalls
 from simcluster.engine.pricing.priced_group import PricedCode
+from simcluster.engine.pricing.workload import Workload
 from simcluster.program import (
     CollectiveCalls,
+    CollectiveRequests,
     Instruction,
     InstructionBlock,
     InstructionKind,
-    Program,
-    RankClasses,
     peer_is_next_stage,
     runs_kernels,
 )
@@ -29,34 +29,21 @@ from simcluster.work import Work
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
 class Prices:
-    """The prices of a Program's instructions; ``dispatch`` is the host time per operator, for which kernels
-    wait as far as the host is not ahead of them.
+    """The prices of a workload's instructions. Kernels wait for the host as far as it is not ahead of them.
 
-    ``calls`` is what the host spends on collectives. What goes over links of the ``fabric`` takes what these
-    leave it, which is no price; ``transfer`` says what it puts on them.
+    What goes over links of a fabric takes what these leave it, which is no price; ``transfer`` says what it
+    puts on them.
     """
 
-    program: Program
-    choices: Choices
-    calls: CollectiveCalls
-    dispatch: DispatchTime
-    fabric: Fabric | None
-    _paid: dict[int, tuple[bool, tuple[Instruction, ...]]] = field(
-        default_factory=dict, init=False, repr=False
-    )
-    """By code whether it has kernels, and an instruction for each way in which it moves something."""
-
-    @property
-    def classes(self) -> RankClasses:
-        """Those who pay."""
-        return self.choices.classes
-
-    @property
-    def cluster(self) -> Cluster:
-        """Where they are."""
-        return self.choices.cluster
+    def __init__(self, workload: Workload) -> None:
+        self.program, self.classes, self.cluster = workload.program, workload.classes, workload.cluster
+        self.dispatch, self.fabric = workload.dispatch, workload.fabric
+        self.calls = CollectiveCalls.of(self.program, workload.host)
+        requests = CollectiveRequests(self.program, workload.algorithms)
+        self.choices = Choices(self.classes, self.cluster, requests)
+        # By code whether it has kernels, and an instruction for each way in which it moves something.
+        self._paid: dict[int, tuple[bool, tuple[Instruction, ...]]] = {}
 
     def launches(self, code: InstructionBlock, device: Device) -> list[int]:
         """Nanoseconds of the host for each of a code's kernels; of a graph, for the first of its kernels."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.engine import Workload
+from simcluster.engine import Prices, Workload
 from simcluster.engine.pricing.priced_classes import PricedClasses
 from simcluster.simulation.compose.build import build_scenario
 from tests.support.implementations import many_from
@@ -41,7 +41,7 @@ def test_classes_share_what_costs_the_same():
 def test_each_costs_what_it_costs_alone(many):
     with many_from(many):
         built, classes = priced()
-    prices = classes.workload.prices()
+    prices = Prices(classes.workload)
     for index, (number, column) in classes.place_of.items():
         group = classes.groups[number]
         part = built.program.parts[built.program.part_of(index)]
