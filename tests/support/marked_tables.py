@@ -1,4 +1,4 @@
-"""Tables of the README and the guide that tests write, between marks: ``<!-- name -->`` and ``<!-- /name -->``."""
+"""Tables of the README and the guide that tests write, between ``<!-- name -->`` and ``<!-- /name -->``."""
 
 from __future__ import annotations
 
