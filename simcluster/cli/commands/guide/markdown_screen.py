@@ -1,0 +1,83 @@
+"""Markdown as a terminal shows it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from io import StringIO
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import CodeBlock, Markdown, MarkdownElement
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.theme import Theme
+
+from simcluster.cli.output.terminal import has_colour
+
+WIDEST = 110
+"""Columns: longer lines are hard to read."""
+STYLES = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold", "markdown.h3": "bold"})
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
+
+
+class _Indented(CodeBlock):
+    """Code in the colours of the terminal, indented, without a background of its own."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = str(self.text).rstrip()
+        language = "bash" if self.lexer_name == "console" and "$ " not in code else self.lexer_name
+        colours = Syntax(code, language, theme="ansi_dark", background_color="default", word_wrap=True)
+        yield Padding(colours, (0, 0, 0, 2))
+
+
+class _Page(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "fence": _Indented,
+        "code_block": _Indented,
+    }
+
+
+def is_drawn() -> bool:
+    """Whether standard output is a terminal with the characters that drawings need."""
+    return (sys.stdout.isatty() or has_colour()) and (sys.stdout.encoding or "").lower().startswith("utf")
+
+
+def markdown_screen(text: str) -> str:
+    """The text drawn for the width of the terminal; links to files become their names."""
+    width = min(WIDEST, shutil.get_terminal_size((100, 24)).columns)
+    page = StringIO()
+    console = Console(
+        file=page,
+        width=width,
+        force_terminal=True,
+        no_color=not has_colour(),
+        theme=STYLES,
+        legacy_windows=False,
+    )
+    console.print(_Page("\n".join(map(_without_links, text.split("\n"))), hyperlinks=False))
+    lines = page.getvalue().split("\n")
+    return "\n".join(line.rstrip() for line in lines).rstrip("\n")
+
+
+def _without_links(line: str) -> str:
+    """A line whose links say where they lead, except in tables, whose columns are narrow."""
+    return _LINK.sub(lambda link: _named(link[1], link[2], in_table=line.startswith("|")), line)
+
+
+def _named(text: str, target: str, *, in_table: bool) -> str:
+    if target.startswith("http"):
+        return f"{text} ({target})"
+    path = PurePosixPath(target)
+    if path.suffix == ".md" and len(path.parts) == 1:
+        return (
+            f"`simcluster guide {path.stem}`"
+            if text == path.stem
+            else f"{text} (`simcluster guide {path.stem}`)"
+        )
+    parts = [part for part in path.parts if part != os.pardir]
+    return text if in_table else f"{text} (`{'/'.join(parts)}`)"
