@@ -1,4 +1,4 @@
-"""Topics of the guide: Markdown files with a title, a first paragraph that says what it is for, and sections."""
+"""Topics of the guide: Markdown files with a title and a first paragraph that says what they are for."""
 
 from __future__ import annotations
 

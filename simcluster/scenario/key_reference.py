@@ -1,4 +1,4 @@
-"""Every key of a scenario in Markdown, written from the schema that validates them: two topics of the guide."""
+"""Every key of a scenario in Markdown, written from the schema that checks them: two topics of the guide."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Schema = dict[str, Any]
 
 _SCENARIO = """# All keys of a scenario
 
-Every key that a scenario file may have, with what it accepts and its default. This page is written from the schema
-that checks scenarios, so it is complete; [scenarios](scenarios.md) explains how the keys belong together.
+Every key that a scenario file may have, with what it accepts and its default. This page is written from the
+schema that checks scenarios, so it is complete; [scenarios](scenarios.md) explains how the keys belong together.
 
-`KEY.*` stands for names that you choose, `KEY[]` for each entry of a list. Keys of hosts and devices are listed in
-[hardware_keys](hardware_keys.md). An editor completes and checks all of them with the JSON Schema that `simcluster
-schema` prints.
+`KEY.*` stands for names that you choose, `KEY[]` for each entry of a list. Keys of hosts and devices are listed
+in [hardware_keys](hardware_keys.md). An editor completes and checks all of them with the JSON Schema that
+`simcluster schema` prints.
 """
 _HARDWARE = """# All keys of hosts and devices
 
-What a file of a host or of a device may say, in the catalog or written out in a scenario under `cluster.host`. This
-page is written from the schema that checks these files, so it is complete.
+What a file of a host or of a device may say, in the catalog or written out in a scenario under `cluster.host`.
+This page is written from the schema that checks these files, so it is complete.
 
-Where a figure is asked for, `{value: 64 GiB, source: data sheet, provenance: vendor}` says also where it is from;
-`provenance` is `measured`, `vendor` (stated by the vendor) or `assumed` (then the source gives the reasoning). A plain
-figure counts as `scenario`: simply written there. `KEY.*` stands for names that you choose, `KEY[]` for each entry of a
-list.
+Where a figure is asked for, `{value: 64 GiB, source: data sheet, provenance: vendor}` also says where it is from.
+`provenance` is `measured`, `vendor` (stated by the vendor) or `assumed` (then the source gives the reasoning). A
+plain figure counts as `scenario`: simply written there. `KEY.*` stands for names that you choose, `KEY[]` for
+each entry of a list.
 """
 _HARDWARE_ROOT = "cluster.host"
 _FIGURE = {"value", "source", "provenance"}
@@ -40,7 +40,7 @@ _WORDS = {"boolean": "true or false", "integer": "whole number", "number": "numb
 
 
 def key_references() -> dict[str, str]:
-    """Name of the topic -> its text, ending with a line feed: keys of scenarios, and those of hosts and devices."""
+    """Name of the topic -> its text: keys of scenarios, and those of hosts and devices."""
     sections = _Keys(json_schema(ScenarioSpec)).sections()
     hardware = [section.text for section in sections if section.is_hardware]
     others = [section.text for section in sections if not section.is_hardware]

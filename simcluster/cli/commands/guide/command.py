@@ -10,7 +10,7 @@ EXAMPLES = (
     "simcluster guide",
     "simcluster guide memory",
     "simcluster guide troubleshooting | less",
-    "simcluster guide scenario > scenario.md",
+    "simcluster guide scenario_keys > keys.md",
 )
 
 

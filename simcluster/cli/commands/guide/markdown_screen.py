@@ -8,10 +8,10 @@ import shutil
 import sys
 from io import StringIO
 from pathlib import PurePosixPath
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import CodeBlock, Markdown, MarkdownElement
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.theme import Theme
@@ -20,7 +20,9 @@ from simcluster.cli.output.terminal import has_colour
 
 WIDEST = 110
 """Columns: longer lines are hard to read."""
-STYLES = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold", "markdown.h3": "bold"})
+STYLES = Theme(
+    {"markdown.code": "cyan", "markdown.h1": "bold underline", "markdown.h2": "bold", "markdown.h3": "bold"}
+)
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 
 
@@ -34,9 +36,16 @@ class _Indented(CodeBlock):
         yield Padding(colours, (0, 0, 0, 2))
 
 
+class _Left(Heading):
+    """A heading at the left margin, whatever its level."""
+
+    LEVEL_ALIGN: ClassVar[dict[str, Any]] = {}
+
+
 class _Page(Markdown):
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
+        "heading_open": _Left,
         "fence": _Indented,
         "code_block": _Indented,
     }
@@ -51,14 +60,8 @@ def markdown_screen(text: str) -> str:
     """The text drawn for the width of the terminal; links to files become their names."""
     width = min(WIDEST, shutil.get_terminal_size((100, 24)).columns)
     page = StringIO()
-    console = Console(
-        file=page,
-        width=width,
-        force_terminal=True,
-        no_color=not has_colour(),
-        theme=STYLES,
-        legacy_windows=False,
-    )
+    plain = not has_colour()
+    console = Console(file=page, width=width, force_terminal=True, no_color=plain, theme=STYLES)
     console.print(_Page("\n".join(map(_without_links, text.split("\n"))), hyperlinks=False))
     lines = page.getvalue().split("\n")
     return "\n".join(line.rstrip() for line in lines).rstrip("\n")
@@ -74,10 +77,7 @@ def _named(text: str, target: str, *, in_table: bool) -> str:
         return f"{text} ({target})"
     path = PurePosixPath(target)
     if path.suffix == ".md" and len(path.parts) == 1:
-        return (
-            f"`simcluster guide {path.stem}`"
-            if text == path.stem
-            else f"{text} (`simcluster guide {path.stem}`)"
-        )
+        command = f"`simcluster guide {path.stem}`"
+        return command if text == path.stem else f"{text} ({command})"
     parts = [part for part in path.parts if part != os.pardir]
     return text if in_table else f"{text} (`{'/'.join(parts)}`)"
