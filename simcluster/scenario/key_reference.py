@@ -15,21 +15,21 @@ Schema = dict[str, Any]
 _SCENARIO = """# All keys of a scenario
 
 Every key that a scenario file may have, with what it accepts and its default. This page is written from the
-schema that checks scenarios, so it is complete; [scenarios](scenarios.md) explains how the keys belong together.
+schema that checks scenarios, so it is complete; [scenarios](scenarios.md) explains how keys belong together.
 
-`KEY.*` stands for names that you choose, `KEY[]` for each entry of a list. Keys of hosts and devices are listed
-in [hardware_keys](hardware_keys.md). An editor completes and checks all of them with the JSON Schema that
+`KEY.*` stands for names that you choose, `KEY[]` for each entry of a list. Keys of hosts and devices are in
+[hardware_keys](hardware_keys.md). An editor completes and checks all of them with the JSON Schema that
 `simcluster schema` prints.
 """
 _HARDWARE = """# All keys of hosts and devices
 
-What a file of a host or of a device may say, in the catalog or written out in a scenario under `cluster.host`.
-This page is written from the schema that checks these files, so it is complete.
+What the file of a host or of a device may say, in the catalog or in a scenario under `cluster.host`. This
+page is written from the schema that checks these files, so it is complete.
 
-Where a figure is asked for, `{value: 64 GiB, source: data sheet, provenance: vendor}` also says where it is from.
-`provenance` is `measured`, `vendor` (stated by the vendor) or `assumed` (then the source gives the reasoning). A
-plain figure counts as `scenario`: simply written there. `KEY.*` stands for names that you choose, `KEY[]` for
-each entry of a list.
+Where a figure is asked for, `{value: 64 GiB, source: data sheet, provenance: vendor}` also says where it
+comes from. `provenance` is `measured`, `vendor` (stated by the vendor) or `assumed` (then the source gives
+the reasoning). A plain figure counts as `scenario`: simply written there. `KEY.*` stands for names that you
+choose, `KEY[]` for each entry of a list.
 """
 _HARDWARE_ROOT = "cluster.host"
 _FIGURE = {"value", "source", "provenance"}

@@ -62,14 +62,19 @@ def markdown_screen(text: str) -> str:
     page = StringIO()
     plain = not has_colour()
     console = Console(file=page, width=width, force_terminal=True, no_color=plain, theme=STYLES)
-    console.print(_Page("\n".join(map(_without_links, text.split("\n"))), hyperlinks=False))
+    console.print(_Page(_without_links(text), hyperlinks=False))
     lines = page.getvalue().split("\n")
     return "\n".join(line.rstrip() for line in lines).rstrip("\n")
 
 
-def _without_links(line: str) -> str:
-    """A line whose links say where they lead, except in tables, whose columns are narrow."""
-    return _LINK.sub(lambda link: _named(link[1], link[2], in_table=line.startswith("|")), line)
+def _without_links(text: str) -> str:
+    """A text that says where its links lead, except in tables, whose columns are narrow."""
+
+    def named(link: re.Match[str]) -> str:
+        line = text.rfind("\n", 0, link.start()) + 1
+        return _named(link[1], link[2], in_table=text.startswith("|", line))
+
+    return _LINK.sub(named, text)
 
 
 def _named(text: str, target: str, *, in_table: bool) -> str:
