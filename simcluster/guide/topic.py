@@ -34,13 +34,14 @@ class Topic:
 
 
 def topics() -> tuple[Topic, ...]:
-    """All topics by name."""
+    """All topics by name: the files of this folder, and the design of the package."""
     from importlib.resources import files
 
+    guide = {file.name: file for file in files(__package__).iterdir() if file.name.endswith(SUFFIX)}
+    guide[f"design{SUFFIX}"] = files("simcluster").joinpath("DESIGN.md")
     return tuple(
-        Topic(file.name.removesuffix(SUFFIX), _COMMENT.sub("", file.read_text(encoding="utf-8")))
-        for file in sorted(files(__package__).iterdir(), key=lambda file: file.name)
-        if file.name.endswith(SUFFIX)
+        Topic(name.removesuffix(SUFFIX), _COMMENT.sub("", file.read_text(encoding="utf-8")))
+        for name, file in sorted(guide.items())
     )
 
 
