@@ -14,6 +14,7 @@ import pytest
 from simcluster.document import Document
 from simcluster.scenario import scenario_schema
 from tests.support.documentation_blocks import ROOT, arguments, blocks
+from tests.support.marked_tables import hold_marked_table, marked_table
 
 NOT_RUN = {
     "pip install": "CI has installed the package before its tests run",
@@ -23,9 +24,7 @@ NOT_RUN = {
 Kubernetes) stands in blocks without a language of their own (``text``).
 """
 
-SLOW = {
-    "simcluster accuracy tests/accuracy/memory.csv --worst 10": "half a minute; tests/accuracy has all its rows"
-}
+SLOW = {"simcluster accuracy tests/accuracy/memory.csv --worst 10": "half a minute"}
 CODE = re.compile(r"#.*exit code (\d)")
 """What a comment behind a command says how it ends; 0 without one."""
 
@@ -80,6 +79,15 @@ def test_commands(simcluster, checkout, block):
     lines = iter([alike(line) for line in printed.splitlines()])
     for line in block.output:
         assert alike(line) in lines, f"not printed, or not there: {line}"
+
+
+def test_the_readme_shows_what_its_first_command_prints(simcluster, checkout, request):
+    """To the letter, but for how long it took."""
+    printed = simcluster("run", "scenarios/quickstart.yaml").out
+    took = re.compile(r"events in .*\.$", re.MULTILINE)
+    shown = marked_table(ROOT / "README.md", "quickstart")
+    printed = took.sub(lambda _: took.search(shown)[0], printed)
+    hold_marked_table(ROOT / "README.md", "quickstart", f"```text\n{printed}```\n", request)
 
 
 @pytest.mark.parametrize("block", [marked(block) for block in blocks("python")])
