@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from simcluster.guide.topic import Topic, find_topic, topics
+from simcluster.guide.topic import SUFFIX, Topic, find_topic, topics
 
-__all__ = ["Topic", "find_topic", "topics"]
+__all__ = ["SUFFIX", "Topic", "find_topic", "topics"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import simcluster as package
 from simcluster.guide import find_topic, topics
 from simcluster.scenario import key_references
+from tests.support.documentation_blocks import PAGES
 
 FOLDER = Path(package.__file__).parent / "guide"
 TOPICS = topics()
@@ -66,3 +69,32 @@ def test_lists_of_keys_are_those_of_the_schema(request, name):
     if request.config.getoption("--update-baselines"):
         file.write_text(text, encoding="utf-8")
     assert file.read_text(encoding="utf-8") == text, "run it with --update-baselines"
+
+
+MESSAGES = [
+    message
+    for heading in find_topic("troubleshooting").text.splitlines()
+    if heading.startswith("### `")
+    for message in heading.removeprefix("### `").removesuffix("`").split("`, `")
+]
+STRINGS = "\n".join(
+    node.value
+    for file in FOLDER.parent.rglob("*.py")
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    if isinstance(node, ast.Constant) and isinstance(node.value, str)
+)
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_messages_under_troubleshooting_are_those_of_the_code(message):
+    for words in message.split("..."):
+        assert words.strip("' ,:;") in STRINGS
+
+
+LINK = re.compile(r"\]\(([^)\s#]+)\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_files(page):
+    targets = {target for target in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in target}
+    assert not [target for target in targets if not (page.parent / target).exists()]

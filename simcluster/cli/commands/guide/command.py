@@ -13,6 +13,12 @@ EXAMPLES = (
     "simcluster guide scenario_keys > keys.md",
 )
 
+_HEADING = """# The guide to simcluster
+
+Read a topic with `simcluster guide TOPIC`. New users begin with `scenarios`, then `how_it_works`.
+
+"""
+
 
 def _names(incomplete: str) -> list[str]:
     from simcluster.guide import topics
@@ -36,8 +42,7 @@ def guide(
 
     if topic is None:
         entries = [f"- **{entry.name}**: {entry.summary}" for entry in topics()]
-        heading = "# The guide to simcluster\n\nRead a topic with `simcluster guide TOPIC`.\n\n"
-        text = heading + "\n".join(entries)
+        text = _HEADING + "\n".join(entries)
     else:
         text = find_topic(topic).text.rstrip()
     drawn = is_drawn()

@@ -17,6 +17,7 @@ from rich.syntax import Syntax
 from rich.theme import Theme
 
 from simcluster.cli.output.terminal import has_colour
+from simcluster.guide import SUFFIX, topics
 
 WIDEST = 110
 """Columns: longer lines are hard to read."""
@@ -81,8 +82,9 @@ def _named(text: str, target: str, *, in_table: bool) -> str:
     if target.startswith("http"):
         return f"{text} ({target})"
     path = PurePosixPath(target)
-    if path.suffix == ".md" and len(path.parts) == 1:
-        command = f"`simcluster guide {path.stem}`"
-        return command if text == path.stem else f"{text} ({command})"
+    name = path.stem.lower()
+    if path.suffix == SUFFIX and any(name == topic.name for topic in topics()):
+        command = f"`simcluster guide {name}`"
+        return command if text == name else f"{text} ({command})"
     parts = [part for part in path.parts if part != os.pardir]
     return text if in_table else f"{text} (`{'/'.join(parts)}`)"
