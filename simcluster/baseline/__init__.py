@@ -11,6 +11,8 @@ from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
     from simcluster.baseline.check_format import CheckFormat, check_formats
+    from simcluster.baseline.file_search import is_scenario
+    from simcluster.baseline.measurement import MeasuredFile, Measurement, measure_scenario
     from simcluster.baseline.regression_check import check
     from simcluster.baseline.report import CheckReport
     from simcluster.baseline.scenario_bounds import (
@@ -26,6 +28,8 @@ else:
         __name__,
         {
             "check_format": "CheckFormat check_formats",
+            "file_search": "is_scenario",
+            "measurement": "MeasuredFile Measurement measure_scenario",
             "regression_check": "check",
             "report": "CheckReport",
             "scenario_bounds": "Bound ExpectedVerdict bounds_of check_bounds expected_verdict",
@@ -38,10 +42,14 @@ __all__ = [
     "CheckFormat",
     "CheckReport",
     "ExpectedVerdict",
+    "MeasuredFile",
+    "Measurement",
     "Tolerances",
     "bounds_of",
     "check",
     "check_bounds",
     "check_formats",
     "expected_verdict",
+    "is_scenario",
+    "measure_scenario",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from simcluster.analysis import MemoryVerdict
 from simcluster.baseline.record import Record
 from simcluster.baseline.scenario_bounds import Bound, ExpectedVerdict, bounds_of, check_bounds
 from simcluster.errors import SimclusterError, SimulationError
@@ -32,6 +33,18 @@ class Measurement:
     error: SimclusterError | None = None
     lines: tuple[tuple[str, str], ...] = ()
     """(key path, value) of everything that the file says."""
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong by itself, beside nothing: an error, broken bounds, memory that does not suffice."""
+        if self.error is not None:
+            return tuple(map(str, self.error.problems))
+        faults = [f"expect: {bound}" for bound in self.bounds if not bound.holds]
+        is_expected = any(isinstance(bound, ExpectedVerdict) for bound in self.bounds)
+        if self.record is not None and not is_expected and self.record.said is MemoryVerdict.DOES_NOT_FIT:
+            hint = "where that is right, say so: expect: {memory: {verdict: does not fit}}"
+            faults.append(f"it does not fit into memory; {hint}")
+        return tuple(faults)
 
 
 def measure_scenario(file: MeasuredFile, run: Callable[[Scenario], Run] = simulate) -> Measurement:
