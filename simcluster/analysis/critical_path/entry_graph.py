@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +17,11 @@ Ints = NDArray[np.int64]
 
 MOST_ENTRIES = 2**24
 """Entries of all classes that are looked at: some gigabytes."""
+
+
+def may_have_critical_path(timing: Timing) -> bool:
+    """Whether a run has few enough entries for it."""
+    return timing.num_events <= MOST_ENTRIES
 
 
 @dataclass(frozen=True)
@@ -74,12 +79,12 @@ class EntryGraph:
     @classmethod
     def of(cls, program: Program, classes: RankClasses, timing: Timing) -> EntryGraph:
         """The graph of a run; TraceError where there are too many entries."""
-        sizes = [group.group.part.num_entries * len(group.group.indices) for group in timing.groups]
-        if sum(sizes) > MOST_ENTRIES:
+        if not may_have_critical_path(timing):
             raise TraceError(
-                f"the critical path of {sum(sizes):,} entries of streams is not looked for",
-                hint=f"at most {MOST_ENTRIES:,}: a part of the cluster, or without jitter, has fewer classes",
+                f"the critical path of {timing.num_events:,} entries of streams is not looked for",
+                hint=f"of {MOST_ENTRIES:,} at most: a part of the cluster, or no jitter, has fewer",
             )
+        sizes = [group.group.part.num_entries * len(group.group.indices) for group in timing.groups]
         firsts = np.cumsum([0, *sizes])[:-1].tolist()
         blocks = [EntryBlock(first, group) for first, group in zip(firsts, timing.groups, strict=True)]
         starts, ready, ends, previous, awaited = (
@@ -96,6 +101,21 @@ class EntryGraph:
     def end(self) -> int:
         """When the run ends (ns)."""
         return self.timing.end
+
+    def by_block(self, entries: Ints) -> Iterator[tuple[EntryBlock, Ints, Ints, Ints]]:
+        """Some entries by block: their places among them, and their entries of the part and columns."""
+        firsts = np.array([block.first for block in self.blocks], dtype=np.int64)
+        which = np.searchsorted(firsts, entries, side="right") - 1
+        for number, block in enumerate(self.blocks):
+            places = np.flatnonzero(which == number)
+            yield block, places, *block.local(entries[places])
+
+    def classes_of(self, entries: Ints) -> Ints:
+        """The class of each of some entries."""
+        classes = np.zeros(len(entries), dtype=np.int64)
+        for block, places, _, column in self.by_block(entries):
+            classes[places] = np.array(block.timing.group.indices)[column]
+        return classes
 
     @cached_property
     def members(self) -> Ints:
