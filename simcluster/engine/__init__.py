@@ -8,8 +8,10 @@ from simcluster.engine.communication import (
     Links,
     Transfer,
     Vectors,
+    Who,
     classes_on_links,
     classes_together,
+    meeting_of,
 )
 from simcluster.engine.garbage import no_collection
 from simcluster.engine.implementation import Implementation
@@ -38,9 +40,11 @@ __all__ = [
     "Timing",
     "Transfer",
     "Vectors",
+    "Who",
     "Workload",
     "classes_on_links",
     "classes_together",
+    "meeting_of",
     "no_collection",
     "run",
     "run_together",
