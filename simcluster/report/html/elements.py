@@ -77,6 +77,13 @@ def bar_rows(
     return Markup('<div class="bars">' + "".join(_bar(*row, reading) for row in rows) + "</div>")
 
 
+def _inside(part: BarPart, share: float, reading: Callable[[float], str]) -> str:
+    """What stands in a part that takes so many percent of the width: nothing where it would be cut off."""
+    whole = f"{part.name} {reading(part.value)}"
+    text = next((text for text in (whole, part.name, reading(part.value)) if len(text) < 1.4 * share), "")
+    return f"<b>{escape(text)}</b>" if text else ""
+
+
 def _bar(
     label: str, parts: Sequence[BarPart], whole: float, note: str, reading: Callable[[float], str]
 ) -> str:
@@ -85,7 +92,7 @@ def _bar(
     segments = "".join(
         f'<span style="width:{part.value * scale:.3f}%;background:{part.tone.colour}" '
         f'title="{escape(part.name)}: {escape(reading(part.value))}">'
-        f"<b>{escape(part.name)} {escape(reading(part.value))}</b></span>"
+        f"{_inside(part, part.value * scale, reading)}</span>"
         for part in parts
         if part.value > 0
     )

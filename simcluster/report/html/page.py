@@ -10,17 +10,10 @@ import orjson
 
 from simcluster.draw import Column, Markup, quantities
 from simcluster.report.content import (
-    COMMUNICATION_FIGURES,
-    GROUP_FIGURES,
     START_UP_FIGURES,
-    TENANT_FIGURES,
-    communication_rows,
-    host_group_rows,
     start_up_remarks,
     start_up_rows,
     start_up_title,
-    tenant_rows,
-    waiting_text,
 )
 from simcluster.report.html.closing_sections import (
     PageOrigin,
@@ -32,13 +25,15 @@ from simcluster.report.html.elements import data_table, folded, page_section
 from simcluster.report.html.head_section import head_section
 from simcluster.report.html.memory_data import memory_pieces
 from simcluster.report.html.memory_section import memory_section
+from simcluster.report.html.network_section import matrix_pieces, network_section
 from simcluster.report.html.packed_columns import packed_bytes
+from simcluster.report.html.path_sections import critical_path_section, what_if_section
 from simcluster.report.html.step_section import step_section
 from simcluster.report.html.timeline_data import schedule_pieces, timeline_pieces
 from simcluster.report.notebook import job_sections_html
 from simcluster.trace import Run, RunDocument
 
-SCRIPTS = ("columns.js", "view.js", "timeline.js", "memory.js", "layouts.js", "page.js")
+SCRIPTS = ("columns.js", "view.js", "timeline.js", "memory.js", "matrix.js", "layouts.js", "page.js")
 """The page's script, in the order in which it stands there."""
 
 DRAWN = 960
@@ -86,6 +81,7 @@ def _pieces(run: Run) -> Iterator[tuple[str, str]]:
     if len(run.recording):
         yield from timeline_pieces(run)
     yield from memory_pieces(run)
+    yield from matrix_pieces(run.documents)
     schedule = run.documents["plan"]["schedule"]
     if len(schedule["text"].strip().splitlines()) > 1:
         yield from schedule_pieces(schedule["text"], [tuple(place) for place in schedule.get("places", ())])
@@ -100,33 +96,16 @@ def _sections(run: Run, pieces: dict[str, str]) -> Iterator[tuple[str, str, Mark
         note = f"a row for each stream of a class of equal ranks. {_KEYS}"
         view = '<div id="timeline-view" class="view"></div>'
         yield "timeline", "Timeline", page_section("timeline", "Timeline", note, view)
+    yield "path", "Critical path", critical_path_section(documents)
+    yield "what-if", "What if", what_if_section(documents)
     yield "memory", "Memory", memory_section(documents, over_time="memory" in pieces)
-    yield "communication", "Communication", _communication(documents)
+    yield "communication", "Communication", network_section(documents, matrix="matrix" in pieces)
     if "schedule" in pieces:
         yield "schedule", "Schedule", _schedule(documents)
     yield "layouts", "Layouts", _layouts(documents)
     yield "job", "Job", _job(documents)
     yield "assumptions", "Assumptions", assumptions_section(documents)
     yield "scenario", "Scenario", scenario_section(documents)
-
-
-def _communication(documents: RunDocument) -> Markup:
-    summary = documents["summary"]
-    table = data_table(
-        ["axis", *quantities(*COMMUNICATION_FIGURES), "collectives"], communication_rows(summary)
-    )
-    groups = data_table(["means over ranks", *quantities(*GROUP_FIGURES)], host_group_rows(summary))
-    tenants = data_table(
-        ["scenario", "hosts", *quantities(*TENANT_FIGURES), "waits longer for"], tenant_rows(summary)
-    )
-    return page_section(
-        "communication",
-        "Communication",
-        "per step, by mesh axis" if table else "",
-        table,
-        f"<h3>Groups of hosts</h3><p>{escape(waiting_text(summary))}</p>{groups}" if groups else "",
-        f"<h3>Others on this cluster</h3>{tenants}" if tenants else "",
-    )
 
 
 def _schedule(documents: RunDocument) -> Markup:

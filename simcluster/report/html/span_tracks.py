@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.report.content import action_slices, distinct_rows, kernel_slices
+from simcluster.report.content import action_slices, distinct_rows, kernel_slices, stage_title
 from simcluster.report.html.packed_columns import Ints, differences, packed_columns
-from simcluster.trace import COMPUTE, Run, Table
+from simcluster.trace import COMPUTE, Run, RunDocument, Table
 
 MOST_SPANS = 1_000_000
 """Spans of a page; classes beyond are left out, and the page says so."""
 
 SCHEDULE, WAITS = "schedule", "waits of compute"
 """The tracks that are no streams: actions of the schedule, and why kernels stood still."""
+
+PATH, PATH_KERNELS, PATH_TRANSFERS = "critical path", "critical kernels", "critical transfers"
+"""The track of the critical path, and what is on it."""
 
 _OF_KINDS = ("operator", "kind", "graph", "bytes", "flops")
 
@@ -43,9 +46,9 @@ class Track:
 
 @dataclass(frozen=True)
 class ClassTracks:
-    """The tracks of one class, and its entry in the run's classes."""
+    """The tracks of one class, and its entry in the run's classes; without an entry that of the critical path."""
 
-    entry: Mapping[str, Any]
+    entry: Mapping[str, Any] | None
     tracks: Sequence[Track]
 
     def packed(self) -> str:
@@ -78,7 +81,7 @@ class Timeline:
         known = _Numbering(
             spans.where(rows), [*spans.names["operator"]], [*spans.names["kind"]], spans.where(places)
         )
-        classes = []
+        classes = list(_critical_path(run.documents, known))
         for index in chosen:
             own = np.flatnonzero(spans["class"] == index)
             tracks = list(_tracks(run, index, spans.where(own), kinds[own], contexts[own], known))
@@ -117,6 +120,23 @@ class _Numbering:
         }
         operators = [*self._operators, *(name for _, name in self._more)]
         return Table(columns, {"operator": operators, "kind": kinds, "graph": self._kinds.names["graph"]})
+
+
+def _critical_path(documents: RunDocument, known: _Numbering) -> Iterator[ClassTracks]:
+    """The track of the critical path, where the run has one."""
+    path = documents.get("critical_path")
+    spans = path and path["spans"]
+    if not spans or not spans["start_ns"]:
+        return
+    titles = [stage_title(entry) for entry in documents["classes"]]
+    rows = []
+    for index, stream, name in zip(spans["class"], spans["stream"], spans["name"], strict=True):
+        on = spans["streams"][stream]
+        kind = PATH_KERNELS if on == COMPUTE else PATH_TRANSFERS
+        rows.append(known.of(kind, f"{spans['names'][name]}, {on}, {titles[index]}"))
+    starts, ends = (np.array(spans[key], dtype=np.int64) for key in ("start_ns", "end_ns"))
+    nowhere = np.full(len(rows), -1, dtype=np.int64)
+    yield ClassTracks(None, [Track(PATH, starts, ends, np.array(rows, dtype=np.int64), nowhere)])
 
 
 def _chosen(classes: Sequence[Mapping[str, Any]], sizes: Ints, most: int) -> list[int]:

@@ -24,7 +24,14 @@ from simcluster.draw import (
 )
 from simcluster.report.content import stage_title
 from simcluster.report.html.packed_columns import packed_bytes, packed_columns
-from simcluster.report.html.span_tracks import ClassTracks, Timeline, Track
+from simcluster.report.html.span_tracks import (
+    PATH,
+    PATH_KERNELS,
+    PATH_TRANSFERS,
+    ClassTracks,
+    Timeline,
+    Track,
+)
 from simcluster.trace import Run, Table
 
 _COLLECTIVES: Mapping[str, Tone] = {
@@ -86,7 +93,7 @@ def timeline_pieces(run: Run) -> Pieces:
     document = {
         "end": run.recording.end,
         "unit": "ns",
-        "groups": [_group(number, tracks) for number, tracks in enumerate(timeline.classes)],
+        "groups": [_group(tracks) for tracks in timeline.classes],
         "operators": list(kinds.names["operator"]),
         "kinds": list(kinds.names["kind"]),
         "graphs": list(kinds.names["graph"]),
@@ -146,8 +153,10 @@ def schedule_pieces(schedule: str, places: Sequence[tuple[int, int]]) -> Pieces:
         yield f"slots.{stage}", text
 
 
-def _group(number: int, tracks: ClassTracks) -> dict[str, Any]:
+def _group(tracks: ClassTracks) -> dict[str, Any]:
     entry = tracks.entry
+    if entry is None:
+        return {"title": PATH, "tracks": [[track.name, len(track.starts)] for track in tracks.tracks]}
     return {
         "title": stage_title(entry),
         "class": entry["class"],
@@ -175,10 +184,12 @@ def _kind_colours(kinds: Table, palette: Palette) -> list[int]:
 
 
 def _kind_colour(kind: str, operator: str, palette: Palette) -> int:
-    if kind == "action":
-        return _action_colour(operator, palette)
+    if kind in ("action", PATH_KERNELS):
+        return _action_colour(operator.partition(",")[0].rpartition(" ")[2], palette)
+    if kind == PATH_TRANSFERS:
+        return palette.number("transfers of the critical path", ORANGE.colour)
     if kind == "collective":
-        name = operator.rpartition(".")[2]
+        name = operator.rpartition(".")[2].rstrip("0123456789")
         if name in _COLLECTIVES:
             return palette.number(name.replace("_v", "").replace("_", "-"), _COLLECTIVES[name].colour)
         return palette.number("other collectives", _KINDS[kind].colour)

@@ -27,9 +27,16 @@ async function showMemory() {
   return chart;
 }
 
+async function showMatrix() {
+  const host = document.getElementById("matrix-view"), data = host && await unpackDocument("matrix");
+  if (!data) return null;
+  return new Matrix(host, data, new ColumnReader(await unpackBytes("matrix.bytes")).numbers(data.size * data.size));
+}
+
 function redraw() {
   for (const view of [report.timeline, report.schedule]) view?.recolour();
   report.memory?.later();
+  report.matrix?.draw();
 }
 
 function themes() {
@@ -43,10 +50,16 @@ function themes() {
   addEventListener("beforeprint", () => {
     before = root.dataset.theme;
     root.dataset.theme = "light";
-    for (const view of [report.timeline, report.schedule]) if (view) { view.recolour(); view.draw(); }
+    for (const view of [report.timeline, report.schedule]) if (view) {
+      view.box.style.maxHeight = "2400px";
+      view.recolour();
+      view.draw();
+    }
     report.memory?.draw();
+    report.matrix?.draw();
   });
   addEventListener("afterprint", () => {
+    for (const view of [report.timeline, report.schedule]) if (view) view.box.style.maxHeight = "";
     if (before) root.dataset.theme = before; else delete root.dataset.theme;
     redraw();
   });
@@ -57,6 +70,7 @@ report.ready = (async () => {
   const layouts = (report.layouts = new Layouts(await unpackDocument("layouts") || []));
   report.timeline = await showTimeline("timeline", "spans", (operator) => layouts.lines(operator));
   report.memory = await showMemory();
+  report.matrix = await showMatrix();
   report.schedule = await showTimeline("schedule", "slots", null);
   const list = document.getElementById("layouts-view");
   if (list) layouts.list(list);

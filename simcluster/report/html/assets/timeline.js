@@ -2,9 +2,11 @@
 // Rows of blocks over time on a canvas: a group of rows for each class of ranks, which unfolds to its ranks.
 //
 // A row is painted pixel by pixel: each block adds its colour to the pixels that it covers, in proportion. So a
-// block of a pixel or more is drawn as it is, and those below one pixel share it: none is left out.
+// block of a pixel or more is drawn as it is, and those below one pixel share it: none is left out. A pixel that
+// is covered at all has a fifth of the colour at least, so that what is short is seen.
 
 const ROW = 17, GAP = 3, HEAD = 24, AXIS = 22;
+const PALEST = 0.2;
 const FAINT = 0.14; // what is left of blocks that a search does not look for
 
 class Timeline {
@@ -108,13 +110,12 @@ class Timeline {
   layRows() {
     const rows = [];
     let y = AXIS;
-    const bare = this.data.groups.every((group) => group.tracks.length === 1);
     this.data.groups.forEach((group, number) => {
       const add = (rank) => this.tracks[number].forEach((track) => {
         rows.push({ kind: "track", group: number, track, rank, y });
         y += ROW + GAP;
       });
-      if (bare) {
+      if (group.tracks.length === 1) {
         this.tracks[number].forEach((track) => {
           rows.push({ kind: "track", group: number, track, label: group.title, y });
           y += ROW + GAP;
@@ -177,9 +178,10 @@ class Timeline {
       shown.push(this.rows[i]);
     const tracks = shown.filter((row) => row.kind === "track");
     this.drawn = this.narrow = 0;
+    this.axis(context, height, false);
     this.paint(context, tracks, top);
     this.write(context, tracks, top);
-    this.axis(context, height);
+    this.axis(context, height, true);
     this.label(context, shown, top);
     if (this.selected) this.frame(context, this.selected, top, 2);
     if (this.hovered) this.frame(context, this.hovered, top, 1);
@@ -210,7 +212,8 @@ class Timeline {
         sums.fill(0);
         this.add(row.track, across, sums);
         for (let x = 0, from = line * across; x < across; x++) {
-          const a = Math.min(1, sums[4 * x + 3]), scale = sums[4 * x + 3] > 1 ? 1 / sums[4 * x + 3] : 1, rest = 1 - a;
+          const covered = sums[4 * x + 3], a = covered > 0 ? Math.min(1, PALEST + (1 - PALEST) * covered) : 0;
+          const scale = covered > 0 ? a / covered : 0, rest = 1 - a;
           const r = sums[4 * x] * scale + r0 * rest, g = sums[4 * x + 1] * scale + g0 * rest;
           const b = sums[4 * x + 2] * scale + b0 * rest;
           pixels[from + x] = 0xff000000 | (b << 16) | (g << 8) | r;
@@ -271,10 +274,13 @@ class Timeline {
     }
   }
 
-  axis(context, height) {
+  /** Lines behind the rows, or times above them. */
+  axis(context, height, above) {
     const { view, gutter, width } = this;
-    context.fillStyle = `rgb(${this.ground})`;
-    context.fillRect(0, 0, gutter + width, AXIS - 2);
+    if (above) {
+      context.fillStyle = `rgb(${this.ground})`;
+      context.fillRect(0, 0, gutter + width, AXIS - 2);
+    }
     context.font = "11px " + css("--font");
     context.textBaseline = "middle";
     context.textAlign = "center";
@@ -284,7 +290,8 @@ class Timeline {
     for (const value of values) {
       const x = gutter + ((value - view.from) / (view.to - view.from)) * width;
       context.fillStyle = this.line;
-      context.fillRect(Math.round(x), AXIS - 6, 1, height);
+      context.fillRect(Math.round(x), AXIS - 6, 1, above ? 4 : height);
+      if (!above) continue;
       context.fillStyle = this.faint;
       const label = text(value), half = context.measureText(label).width / 2;
       context.fillText(label, Math.min(Math.max(x, gutter + half), gutter + width - half), 8);
@@ -325,7 +332,7 @@ class Timeline {
 
   head(group, row, y) {
     const open = this.open.has(row.group), many = group.ranks > 1;
-    const said = `${group.title} · ${many ? `ranks ${group.members} (${group.ranks})` : `rank ${group.members}`} · ${group.device}`;
+    const said = !group.members ? group.title : `${group.title} · ${many ? `ranks ${group.members} (${group.ranks})` : `rank ${group.members}`} · ${group.device}`;
     const element = make(many ? "button" : "span", {
       "data-group": row.group, style: `top:${y}px`, ...(many ? { type: "button", "aria-expanded": String(open),
         title: open ? "hide the single ranks" : "show every rank" } : {}) }, (many ? (open ? "▾ " : "▸ ") : "") + said);
@@ -354,7 +361,7 @@ class Timeline {
   say() {
     const known = this.tracks.filter((tracks) => tracks.length).length, wanted = this.data.groups.length;
     const thin = this.narrow
-      ? `; ${this.narrow.toLocaleString("en-US")} are narrower than a pixel and share it in proportion, none is left out` : "";
+      ? `; ${this.narrow.toLocaleString("en-US")} are narrower than a pixel and share it (in paler colours; none is left out)` : "";
     const [classes, spans] = this.data.left_out;
     const missing = classes ? ` ${classes.toLocaleString("en-US")} more classes of ranks (${spans.toLocaleString("en-US")} spans) are not in this file.` : "";
     this.status.textContent = known < wanted ? `reading class ${known + 1} of ${wanted}…`
@@ -434,7 +441,7 @@ class Timeline {
     const group = data.groups[row.group];
     if (row.rank !== null && row.rank !== undefined) lines.push(["on", `rank ${row.rank}, ${group.device}`]);
     else if (group.members) lines.push(["on", `${group.title}, ${group.ranks > 1 ? "ranks" : "rank"} ${group.members}`]);
-    return [...lines, ...(this.about && sort !== "wait" && sort !== "action" ? this.about(operator) : [])];
+    return [...lines, ...(this.about && ["compute", "collective", "send", "receive", "copy"].includes(sort) ? this.about(operator) : [])];
   }
 
   pick(x, y) {
