@@ -3,6 +3,7 @@
 from simcluster.engine.communication import (
     Background,
     CapacityChange,
+    Choices,
     Fabric,
     FlowPhase,
     Links,
@@ -26,6 +27,7 @@ __all__ = [
     "NOTHING",
     "Background",
     "CapacityChange",
+    "Choices",
     "ClassProgram",
     "ClassTiming",
     "Fabric",
