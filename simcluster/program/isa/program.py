@@ -128,6 +128,13 @@ class Program:
     """Workspaces of the matmul library on every device."""
     assigned: tuple[int, ...] = ()
     """By rank the part that it runs, where that follows from no axis."""
+    apart: bool = False
+    """Whether no two ranks are alike, because servers work for each of them by itself."""
+
+    @cached_property
+    def has_gates(self) -> bool:
+        """Whether anything waits at a gate."""
+        return any(instruction.gate for code in self.codes for instruction in code.instructions)
 
     def stage_of(self, rank: int) -> int:
         """The pipeline stage of a rank."""
@@ -245,6 +252,8 @@ class Program:
                     f"{instruction.group} {instruction.num_bytes} {instruction.after} {instruction.last_uses}"
                 )
                 links += f" {instruction.parts.digest()}" if instruction.parts else ""
+                links += f" {instruction.gate}" if instruction.gate else ""
+                links += f" opens {instruction.opens}" if instruction.opens else ""
                 links += (
                     f" in {instruction.piece} x {instruction.dispatch_cost:g}" if instruction.piece else ""
                 )
