@@ -35,7 +35,7 @@ HOST = "host_work"
 
 def is_host_stream(stream: str) -> bool:
     """Whether a stream is of copies to or from the host, or of operators that run there."""
-    return stream == HOST or charged_to(stream, "") == (OFFLOAD,)
+    return charged_to(stream, "") in ((OFFLOAD,), (HOST,))
 
 
 SEND_NEXT, RECV_PREV = "send_next", "recv_prev"
