@@ -61,6 +61,7 @@ from simcluster.program.lowering import (
     runs_kernels,
     runs_on_host,
 )
+from simcluster.program.parameter_server import GATE, PULL, PUSH, ServerCall, ServerUpdateCall
 from simcluster.program.symmetry import (
     TRANSFERS,
     Axes,
@@ -81,6 +82,7 @@ __all__ = [
     "COMPUTE",
     "FORWARD",
     "FREE_CALLS",
+    "GATE",
     "GATHER",
     "HOST",
     "INPUT",
@@ -89,6 +91,8 @@ __all__ = [
     "OFFLOAD",
     "OWN",
     "PREPARE",
+    "PULL",
+    "PUSH",
     "RECEIVER_OF",
     "REDUCE",
     "REGATHER",
@@ -122,6 +126,8 @@ __all__ = [
     "ProgramLoads",
     "RankClasses",
     "Scope",
+    "ServerCall",
+    "ServerUpdateCall",
     "Slot",
     "StageProgram",
     "TenantLoad",

@@ -10,7 +10,7 @@ from simcluster.cluster import Cluster
 from simcluster.errors import Problem
 from simcluster.layout import Mesh
 from simcluster.plan.rules import BATCH, AxisRoles
-from simcluster.plan.spec import ParallelSpec, ShardingChoice, Task, TrainingSpec
+from simcluster.plan.spec import OffloadSpec, ParallelSpec, ShardingChoice, Task, TrainingSpec
 
 PATH = "parallel.parameter_server"
 
@@ -54,7 +54,7 @@ def server_problems(
         if kind not in RULES:
             known = ", ".join(RULES)
             yield Problem(f"servers cannot update by {kind}", f"training.optimizer.{path}", f"they know {known}")
-    given = {"offload": parallel.offload.model_fields_set, "host": parallel.host, "shard": parallel.shard}
+    given = {"offload": parallel.offload != OffloadSpec(), "host": parallel.host, "shard": parallel.shard}
     for name, written in given.items():
         if written:
             yield Problem(f"'{name}' beside parameter servers is not supported", f"parallel.{name}", "leave it out")

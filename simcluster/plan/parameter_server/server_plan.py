@@ -21,11 +21,14 @@ from simcluster.work import DType
 
 @dataclass(frozen=True, slots=True)
 class ServerShard:
-    """A part of a parameter on one server: all of it, or ``rows`` of a table from the ``first`` one on."""
+    """A part of a parameter on one server: all of it, or ``rows`` of a table from the ``first`` one on, ``of`` so
+    many.
+    """
 
     server: int
     first: int
     rows: int
+    of: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def _served(
     value, (rule, states) = block.values[name], optimizer.of(full)
     looked_up = ids or _looked_up(block, gradient)
     rows = value.type.shape[0] if value.type.shape else 1
-    shards: tuple[ServerShard, ...] = (ServerShard(number % num_servers, 0, rows),)
+    shards: tuple[ServerShard, ...] = (ServerShard(number % num_servers, 0, rows, rows),)
     if looked_up:
         shards = tuple(_rows(rows, num_servers))
     master = None if optimizer.master is value.type.dtype else optimizer.master
@@ -171,5 +174,5 @@ def _rows(rows: int, num_servers: int) -> Iterator[ServerShard]:
     for server in range(num_servers):
         count = rows // num_servers + (server < rows % num_servers)
         if count:
-            yield ServerShard(server, first, count)
+            yield ServerShard(server, first, count, rows)
         first += count

@@ -46,6 +46,8 @@ class PersistentBuffer:
     tensor: str = ""
     """What it is called in checkpoints, alike in every plan: a weight as in the logical graph, its states and
     its master copy with their name behind it. Empty for what is not saved, such as gradients."""
+    rows_of: tuple[int, int] | None = None
+    """Of rows of a table on a server: the first one, and how many the whole has; ``whole`` is these rows."""
 
     @classmethod
     def reserved(cls, name: str, category: Category, num_bytes: int) -> PersistentBuffer:

@@ -85,43 +85,47 @@ class ServerBuilder:
     ) -> Instruction:
         """The optimizer's step of a key."""
         weights, master = weights_buffer(parameter, shard), parameter.master
-        kind, origin = parameter.shard_type(shard), _origin(parameter, shard)
+        kind, origin = parameter.shard_type(shard), parameter.name
         gradient_kind = parameter.shard_type(shard, parameter.gradient_value.type.dtype)
         gradients = gradient_buffer(parameter, shard, worker)
-        self._hold(weights, kind, Category.PARAMETERS, "" if master else parameter.name, origin)
-        self._hold(gradients, gradient_kind, Category.GRADIENTS)
+        self._hold(shard, weights, kind, Category.PARAMETERS, "" if master else parameter.name, origin)
+        self._hold(shard, gradients, gradient_kind, Category.GRADIENTS)
         changed = [weights]
         if master is not None:
             changed = [state_buffer(parameter, shard, MASTER)]
-            self._hold(changed[0], TensorType(kind.shape, master), Category.OPTIMIZER, parameter.name, origin)
+            held = TensorType(kind.shape, master)
+            self._hold(shard, changed[0], held, Category.OPTIMIZER, parameter.name, origin)
         kinds = [TensorType(kind.shape, master or kind.dtype), gradient_kind]
         for state, dtype in parameter.states.items():
             changed.append(state_buffer(parameter, shard, state))
             kinds.append(TensorType(kind.shape, dtype))
-            self._hold(changed[-1], kinds[-1], Category.OPTIMIZER, f"{parameter.name}.{state}")
+            tensor = f"{parameter.name}.{state}"
+            self._hold(shard, changed[-1], kinds[-1], Category.OPTIMIZER, tensor)
         rule = replace(parameter.update, cast=kind.dtype if master else None)
         inputs = (changed[0], gradients, *changed[1:])
         outputs = (*changed, *([weights] if master else []))
         made = [kinds[0], *kinds[2:], *([kind] if master else [])]
-        update = ServerUpdateCall(rule, inputs, outputs, parameter.name, shard.first)
+        update = ServerUpdateCall(
+            rule, inputs, outputs, weights, parameter.name, shard.first, shard.of
+        )
         call = Call(f"{parameter.name}.update", update, (), ())
         return _work(f"update {parameter.name}", stream, rule.work(kinds, made), (awaited,), call)
 
     def _hold(
-        self, name: str, kind: TensorType, category: Category, tensor: str = "", origin: str = ""
+        self,
+        shard: ServerShard,
+        name: str,
+        kind: TensorType,
+        category: Category,
+        tensor: str = "",
+        origin: str = "",
     ) -> None:
-        if name not in self.residents:
-            layout = Layout.replicated(len(kind.shape))
-            self.residents[name] = PersistentBuffer(
-                name, category, kind.num_bytes, kind, layout, origin, MemoryPlace.HOST, tensor
-            )
-
-
-def _origin(parameter: ServedParameter, shard: ServerShard) -> str:
-    """The parameter, and which rows of it, that a buffer begins with."""
-    if not parameter.is_table:
-        return parameter.name
-    return f"{parameter.name}[{shard.first}:{shard.first + shard.rows}]"
+        """A buffer of the server, in the memory of its host."""
+        layout = Layout.replicated(len(kind.shape))
+        rows = None if shard.of == shard.rows else (shard.first, shard.of)
+        self.residents[name] = PersistentBuffer(
+            name, category, kind.num_bytes, kind, layout, origin, MemoryPlace.HOST, tensor, rows
+        )
 
 
 def _work(

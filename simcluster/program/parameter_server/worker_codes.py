@@ -101,7 +101,11 @@ class WorkerBuilder:
             Layout.replicated(len(local.shape)),
         )
         call = ServerCall(
-            gradient_buffer(parameter, shard, self.own), shard.first, shard.rows, not parameter.is_table
+            gradient_buffer(parameter, shard, self.own),
+            weights_buffer(parameter, shard),
+            shard.first,
+            shard.rows,
+            not parameter.is_table,
         )
         push = Instruction(
             f"push {parameter.name}",
@@ -117,11 +121,11 @@ class WorkerBuilder:
         )
         return InstructionBlock(f"push {parameter.name}", PHASE, (*gates, push), (slot,))
 
-    def _pull(self, server: int, held: list[tuple[ServedParameter, ServerShard]]) -> InstructionBlock:
+    def _pull(self, server: int, keys: list[tuple[ServedParameter, ServerShard]]) -> InstructionBlock:
         """The pull of all keys of a server, once it has updated them."""
         gate = gate_instruction(gate_stream(f"server {server}"), GateWait(updated(server, self.own), 1))
         slots, instructions = [], [gate]
-        for parameter, shard in held:
+        for parameter, shard in keys:
             local = parameter.value.type
             slots.append(
                 Slot(
@@ -134,13 +138,16 @@ class WorkerBuilder:
                     Layout.replicated(len(local.shape)),
                 )
             )
-            call = ServerCall(weights_buffer(parameter, shard), shard.first, shard.rows, not parameter.is_table)
+            held = weights_buffer(parameter, shard)
+            # Rows of one table come from several servers: who reads it waits for all of them.
+            adds = frozenset({0} if shard is not parameter.shards[0] else ())
+            call = ServerCall(held, held, shard.first, shard.rows, not parameter.is_table)
             instructions.append(
                 Instruction(
                     f"pull {parameter.name}",
                     InstructionKind.PULL,
                     pull_stream(server),
-                    (Call(f"pull {parameter.name}", call, (), (len(slots) - 1,)),),
+                    (Call(f"pull {parameter.name}", call, (), (len(slots) - 1,), adds=adds),),
                     after=(0,),
                     operation="send_receive",
                     group=(f"pull from server {server}",),
