@@ -3,6 +3,15 @@ of a step.
 """
 
 from simcluster.analysis.class_splits import find_class_splits
+from simcluster.analysis.critical_path import (
+    CriticalEntries,
+    EntryGraph,
+    PartKind,
+    PathParts,
+    critical_path_document,
+    entry_slacks,
+    may_have_critical_path,
+)
 from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.analysis.memory_usage import (
     RULE,
@@ -30,6 +39,7 @@ from simcluster.analysis.metrics import (
     prefill_flops,
     step_flops,
     summarise_run,
+    time_use_document,
     wait_times,
 )
 from simcluster.analysis.placed_program import PlacedProgram
@@ -42,20 +52,27 @@ __all__ = [
     "RULE",
     "SHARED_METRICS",
     "AllocationAccount",
+    "CriticalEntries",
+    "EntryGraph",
     "Flops",
     "LazyTrace",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
+    "PartKind",
+    "PathParts",
     "PlacedProgram",
     "assumptions",
+    "critical_path_document",
     "deciding_verdict",
     "dispatch_counts",
+    "entry_slacks",
     "find_class_splits",
     "find_idle_gaps",
     "headroom",
     "inference_figures",
     "instruction_times",
+    "may_have_critical_path",
     "memory_maxima",
     "overall_verdict",
     "prefill_flops",
@@ -65,5 +82,6 @@ __all__ = [
     "step_flops",
     "summarise_host_memory",
     "summarise_run",
+    "time_use_document",
     "wait_times",
 ]

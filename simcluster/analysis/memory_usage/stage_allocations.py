@@ -144,6 +144,9 @@ class _Stage:
         )
         self.labels = {Scope.MICRO_BATCH: micro_batch, Scope.KEPT: kept}
         self.labels |= {Scope.LOCAL: micro_batch, Scope.STEP: without}
+        if not len(without):
+            # What lasts throughout is there without any execution, too.
+            self.labels = dict.fromkeys(self.labels, np.full(1, -1))
         self.scopes = {scope: number for number, scope in enumerate(self.labels)}
         self._residents()
         bookings = [

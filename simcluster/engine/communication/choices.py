@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from simcluster.cluster import Cluster, GroupPlacement, HostPath
 from simcluster.collectives import AlgorithmChoice, Operation, collective_time, copy_time, work_time
 from simcluster.program import (
-    SENDER_OF,
+    WITH_SERVER,
     CollectiveRequests,
     Instruction,
     InstructionKind,
     RankClasses,
     peer_is_next_stage,
 )
-
-Who = tuple[object, ...]
-"""Who meets on a stream, again and again: the classes of a group, or sender and receiver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class Choices:
         classes that do it from an equal place.
         """
         device = self.cluster.device(self.classes.representatives[index])
-        if device.communication is None:
+        if device.communication is None or instruction.action is InstructionKind.GATE:
             return None
         choice = self.of(index, instruction)
         if instruction.action is InstructionKind.COPY:
@@ -75,6 +72,10 @@ class Choices:
 
     def where(self, index: int, instruction: Instruction) -> GroupPlacement:
         """Where those are who meet in it."""
+        if instruction.action in WITH_SERVER:
+            rank = self.classes.representatives[index]
+            pair = (rank, instruction.server) if pushes(instruction) else (instruction.server, rank)
+            return self.cluster.placement(pair)
         return (
             self.classes.groups[index, instruction.group].placement
             if instruction.group
@@ -86,12 +87,7 @@ class Choices:
         classes = self.classes
         return (classes.next_stage if peer_is_next_stage(instruction.stream) else classes.prev_stage)[index]
 
-    def meeting(self, index: int, instruction: Instruction) -> tuple[Who, int]:
-        """Who meets a class in a collective or transfer, and how many they are with it."""
-        if instruction.group:
-            group = self.classes.groups[index, instruction.group]
-            return ("group", instruction.stream, group.id), len(group.members)
-        peer, _ = self.peer(index, instruction)
-        sends = instruction.action is InstructionKind.SEND
-        stream = instruction.stream if sends else SENDER_OF[instruction.stream]
-        return ("transfer", stream, *((index, peer) if sends else (peer, index))), 2
+
+def pushes(instruction: Instruction) -> bool:
+    """Whether what a rank does with a server goes to it."""
+    return instruction.action is InstructionKind.PUSH

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import SCALE, ResourceShare
-from simcluster.engine.communication import Transfer, Who
+from simcluster.engine.communication import ClassGates, Transfer, Who, meeting_of
 from simcluster.engine.linking import CodeEntries, LinkedPart, link_part, stuck
 from simcluster.engine.pricing.priced_group import PricedCode, PricedGroup
 from simcluster.engine.pricing.prices import Prices, examples_of
@@ -31,7 +31,8 @@ class Communication:
 
     ``met`` says who meets in it, and how many they are. Every class puts the ``transfers`` of its number in
     ``which`` on links, or takes so many nanoseconds, ``times``, where these are None. ``units`` and
-    ``memory`` are what it takes of each device, in millionths; None: nothing.
+    ``memory`` are what it takes of each device, in millionths; None: nothing. ``gates`` are by class those
+    that it waits for and counts up; None: it has to do with none.
     """
 
     met: Sequence[tuple[Who, int]]
@@ -40,6 +41,7 @@ class Communication:
     times: Ints
     units: Ints | None
     memory: Ints | None
+    gates: Sequence[ClassGates | None] | None = None
 
     def moves(self, column: int) -> Transfer | int:
         """What a class moves, or how long it takes."""
@@ -105,8 +107,11 @@ class PricedClasses:
         partners = self._partners_of(number, instruction)
         examples, which = partners.groups
         transfers = [self._prices.transfer(group.indices[first], block, instruction) for first in examples]
-        shares = self._taken(group, instruction, partners) if self.slows(group) else (None, None)
-        return Communication(partners.met, transfers, which, group.durations(code, place), *shares)
+        units, memory = self._taken(group, instruction, partners) if self.slows(group) else (None, None)
+        gates = [ClassGates.of(self.workload.classes, index, instruction) for index in group.indices]
+        times = group.durations(code, place)
+        waits = gates if any(gates) else None
+        return Communication(partners.met, transfers, which, times, units, memory, waits)
 
     def _taken(
         self, group: PricedGroup, instruction: Instruction, partners: _Partners
@@ -128,7 +133,7 @@ class PricedClasses:
         key = number, instruction.action, instruction.stream, instruction.group, instruction.parts is None
         if key not in self._partners:
             indices = self.groups[number].indices
-            met = [self._prices.choices.meeting(index, instruction) for index in indices]
+            met = [meeting_of(self.workload.classes, index, instruction) for index in indices]
             ways = [self._prices.way(index, instruction) for index in indices]
             self._partners[key] = _Partners(met, examples_of([who for who, _ in met]), examples_of(ways))
         return self._partners[key]
