@@ -117,6 +117,13 @@ class EntryGraph:
             classes[places] = np.array(block.timing.group.indices)[column]
         return classes
 
+    def first_of(self, entries: Ints) -> int:
+        """Of some entries that of the first class and its first stream, whatever groups classes are in."""
+        entry = np.zeros(len(entries), dtype=np.int64)
+        for _, places, own, _ in self.by_block(entries):
+            entry[places] = own
+        return int(entries[np.lexsort((entry, self.classes_of(entries)))[0]])
+
     @cached_property
     def members(self) -> Ints:
         """The entries that meet others, those of one node next to each other, rising."""
