@@ -31,6 +31,7 @@ from simcluster.analysis.metrics import (
     prefill_flops,
     step_flops,
     summarise_run,
+    summarise_servers,
     wait_times,
 )
 from simcluster.analysis.placed_program import PlacedProgram
@@ -67,5 +68,6 @@ __all__ = [
     "step_flops",
     "summarise_host_memory",
     "summarise_run",
+    "summarise_servers",
     "wait_times",
 ]

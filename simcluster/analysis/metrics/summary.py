@@ -24,6 +24,7 @@ from simcluster.program import (
     CollectiveCalls,
     HostCalls,
     Instruction,
+    WITH_SERVER,
     InstructionKind,
     charged_to,
 )
@@ -247,7 +248,7 @@ def _traffic(placed: PlacedProgram, steps: int) -> dict[str, dict[str, float]]:
 
 def _sent(mesh: Mesh, instruction: Instruction) -> float:
     """Bytes a member sends on average, as a ring would: nccl-tests' bus bytes."""
-    if instruction.action is InstructionKind.SEND:
+    if instruction.action is InstructionKind.SEND or instruction.action in WITH_SERVER:
         return float(instruction.num_bytes)
     if instruction.action is not InstructionKind.COLLECTIVE:
         return 0.0

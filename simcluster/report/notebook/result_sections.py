@@ -32,6 +32,7 @@ from simcluster.report.content import (
     COMMUNICATION_FIGURES,
     GROUP_FIGURES,
     NEAR,
+    SERVER_FIGURES,
     START_UP_FIGURES,
     STEP_FIGURES,
     TENANT_FIGURES,
@@ -51,6 +52,8 @@ from simcluster.report.content import (
     start_up_remarks,
     start_up_rows,
     start_up_title,
+    server_lines,
+    server_rows,
     step_parts,
     step_title,
     tenant_rows,
@@ -108,6 +111,10 @@ def _sections(run: Run) -> Iterator[Markup]:
         ["scenario", "hosts", *quantities(*TENANT_FIGURES), "waits longer for"],
         tenant_rows(summary),
     )
+    if lines := list(server_lines(summary)):
+        yield from _listed(
+            "Parameter servers", "; ".join(lines), ["server", *quantities(*SERVER_FIGURES)], server_rows(summary)
+        )
     if start := documents.get("job", {}).get("start_up"):
         remarks = "; ".join(start_up_remarks(start))
         phases: list[Column | str] = ["phase", *quantities(*START_UP_FIGURES)]

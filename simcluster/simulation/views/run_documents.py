@@ -21,6 +21,7 @@ from simcluster.analysis import (
     step_flops,
     summarise_host_memory,
     summarise_run,
+    summarise_servers,
 )
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
@@ -41,7 +42,7 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
     plan, placed, spec = built.plan, built.placed, built.scenario.spec
     rule = MemoryRule.of(built.scenario.framework, spec.run)
     hosts = summarise_host_memory(placed, timing, plan.offload)
-    assigned = bool(plan.placement.part_of_rank)
+    assigned = bool(plan.placement.part_of_rank) or plan.servers is not None
     peaks, memory = report_memory(placed, timing, account, rule, spec.run.steps, assigned=assigned)
     summary = summarise_run(
         placed,
@@ -56,6 +57,9 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
         dispatch=dispatch_counts(placed, plan.execution.dispatch) if plan.pieces else None,
         assumed=assumptions(placed, built.scenario.framework, spec.run),
     )
+    if plan.servers is not None:
+        samples, steps = spec.task.global_batch, spec.run.steps
+        summary["parameter_server"] = summarise_servers(placed, timing, plan.servers, samples, steps)
     return {
         "summary": summary | memory_maxima(memory),
         "memory": memory,
