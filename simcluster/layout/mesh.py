@@ -7,8 +7,8 @@ Wherever an axis is named, a *restricted* axis ``pipeline[0,3]`` may stand: the 
 of ``pipeline`` only. It is how the stages that share a tied parameter form a group. And so may the name of
 explicit groups, lists of ranks that somebody wrote down (``create_group``).
 
-Behind the ranks of the axes there may be others, *beside* the axes: parameter servers and their scheduler. They
-are in no group but alone.
+Behind the ranks of the axes there may be others, *beside* the axes: parameter servers and their scheduler.
+They are in no group but alone.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Mesh:
     """Axes with their sizes, outermost first, and explicit groups by name.
 
     Groups of one name are equally large and have no rank in common; a rank may be in none of them. Their
-    members stand in the order that counts. A group is over one such name, or over axes. ``beside`` is the number
-    of ranks behind those of the axes.
+    members stand in the order that counts. A group is over one such name, or over axes. ``beside`` is the
+    number of ranks behind those of the axes.
     """
 
     axes: tuple[tuple[str, int], ...]

@@ -36,6 +36,8 @@ from simcluster.program.isa import (
     PersistentBuffer,
     Program,
     Scope,
+    ServerCall,
+    ServerUpdateCall,
     Slot,
     StageProgram,
     charged_to,
@@ -61,7 +63,7 @@ from simcluster.program.lowering import (
     runs_kernels,
     runs_on_host,
 )
-from simcluster.program.parameter_server import GATE, PULL, PUSH, ServerCall, ServerUpdateCall
+from simcluster.program.parameter_server import GATE, PULL, PUSH
 from simcluster.program.symmetry import (
     TRANSFERS,
     Axes,

@@ -1,7 +1,7 @@
 """Pushes, pulls and updates of parameter servers on arrays.
 
-A push is read when it starts and there when it ends; so is a pull. An update happens as a whole when it ends: of
-two that run at once the one that ends later works on what the other has made.
+A push is read when it starts and there when it ends; so is a pull. An update happens as a whole when it ends:
+of two that run at once the one that ends later works on what the other has made.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from simcluster.values.events import Event
 class AppliedUpdate:
     """An update of a parameter on a server, in the order in which they happened.
 
-    ``staleness`` is how many updates of it had happened since its gradient's worker last pulled it; of an update
-    with the gradients of all workers, the most of these.
+    ``staleness`` is how many updates of it had happened since its gradient's worker last pulled it; of an
+    update with the gradients of all workers, the most of these.
     """
 
     rank: int

@@ -24,10 +24,10 @@ def summarise_servers(
 ) -> dict[str, Any]:
     """The document of parameter servers; ``samples`` are those of all workers in a step. Times in seconds.
 
-    ``samples_per_s`` counts every worker at its own pace: where they do not wait for each other, the slowest one
-    does not say how fast all are. ``gate_wait_s`` and ``step_s`` are of workers, means and extremes. ``staleness``
-    counts updates of a server between the pull of weights and the update with the gradients made of them, of other
-    workers: their mean, the most, and by number of such updates how often.
+    ``samples_per_s`` counts every worker at its own pace: where they do not wait for each other, the slowest
+    one does not say how fast all are. ``gate_wait_s`` and ``step_s`` are of workers, means and extremes.
+    ``staleness`` counts updates of a server between the pull of weights and the update with the gradients
+    made of them, of other workers: their mean, the most, and by number of such updates how often.
     """
     view = _Servers(placed, timing, servers, steps)
     own = np.array([view.worker_end(index) for index in view.workers]) * 1e-9 / steps
@@ -83,7 +83,7 @@ class _Servers:
         return max(int(ends[-1]) for ends in timing.ends if len(ends))
 
     def gate_wait(self, index: int) -> int:
-        """Nanoseconds in which a worker stands at some gate: where several are waited for, they count once."""
+        """Nanoseconds in which a worker stands at some gate; several at once count once."""
         spans = [
             np.stack([times.starts[:, place], times.ends[:, place]], axis=1)
             for code, times in self._times[index].items()
@@ -111,7 +111,9 @@ class _Servers:
                 yield np.zeros(len(every), dtype=np.int64)
                 continue
             for worker, ends in updates:
-                starts = [begun for begun, _ in self._moved(self._class_of_rank[worker], InstructionKind.PULL, rank)]
+                starts = [
+                    begun for begun, _ in self._moved(self._class_of_rank[worker], InstructionKind.PULL, rank)
+                ]
                 # The first step works with the weights that all begin with.
                 pulled = np.concatenate([[-1], np.min(starts, axis=0)[:-1]])
                 seen = np.searchsorted(every, pulled, side="right")
@@ -147,9 +149,13 @@ class _Servers:
             worked = _covered(np.concatenate(spans)) if spans else 0
             yield {
                 "rank": rank,
-                "host": self.placed.cluster.groups[int(self.placed.cluster.group_of(np.array([rank]))[0])].host.name,
+                "host": self.placed.cluster.groups[
+                    int(self.placed.cluster.group_of(np.array([rank]))[0])
+                ].host.name,
                 "keys": len(list(self.servers.shards_of(server))),
-                "memory_bytes": sum(buffer.num_bytes for buffer in program.parts[program.part_of(rank)].residents),
+                "memory_bytes": sum(
+                    buffer.num_bytes for buffer in program.parts[program.part_of(rank)].residents
+                ),
                 "pushed_bytes": moved[InstructionKind.PUSH],
                 "pulled_bytes": moved[InstructionKind.PULL],
                 "work_s": worked * 1e-9 / self.steps,

@@ -21,10 +21,10 @@ from simcluster.program import (
     HOST,
     INPUT,
     OFFLOAD,
+    WITH_SERVER,
     CollectiveCalls,
     HostCalls,
     Instruction,
-    WITH_SERVER,
     InstructionKind,
     charged_to,
 )

@@ -101,9 +101,9 @@ class PricedClasses:
         transfers = [self._prices.transfer(group.indices[first], block, instruction) for first in examples]
         shares = self._taken(number, instruction) if self.slows(group) else (None, None)
         gates = [ClassGates.of(self.workload.classes, index, instruction) for index in group.indices]
-        return Communication(
-            met, transfers, which, group.durations(code, place), *shares, gates if any(gates) else None
-        )
+        units, memory = shares
+        times = group.durations(code, place)
+        return Communication(met, transfers, which, times, units, memory, gates if any(gates) else None)
 
     def _taken(self, number: int, instruction: Instruction) -> tuple[Ints, Ints] | tuple[None, None]:
         """What it takes of every device: units and memory, in millionths; None if nothing."""

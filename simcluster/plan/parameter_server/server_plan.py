@@ -1,7 +1,7 @@
 """Which parameters are on which servers, and what workers send for them.
 
-Dense parameters are dealt out in their order, number k to server k mod S. The rows of embedding tables are dealt
-out in contiguous parts, the first servers have one row more where they do not divide (MindSpore r1.0,
+Dense parameters are dealt out in their order, number k to server k mod S. The rows of embedding tables are
+dealt out in contiguous parts, the first servers have one row more where they do not divide (MindSpore r1.0,
 ``ps/parameter_server.h`` and ``ps/util.cc``).
 """
 
@@ -21,8 +21,8 @@ from simcluster.work import DType
 
 @dataclass(frozen=True, slots=True)
 class ServerShard:
-    """A part of a parameter on one server: all of it, or ``rows`` of a table from the ``first`` one on, ``of`` so
-    many.
+    """A part of a parameter on one server: all of it, or ``rows`` of a table from the ``first`` one on,
+    ``of`` so many.
     """
 
     server: int
@@ -100,7 +100,9 @@ class ServerPlan:
                     yield parameter, shard
 
 
-def serve_parameters(graph: Graph, spec: ParameterServerSpec, optimizer: OptimizerPlan, mesh: Mesh) -> ServerPlan:
+def serve_parameters(
+    graph: Graph, spec: ParameterServerSpec, optimizer: OptimizerPlan, mesh: Mesh
+) -> ServerPlan:
     """The servers of a graph behind its last pass; PlanError if a pattern matches no parameter."""
     names = [graph.canonical(name) for name in parameter_names(graph)]
     check_patterns(spec.parameters, names, "parameter", f"{PATH}.parameters.{{}}")

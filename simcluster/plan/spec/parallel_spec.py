@@ -196,8 +196,8 @@ class ParallelSpec(Section):
     absent, which makes it the mean over the batch."""
 
     parameter_server: ParameterServerSpec | None = None
-    """Parameters on servers, to which the data-parallel workers of the mesh push gradients and from which they
-    pull weights, instead of adding up gradients among themselves."""
+    """Parameters on servers, to which the data-parallel workers of the mesh push gradients and from which
+    they pull weights, instead of adding up gradients among themselves."""
 
     recompute: RecomputeSpec = RecomputeSpec()
     """Activation recomputation."""

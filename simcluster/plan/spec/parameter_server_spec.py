@@ -1,4 +1,4 @@
-"""``parallel.parameter_server``: parameters on servers, to which workers push gradients and from which they pull."""
+"""``parallel.parameter_server``: parameters on servers, where workers push gradients and pull weights."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ class ServerUpdate(enum.StrEnum):
 
 
 class ParameterServerSpec(Section):
-    """Servers, and what they do. Their ranks are behind those of the mesh, and behind them is their scheduler's."""
+    """Servers, and what they do. Their ranks are behind those of the mesh, and behind them is their
+    scheduler's.
+    """
 
     servers: PositiveInt = Field(default=1, validation_alias=AliasChoices("servers", "server_num"))
     """How many servers; each is a rank on a processor."""
 
     update: ServerUpdate = ServerUpdate.SYNCHRONOUS
-    """synchronous: once per step, when the gradients of all workers are there. asynchronous: whenever those of
-    one worker are. stale_synchronous: so, too, but no worker goes on while another is ``staleness`` steps behind."""
+    """synchronous: once per step, when the gradients of all workers are there. asynchronous: whenever those
+    of one worker are. stale_synchronous: so, too, but no worker goes on while another is ``staleness`` steps
+    behind."""
 
     staleness: NonNegativeInt | None = None
     """Of stale_synchronous: how many steps the fastest worker may be ahead of the slowest."""
@@ -35,8 +38,8 @@ class ParameterServerSpec(Section):
         tuple[Name, ...],
         Field(min_length=1, validation_alias=AliasChoices("parameters", "set_param_ps")),
     ] = ("*",)
-    """Which parameters are on servers, by full names, as patterns (MindSpore's ``set_param_ps``); the gradients
-    of others are added up by the workers, which update them."""
+    """Which parameters are on servers, by full names, as patterns (MindSpore's ``set_param_ps``); the
+    gradients of others are added up by the workers, which update them."""
 
     vocab_cache_size: NonNegativeInt = 0
     """Rows of every embedding table on servers that a worker keeps on its device; 0: none."""

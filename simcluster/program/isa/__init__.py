@@ -38,6 +38,7 @@ from simcluster.program.isa.instruction import (
     record_producer,
 )
 from simcluster.program.isa.program import PersistentBuffer, Program, StageProgram
+from simcluster.program.isa.server_call import ServerCall, ServerUpdateCall
 
 __all__ = [
     "BETWEEN_RANKS",
@@ -72,6 +73,8 @@ __all__ = [
     "Program",
     "Purpose",
     "Scope",
+    "ServerCall",
+    "ServerUpdateCall",
     "Slot",
     "StageProgram",
     "StreamId",

@@ -12,8 +12,8 @@ OWN = -1
 class Gate:
     """A counter of a step: what happens in a step counts for its own, whoever is in which step.
 
-    ``rank`` is the one that it belongs to, ``OWN`` that of the rank which runs the instruction; None: there is
-    one for all.
+    ``rank`` is the one that it belongs to, ``OWN`` that of the rank which runs the instruction; None: there
+    is one for all.
     """
 
     name: str

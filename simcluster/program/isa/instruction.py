@@ -18,6 +18,7 @@ from simcluster.collectives import UnequalPartsByGroup
 from simcluster.layout import Layout, Movement, Strategy, whole_axes, without_root
 from simcluster.model import MemoryPlace, Operator, Phase, Relocation, TensorSlice, TensorType
 from simcluster.program.isa.gate import Gate, GateWait
+from simcluster.program.isa.server_call import ServerCall, ServerUpdateCall
 from simcluster.work import Work
 
 COMPUTE = "compute"
@@ -204,7 +205,7 @@ class Call:
     """
 
     name: str
-    operator: Operator | Movement | Relocation | None
+    operator: Operator | Movement | Relocation | ServerCall | ServerUpdateCall | None
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     strategy: Strategy = Strategy()

@@ -1,8 +1,8 @@
 """The gates between workers and servers, as MindSpore's servers count (r1.0, ``ps/parameter_server.h``).
 
-A push of a key is allowed when every worker has pulled it behind the update before; an update when all keys of a
-server have been pushed by all workers; a pull when that update is over. So a step is a barrier. Where a server
-updates for each worker by itself, the gates are those of that worker.
+A push of a key is allowed when every worker has pulled it behind the update before; an update when all keys
+of a server have been pushed by all workers; a pull when that update is over. So a step is a barrier. Where a
+server updates for each worker by itself, the gates are those of that worker.
 """
 
 from __future__ import annotations

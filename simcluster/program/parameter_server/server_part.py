@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from simcluster.cluster import HostPath
@@ -20,11 +19,11 @@ from simcluster.program.isa import (
     InstructionBlock,
     InstructionKind,
     PersistentBuffer,
+    ServerUpdateCall,
     StageProgram,
 )
 from simcluster.program.parameter_server.buffer_names import gradient_buffer, state_buffer, weights_buffer
 from simcluster.program.parameter_server.gate_names import pushed, updated
-from simcluster.program.parameter_server.server_call import ServerUpdateCall
 from simcluster.program.parameter_server.streams import gate_stream, update_stream
 from simcluster.program.parameter_server.worker_codes import PHASE, gate_instruction
 from simcluster.work import Kernel, Work
@@ -73,7 +72,7 @@ class ServerBuilder:
         return BlockExecution(len(self.codes) - 1, self._instance, -1, "")
 
     def _added(self, parameter: ServedParameter, shard: ServerShard) -> Work:
-        """Adding a gradient to those that are there, once for each worker: both are read, the sum is written."""
+        """Adding gradients to those that are there, one by one: both are read, the sum is written."""
         kind = parameter.shard_type(shard, parameter.gradient_value.type.dtype)
         count = self.servers.num_workers
         size = kind.num_bytes
@@ -105,9 +104,7 @@ class ServerBuilder:
         inputs = (changed[0], gradients, *changed[1:])
         outputs = (*changed, *([weights] if master else []))
         made = [kinds[0], *kinds[2:], *([kind] if master else [])]
-        update = ServerUpdateCall(
-            rule, inputs, outputs, weights, parameter.name, shard.first, shard.of
-        )
+        update = ServerUpdateCall(rule, inputs, outputs, weights, parameter.name, shard.first, shard.of)
         call = Call(f"{parameter.name}.update", update, (), ())
         return _work(f"update {parameter.name}", stream, rule.work(kinds, made), (awaited,), call)
 

@@ -1,4 +1,4 @@
-"""The Program of a plan with parameter servers: parts for workers, for every server, and for the scheduler."""
+"""The Program of a plan with parameter servers: what workers, servers and the scheduler run."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from simcluster.plan import Plan, ServerPlan
-from simcluster.program.isa import COMPUTE, BlockExecution, Executions, InstructionBlock, Program, StageProgram
+from simcluster.program.isa import (
+    COMPUTE,
+    BlockExecution,
+    Executions,
+    InstructionBlock,
+    Program,
+    StageProgram,
+)
 from simcluster.program.parameter_server.server_part import ServerBuilder
-from simcluster.program.parameter_server.streams import GATE, PULL, PUSH, is_gate_stream
+from simcluster.program.parameter_server.streams import GATE, PULL, PUSH
 from simcluster.program.parameter_server.worker_codes import WorkerBuilder
 
-__all__ = ["GATE", "PULL", "PUSH", "add_servers", "is_gate_stream"]
+__all__ = ["GATE", "PULL", "PUSH", "add_servers"]
 
 
 def add_servers(program: Program, plan: Plan) -> Program:

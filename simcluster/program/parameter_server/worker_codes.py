@@ -19,13 +19,13 @@ from simcluster.program.isa import (
     InstructionBlock,
     InstructionKind,
     Scope,
+    ServerCall,
     Slot,
     StageProgram,
     StreamId,
 )
 from simcluster.program.parameter_server.buffer_names import gradient_buffer, weights_buffer
 from simcluster.program.parameter_server.gate_names import STEP_OVER, pulled, pushed, updated
-from simcluster.program.parameter_server.server_call import ServerCall
 from simcluster.program.parameter_server.streams import gate_stream, pull_stream, push_stream
 
 INSTANCE = "servers"

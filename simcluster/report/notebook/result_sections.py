@@ -48,12 +48,12 @@ from simcluster.report.content import (
     memory_figure,
     memory_shortage,
     quoted_figures,
+    server_lines,
+    server_rows,
     stage_title,
     start_up_remarks,
     start_up_rows,
     start_up_title,
-    server_lines,
-    server_rows,
     step_parts,
     step_title,
     tenant_rows,
@@ -113,7 +113,10 @@ def _sections(run: Run) -> Iterator[Markup]:
     )
     if lines := list(server_lines(summary)):
         yield from _listed(
-            "Parameter servers", "; ".join(lines), ["server", *quantities(*SERVER_FIGURES)], server_rows(summary)
+            "Parameter servers",
+            "; ".join(lines),
+            ["server", *quantities(*SERVER_FIGURES)],
+            server_rows(summary),
         )
     if start := documents.get("job", {}).get("start_up"):
         remarks = "; ".join(start_up_remarks(start))

@@ -32,8 +32,8 @@ def small_cluster(scenario: Scenario, before: Mesh, after: Mesh) -> tuple[Cluste
 
 
 def _groups(groups: Sequence[HostGroupSpec], before: Mesh, after: Mesh) -> list[dict[str, Any]]:
-    """Groups that begin at the same part of the ranks; those of parameter servers, if they have groups of their
-    own, shrink by themselves.
+    """Groups that begin at the same part of the ranks; those of parameter servers, if they have groups of
+    their own, shrink by themselves.
     """
     counts = [group.hosts * group.made.devices.value for group in groups]
     own = [end <= before.num_on_axes for end in np.cumsum(counts).tolist()]
@@ -49,8 +49,8 @@ def _groups(groups: Sequence[HostGroupSpec], before: Mesh, after: Mesh) -> list[
 
 
 def _shares(groups: Sequence[HostGroupSpec], before: int, ranks: int) -> Iterator[dict[str, Any]]:
-    """Groups of so many ranks together, each of one rank at least, on two hosts if it had more than one and can
-    be divided.
+    """Groups of so many ranks together, each of one rank at least, on two hosts if it had more than one and
+    can be divided.
     """
     counts = [group.hosts * group.made.devices.value for group in groups]
     left = len(groups)

@@ -9,9 +9,9 @@ from simcluster.model import Update
 
 @dataclass(frozen=True, slots=True)
 class ServerCall:
-    """What a push or a pull carries between a slot of a worker and a ``buffer`` of a server: the ``rows`` of the
-    slot's tensor from the ``first`` one on, or, with ``whole``, all of it. ``weights`` is the buffer of the
-    weights that it is about.
+    """What a push or a pull carries between a slot of a worker and a ``buffer`` of a server: the ``rows`` of
+    the slot's tensor from the ``first`` one on, or, with ``whole``, all of it. ``weights`` is the buffer of
+    the weights that it is about.
 
     With ``ids``, another buffer, it goes by rows: those that the worker looked up.
     """
