@@ -223,7 +223,8 @@ class StrategyPlanner(Planner):
     def _numerics(self, sharding: ShardingChoice) -> Numerics:
         """The number formats of a scenario whose optimizer is sharded so."""
         numerics = Numerics.of(self.task.formats, self.framework, sharding)
-        check_rates(self.cluster, numerics.compute, numerics.matmul)
+        spared = self.parallel.num_beside
+        check_rates(self.cluster, numerics.compute, numerics.matmul, spared=spared)
         return numerics
 
     def _model(self, placement: Placement) -> Model:
@@ -344,7 +345,8 @@ class StrategyPlanner(Planner):
         """The graph with its backward pass, if it is trained; PlanError if its gradients cannot be used."""
         if optimizer is None:
             return forward
-        sparse = sparse_gradients(optimizer.rules, pipeline.num_terms, optimizer.served)
+        apart = () if optimizer.caches_rows else optimizer.served
+        sparse = sparse_gradients(optimizer.rules, pipeline.num_terms, apart)
         logical = forward.then(*derivative_passes(numerics), sparse)
         if optimizer.clip is not None and (rows := sparse_parameters(logical.graph)):
             raise PlanError(
@@ -357,7 +359,7 @@ class StrategyPlanner(Planner):
     def _optimizer(self, numerics: Numerics, sharding: ShardingChoice) -> OptimizerPlan | None:
         if isinstance(self.task, InferenceSpec):
             return None
-        update = update_of(self.task.optimizer)
+        update, servers = update_of(self.task.optimizer), self.parallel.parameter_server
         return OptimizerPlan(
             update,
             numerics.master,
@@ -368,7 +370,8 @@ class StrategyPlanner(Planner):
             self.parallel.recompute.gathers,
             groups=groups_of(self.task.optimizer),
             clip=self.task.optimizer.clip,
-            served=self.parallel.parameter_server.parameters if self.parallel.parameter_server else (),
+            served=servers.parameters if servers else (),
+            caches_rows=bool(servers and servers.vocab_cache_size),
         )
 
     def _servers(self, graph: Graph, optimizer: OptimizerPlan | None, mesh: Mesh) -> ServerPlan | None:

@@ -61,6 +61,8 @@ class OptimizerPlan:
     """The largest global norm of the gradients; None: they are not clipped."""
     served: tuple[str, ...] = ()
     """Patterns of the parameters that servers update: nothing is done about their gradients here."""
+    caches_rows: bool = False
+    """Whether of served tables whose gradients are rows these are cached, and updated here."""
 
     @property
     def rules(self) -> Rules:

@@ -45,8 +45,11 @@ class ParameterServerSpec(Section):
     """Rows of every embedding table on servers that a worker keeps on its device; 0: none."""
 
     ids: Annotated[Name, Field(pattern=r"^(uniform|zipf:[0-9]+(\.[0-9]+)?)$")] = "uniform"
-    """How often rows of tables are looked up: uniform, or zipf with its exponent, as ``zipf:1.05``. What is
-    different of a batch, and in the cache, is drawn by this law with ``run.seed``."""
+    """How often rows of tables are looked up: uniform, or zipf with its exponent, as ``zipf:1.05``. By this law
+    it is drawn how many rows of a batch are different, and in the cache."""
+
+    seed: NonNegativeInt = 0
+    """Of that draw."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> ParameterServerSpec:
@@ -60,6 +63,11 @@ class ParameterServerSpec(Section):
                 hint="write update: stale_synchronous, or leave it out",
             )
         return self
+
+    @property
+    def exponent(self) -> float:
+        """Of the law of ids; 0: uniform."""
+        return float(self.ids.partition(":")[2] or 0)
 
     @property
     def num_ranks(self) -> int:

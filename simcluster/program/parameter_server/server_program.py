@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from simcluster.plan import Plan, ServerPlan
+from simcluster.plan import Plan, ServedParameter, ServerPlan
 from simcluster.program.isa import (
     COMPUTE,
     BlockExecution,
@@ -52,7 +52,20 @@ def _worker(part: StageProgram, servers: ServerPlan, codes: list[InstructionBloc
         executions = _held_up(executions, codes, begin)
     executions = [*begin, *executions, *made.pushes(), *made.pulls()]
     names = {**part.names, **made.names(part)}
-    return replace(part, columns=Executions.of(executions), names=names)
+    tables = (table for table in servers.parameters if table.by_rows)
+    held = {part.buffer(table.instance, table.parameter): _held_rows(table) for table in tables}
+    residents = tuple(
+        replace(buffer, num_bytes=held[buffer.name] * buffer.num_bytes // buffer.whole.shape[0])
+        if buffer.name in held
+        else buffer
+        for buffer in part.residents
+    )
+    return replace(part, columns=Executions.of(executions), names=names, residents=residents)
+
+
+def _held_rows(table: ServedParameter) -> int:
+    """Rows of a table that a worker has room for: those of its cache, or those that it looks up in a step."""
+    return table.cached or sum(shard.named for shard in table.shards)
 
 
 def _held_up(

@@ -179,6 +179,9 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
     if scenario.cluster.speeds:
         # No value depends on how fast a device is.
         changes = (*changes, ("changed devices", f"{len(scenario.cluster.speeds):,}", "0"))
+    if servers is not None and servers.vocab_cache_size:
+        # Rows in a cache are what the table has, wherever they came from.
+        changes = (*changes, ("rows in the cache", f"{servers.vocab_cache_size:,}", "all"))
     if spec.tenants:
         # Nor on who else is on the links; each tenant is verified as a scenario of its own.
         changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))

@@ -376,12 +376,14 @@ def _topology(built: BuiltScenario) -> dict[str, Any]:
     groups = [_group(group) for group in cluster.groups]
     if not cluster.mixed:
         return groups[0] | told
-    common = [set(group.host.device.peak) for group in cluster.groups]
+    # Parameter servers and their scheduler train nothing.
+    trains = built.program.mesh.num_on_axes
+    counts = np.bincount(cluster.group_of(np.arange(trains)), minlength=len(cluster.groups)).tolist()
+    training = [(count, group) for count, group in zip(counts, cluster.groups, strict=True) if count]
     means = {
-        str(dtype): sum(group.num_devices * group.host.device.peak[dtype] for group in cluster.groups)
-        / cluster.num_devices
-        for dtype in cluster.groups[0].host.device.peak
-        if all(dtype in formats for formats in common)
+        str(dtype): sum(count * group.host.device.peak[dtype] for count, group in training) / trains
+        for dtype in training[0][1].host.device.peak
+        if all(dtype in group.host.device.peak for _, group in training)
     }
     return {"groups": groups, "hosts": cluster.num_hosts, "device_peak_flops_per_s": means, **told}
 
