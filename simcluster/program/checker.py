@@ -6,7 +6,7 @@ in one order, and no category of memory goes below zero.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from simcluster.collectives import UnequalPartsByGroup
 from simcluster.errors import SimulationError
 from simcluster.program.isa import (
+    OWN,
     RECEIVER_OF,
+    Gate,
     Instruction,
     InstructionBlock,
     InstructionKind,
@@ -36,9 +38,37 @@ def check_program(program: Program, classes: RankClasses) -> None:
     faults = [fault for code in program.codes for fault in _code_faults(code)]
     faults += _transfer_faults(program)
     faults += _order_faults(program, classes)
+    faults += _gate_faults(program, classes)
     faults += booking_faults(program)
     if faults:
         raise SimulationError(*faults)
+
+
+def _gate_faults(program: Program, classes: RankClasses) -> Iterator[str]:
+    """Gates count in every step as many as are waited for, at least."""
+    if not program.has_gates:
+        return
+    counted: Counter[tuple[str, int | None]] = Counter()
+    waits: dict[tuple[str, int | None], tuple[int, str]] = {}
+    for index, rank in enumerate(classes.representatives):
+        for code, times in program.parts[program.part_of(rank)].columns.times().items():
+            for instruction in program.codes[code].instructions:
+                for gate in instruction.opens:
+                    counted[_resolved(gate, rank)] += times * classes.sizes[index]
+                if (wait := instruction.gate) is not None:
+                    waits[_resolved(wait.gate, rank)] = wait.count, f"rank {rank}, {instruction.name}"
+    for (name, rank), (count, who) in waits.items():
+        if counted[name, rank] < count:
+            whose = "" if rank is None else f" of rank {rank}"
+            yield (
+                f"{who}: gate '{name}'{whose} counts {counted[name, rank]} in a step, "
+                f"but {count} are waited for"
+            )
+
+
+def _resolved(gate: Gate, rank: int) -> tuple[str, int | None]:
+    """A gate as a rank means it."""
+    return gate.name, rank if gate.rank == OWN else gate.rank
 
 
 def _code_faults(code: InstructionBlock) -> Iterator[str]:

@@ -14,7 +14,7 @@ from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import InstructionTimes, instruction_times
 from simcluster.engine import ClassTiming, Timing
 from simcluster.plan import ServerPlan
-from simcluster.program import WITH_SERVER, InstructionKind
+from simcluster.program import WITH_SERVER, InstructionKind, ServerCall
 
 Ints = NDArray[np.int64]
 
@@ -99,6 +99,19 @@ class _Servers:
                 if instruction.action is action and instruction.server == server:
                     yield times.starts[:, place], instruction.num_bytes
 
+    def _weights_from(self, index: int, server: int) -> Iterator[Ints]:
+        """When a worker has asked a server for the weights of every step, key by key.
+
+        Whole keys are pulled at the end of the step before; the first step has the weights that all begin with.
+        """
+        for code, times in self._times[index].items():
+            for place, instruction in enumerate(self.placed.program.codes[code].instructions):
+                if instruction.action is InstructionKind.PULL and instruction.server == server:
+                    begun = times.starts[:, place]
+                    operator = instruction.calls[0].operator
+                    by_rows = isinstance(operator, ServerCall) and operator.ids
+                    yield begun if by_rows else np.concatenate([[-1], begun[:-1]])
+
     def staleness(self) -> Iterator[Ints]:
         """Of every worker and server: the staleness of every update with its gradients."""
         for server in range(self.servers.num_servers):
@@ -111,11 +124,8 @@ class _Servers:
                 yield np.zeros(len(every), dtype=np.int64)
                 continue
             for worker, ends in updates:
-                starts = [
-                    begun for begun, _ in self._moved(self._class_of_rank[worker], InstructionKind.PULL, rank)
-                ]
-                # The first step works with the weights that all begin with.
-                pulled = np.concatenate([[-1], np.min(starts, axis=0)[:-1]])
+                index = self._class_of_rank[worker]
+                pulled = np.min([begun for begun in self._weights_from(index, rank)], axis=0)
                 seen = np.searchsorted(every, pulled, side="right")
                 before = np.searchsorted(every, ends, side="left")
                 yield before - seen

@@ -16,7 +16,7 @@ MULTIPLIER = 2_654_435_761
 
 @dataclass(frozen=True, slots=True)
 class LookupLaw:
-    """How often rows are looked up: the k-th most popular in proportion to ``k ** -exponent``; 0: all alike."""
+    """How often rows are looked up: the k-th most often in proportion to ``k ** -exponent``; 0: all alike."""
 
     exponent: float
     seed: int

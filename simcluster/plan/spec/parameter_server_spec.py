@@ -45,8 +45,8 @@ class ParameterServerSpec(Section):
     """Rows of every embedding table on servers that a worker keeps on its device; 0: none."""
 
     ids: Annotated[Name, Field(pattern=r"^(uniform|zipf:[0-9]+(\.[0-9]+)?)$")] = "uniform"
-    """How often rows of tables are looked up: uniform, or zipf with its exponent, as ``zipf:1.05``. By this law
-    it is drawn how many rows of a batch are different, and in the cache."""
+    """How often rows of tables are looked up: uniform, or zipf with its exponent, as ``zipf:1.05``. By
+    this law it is drawn how many rows of a batch are different, and in the cache."""
 
     seed: NonNegativeInt = 0
     """Of that draw."""

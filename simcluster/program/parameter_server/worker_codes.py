@@ -53,8 +53,8 @@ class WorkerBuilder:
         return None if self.servers.is_synchronous else OWN
 
     def begin(self) -> list[BlockExecution]:
-        """What a worker does before it computes: it waits for those that are too far behind, and pulls the rows
-        that it looks up, or misses in its cache.
+        """What a worker does before it computes: it waits for those that are too far behind, and pulls the
+        rows that it looks up, or misses in its cache.
         """
         runs = []
         if self.servers.update == "stale_synchronous":
@@ -66,7 +66,7 @@ class WorkerBuilder:
         return runs
 
     def pushes(self) -> Iterator[BlockExecution]:
-        """Pushes of all keys, in the order in which gradients are made; rows that leave the cache are last."""
+        """Pushes of all keys, in the order in which gradients are made, and of rows that leave the cache."""
         for parameter in (*self.servers.pushed, *self.servers.cached):
             for shard in parameter.shards:
                 after = (COMPUTE,) if parameter.cached else ()
@@ -103,7 +103,7 @@ class WorkerBuilder:
         return BlockExecution(len(self.codes) - 1, INSTANCE, -1, "", after_streams=after_streams)
 
     def _push(self, parameter: ServedParameter, shard: ServerShard) -> InstructionBlock:
-        """The push of a key to a server, once that may come; of rows, those of equal ids are summed up before."""
+        """The push of a key to a server, once that may come; rows of equal ids are summed up before."""
         instructions: list[Instruction] = []
         if self.servers.is_synchronous and not parameter.by_rows:
             wait = GateWait(pulled(parameter.name, shard.server), self.servers.num_workers, 1)
@@ -144,7 +144,7 @@ class WorkerBuilder:
         return slots
 
     def _pushed_bytes(self, parameter: ServedParameter, shard: ServerShard) -> int:
-        """Bytes of a push; of rows these and their ids. Rows that leave caches are dealt out to the workers."""
+        """Bytes of a push; of rows these and their ids. Each worker has a part of those that leave caches."""
         if parameter.cached:
             return -(-cached_row_bytes(parameter) * shard.named // self.servers.num_workers)
         dtype = parameter.gradient_value.type.dtype
@@ -208,7 +208,7 @@ def cached_row_bytes(parameter: ServedParameter) -> int:
 
 
 def sum_up_rows(parameter: ServedParameter, num_workers: int) -> Instruction:
-    """The kernel of a worker that sums up the rows of equal ids: it reads all, and writes those that are left."""
+    """The kernel of a worker that sums up rows of equal ids: it reads all, and writes what is left."""
     dtype, count = parameter.gradient_value.type.dtype, parameter.lookups // num_workers
     row = dtype.num_bytes(parameter.row_elements) + ID_BYTES
     left = sum(shard.named for shard in parameter.shards)
