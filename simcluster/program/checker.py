@@ -57,13 +57,9 @@ def _gate_faults(program: Program, classes: RankClasses) -> Iterator[str]:
                     counted[_resolved(gate, rank)] += times * classes.sizes[index]
                 if (wait := instruction.gate) is not None:
                     waits[_resolved(wait.gate, rank)] = wait.count, f"rank {rank}, {instruction.name}"
-    for (name, rank), (count, who) in waits.items():
-        if counted[name, rank] < count:
-            whose = "" if rank is None else f" of rank {rank}"
-            yield (
-                f"{who}: gate '{name}'{whose} counts {counted[name, rank]} in a step, "
-                f"but {count} are waited for"
-            )
+    for key, (count, who) in waits.items():
+        if counted[key] < count:
+            yield f"{who}: gate '{Gate(*key)}' counts {counted[key]} in a step, but {count} are waited for"
 
 
 def _resolved(gate: Gate, rank: int) -> tuple[str, int | None]:

@@ -102,7 +102,7 @@ class _Servers:
     def _weights_from(self, index: int, server: int) -> Iterator[Ints]:
         """When a worker has asked a server for the weights of every step, key by key.
 
-        Whole keys are pulled at the end of the step before; the first step has the weights that all begin with.
+        Whole keys are pulled at the end of the step before; the first step has the weights at the begin.
         """
         for code, times in self._times[index].items():
             for place, instruction in enumerate(self.placed.program.codes[code].instructions):
@@ -119,16 +119,20 @@ class _Servers:
             updates = list(self._updates(rank))
             if not updates:
                 continue
-            every = np.sort(np.concatenate([ends for _, ends in updates]))
+            every = np.concatenate([ends for _, ends in updates])
             if self.servers.is_synchronous:
                 yield np.zeros(len(every), dtype=np.int64)
                 continue
-            for worker, ends in updates:
+            # Of updates that end at once, those of lower ranks come first, as in values.
+            whose = np.repeat([worker for worker, _ in updates], self.steps)
+            order = np.lexsort((whose, every))
+            before = np.empty_like(order)
+            before[order] = np.arange(len(order))
+            for place, (worker, _) in enumerate(updates):
                 index = self._class_of_rank[worker]
-                pulled = np.min([begun for begun in self._weights_from(index, rank)], axis=0)
-                seen = np.searchsorted(every, pulled, side="right")
-                before = np.searchsorted(every, ends, side="left")
-                yield before - seen
+                pulled = np.min(list(self._weights_from(index, rank)), axis=0)
+                seen = np.searchsorted(every[order], pulled, side="right")
+                yield before[place * self.steps : (place + 1) * self.steps] - seen
 
     def _updates(self, rank: int) -> Iterator[tuple[int, Ints]]:
         """Ends of a server's updates, for each worker that it serves by itself."""
