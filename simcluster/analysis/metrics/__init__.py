@@ -19,6 +19,7 @@ from simcluster.analysis.metrics.summary import (
     summarise_run,
     wait_times,
 )
+from simcluster.analysis.metrics.time_use import time_use_document
 
 __all__ = [
     "ATTENTION_METRICS",
@@ -36,5 +37,6 @@ __all__ = [
     "step_flops",
     "summarise_run",
     "summarise_servers",
+    "time_use_document",
     "wait_times",
 ]
