@@ -39,7 +39,7 @@ from simcluster.plan.overlap import (
     interleave_micro_batches,
     interleaved_samples,
 )
-from simcluster.plan.parameter_server import ServerPlan, serve_parameters, server_problems
+from simcluster.plan.parameter_server import serve_parameters, server_problems
 from simcluster.plan.pass_list import PassList
 from simcluster.plan.passes import (
     Passes,
@@ -105,7 +105,7 @@ class StrategyPlanner(Planner):
     def plan(self) -> Plan:
         """The plan: its frozen values, made one from another, and the graph that the passes give."""
         roles = AxisRoles(roles_of(self.parallel))
-        mesh = Mesh.of(self.parallel.sizes).with_beside(self.parallel.num_beside)
+        mesh = Mesh.of(self.parallel.sizes).with_off_axes(self.parallel.num_server_ranks)
         self._check(mesh, roles)
         placement = Placement.of(mesh, roles)
         pipeline = self._pipeline(placement)
@@ -166,7 +166,7 @@ class StrategyPlanner(Planner):
             pieces=subgraphs,
             recipe=self._recipe(mesh),
             vocab=vocabulary_of(model),
-            servers=self._servers(done.graph, optimizer, mesh),
+            servers=serve_parameters(done.graph, self.parallel.parameter_server, optimizer, mesh),
         )
         return replace(plan, notes=tuple(self._notes(plan, forward.graph, sharder)))
 
@@ -223,8 +223,7 @@ class StrategyPlanner(Planner):
     def _numerics(self, sharding: ShardingChoice) -> Numerics:
         """The number formats of a scenario whose optimizer is sharded so."""
         numerics = Numerics.of(self.task.formats, self.framework, sharding)
-        spared = self.parallel.num_beside
-        check_rates(self.cluster, numerics.compute, numerics.matmul, spared=spared)
+        check_rates(self.cluster, numerics.compute, numerics.matmul, spared=self.parallel.num_server_ranks)
         return numerics
 
     def _model(self, placement: Placement) -> Model:
@@ -345,8 +344,7 @@ class StrategyPlanner(Planner):
         """The graph with its backward pass, if it is trained; PlanError if its gradients cannot be used."""
         if optimizer is None:
             return forward
-        apart = () if optimizer.caches_rows else optimizer.served
-        sparse = sparse_gradients(optimizer.rules, pipeline.num_terms, apart)
+        sparse = sparse_gradients(optimizer.rules, pipeline.num_terms, optimizer.served_by_rows)
         logical = forward.then(*derivative_passes(numerics), sparse)
         if optimizer.clip is not None and (rows := sparse_parameters(logical.graph)):
             raise PlanError(
@@ -359,7 +357,7 @@ class StrategyPlanner(Planner):
     def _optimizer(self, numerics: Numerics, sharding: ShardingChoice) -> OptimizerPlan | None:
         if isinstance(self.task, InferenceSpec):
             return None
-        update, servers = update_of(self.task.optimizer), self.parallel.parameter_server
+        update = update_of(self.task.optimizer)
         return OptimizerPlan(
             update,
             numerics.master,
@@ -370,14 +368,8 @@ class StrategyPlanner(Planner):
             self.parallel.recompute.gathers,
             groups=groups_of(self.task.optimizer),
             clip=self.task.optimizer.clip,
-            served=servers.parameters if servers else (),
-            caches_rows=bool(servers and servers.vocab_cache_size),
+            servers=self.parallel.parameter_server,
         )
-
-    def _servers(self, graph: Graph, optimizer: OptimizerPlan | None, mesh: Mesh) -> ServerPlan | None:
-        """Parameter servers, if there are any."""
-        spec = self.parallel.parameter_server
-        return serve_parameters(graph, spec, optimizer, mesh) if spec and optimizer else None
 
     def _notes(self, plan: Plan, placed: Graph, sharder: RedistributionPlanner) -> Iterator[str]:
         """What the user should be told."""
@@ -440,8 +432,8 @@ class StrategyPlanner(Planner):
             problems.append(Problem(refusal, "inference.prompt" if self.inference else "training.seq_len"))
         if self.inference and (refusal := generation_refusal(self.model)):
             problems.append(Problem(refusal, "model"))
-        sharding = self._sharding(Placement.of(mesh, roles)) if self.parallel.parameter_server else None
-        if sharding is not None:
+        if self.parallel.parameter_server:
+            sharding = self._sharding(Placement.of(mesh, roles))
             problems += server_problems(self.parallel, self.task, mesh, roles, sharding, self.cluster)
         if problems:
             raise PlanError(*problems)

@@ -17,12 +17,12 @@ from simcluster.errors import SimulationError
 from simcluster.program.isa import (
     OWN,
     RECEIVER_OF,
-    Gate,
     Instruction,
     InstructionBlock,
     InstructionKind,
     Program,
     Scope,
+    StepGate,
     peer_is_next_stage,
 )
 from simcluster.program.memory_balance import booking_faults
@@ -59,10 +59,10 @@ def _gate_faults(program: Program, classes: RankClasses) -> Iterator[str]:
                     waits[_resolved(wait.gate, rank)] = wait.count, f"rank {rank}, {instruction.name}"
     for key, (count, who) in waits.items():
         if counted[key] < count:
-            yield f"{who}: gate '{Gate(*key)}' counts {counted[key]} in a step, but {count} are waited for"
+            yield f"{who}: gate '{StepGate(*key)}' counts {counted[key]} in a step, but {count} are waited for"
 
 
-def _resolved(gate: Gate, rank: int) -> tuple[str, int | None]:
+def _resolved(gate: StepGate, rank: int) -> tuple[str, int | None]:
     """A gate as a rank means it."""
     return gate.name, rank if gate.rank == OWN else gate.rank
 

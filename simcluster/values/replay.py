@@ -347,7 +347,7 @@ class Replay:
             held = RankTensor(event.rank, own, slot.layout, slot.whole)
             self.states[step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
         once = slot.scope is Scope.STEP and event.code.phase in (FORWARD, REDUCE)
-        if once and slot.whole.shape == () and self.program.mesh.beside:
+        if once and slot.whole.shape == () and self.program.mesh.off_axes:
             self._terms[step][event.rank] = RankTensor(event.rank, array, slot.layout, slot.whole)
         elif once and slot.whole.shape == () and not slot.layout.partial:
             self.losses[step][event.rank] = RankTensor(event.rank, array, slot.layout, slot.whole)

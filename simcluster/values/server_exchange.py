@@ -63,7 +63,7 @@ class ServerExchange:
             part = array if carries.whole else array[carries.first : carries.first + carries.rows]
             kind = event.code.slots[call.inputs[0]].type.dtype
         else:
-            part = self.buffers.held(instruction.server, carries.buffer, MemoryPlace.HOST)
+            part = self.buffers.resident(instruction.server, carries.buffer, MemoryPlace.HOST)
             kind = event.code.slots[call.outputs[0]].type.dtype
             version = self._versions[instruction.server, carries.buffer]
             self._pulled[event.rank, instruction.server, carries.buffer] = version
@@ -92,12 +92,12 @@ class ServerExchange:
         array, ids = self._carried.pop(id(event))
         if instruction.action is InstructionKind.PUSH:
             name = carries.buffer.format(event.rank)
-            held = self.buffers.held(instruction.server, name, MemoryPlace.HOST)
+            held = self.buffers.resident(instruction.server, name, MemoryPlace.HOST)
             waiting = self._pushed[instruction.server, name]
             # The first gradient behind an update takes the place of those that it has used.
             if ids is not None:
                 named = carries.ids.format(event.rank)
-                known = self.buffers.held(instruction.server, named, MemoryPlace.HOST)
+                known = self.buffers.resident(instruction.server, named, MemoryPlace.HOST)
                 ids = np.concatenate([known, ids]) if waiting else ids
                 self.buffers.put(instruction.server, named, MemoryPlace.HOST, ids)
                 array = np.concatenate([held, array]) if waiting else array
@@ -111,20 +111,20 @@ class ServerExchange:
         if carries.whole:
             self.buffers.put(event.rank, own, MemoryPlace.DEVICE, array)
             return
-        held = self.buffers.held(event.rank, own, MemoryPlace.DEVICE).copy()
+        held = self.buffers.resident(event.rank, own, MemoryPlace.DEVICE).copy()
         held[carries.first : carries.first + carries.rows] = array
         self.buffers.put(event.rank, own, MemoryPlace.DEVICE, held)
 
     def update(self, event: Event, call: ServerUpdateCall) -> tuple[Array, Array]:
         """Updates a parameter; its gradient and new weights."""
         rank, place = event.rank, MemoryPlace.HOST
-        arrays = [self.buffers.held(rank, name, place) for name in call.inputs]
+        arrays = [self.buffers.resident(rank, name, place) for name in call.inputs]
         done = self._versions[rank, call.weights]
         region = Region({}, done + 1, self.seed, call.parameter, -1, {}, {})
         rule: Update | SparseUpdate = call.rule
         if call.ids:
             rule = SparseUpdate(call.rule, len(arrays[0]), 1)
-            ids = self.buffers.held(rank, call.ids, place)
+            ids = self.buffers.resident(rank, call.ids, place)
             arrays = [arrays[0].reshape(len(arrays[0]), -1), arrays[1], ids.astype(np.int64), *arrays[2:]]
         made = rule.evaluate(arrays, region)
         for name, array in zip(call.outputs, made, strict=True):

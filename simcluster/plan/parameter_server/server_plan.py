@@ -132,9 +132,11 @@ class ServerPlan:
 
 
 def serve_parameters(
-    graph: Graph, spec: ParameterServerSpec, optimizer: OptimizerPlan, mesh: Mesh
-) -> ServerPlan:
-    """The servers of a graph behind its last pass; PlanError if a pattern matches no parameter."""
+    graph: Graph, spec: ParameterServerSpec | None, optimizer: OptimizerPlan | None, mesh: Mesh
+) -> ServerPlan | None:
+    """The servers of a graph behind its last pass, if it has any; PlanError if a pattern matches nothing."""
+    if spec is None or optimizer is None:
+        return None
     names = [graph.canonical(name) for name in parameter_names(graph)]
     check_patterns(spec.parameters, names, "parameter", f"{PATH}.parameters.{{}}")
     served: list[ServedParameter] = []

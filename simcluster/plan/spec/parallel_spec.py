@@ -319,7 +319,7 @@ class ParallelSpec(Section):
         axis = next((name for name, size in self.mesh.items() if size == "auto"), None)
         if axis is None:
             return self
-        devices -= self.num_beside
+        devices -= self.num_server_ranks
         others = {name: size for name, size in self.mesh.items() if size != "auto"}
         product = math.prod(others.values())
         if devices % product:
@@ -335,7 +335,7 @@ class ParallelSpec(Section):
         return {name: int(size) for name, size in self.mesh.items()}
 
     @property
-    def num_beside(self) -> int:
+    def num_server_ranks(self) -> int:
         """Ranks behind those of the mesh: parameter servers and their scheduler."""
         return self.parameter_server.num_ranks if self.parameter_server else 0
 

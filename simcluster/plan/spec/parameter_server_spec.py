@@ -67,7 +67,7 @@ class ParameterServerSpec(Section):
     @property
     def exponent(self) -> float:
         """Of the law of ids; 0: uniform."""
-        return float(self.ids.partition(":")[2] or 0)
+        return float(self.ids.removeprefix("zipf:")) if self.ids != "uniform" else 0.0
 
     @property
     def num_ranks(self) -> int:

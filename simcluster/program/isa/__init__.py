@@ -1,7 +1,7 @@
 """Instructions, blocks of them, their executions, and the Program that they make."""
 
 from simcluster.program.isa.executions import OF_RUN, Executions
-from simcluster.program.isa.gate import OWN, Gate, GateWait
+from simcluster.program.isa.gate import OWN, GateWait, StepGate
 from simcluster.program.isa.instruction import (
     BETWEEN_RANKS,
     COMPUTE,
@@ -64,7 +64,7 @@ __all__ = [
     "Call",
     "Category",
     "Executions",
-    "Gate",
+    "StepGate",
     "GateWait",
     "Instruction",
     "InstructionBlock",

@@ -26,16 +26,21 @@ class ServerCall:
 
 @dataclass(frozen=True, slots=True)
 class ServerUpdateCall:
-    """An update of buffers of a server, as a whole at its end: inputs and outputs are those of the ``rule``.
-
-    With ``ids`` the gradient is rows, and only these rows change.
-    """
+    """An update of buffers of a server, as a whole at its end."""
 
     rule: Update
+    """How they are updated."""
     inputs: tuple[str, ...]
+    """The buffers that the rule reads."""
     outputs: tuple[str, ...]
+    """Those that it writes."""
     weights: str
+    """The one that workers pull."""
     parameter: str
+    """The full name of the parameter."""
     first: int
+    """The first row of a table that is here."""
     of: int
+    """Rows of the whole."""
     ids: str = ""
+    """The buffer of ids, where the gradient is rows of these: only they change."""

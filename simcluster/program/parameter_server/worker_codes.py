@@ -14,7 +14,6 @@ from simcluster.program.isa import (
     BlockExecution,
     Call,
     Category,
-    Gate,
     GateWait,
     Instruction,
     InstructionBlock,
@@ -23,6 +22,7 @@ from simcluster.program.isa import (
     ServerCall,
     Slot,
     StageProgram,
+    StepGate,
     StreamId,
 )
 from simcluster.program.parameter_server.buffer_names import gradient_buffer, ids_buffer, weights_buffer
@@ -225,7 +225,9 @@ def _slot(name: str, kind: TensorType, category: Category) -> Slot:
     return Slot(name, Scope.STEP, kind, category, kind.num_bytes, kind, layout)
 
 
-def gate_instruction(stream: StreamId, wait: GateWait | None, opens: tuple[Gate, ...] = ()) -> Instruction:
+def gate_instruction(
+    stream: StreamId, wait: GateWait | None, opens: tuple[StepGate, ...] = ()
+) -> Instruction:
     """Waiting at a gate, or passing one for others."""
     name = f"wait for {wait.gate.name}" if wait else f"pass {opens[0].name}"
     return Instruction(name, InstructionKind.GATE, stream, (), gate=wait, opens=opens)

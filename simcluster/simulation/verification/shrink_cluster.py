@@ -37,13 +37,13 @@ def _groups(groups: Sequence[HostGroupSpec], before: Mesh, after: Mesh) -> list[
     """
     counts = [group.hosts * group.made.devices.value for group in groups]
     own = [end <= before.num_on_axes for end in np.cumsum(counts).tolist()]
-    if before.beside and sum(count for count, is_own in zip(counts, own, strict=True) if is_own) == (
+    if before.off_axes and sum(count for count, is_own in zip(counts, own, strict=True) if is_own) == (
         before.num_on_axes
     ):
         workers = sum(own)
         return [
             *_shares(groups[:workers], before.num_on_axes, after.num_on_axes),
-            *_shares(groups[workers : workers + after.beside], before.beside, after.beside),
+            *_shares(groups[workers : workers + after.off_axes], before.off_axes, after.off_axes),
         ]
     return list(_shares(groups, before.num_ranks, after.num_ranks))
 

@@ -93,7 +93,7 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
     servers = spec.parallel.parameter_server
     if servers is not None:
         servers = servers.model_copy(update={"servers": min(servers.servers, MOST_SERVERS)})
-        mesh = mesh.with_beside(servers.num_ranks)
+        mesh = mesh.with_off_axes(servers.num_ranks)
     cluster, hosts = small_cluster(scenario, plan.mesh, mesh)
     stages = mesh.size(plan.stage_axis)
     schedule = spec.parallel.schedule.build()
