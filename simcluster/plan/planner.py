@@ -373,8 +373,7 @@ class StrategyPlanner(Planner):
 
     def _notes(self, plan: Plan, placed: Graph, sharder: RedistributionPlanner) -> Iterator[str]:
         """What the user should be told."""
-        graph, mesh, pipeline = plan.graph, plan.mesh, plan.pipeline
-        roles = plan.placement.roles
+        graph, mesh, pipeline, roles = plan.graph, plan.mesh, plan.pipeline, plan.placement.roles
         yield from self.model.remarks(self.task.seq_len)
         yield from plan_notes_of(
             self.parallel,

@@ -36,8 +36,6 @@ from simcluster.plan.switches import (
     UpdateKernels,
     WeightCopies,
     WeightGathers,
-)
-from simcluster.plan.switches.switch_words import (
     accumulation_words,
     fusion_words,
     gradient_words,
