@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from simcluster.analysis import instruction_times
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.report.terminal.summary_screen import summary_text
 from simcluster.simulation import build_scenario, simulate, verify
@@ -84,12 +85,11 @@ def test_no_worker_is_more_steps_ahead_than_the_bound(bound):
     timing = run_alone(built)
     overs, begins = [], []
     for index, rank in enumerate(built.classes.representatives):
-        if rank >= 4:
-            continue
-        streams = {stream.name: number for number, stream in enumerate(timing.classes[index].linked.streams)}
-        clock = timing.classes[index].ends[streams["gates of the clock"]]
-        overs.append(clock[-steps:] if len(clock) == steps else clock[1::2])
-        begins.append(timing.classes[index].ends[streams["gates of slower workers"]])
+        if rank < 4:
+            times = instruction_times(timing.classes[index])
+            names = {built.program.codes[code].name: code for code in times}
+            overs.append(times[names["step over"]].ends[:, 0])
+            begins.append(times[names["wait for slower workers"]].ends[:, 0])
     overs, begins = np.array(overs), np.array(begins)
     for step in range(bound + 1, steps):
         # Whoever begins a step finds that everybody is over the one so many before.
