@@ -59,7 +59,8 @@ def _gate_faults(program: Program, classes: RankClasses) -> Iterator[str]:
                     waits[_resolved(wait.gate, rank)] = wait.count, f"rank {rank}, {instruction.name}"
     for key, (count, who) in waits.items():
         if counted[key] < count:
-            yield f"{who}: gate '{StepGate(*key)}' counts {counted[key]} in a step, but {count} are waited for"
+            gate = StepGate(*key)
+            yield f"{who}: gate '{gate}' counts {counted[key]} in a step, but {count} are waited for"
 
 
 def _resolved(gate: StepGate, rank: int) -> tuple[str, int | None]:

@@ -38,7 +38,7 @@ def summarise_servers(
     return {
         "update": str(servers.update),
         **({"bound": servers.staleness} if servers.update == "stale_synchronous" else {}),
-        "workers": servers.num_workers,
+        "workers": servers.num_active,
         "servers": servers.num_servers,
         "parameters_on_servers": sum(parameter.value.type.num_elements for parameter in servers.parameters),
         "samples_per_s": float((sizes / sizes.sum() * samples / own).sum()),
@@ -67,7 +67,7 @@ class _Servers:
     def workers(self) -> list[int]:
         """The classes of workers."""
         representatives = self.placed.classes.representatives
-        return [index for index, rank in enumerate(representatives) if rank < self.servers.num_workers]
+        return [index for index, rank in enumerate(representatives) if rank < self.servers.num_active]
 
     @cached_property
     def _class_of_rank(self) -> Mapping[int, int]:

@@ -103,11 +103,18 @@ class ServerPlan:
     """Of stale-synchronous updates: steps between the fastest worker and the slowest."""
     parameters: tuple[ServedParameter, ...]
     """What is on the servers, in the order in which gradients are made."""
+    num_lost: int = 0
+    """Workers that are gone, the last ones: nobody waits for them."""
 
     @property
     def is_synchronous(self) -> bool:
         """Whether servers wait for the gradients of all workers."""
         return self.update is ServerUpdate.SYNCHRONOUS
+
+    @property
+    def num_active(self) -> int:
+        """Workers that are there."""
+        return self.num_workers - self.num_lost
 
     @property
     def pushed(self) -> tuple[ServedParameter, ...]:

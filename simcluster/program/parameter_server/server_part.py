@@ -48,7 +48,7 @@ class ServerBuilder:
     def build(self) -> StageProgram:
         """The part of the server."""
         held = list(self.servers.shards_of(self.server))
-        workers = (None,) if self.servers.is_synchronous else tuple(range(self.servers.num_workers))
+        workers = (None,) if self.servers.is_synchronous else tuple(range(self.servers.num_active))
         executions = [self._update(held, worker) for worker in workers] if held else []
         return StageProgram(Executions.of(executions), tuple(self.residents.values()))
 
@@ -62,7 +62,7 @@ class ServerBuilder:
         work = HOST if worker is None else update_stream(worker)
         whose = "workers" if worker is None else f"worker {worker}"
         for parameter, shard in held:
-            count = self.servers.num_workers if worker is None else 1
+            count = self.servers.num_active if worker is None else 1
             wait = GateWait(pushed(parameter.name, self.server, worker), count)
             instructions.append(gate_instruction(gate_stream(whose), wait))
             if worker is None and not parameter.by_rows:
@@ -79,7 +79,7 @@ class ServerBuilder:
     def _added(self, parameter: ServedParameter, shard: ServerShard) -> Work:
         """Adding gradients to those that are there, one by one: both are read, the sum is written."""
         kind = parameter.shard_type(shard, parameter.gradient_value.type.dtype)
-        count = self.servers.num_workers
+        count = self.servers.num_active
         size = kind.num_bytes
         elements = kind.num_elements
         return Work(Kernel.OPTIMIZER, kind.dtype, count * elements, 2 * count * size, count * size)
@@ -116,7 +116,7 @@ class ServerBuilder:
         update = ServerUpdateCall(rule, inputs, outputs, weights, parameter.name, shard.first, shard.of, ids)
         works = rule.work(kinds, made)
         if parameter.by_rows:
-            count = shard.named * (self.servers.num_workers if worker is None else 1)
+            count = shard.named * (self.servers.num_active if worker is None else 1)
             pushed_ids = TensorType((count,), DType.INT64)
             rows = TensorType((count, parameter.row_elements), gradient_kind.dtype)
             by_rows = SparseUpdate(rule, shard.rows, 1)
@@ -142,7 +142,7 @@ class ServerBuilder:
     ) -> None:
         """The gradients that come in: like the weights, or rows and their ids."""
         if parameter.by_rows:
-            count = shard.named * (self.servers.num_workers if worker is None else 1)
+            count = shard.named * (self.servers.num_active if worker is None else 1)
             kind = TensorType((count, parameter.row_elements), kind.dtype)
             ids = TensorType((count,), DType.INT64)
             self._hold(None, ids_buffer(parameter, shard, worker), ids, Category.GRADIENTS)

@@ -33,7 +33,9 @@ def add_servers(program: Program, plan: Plan) -> Program:
     for server in range(servers.num_servers):
         parts.append(ServerBuilder(servers, server, codes).build())
     scheduler = StageProgram(Executions.of([]), ())
-    assigned = (0,) * servers.num_workers + tuple(range(1, len(parts) + 1))
+    # Workers that are gone do what the scheduler does: nothing.
+    workers = (0,) * servers.num_active + (len(parts),) * servers.num_lost
+    assigned = workers + tuple(range(1, len(parts) + 1))
     return replace(
         program,
         codes=tuple(codes),

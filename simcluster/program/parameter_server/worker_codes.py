@@ -58,7 +58,7 @@ class WorkerBuilder:
         """
         runs = []
         if self.servers.update == "stale_synchronous":
-            wait = GateWait(STEP_OVER, self.servers.num_workers, self.servers.staleness + 1)
+            wait = GateWait(STEP_OVER, self.servers.num_active, self.servers.staleness + 1)
             gate = gate_instruction(gate_stream("slower workers"), wait)
             runs.append(self._once(InstructionBlock("wait for slower workers", PHASE, (gate,), ())))
         for server, keys in self._by_server(by_rows=True):
@@ -106,7 +106,7 @@ class WorkerBuilder:
         """The push of a key to a server, once that may come; rows of equal ids are summed up before."""
         instructions: list[Instruction] = []
         if self.servers.is_synchronous and not parameter.by_rows:
-            wait = GateWait(pulled(parameter.name, shard.server), self.servers.num_workers, 1)
+            wait = GateWait(pulled(parameter.name, shard.server), self.servers.num_active, 1)
             instructions.append(gate_instruction(gate_stream(f"server {shard.server}"), wait))
         slots = [] if parameter.cached else self._gradient_slots(parameter)
         if parameter.by_rows and not parameter.cached and shard is parameter.shards[0]:
@@ -146,7 +146,7 @@ class WorkerBuilder:
     def _pushed_bytes(self, parameter: ServedParameter, shard: ServerShard) -> int:
         """Bytes of a push; of rows these and their ids. Each worker has a part of those that leave caches."""
         if parameter.cached:
-            return -(-cached_row_bytes(parameter) * shard.named // self.servers.num_workers)
+            return -(-cached_row_bytes(parameter) * shard.named // self.servers.num_active)
         dtype = parameter.gradient_value.type.dtype
         if parameter.by_rows:
             return shard.named * (dtype.num_bytes(parameter.row_elements) + ID_BYTES)
