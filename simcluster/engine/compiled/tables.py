@@ -319,9 +319,10 @@ class TableBuilder:
             reached=zeros(len(slots)),
             rising=zeros(len(slots)),
             flow_rates=records(FOUND, len(slots)),
-            starts=zeros(self.times),
-            arrivals=zeros(self.times),
-            ends=zeros(self.times),
+            # NumPy asks for huge pages for what it need not set to zero.
+            starts=np.empty(self.times, dtype=np.int64),
+            arrivals=np.empty(self.times, dtype=np.int64),
+            ends=np.empty(self.times, dtype=np.int64),
             stretched=records(STRETCHED, MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
             gated=gated,
