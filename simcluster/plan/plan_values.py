@@ -93,7 +93,7 @@ class PlanValues(Planner):
     def _numerics(self, sharding: ShardingChoice) -> Numerics:
         """The number formats of a scenario whose optimizer is sharded so."""
         numerics = Numerics.of(self.task.formats, self.framework, sharding)
-        check_rates(self.cluster, numerics.compute, numerics.matmul)
+        check_rates(self.cluster, numerics.compute, numerics.matmul, spared=self.parallel.num_server_ranks)
         return numerics
 
     def _model(self, placement: Placement) -> Model:
@@ -185,6 +185,7 @@ class PlanValues(Planner):
             self.parallel.recompute.gathers,
             groups=groups_of(self.task.optimizer),
             clip=self.task.optimizer.clip,
+            servers=self.parallel.parameter_server,
             served=self.parallel.parameter_server.parameters if self.parallel.parameter_server else (),
         )
 

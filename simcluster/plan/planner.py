@@ -31,7 +31,7 @@ from simcluster.plan.overlap import (
     describe_chunked_collectives,
     describe_interleaving,
 )
-from simcluster.plan.parameter_server import ServerPlan, serve_parameters, server_problems
+from simcluster.plan.parameter_server import serve_parameters, server_problems
 from simcluster.plan.pass_list import PassList
 from simcluster.plan.passes import (
     Passes,
@@ -86,7 +86,7 @@ class StrategyPlanner(PlanValues):
     def plan(self) -> Plan:
         """The plan: its frozen values, made one from another, and the graph that the passes give."""
         roles = AxisRoles(roles_of(self.parallel))
-        mesh = Mesh.of(self.parallel.sizes).with_beside(self.parallel.num_beside)
+        mesh = Mesh.of(self.parallel.sizes).with_off_axes(self.parallel.num_server_ranks)
         self._check(mesh, roles)
         placement = Placement.of(mesh, roles)
         pipeline = self._pipeline(placement)
@@ -147,7 +147,7 @@ class StrategyPlanner(PlanValues):
             pieces=subgraphs,
             recipe=self._recipe(mesh),
             vocab=vocabulary_of(model),
-            servers=self._servers(done.graph, optimizer, mesh),
+            servers=serve_parameters(done.graph, self.parallel.parameter_server, optimizer, mesh),
         )
         return replace(plan, notes=tuple(self._notes(plan, forward.graph, sharder)))
 
@@ -249,7 +249,7 @@ class StrategyPlanner(PlanValues):
         """The graph with its backward pass, if it is trained; PlanError if its gradients cannot be used."""
         if optimizer is None:
             return forward
-        sparse = sparse_gradients(optimizer.rules, pipeline.num_terms, optimizer.served)
+        sparse = sparse_gradients(optimizer.rules, pipeline.num_terms, optimizer.served_by_rows)
         logical = forward.then(*derivative_passes(numerics), sparse)
         if optimizer.clip is not None and (rows := sparse_parameters(logical.graph)):
             raise PlanError(
@@ -259,15 +259,10 @@ class StrategyPlanner(PlanValues):
             )
         return logical
 
-    def _servers(self, graph: Graph, optimizer: OptimizerPlan | None, mesh: Mesh) -> ServerPlan | None:
-        """Parameter servers, if there are any."""
-        spec = self.parallel.parameter_server
-        return serve_parameters(graph, spec, optimizer, mesh) if spec and optimizer else None
 
     def _notes(self, plan: Plan, placed: Graph, sharder: RedistributionPlanner) -> Iterator[str]:
         """What the user should be told."""
-        graph, mesh, pipeline = plan.graph, plan.mesh, plan.pipeline
-        roles = plan.placement.roles
+        graph, mesh, pipeline, roles = plan.graph, plan.mesh, plan.pipeline, plan.placement.roles
         yield from self.model.remarks(self.task.seq_len)
         yield from plan_notes_of(
             self.parallel,
@@ -323,8 +318,8 @@ class StrategyPlanner(PlanValues):
             problems.append(Problem(refusal, "inference.prompt" if self.inference else "training.seq_len"))
         if self.inference and (refusal := generation_refusal(self.model)):
             problems.append(Problem(refusal, "model"))
-        sharding = self._sharding(Placement.of(mesh, roles)) if self.parallel.parameter_server else None
-        if sharding is not None:
+        if self.parallel.parameter_server:
+            sharding = self._sharding(Placement.of(mesh, roles))
             problems += server_problems(self.parallel, self.task, mesh, roles, sharding, self.cluster)
         if problems:
             raise PlanError(*problems)

@@ -41,7 +41,7 @@ from simcluster.engine.compiled.arrays import (
 )
 from simcluster.engine.linking import PARTS, LinkedPart, Segments
 from simcluster.engine.pricing import PricedClasses, PricedGroup
-from simcluster.program import Gate
+from simcluster.program import StepGate
 
 MANY_KERNELS = 1 << 16
 """Slowed segments, and kernels of them, that are recorded before more room is made."""
@@ -96,7 +96,7 @@ class TableBuilder:
     """By linked part: the first entries of its streams."""
     workloads: list[int] = field(default_factory=lambda: [0])
     """First streams of all workloads, and one more."""
-    gates: dict[Gate, int] = field(default_factory=dict)
+    gates: dict[StepGate, int] = field(default_factory=dict)
     """Different gates, with their numbers."""
     gated: list[ClassGates] = field(default_factory=list)
     """What kinds of communication have to do with gates."""
