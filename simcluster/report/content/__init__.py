@@ -30,7 +30,7 @@ from simcluster.report.content.memory_verdict import (
     tight_text,
     verdict_text,
 )
-from simcluster.report.content.run_header import header_rows
+from simcluster.report.content.run_header import header_rows, short_header_rows
 from simcluster.report.content.slices import (
     Slices,
     action_slices,
@@ -122,6 +122,7 @@ __all__ = [
     "recovery_rows",
     "reserved_text",
     "row_labels",
+    "short_header_rows",
     "shortage_text",
     "stage_memory",
     "stage_title",
