@@ -25,7 +25,7 @@ class StepCause:
     """
 
     kind: str
-    """``operator``, ``collective`` (as far as it is exposed), ``wait``, or ``others``."""
+    """``operator`` (its kernels), ``collective`` (as far as it is exposed), ``wait``, or ``others``."""
     name: str
     before: float
     after: float
@@ -62,7 +62,10 @@ def _seconds(documents: RunDocument) -> Iterator[tuple[tuple[str, str], float]]:
     """What the step is made of, by kind and name."""
     use, summary = documents["time_use"], documents["summary"]
     for operator in use["operators"]:
-        yield ("operator", f"{operator['block']} {operator['name']}"), operator["seconds"]
+        busy = operator["arithmetic_s"] + operator["memory_s"]
+        yield ("operator", f"{operator['block']} {operator['name']}"), busy
+    launches = sum(operator["launch_s"] for operator in use["operators"])
+    yield ("wait", "launches and dispatch of all kernels"), launches
     for collective in use["collectives"]:
         name = f"{collective['block']} {collective['name']}, exposed"
         yield ("collective", name), collective["exposed_s"]
