@@ -18,6 +18,7 @@ from simcluster.lazy_exports import exported_lazily
 if TYPE_CHECKING:
     from simcluster.advice import advise
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
+    from simcluster.baseline import check
     from simcluster.comparison import compare
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.explanation import explain
@@ -32,6 +33,7 @@ else:
         {
             "advice": "advise",
             "api": "Result graph infer_predict_layout load shard simulate sweep verify",
+            "baseline": "check",
             "comparison": "compare",
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
             "explanation": "explain",
@@ -54,6 +56,7 @@ __all__ = [
     "TraceError",
     "__version__",
     "advise",
+    "check",
     "compare",
     "explain",
     "find_plan",

@@ -3,6 +3,7 @@
 from simcluster.engine.communication import (
     Background,
     CapacityChange,
+    Choices,
     Fabric,
     FlowPhase,
     Links,
@@ -15,8 +16,8 @@ from simcluster.engine.communication import (
 )
 from simcluster.engine.garbage import no_collection
 from simcluster.engine.implementation import Implementation
-from simcluster.engine.linking import NOTHING, ClassProgram, LinkedPart, TimedCode
-from simcluster.engine.pricing import Workload
+from simcluster.engine.linking import NOTHING, CodeEntries, LinkedPart
+from simcluster.engine.pricing import Prices, Workload
 from simcluster.engine.progress import Progress
 from simcluster.engine.run_programs import run, run_together
 from simcluster.engine.spec import RunSpec
@@ -26,17 +27,18 @@ __all__ = [
     "NOTHING",
     "Background",
     "CapacityChange",
-    "ClassProgram",
+    "Choices",
     "ClassTiming",
+    "CodeEntries",
     "Fabric",
     "FlowPhase",
     "GroupTiming",
     "Implementation",
     "LinkedPart",
     "Links",
+    "Prices",
     "Progress",
     "RunSpec",
-    "TimedCode",
     "Timing",
     "Transfer",
     "Vectors",

@@ -36,6 +36,7 @@ from simcluster.simulation.jobs import (
     start_timeline,
     start_up_document,
 )
+from simcluster.simulation.traffic import may_have_traffic, traffic_document
 from simcluster.simulation.views import documents_of
 from simcluster.trace import WALL_TIME, Documents, Run, RunDocument, Table
 
@@ -91,6 +92,8 @@ def run_built(
     later = {"time_use": partial(time_use_document, built.placed, timing, steps)}
     if may_have_critical_path(timing):
         later["critical_path"] = partial(critical_path_document, built.placed, timing, steps)
+    if may_have_traffic(built):
+        later["traffic"] = partial(traffic_document, built, made["summary"]["step_time_s"])
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), Documents(made, later))
 
 
