@@ -9,15 +9,15 @@ import numpy as np
 import orjson
 
 from simcluster.report.content import memory_category, stage_title
-from simcluster.report.html.packed_columns import differences, packed_bytes, packed_columns
+from simcluster.report.html.packing import differences, packed_bytes, packed_columns
 from simcluster.trace import Run, RunDocument
 
 MOST_CHANGES = 1_000_000
-"""Allocations and releases of a page; classes beyond are left out, the emptiest first, and the page says so."""
+"""Allocations and releases of a page; classes beyond are left out, the emptiest first. The page says so."""
 
 
 def memory_pieces(run: Run) -> Iterator[tuple[str, str]]:
-    """The piece ``memory``, and ``changes.0`` ... for each class that is shown; none where nothing is held."""
+    """The piece ``memory``, and ``changes.0`` ... for each class shown; none where nothing is held."""
     end = run.recording.end
     entries = run.documents.get("memory") or run.documents["summary"]["peak_memory_bytes"]
     chosen, left_out, columns, buffers = [], 0, [], dict[int, int]()

@@ -22,13 +22,13 @@ from simcluster.report.html.closing_sections import (
     scenario_section,
 )
 from simcluster.report.html.elements import data_table, folded, page_section
-from simcluster.report.html.head_section import head_section
+from simcluster.report.html.head import head_section
+from simcluster.report.html.memory import memory_section
 from simcluster.report.html.memory_data import memory_pieces
-from simcluster.report.html.memory_section import memory_section
-from simcluster.report.html.network_section import matrix_pieces, network_section
-from simcluster.report.html.packed_columns import packed_bytes
+from simcluster.report.html.network import matrix_pieces, network_section
+from simcluster.report.html.packing import packed_bytes
 from simcluster.report.html.path_sections import critical_path_section, what_if_section
-from simcluster.report.html.step_section import step_section
+from simcluster.report.html.step import step_section
 from simcluster.report.html.timeline_data import schedule_pieces, timeline_pieces
 from simcluster.report.notebook import job_sections_html
 from simcluster.trace import Run, RunDocument
@@ -39,9 +39,12 @@ SCRIPTS = ("columns.js", "view.js", "timeline.js", "memory.js", "matrix.js", "la
 DRAWN = 960
 """Width of drawings, in pixels."""
 
+_NO_SCRIPT = "Timelines, memory over time and layouts are shown by a script, and scripts are switched off."
+
 _KEYS = (
-    "Drag or arrow keys move; + and −, or Ctrl and the wheel, zoom; 0 shows all. Up and down choose a row, [ and ] a "
-    "block, Enter zooms to it, e unfolds the ranks of a class, / searches, n goes to the next match."
+    "Drag or arrow keys move; + and −, or Ctrl and the wheel, zoom; 0 shows all. Up and down choose "
+    "a row, [ and ] a block, Enter zooms to it, e unfolds the ranks of a class, / searches, n goes to the "
+    "next match."
 )
 
 
@@ -53,12 +56,13 @@ def report_page(run: Run, origin: PageOrigin | None = None) -> Iterator[str]:
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
     yield '<meta name="color-scheme" content="light dark">\n'
-    yield f"<title>{escape(documents['plan']['name'])}</title>\n<style>\n{_asset('page.css')}</style>\n</head>\n<body>\n"
+    yield f"<title>{escape(documents['plan']['name'])}</title>\n"
+    yield f"<style>\n{_asset('page.css')}</style>\n</head>\n<body>\n"
     yield f"<header>{head_section(documents)}</header>\n"
     links = "".join(f'<a href="#{key}">{escape(title)}</a>' for key, title, _ in sections)
     button = '<button type="button" id="theme" title="light or dark">theme</button>'
     yield f'<nav aria-label="sections"><div>{links}<span class="grow"></span>{button}</div></nav>\n<main>\n'
-    yield "<noscript><p class='note'>Timelines and memory over time are drawn by a script, which is switched off.</p></noscript>"
+    yield f'<noscript><p class="note">{_NO_SCRIPT}</p></noscript>\n'
     for _, _, body in sections:
         yield f"{body}\n"
     yield f"</main>\n{page_foot(documents, origin)}\n"
@@ -111,8 +115,8 @@ def _sections(run: Run, pieces: dict[str, str]) -> Iterator[tuple[str, str, Mark
 def _schedule(documents: RunDocument) -> Markup:
     schedule = documents["plan"]["schedule"]
     note = (
-        f"{schedule['kind']}, in units of time as if all stages were equal: a forward pass takes 1, a backward pass 2; "
-        "chunks of a stage in lighter and darker shades"
+        f"{schedule['kind']}, in units of time as if all stages were equal: a forward pass takes 1, a "
+        "backward pass 2; chunks of a stage in lighter and darker shades"
     )
     view = '<div id="schedule-view" class="view"></div>'
     text = folded("as text", f'<pre tabindex="0">{escape(schedule["text"])}</pre>')

@@ -23,14 +23,14 @@ from simcluster.draw import (
     schedule_layout,
 )
 from simcluster.report.content import stage_title
-from simcluster.report.html.packed_columns import packed_bytes, packed_columns
+from simcluster.report.html.packing import packed_bytes, packed_columns
 from simcluster.report.html.span_tracks import (
     PATH,
     PATH_KERNELS,
     PATH_TRANSFERS,
     ClassTracks,
+    SpanTrack,
     Timeline,
-    Track,
 )
 from simcluster.trace import Run, Table
 
@@ -127,7 +127,7 @@ def schedule_pieces(schedule: str, places: Sequence[tuple[int, int]]) -> Pieces:
         starts = np.array([slot.start for slot in row], dtype=np.int64)
         ends = np.array([slot.end for slot in row], dtype=np.int64)
         kinds = np.array([labels.setdefault(slot.label, len(labels)) for slot in row], dtype=np.int64)
-        track = Track("schedule", starts, ends, kinds, np.full(len(row), -1, dtype=np.int64))
+        track = SpanTrack("schedule", starts, ends, kinds, np.full(len(row), -1, dtype=np.int64))
         groups.append({"title": f"stage {stage}", "tracks": [["schedule", len(row)]]})
         columns.append(packed_columns(track.columns()))
     count = np.arange(len(labels))

@@ -238,7 +238,8 @@ class MemoryChart {
 
   show() {
     if (this.moment === null) {
-      this.alive.replaceChildren(make("p", { class: "note" }, "Click, or press Enter here, to see what is alive at a moment."));
+      const missing = this.data.left_out ? ` ${this.data.left_out} more classes of ranks, which hold less, are not in this file.` : "";
+      this.alive.replaceChildren(make("p", { class: "note" }, "Click, or press Enter here, to see what is alive at a moment." + missing));
       return;
     }
     const living = this.living(), { time, total } = this.at(this.moment);
