@@ -62,7 +62,7 @@ def critical_path_section(documents: RunDocument) -> Markup:
         ]
         for entry in path["operators"]
     ]
-    operators = data_table(["operator", "does", "axis", *quantities("on the path", "share", "times")], rows)
+    titles: list[Column | str] = ["operator", "does", "axis", *quantities("on the path", "share", "times")]
     return page_section(
         "path",
         "Critical path",
@@ -74,7 +74,8 @@ def critical_path_section(documents: RunDocument) -> Markup:
         if len(path["stages"]) > 1
         else "",
         _slack(path["stages"]),
-        folded("operators on it", operators, opened=True),
+        data_table(titles, rows[:FEW]),
+        folded(f"{len(rows) - FEW} more operators", data_table(titles, rows[FEW:])),
     )
 
 

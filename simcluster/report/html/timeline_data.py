@@ -14,7 +14,6 @@ from simcluster.draw import (
     OLIVE,
     ORANGE,
     PINK,
-    PURPLE,
     RED,
     TEAL,
     TONES,
@@ -41,12 +40,13 @@ _COLLECTIVES: Mapping[str, Tone] = {
     "all_to_all": OLIVE,
     "all_to_all_v": OLIVE,
 }
-_KINDS: Mapping[str, Tone] = {
-    "collective": ORANGE,
-    "send": PURPLE,
-    "receive": PURPLE,
-    "copy": TEAL,
-    "wait": GREY,
+_INDIGO = "#8f98e6"
+_KINDS: Mapping[str, str] = {
+    "collective": ORANGE.colour,
+    "send": _INDIGO,
+    "receive": _INDIGO,
+    "copy": TEAL.colour,
+    "wait": GREY.colour,
 }
 _ACTIONS: Mapping[str, str] = {
     "F": "forward",
@@ -192,10 +192,10 @@ def _kind_colour(kind: str, operator: str, palette: Palette) -> int:
         name = operator.rpartition(".")[2].rstrip("0123456789")
         if name in _COLLECTIVES:
             return palette.number(name.replace("_v", "").replace("_", "-"), _COLLECTIVES[name].colour)
-        return palette.number("other collectives", _KINDS[kind].colour)
+        return palette.number("other collectives", _KINDS[kind])
     if kind in _KINDS:
         named = {"send": "send, receive", "receive": "send, receive", "copy": "copies over the host"}
-        return palette.number(named.get(kind, kind), _KINDS[kind].colour)
+        return palette.number(named.get(kind, kind), _KINDS[kind])
     return -1
 
 
