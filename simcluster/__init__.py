@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from simcluster.advice import advise
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
+    from simcluster.explanation import explain
     from simcluster.layout import MindSporeLayout
     from simcluster.plan import shard_rows
     from simcluster.scenario import Scenario
     from simcluster.search import find_plan
+    from simcluster.what_if import whatif
 else:
     __getattr__ = exported_lazily(
         __name__,
@@ -30,10 +32,12 @@ else:
             "advice": "advise",
             "api": "Result graph infer_predict_layout load shard simulate sweep verify",
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
+            "explanation": "explain",
             "layout": "MindSporeLayout",
             "plan.data.distributed_sampler": "shard_rows",
             "scenario": "Scenario",
             "search": "find_plan",
+            "what_if": "whatif",
         },
     )
 
@@ -48,6 +52,7 @@ __all__ = [
     "TraceError",
     "__version__",
     "advise",
+    "explain",
     "find_plan",
     "graph",
     "infer_predict_layout",
@@ -57,6 +62,7 @@ __all__ = [
     "simulate",
     "sweep",
     "verify",
+    "whatif",
 ]
 
 

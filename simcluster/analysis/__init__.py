@@ -40,6 +40,7 @@ from simcluster.analysis.metrics import (
     prefill_flops,
     step_flops,
     summarise_run,
+    time_use_document,
     wait_times,
 )
 from simcluster.analysis.placed_program import PlacedProgram
@@ -83,5 +84,6 @@ __all__ = [
     "step_flops",
     "summarise_host_memory",
     "summarise_run",
+    "time_use_document",
     "wait_times",
 ]

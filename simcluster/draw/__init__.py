@@ -10,7 +10,15 @@ from simcluster.lazy_exports import exported_lazily
 if TYPE_CHECKING:
     from simcluster.draw.area import stacked_area, thin_levels
     from simcluster.draw.grid import TONES, schedule_grid
-    from simcluster.draw.markup import Markup, html_legend, html_page, html_table, section, swatch
+    from simcluster.draw.markup import (
+        Markup,
+        html_legend,
+        html_page,
+        html_table,
+        preformatted,
+        section,
+        swatch,
+    )
     from simcluster.draw.schedule_slots import ScheduleSlot, schedule_layout
     from simcluster.draw.screen import render_text, screen_width
     from simcluster.draw.step_curve import step_curve_svg
@@ -41,7 +49,7 @@ else:
         {
             "area": "stacked_area thin_levels",
             "grid": "TONES schedule_grid",
-            "markup": "Markup html_legend html_page html_table section swatch",
+            "markup": "Markup html_legend html_page html_table preformatted section swatch",
             "schedule_slots": "ScheduleSlot schedule_layout",
             "screen": "render_text screen_width",
             "step_curve": "step_curve_svg",
@@ -85,6 +93,7 @@ __all__ = [
     "html_legend",
     "html_page",
     "html_table",
+    "preformatted",
     "quantities",
     "render_text",
     "schedule_grid",

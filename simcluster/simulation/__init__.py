@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     )
     from simcluster.simulation.compose import BuiltScenario, build_scenario
     from simcluster.simulation.jobs import launch_document, launcher_file
-    from simcluster.simulation.run_scenario import simulate
+    from simcluster.simulation.run_scenario import run_built, simulate
+    from simcluster.simulation.scaled_step import scaled_step
     from simcluster.simulation.traffic import Tiers, draw_host, draw_network
     from simcluster.simulation.verification import Verification, verify
     from simcluster.simulation.views import (
@@ -44,6 +45,8 @@ else:
             "jobs": "launch_document launcher_file",
             "run_scenario": "simulate",
             "traffic": "Tiers draw_host draw_network",
+            "run_scenario": "run_built simulate",
+            "scaled_step": "scaled_step",
             "verification": "Verification verify",
             "views": "Entry GraphPiece Operand ShardedGraph effective_strategies_of "
             "layouts_after layouts_document planned_documents predict_layouts",
@@ -73,7 +76,9 @@ __all__ = [
     "predict_layouts",
     "price_checkpoints",
     "resume_checkpoint",
+    "run_built",
     "save_small_run",
+    "scaled_step",
     "simulate",
     "source_slices_of",
     "strategy_file_of",
