@@ -43,7 +43,6 @@ else:
             "transform_checkpoint transform_document",
             "compose": "BuiltScenario build_scenario",
             "jobs": "launch_document launcher_file",
-            "run_scenario": "simulate",
             "traffic": "Tiers draw_host draw_network",
             "run_scenario": "run_built simulate",
             "scaled_step": "scaled_step",

@@ -30,6 +30,7 @@ class Outputs:
 
     ``ranks`` are those whose tracks traces show, as text; by default one of each class. ``origin`` is what
     the page of ``--html`` says of where it is from; the one of ``--out`` says nothing of it.
+    With ``whatif`` reports also say what other hardware would change.
     """
 
     scenarios: Sequence[str]
@@ -39,6 +40,7 @@ class Outputs:
     ranks: str | None = None
     html: Path | None = None
     origin: PageOrigin | None = None
+    whatif: bool = False
 
     @property
     def json_to_screen(self) -> bool:
@@ -65,6 +67,8 @@ class Outputs:
             )
         if self.html is not None and len(self.scenarios) > 1:
             problems.append(Problem("one page shows one scenario; use --out DIR for several", where="--html"))
+        if self.whatif and self.html is None and self.out is None:
+            problems.append(Problem("no report is written to say it in; add --html FILE", where="--whatif"))
         for option, path in self._named():
             if path is not None:
                 problems += refused_file(option, path)

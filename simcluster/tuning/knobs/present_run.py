@@ -61,7 +61,9 @@ class PresentRun:
             "bubble": self.bubble,
             "host": self.host_share,
             "offload": float(self.summary.get("offload_wait_s", 0.0)) / self.step,
-            "recompute": (1 - needed / done) * float(self.summary.get("compute_s", 0.0)) / self.step if done else 0.0,
+            "recompute": (1 - needed / done) * float(self.summary.get("compute_s", 0.0)) / self.step
+            if done
+            else 0.0,
         }
         return shares[what] if what in shares else self.exposed(what)
 
