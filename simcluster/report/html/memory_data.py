@@ -12,6 +12,9 @@ from simcluster.report.content import memory_category, stage_title
 from simcluster.report.html.packing import differences, packed_bytes, packed_columns
 from simcluster.trace import Run, RunDocument
 
+MOST_CLASSES = 128
+"""Classes that are looked at: of very many each is made when it is asked for."""
+
 MOST_CHANGES = 1_000_000
 """Allocations and releases of a page; classes beyond are left out, the emptiest first. The page says so."""
 
@@ -20,11 +23,12 @@ def memory_pieces(run: Run) -> Iterator[tuple[str, str]]:
     """The piece ``memory``, and ``changes.0`` ... for each class shown; none where nothing is held."""
     end = run.recording.end
     entries = run.documents.get("memory") or run.documents["summary"]["peak_memory_bytes"]
-    chosen, left_out, columns, buffers = [], 0, [], dict[int, int]()
+    chosen, columns, buffers = [], [], dict[int, int]()
     ranked = sorted(entries, key=lambda entry: -_fullness(entry))
+    left_out = max(0, len(ranked) - MOST_CLASSES)
     count = 0
     kept: list[tuple[RunDocument, Any]] = []
-    for entry in ranked:
+    for entry in ranked[:MOST_CLASSES]:
         rows = run.memory.among("class", entry["class"])
         if not len(rows) or not end:
             continue

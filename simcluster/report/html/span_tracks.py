@@ -83,7 +83,7 @@ class Timeline:
         )
         classes = list(_critical_path(run.documents, known))
         for index in chosen:
-            own = np.flatnonzero(spans["class"] == index)
+            own = slice(*np.searchsorted(spans["class"], [index, index + 1]).tolist())
             tracks = list(_tracks(run, index, spans.where(own), kinds[own], contexts[own], known))
             classes.append(ClassTracks(run.documents["classes"][index], tracks))
         others = np.setdiff1d(np.arange(len(sizes)), chosen)
