@@ -62,6 +62,7 @@ def memory_pieces(run: Run) -> Iterator[tuple[str, str]]:
         "categories": [
             [memory_category(name)[0], memory_category(name)[1].colour] for name in names["category"]
         ],
+        "used": sorted({number for _, rows in kept for number in np.unique(rows["category"]).tolist()}),
         "buffers": [names["buffer"][number] for number in buffers],
         "left_out": left_out,
     }
