@@ -8,21 +8,16 @@ from importlib.resources import files
 
 import orjson
 
-from simcluster.draw import Column, Markup, quantities
-from simcluster.report.content import (
-    START_UP_FIGURES,
-    start_up_remarks,
-    start_up_rows,
-    start_up_title,
-)
+from simcluster.draw import Markup
 from simcluster.report.html.closing_sections import (
     PageOrigin,
     assumptions_section,
     page_foot,
     scenario_section,
 )
-from simcluster.report.html.elements import data_table, folded, page_section
+from simcluster.report.html.elements import folded, page_section
 from simcluster.report.html.head import head_section
+from simcluster.report.html.job import job_section
 from simcluster.report.html.memory import memory_section
 from simcluster.report.html.memory_data import memory_pieces
 from simcluster.report.html.network import matrix_pieces, network_section
@@ -30,14 +25,10 @@ from simcluster.report.html.packing import packed_bytes
 from simcluster.report.html.path_sections import critical_path_section, what_if_section
 from simcluster.report.html.step import step_section
 from simcluster.report.html.timeline_data import schedule_pieces, timeline_pieces
-from simcluster.report.notebook import job_sections_html
 from simcluster.trace import Run, RunDocument
 
 SCRIPTS = ("columns.js", "view.js", "timeline.js", "memory.js", "matrix.js", "layouts.js", "page.js")
 """The page's script, in the order in which it stands there."""
-
-DRAWN = 960
-"""Width of drawings, in pixels."""
 
 _NO_SCRIPT = "Timelines, memory over time and layouts are shown by a script, and scripts are switched off."
 
@@ -107,7 +98,7 @@ def _sections(run: Run, pieces: dict[str, str]) -> Iterator[tuple[str, str, Mark
     if "schedule" in pieces:
         yield "schedule", "Schedule", _schedule(documents)
     yield "layouts", "Layouts", _layouts(documents)
-    yield "job", "Job", _job(documents)
+    yield "job", "Job", job_section(documents)
     yield "assumptions", "Assumptions", assumptions_section(documents)
     yield "scenario", "Scenario", scenario_section(documents)
 
@@ -128,18 +119,3 @@ def _layouts(documents: RunDocument) -> Markup:
         return Markup("")
     note = "how every operator's inputs and outputs lie on the mesh, what moves between layouts, and why"
     return page_section("layouts", "Layouts", note, '<div id="layouts-view"></div>')
-
-
-def _job(documents: RunDocument) -> Markup:
-    """How the job starts, and its days, where the scenario has them."""
-    start = documents.get("job", {}).get("start_up")
-    started = ""
-    if start:
-        phases: list[Column | str] = ["phase", *quantities(*START_UP_FIGURES)]
-        said = escape("; ".join(start_up_remarks(start)))
-        table = data_table(phases, start_up_rows(start))
-        started = f'<h3>{escape(start_up_title(start))}</h3><p class="note">{said}</p>{table}'
-    days = "".join(job_sections_html(documents, DRAWN))
-    return page_section(
-        "job", "The job", "", started, f'<div class="drawing scroll">{days}</div>' if days else ""
-    )
