@@ -18,6 +18,7 @@ from simcluster.lazy_exports import exported_lazily
 if TYPE_CHECKING:
     from simcluster.advice import advise
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
+    from simcluster.baseline import check
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.explanation import explain
     from simcluster.layout import MindSporeLayout
@@ -31,6 +32,7 @@ else:
         {
             "advice": "advise",
             "api": "Result graph infer_predict_layout load shard simulate sweep verify",
+            "baseline": "check",
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
             "explanation": "explain",
             "layout": "MindSporeLayout",
@@ -52,6 +54,7 @@ __all__ = [
     "TraceError",
     "__version__",
     "advise",
+    "check",
     "explain",
     "find_plan",
     "graph",

@@ -30,6 +30,7 @@ _MODULES = (
     "accuracy.command",
     "catalog.command",
     "schema",
+    "guide.command",
 )
 """The modules of commands, in the order of the help text; each is imported when its command is added."""
 
