@@ -27,7 +27,6 @@ READERS = {
     "program/communication/collective_overrides.py": NUMBERS,
     "report/content/run_header.py": SAVED,
     "report/html/scenario_yaml.py": "which texts YAML reads as they are",
-    "report/html/timeline_data.py": SAVED,
     "report/perfetto/flow_arrows.py": SAVED,
     "report/terminal/weight_layouts.py": SAVED,
     "simulation/traffic/drawn_topology.py": "names of links and nodes, as users write them",

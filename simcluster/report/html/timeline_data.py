@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from simcluster.draw import (
     TONES,
     YELLOW,
     Tone,
+    chunk_of,
     schedule_layout,
 )
 from simcluster.report.content import stage_title
@@ -57,10 +57,6 @@ _ACTIONS: Mapping[str, str] = {
     "begin": "begin",
     "end": "reduce and update",
 }
-
-_CHUNK = re.compile(r"c(\d+)")
-_SHADES = (0.0, 0.32, -0.26, 0.16, -0.14, 0.44, -0.36, 0.24)
-"""How much lighter (or darker) the chunks of a stage are drawn, one after the other."""
 
 Pieces = Iterator[tuple[str, str]]
 """Names of the page's pieces of data, and their text."""
@@ -205,13 +201,4 @@ def _action_colour(action: str, palette: Palette) -> int:
     tone = TONES.get(kind, GREY)
     name = _ACTIONS.get(kind, "other actions")
     palette.legend.setdefault(name, tone.colour)
-    chunk = _CHUNK.search(action)
-    return palette.number_of(shaded(tone.colour, int(chunk[1]) if chunk else 0))
-
-
-def shaded(colour: str, chunk: int) -> str:
-    """A colour ``#rrggbb`` as a chunk of a stage is drawn."""
-    shade = _SHADES[chunk % len(_SHADES)]
-    towards = 255 if shade > 0 else 0
-    parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(part + (towards - part) * abs(shade)):02x}" for part in parts)
+    return palette.number_of(tone.shaded(chunk_of(action)).colour)

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,16 +74,17 @@ def test_memory_is_given_back(any_run):
         assert [known["buffers"][at] for at in np.cumsum(buffers)] == rows.text("buffer").tolist()
 
 
-def test_chunks_are_told_apart():
-    from simcluster.report.html.timeline_data import shaded
-
-    shades = [shaded("#5b9bd5", chunk) for chunk in range(8)]
-    assert len(set(shades)) == 8 and shades[0] == "#5b9bd5"
+def test_the_error_band_is_in_the_head(run):
+    band = {"words": "27 comparable measured runs: nine of ten within 8 %.", "nine_of_ten_within": 0.08}
+    summary = {**run.documents["summary"], "error_band": band}
+    page = "".join(report_page(replace(run, documents={**run.documents, "summary": summary})))
+    assert band["words"] in page and "± 8.0 %" in page
+    unsure = {**summary, "error_band": {"words": "No error band: no comparable run was measured."}}
+    page = "".join(report_page(replace(run, documents={**run.documents, "summary": unsure})))
+    assert "no comparable run" in page and "±" not in page.partition("<nav")[0]
 
 
 def test_what_if_is_shown_where_a_run_has_it(run):
-    from dataclasses import replace
-
     factor = {
         "factor": "compute",
         "label": "compute rate",
