@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         section,
         swatch,
     )
-    from simcluster.draw.schedule_slots import ScheduleSlot, schedule_layout
+    from simcluster.draw.schedule_slots import ScheduleSlot, chunk_of, schedule_layout
     from simcluster.draw.screen import render_text, screen_width
     from simcluster.draw.step_curve import step_curve_svg
     from simcluster.draw.svg import FONT, Canvas, ticks
@@ -51,7 +51,7 @@ else:
             "area": "stacked_area thin_levels",
             "grid": "TONES schedule_grid",
             "markup": "Markup html_legend html_page html_table preformatted section swatch",
-            "schedule_slots": "ScheduleSlot schedule_layout",
+            "schedule_slots": "ScheduleSlot chunk_of schedule_layout",
             "screen": "render_text screen_width",
             "step_curve": "step_curve_svg",
             "svg": "FONT Canvas ticks",
@@ -91,6 +91,7 @@ __all__ = [
     "Stack",
     "TimelineBlock",
     "Tone",
+    "chunk_of",
     "csv_text",
     "html_legend",
     "html_page",

@@ -33,6 +33,10 @@ def run(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report there, as a page for a browser.")
     ] = None,
+    whatif: Annotated[
+        bool,
+        typer.Option("--whatif", help="Also say in the report what faster and slower hardware would change."),
+    ] = False,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
     ] = None,
@@ -79,7 +83,7 @@ def run(
     from simcluster.cli.output.page_files import page_origin
     from simcluster.cli.output.result_files import Outputs
 
-    outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj))
+    outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj), whatif)
     outputs.check()
     runs = Replications(replications, jobs)
     session = Session.of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simcluster.baseline import Bound, ExpectedVerdict, bounds_of, check_bounds, expected_verdict
 from simcluster.cli.commands.run.scenario_yaml import scenario_text
@@ -17,6 +17,14 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
 from simcluster.trace import Run
 from simcluster.workers import usable_cpus
+
+
+def with_what_if(run: Run, scenario: Scenario) -> Run:
+    """The run with the document ``what_if``: its step on a cluster with other figures."""
+    from simcluster.what_if import what_if, what_if_document
+
+    answer = what_if_document(what_if(build_scenario(scenario)))
+    return replace(run, documents={**run.documents, "what_if": answer})
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,9 @@ class Session:
                     replications=self.replications.count,
                     jobs=self.replications.jobs or usable_cpus(),
                 )
+                if self.outputs.whatif:
+                    progress.doing = "trying other hardware"
+                    run = with_what_if(run, scenario)
                 text = scenario_text(scenario, self.changes)
                 written = self.outputs.write(index, run, text)
             results.append(result_json(run))

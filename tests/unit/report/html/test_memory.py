@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
-from simcluster.report import result_html, summary_text
+from simcluster.report import report_page, summary_text
 from simcluster.report.content.statements import fullest_device, reserved_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -27,9 +27,8 @@ def torch_run():
 
 
 def test_an_allocator_is_told_by_stage(torch_run):
-    text = Page(result_html(torch_run)).text
-    assert "Memory reserved" in text
-    assert "by replay through the allocator torch" in text
+    text = Page("".join(report_page(torch_run))).text
+    assert "reserved, by replay through the allocator torch" in text
     entry = fullest_device(torch_run.documents)
     assert reserved_text(torch_run.documents) in " ".join(summary_text(torch_run, width=400).split())
     assert f"stage {entry['stage']}" in reserved_text(torch_run.documents)
@@ -37,35 +36,17 @@ def test_an_allocator_is_told_by_stage(torch_run):
 
 def test_without_one_nothing_is_said_of_it(run):
     assert reserved_text(run.documents) == ""
-    text = Page(result_html(run)).text
-    assert "Memory reserved" not in text
-    assert "the line: reserved" not in text
-
-
-def test_stages_are_drawn_in_one_clock(run, deep):
-    """Four stages, all of them; of sixteen six, the first, the last and the fullest among them."""
-    for found, most in ((run, 4), (deep, 6)):
-        text = Page(result_html(found)).text
-        stages = [each["stage"] for each in found.documents["memory"]]
-        told = [stage for stage in stages if f"stage {stage}, rank" in text]
-        assert len(told) == most
-        assert {stages[0], fullest_device(found.documents)["stage"]} <= set(told)
-
-
-def test_what_is_alive_is_named(run):
-    text = Page(result_html(run)).text
-    assert "Alive at the peak" in text
-    for each in fullest_device(run.documents)["alive"]:
-        assert each["buffer"] in text
+    text = Page("".join(report_page(run))).text
+    assert "by replay through the allocator" not in text
+    assert "dashed" not in text
 
 
 def test_files_of_earlier_versions_say_less(run):
     documents = {name: found for name, found in run.documents.items() if name != "memory"}
     earlier = replace(run, documents=documents)
-    text = Page(result_html(earlier)).text
-    assert "Memory at its peak" in text
-    assert "Memory over time" in text
-    assert "Alive at the peak" not in text
+    text = Page("".join(report_page(earlier))).text
+    assert "at its peak" in text
+    assert "Over time" in text
     assert reserved_text(documents) == ""
     assert summary_text(earlier, width=100)
 

@@ -13,6 +13,7 @@ from simcluster import units
 from simcluster.draw import (
     Box,
     BoxRow,
+    Column,
     Connection,
     Markup,
     Tone,
@@ -30,7 +31,7 @@ from simcluster.report.content import (
     waiting_text,
 )
 from simcluster.report.html.elements import data_table, folded, page_section, scrolling
-from simcluster.report.html.packed_columns import packed_bytes, packed_columns
+from simcluster.report.html.packing import packed_bytes, packed_columns
 from simcluster.trace import RunDocument
 
 MOST_LINKS = 12
@@ -80,8 +81,8 @@ def _matrix(traffic: RunDocument) -> str:
     count = traffic["ranks_per_cell"]
     cell = f"a cell is {count} ranks that follow one another; " if count > 1 else ""
     note = (
-        f"bytes that ranks send each other in a step, by the steps of the algorithms in use; {cell}senders from top to "
-        "bottom, receivers from left to right"
+        f"bytes that ranks send each other in a step, by the steps of the algorithms in use; {cell}senders "
+        "from top to bottom, receivers from left to right"
     )
     return f'<h3>Between ranks</h3><p class="note">{note}</p><div id="matrix-view"></div>'
 
@@ -102,7 +103,11 @@ def _links(traffic: RunDocument) -> str:
     ]
     if not rows:
         return ""
-    titles = ["links", *quantities("used", "rate", "mean a step", "busiest", "of the step"), ""]
+    titles: list[Column | str] = [
+        "links",
+        *quantities("used", "rate", "mean a step", "busiest", "of the step"),
+        "",
+    ]
     note = "of the step: the share of it in which the busiest link of a kind would be full of these bytes"
     rest = folded(f"{len(rows) - MOST_LINKS} more kinds of links", data_table(titles, rows[MOST_LINKS:]))
     return (
@@ -142,6 +147,6 @@ def _drawing(drawing: Any) -> str:
     )
     return (
         f"<h3>{escape(drawing['title'][:1].upper() + drawing['title'][1:])}</h3>"
-        f'<div class="key">{keys}<span class="dim">grey: not used by this step; rest the pointer on a line</span></div>'
+        f'<div class="key">{keys}<span class="dim">grey: not used by this step</span></div>'
         f"{scrolling(svg)}"
     )

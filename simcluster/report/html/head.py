@@ -44,6 +44,8 @@ def _parts(documents: RunDocument) -> Iterator[str]:
         if is_inference(documents)
         else [useful_work_text(documents), flop_convention_text(summary)]
     )
+    if "error_band" in summary:
+        yield f'<p class="note">{escape(summary["error_band"]["words"])}</p>'
     if said := "; ".join(line for line in remarks if line):
         yield f'<p class="note">{escape(said)}</p>'
     rows = "".join(
@@ -57,12 +59,18 @@ def _warning(kind: str, sentence: str, details: Sequence[str]) -> str:
     return f'<div class="warning{kind}" role="alert"><b>{escape(sentence)}</b><br>{lines}</div>'
 
 
+def _band(summary: RunDocument) -> str:
+    """How far off nine of ten comparable measured runs are, where enough were measured."""
+    within = summary.get("error_band", {}).get("nine_of_ten_within")
+    return "" if within is None else f", ± {units.percent(within)} in nine of ten measured runs"
+
+
 def _trained(documents: RunDocument) -> tuple[tuple[str, str], ...]:
     """The figures of a training, each with what it is."""
     summary = documents["summary"]
     rate, per_device, unit = throughput_text(documents)
     return (
-        (units.seconds(summary["step_time_s"]), "step time"),
+        (units.seconds(summary["step_time_s"]), f"step time{_band(summary)}"),
         (rate, f"{unit}/s, {per_device} per device"),
         (units.percent(summary["mfu"]), f"MFU (HFU {units.percent(summary['hfu'])})"),
         (units.percent(summary["bubble_fraction"]), "of the step is pipeline wait"),

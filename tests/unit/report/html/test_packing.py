@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from simcluster.report.html.packed_columns import BLOCK, differences, packed_columns
+from simcluster.report.html.packing import BLOCK, differences, packed_columns
 from tests.support.page_data import numbers
 
 LARGEST = 2**62

@@ -8,12 +8,10 @@ from html import escape
 from simcluster import units
 from simcluster.draw import Markup, quantities
 from simcluster.report.content import (
-    HOST_COLUMNS,
     bar_scale,
     capacity_marks,
     fragmentation_text,
     headroom_text,
-    host_rows,
     is_mixed,
     memory,
     memory_category,
@@ -22,6 +20,7 @@ from simcluster.report.content import (
     stage_title,
 )
 from simcluster.report.html.elements import bar_rows, data_table, folded, key_of, page_section
+from simcluster.report.html.host_levels import hosts_part
 from simcluster.trace import RunDocument
 
 MOST_ROWS = 24
@@ -56,7 +55,7 @@ def memory_section(documents: RunDocument, *, over_time: bool) -> Markup:
         said,
         _over_time(documents) if over_time else "",
         _reserved(documents),
-        _hosts(summary),
+        hosts_part(documents),
     )
 
 
@@ -96,10 +95,3 @@ def _reserved(documents: RunDocument) -> str:
     title = f"reserved, by replay through the allocator {replayed[0]['allocator']}"
     note = '<p class="note">outside: runtime and communicators</p>'
     return folded(title, note, data_table(["", *quantities(*titles)], rows))
-
-
-def _hosts(summary: RunDocument) -> str:
-    """What hosts hold for their devices."""
-    _, *figures, most = HOST_COLUMNS
-    table = data_table(["", *quantities(*figures), most], host_rows(summary))
-    return f"<h3>Hosts</h3>{table}" if table else ""

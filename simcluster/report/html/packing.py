@@ -1,9 +1,9 @@
 """Columns of whole numbers and texts in few characters, as the page's script reads them.
 
-A number is zigzag-coded (0, -1, 1, -2 ... as 0, 1, 2, 3) and written in groups of seven bits, the lowest first;
-all groups but the last have the eighth bit. What results is compressed as zlib does, which browsers call
-``deflate``, and written in base64. Spans take one to three bytes each: gaps are mostly nothing, and durations
-of equal layers repeat.
+A number is zigzag-coded (0, -1, 1, -2 ... as 0, 1, 2, 3) and written in groups of seven bits, the lowest
+first; all groups but the last have the eighth bit. What results is compressed as zlib does, which browsers
+call ``deflate``, and written in base64. Spans take one to three bytes each: gaps are mostly
+nothing, and durations of equal layers repeat.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def packed_bytes(content: bytes) -> str:
 
 def differences(column: NDArray[Any]) -> Ints:
     """Each value less the one before it, the first less 0: small where a column rises slowly."""
-    return np.diff(column.astype(np.int64), prepend=np.int64(0))
+    values: Ints = column.astype(np.int64)
+    return values - np.append(np.int64(0), values[:-1])
 
 
 def _written(values: Ints) -> bytes:
@@ -48,4 +49,4 @@ def _groups(values: Ints) -> bytes:
     further = rest[:, 1:] > 0
     groups = (rest[:, :-1] & np.uint64(127)).astype(np.uint8) | (further.astype(np.uint8) << 7)
     there = np.concatenate([np.ones((len(values), 1), dtype=np.bool_), further[:, :-1]], axis=1)
-    return groups[there].tobytes()
+    return bytes(groups[there].tobytes())

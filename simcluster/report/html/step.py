@@ -48,7 +48,7 @@ def step_section(run: Run) -> Markup:
 
 
 def class_waits(run: Run) -> list[Mapping[str, float]]:
-    """By class what its kernels waited for, in seconds per step: a mesh axis, the pipeline, the host, idle."""
+    """By class what kernels waited for, in seconds per step: a mesh axis, the pipeline, the host, idle."""
     spent = (run.waits["end"] - run.waits["start"]).astype(np.float64)
     causes, classes = run.waits.names["cause"], run.documents["classes"]
     totals = np.zeros((len(classes), len(causes)))
@@ -58,7 +58,7 @@ def class_waits(run: Run) -> list[Mapping[str, float]]:
 
 
 def _by_class(run: Run, means: list[BarPart]) -> Markup:
-    """One bar per class: its waits as recorded, and kernels, with launches and what slowed them, as the rest."""
+    """One bar per class: its waits as recorded; kernels, with launches and what slowed them, are the rest."""
     classes: list[Mapping[str, Any]] = run.documents["classes"]
     if len(classes) < 2 or len(classes) > MOST_CLASSES:
         return Markup("")

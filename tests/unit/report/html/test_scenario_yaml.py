@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.document import Document
-from simcluster.report.html.scenario_listing import scenario_listing
+from simcluster.report.html.scenario_yaml import scenario_listing
 
 KEYS = st.from_regex(r"[a-z_]{1,12}", fullmatch=True)
 SCALARS = st.one_of(
