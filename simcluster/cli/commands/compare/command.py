@@ -28,7 +28,7 @@ def compare(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> ExitCode:
-    """Show plans side by side: what each bought against the first, in time and in memory, and what it cost.
+    """Compare plans: what each gains or costs in time and memory.
 
     Exit code 1 if one of them does not fit into memory.
     """
