@@ -18,6 +18,7 @@ from simcluster.lazy_exports import exported_lazily
 if TYPE_CHECKING:
     from simcluster.advice import advise
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
+    from simcluster.baseline import check
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.layout import MindSporeLayout
     from simcluster.plan import shard_rows
@@ -29,6 +30,7 @@ else:
         {
             "advice": "advise",
             "api": "Result graph infer_predict_layout load shard simulate sweep verify",
+            "baseline": "check",
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
             "layout": "MindSporeLayout",
             "plan.data.distributed_sampler": "shard_rows",
@@ -48,6 +50,7 @@ __all__ = [
     "TraceError",
     "__version__",
     "advise",
+    "check",
     "find_plan",
     "graph",
     "infer_predict_layout",

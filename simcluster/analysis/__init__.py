@@ -3,6 +3,15 @@ of a step.
 """
 
 from simcluster.analysis.class_splits import find_class_splits
+from simcluster.analysis.critical_path import (
+    CriticalEntries,
+    EntryGraph,
+    PartKind,
+    PathParts,
+    critical_path_document,
+    entry_slacks,
+    may_have_critical_path,
+)
 from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.analysis.memory_usage import (
     RULE,
@@ -31,6 +40,7 @@ from simcluster.analysis.metrics import (
     prefill_flops,
     step_flops,
     summarise_run,
+    time_use_document,
     wait_times,
 )
 from simcluster.analysis.placed_program import PlacedProgram
@@ -43,21 +53,28 @@ __all__ = [
     "RULE",
     "SHARED_METRICS",
     "AllocationAccount",
+    "CriticalEntries",
+    "EntryGraph",
     "Flops",
     "LazyTrace",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
+    "PartKind",
+    "PathParts",
     "PlacedProgram",
     "assumptions",
     "build_allocation_table",
+    "critical_path_document",
     "deciding_verdict",
     "dispatch_counts",
+    "entry_slacks",
     "find_class_splits",
     "find_idle_gaps",
     "headroom",
     "inference_figures",
     "instruction_times",
+    "may_have_critical_path",
     "memory_maxima",
     "overall_verdict",
     "prefill_flops",
@@ -67,5 +84,6 @@ __all__ = [
     "step_flops",
     "summarise_host_memory",
     "summarise_run",
+    "time_use_document",
     "wait_times",
 ]

@@ -45,6 +45,7 @@ from simcluster.cluster.interconnect import (
     equal_rows,
 )
 from simcluster.cluster.mesh_placements import placements_of
+from simcluster.cluster.scaled_cluster import ClusterScale, HardwareFigure, figures_of
 from simcluster.cluster.spec import (
     ClusterSpec,
     DeviceSpec,
@@ -81,6 +82,7 @@ __all__ = [
     "Assumption",
     "BackgroundTraffic",
     "Cluster",
+    "ClusterScale",
     "ClusterSpec",
     "Device",
     "DeviceArray",
@@ -88,6 +90,7 @@ __all__ = [
     "DeviceSpeed",
     "DispatchTime",
     "GroupPlacement",
+    "HardwareFigure",
     "Host",
     "HostFabric",
     "HostGroup",
@@ -119,6 +122,7 @@ __all__ = [
     "bisection_rate",
     "device_names",
     "equal_rows",
+    "figures_of",
     "format_index_list",
     "host_names",
     "host_path_links",

@@ -17,6 +17,9 @@ from simcluster.document.section import Name, Refused, Section
 from simcluster.document.validation import validate, validate_data
 from simcluster.errors import ScenarioError, nearest
 
+FILE_NAME = {"type": "string", "pattern": r"\.ya?ml$"}
+"""The schema of a file's name in place of an entry's; who holds the document reads the file."""
+
 
 class CatalogSection(Section):
     """A section that may name an entry of a catalog instead: ``h100-sxm``, or ``{use: h100-sxm, ...}``.
@@ -107,8 +110,9 @@ class CatalogSection(Section):
         """A name of the catalog, an entry with changes, or the whole."""
         written = handler.resolve_ref_schema(super().__get_pydantic_json_schema__(schema, handler))
         known = {"type": "string", "enum": list(cls.entries())}
-        written["properties"]["use"] = known | {"description": written["properties"]["use"]["description"]}
-        return {"anyOf": [known, written | {"required": ["use"]}, written]}
+        description = written["properties"]["use"]["description"]
+        written["properties"]["use"] = {"anyOf": [known, FILE_NAME], "description": description}
+        return {"anyOf": [known, FILE_NAME, written | {"required": ["use"]}, written]}
 
 
 @cache

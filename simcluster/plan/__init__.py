@@ -25,6 +25,7 @@ from simcluster.plan.execution import (
 )
 from simcluster.plan.modes import make_plan
 from simcluster.plan.optimizer import gathered_name, whole_name
+from simcluster.plan.parameter_server import ServedParameter, ServerPlan, ServerShard
 from simcluster.plan.pass_list import PASSES, Pass, PassList
 from simcluster.plan.pipeline import (
     BACKWARD,
@@ -80,6 +81,7 @@ from simcluster.plan.spec import (
     InferenceSpec,
     Layers,
     OffloadSpec,
+    ServerUpdate,
     OptimizerShardingSpec,
     OptimizerSpec,
     ParallelSpec,
@@ -110,6 +112,10 @@ from simcluster.plan.subgraphs import (
 )
 
 __all__ = [
+    "ServedParameter",
+    "ServerPlan",
+    "ServerShard",
+    "ServerUpdate",
     "ALONE",
     "AUTO_MB",
     "BACKWARD",

@@ -39,6 +39,7 @@ from simcluster.plan.overlap import (
     interleave_micro_batches,
     interleaved_samples,
 )
+from simcluster.plan.parameter_server import ServerPlan, serve_parameters, server_problems
 from simcluster.plan.pass_list import PassList
 from simcluster.plan.passes import (
     Passes,
@@ -104,7 +105,7 @@ class StrategyPlanner(Planner):
     def plan(self) -> Plan:
         """The plan: its frozen values, made one from another, and the graph that the passes give."""
         roles = AxisRoles(roles_of(self.parallel))
-        mesh = Mesh.of(self.parallel.sizes)
+        mesh = Mesh.of(self.parallel.sizes).with_beside(self.parallel.num_beside)
         self._check(mesh, roles)
         placement = Placement.of(mesh, roles)
         pipeline = self._pipeline(placement)
@@ -165,6 +166,7 @@ class StrategyPlanner(Planner):
             pieces=subgraphs,
             recipe=self._recipe(mesh),
             vocab=vocabulary_of(model),
+            servers=self._servers(done.graph, optimizer, mesh),
         )
         return replace(plan, notes=tuple(self._notes(plan, forward.graph, sharder)))
 
@@ -342,7 +344,7 @@ class StrategyPlanner(Planner):
         """The graph with its backward pass, if it is trained; PlanError if its gradients cannot be used."""
         if optimizer is None:
             return forward
-        sparse = sparse_gradients(optimizer.rules, pipeline.num_terms)
+        sparse = sparse_gradients(optimizer.rules, pipeline.num_terms, optimizer.served)
         logical = forward.then(*derivative_passes(numerics), sparse)
         if optimizer.clip is not None and (rows := sparse_parameters(logical.graph)):
             raise PlanError(
@@ -366,7 +368,13 @@ class StrategyPlanner(Planner):
             self.parallel.recompute.gathers,
             groups=groups_of(self.task.optimizer),
             clip=self.task.optimizer.clip,
+            served=self.parallel.parameter_server.parameters if self.parallel.parameter_server else (),
         )
+
+    def _servers(self, graph: Graph, optimizer: OptimizerPlan | None, mesh: Mesh) -> ServerPlan | None:
+        """Parameter servers, if there are any."""
+        spec = self.parallel.parameter_server
+        return serve_parameters(graph, spec, optimizer, mesh) if spec and optimizer else None
 
     def _notes(self, plan: Plan, placed: Graph, sharder: RedistributionPlanner) -> Iterator[str]:
         """What the user should be told."""
@@ -429,6 +437,9 @@ class StrategyPlanner(Planner):
             problems.append(Problem(refusal, "inference.prompt" if self.inference else "training.seq_len"))
         if self.inference and (refusal := generation_refusal(self.model)):
             problems.append(Problem(refusal, "model"))
+        sharding = self._sharding(Placement.of(mesh, roles)) if self.parallel.parameter_server else None
+        if sharding is not None:
+            problems += server_problems(self.parallel, self.task, mesh, roles, sharding, self.cluster)
         if problems:
             raise PlanError(*problems)
 

@@ -15,6 +15,7 @@ from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.model import Model
 from simcluster.plan import FrameworkSpec
 from simcluster.scenario.aliases import other_tool_names
+from simcluster.scenario.entry_files import with_entry_files, with_entry_files_in
 from simcluster.scenario.spec import ScenarioSpec
 from simcluster.scenario.tenant import TenantFileSpec, TenantSpec, TenantWorkloadSpec
 
@@ -43,14 +44,14 @@ class Scenario:
 
         Raises ScenarioError with every problem of the file, each with ``file:line:column``.
         """
-        document = _with_values(Document.read(path), changes)
         folder = Path(path).parent
+        document = _with_values(Document.read(path), folder, changes)
         return cls(validate(document, ScenarioSpec, folder=folder), document, folder)
 
     @classmethod
     def of(cls, data: Mapping[str, Any], folder: str | Path = ".") -> Scenario:
         """A scenario from plain data, as a YAML file would hold it."""
-        read = other_tool_names().read_data(data)
+        read = other_tool_names().read_data(with_entry_files_in(data, Path(folder)))
         return cls(validate_data(read, ScenarioSpec, folder=Path(folder)), None, Path(folder))
 
     def changed(self, changes: Iterable[tuple[str, str]], option: str = "--set") -> Scenario:
@@ -64,7 +65,7 @@ class Scenario:
         if document is None:
             data = self.spec.model_dump(mode="json", exclude_unset=True)
             document = Document.parse(json.dumps(data), self.name)
-        document = _with_values(document, changes, option)
+        document = _with_values(document, self.folder, changes, option)
         return Scenario(validate(document, ScenarioSpec, folder=self.folder), document, self.folder)
 
     @property
@@ -113,7 +114,7 @@ class Scenario:
         if isinstance(workload, str):
             path = self.folder / workload
             try:
-                document = other_tool_names().read(Document.read(path))
+                document = _with_values(Document.read(path), path.parent, ())
             except ScenarioError as error:
                 raise ScenarioError(
                     *(Problem(problem.message, under) for problem in error.problems)
@@ -180,9 +181,14 @@ def _title(cluster: ClusterSpec) -> str:
     return f"{host.use or host.title}{changed}"
 
 
-def _with_values(document: Document, changes: Iterable[tuple[str, str]], option: str = "--set") -> Document:
-    """A document under its own names, with (key path, YAML text) pairs that replace what it says."""
-    document = other_tool_names().read(document)
+def _with_values(
+    document: Document, folder: Path, changes: Iterable[tuple[str, str]], option: str = "--set"
+) -> Document:
+    """A document under its own names, with (key path, YAML text) pairs that replace what it says.
+
+    Files that it or they name in place of catalog entries are in it; their paths start in ``folder``.
+    """
+    document = other_tool_names().read(with_entry_files(document, folder))
     for key, text in changes:
         document = document.with_value(key, text, option)
-    return other_tool_names().read(document)
+    return other_tool_names().read(with_entry_files(document, folder))

@@ -142,6 +142,9 @@ class _Stage:
         # The first of those listed stands for what is held from the start.
         self.labels = {Scope.MICRO_BATCH: self.columns.micro_batch, Scope.KEPT: self.columns.kept}
         self.labels |= {Scope.LOCAL: self.columns.micro_batch, Scope.STEP: without}
+        if not len(without):
+            # What lasts throughout is there without any execution, too.
+            self.labels = dict.fromkeys(self.labels, np.full(1, -1))
         self.scopes = {scope: number for number, scope in enumerate(self.labels)}
         self._residents()
         bookings = [

@@ -18,6 +18,7 @@ from simcluster.analysis.metrics.summary import (
     summarise_run,
     wait_times,
 )
+from simcluster.analysis.metrics.time_use import time_use_document
 
 __all__ = [
     "ATTENTION_METRICS",
@@ -34,5 +35,6 @@ __all__ = [
     "prefill_flops",
     "step_flops",
     "summarise_run",
+    "time_use_document",
     "wait_times",
 ]

@@ -22,7 +22,8 @@ class FabricCards:
 
     ``card`` is one direction of a card's link, with the latency of a way through one switch; each further
     switch adds ``hop`` seconds. Nodes and links of the fabric are numbered from ``first_node`` and
-    ``first_link``; ``dead`` links carry nothing.
+    ``first_link``; ``dead`` links carry nothing. ``cable_rate`` and ``cable_latency`` are factors on figures
+    of cables that the fabric's own document has.
     """
 
     num_hosts: int
@@ -32,6 +33,8 @@ class FabricCards:
     first_node: int = 0
     first_link: int = 0
     dead: frozenset[int] = frozenset()
+    cable_rate: float = 1.0
+    cable_latency: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

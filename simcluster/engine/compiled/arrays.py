@@ -104,10 +104,23 @@ ENTRY = record(("wait_stream", "wait_position", "what"))
 number of its segment, or kind of communication, among those of the stream, ``NONE`` where it only waits.
 """
 
-KIND = record(("slot", "size", "time", "transfer", "units", "memory"))
+KIND = record(("slot", "size", "time", "transfer", "units", "memory", "gated"))
 """A kind of communication: the slot of those who meet, and how many they are; how long it takes where it
 loads no link, else what it puts on links; millionths of the device's units that it takes (``NONE``: nothing
-at all), and of the memory's bandwidth.
+at all), and of the memory's bandwidth; what it has to do with gates, or ``NONE``.
+"""
+
+GATED = record(("gate", "count", "steps_ago", "turn", "first_open"))
+"""What a kind of communication has to do with gates: the first row of the gate that it waits for (``NONE``: it
+waits for none), until that has counted so many in the step so many ago; how often it was over; the first of
+the gates that it counts up. One more at the end.
+"""
+
+OPEN = record(("gate", "amount"))
+"""A gate that is counted up, by its first row, and by how many."""
+
+GATE = record(("counted", "first_waiter"))
+"""A gate in one step, those of the others behind it: how many it has counted, and the first stream that waits.
 """
 
 TRANSFER = record(("latency", "late", "first_phase"))
@@ -281,11 +294,17 @@ class Arrays(NamedTuple):
     """Segments that were slowed."""
     kernel_end: Ints
     """By kernel of segments that were slowed."""
+    gated: Records
+    """What kinds of communication have to do with gates."""
+    opens: Records
+    """Gates that are counted up."""
+    gates: Records
+    """Gates, step by step."""
 
 
 RECORDS = (
     *(TOTALS, STREAM, ENTRY, KIND, TRANSFER, PHASE, VECTOR, LOAD, SLOT, LINK, NODE, SEGMENT, np.int64, PACE),
     *(np.int64, WORKLOAD, CHANGE, TRAFFIC, ROW, ROW, np.int64, np.int64, np.int64, np.int64, np.int64, FOUND),
-    *(np.int64, np.int64, np.int64, STRETCHED, np.int64),
+    *(np.int64, np.int64, np.int64, STRETCHED, np.int64, GATED, OPEN, GATE),
 )
 """What the arrays of a run hold, in their order."""

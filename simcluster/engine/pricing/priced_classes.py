@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import SCALE, Device, ResourceShare
-from simcluster.engine.communication import Transfer, Who, meeting_of
+from simcluster.engine.communication import ClassGates, Transfer, Who, meeting_of
 from simcluster.engine.linking import LinkedPart, TimedCode, link_part, stuck
 from simcluster.engine.pricing.device_prices import DevicePrices, examples_of
 from simcluster.engine.pricing.priced_groups import EqualClasses, ManyClasses, PricedGroup
@@ -32,7 +32,8 @@ class Communication:
 
     ``met`` says who meets in it, and how many they are. Every class puts the ``transfers`` of its number in
     ``which`` on links, or takes so many nanoseconds, ``times``, where these are None. ``units`` and
-    ``memory`` are what it takes of each device, in millionths; None: nothing.
+    ``memory`` are what it takes of each device, in millionths; None: nothing. ``gates`` are by class those
+    that it waits for and counts up; None: it has to do with none.
     """
 
     met: Sequence[tuple[Who, int]]
@@ -41,6 +42,7 @@ class Communication:
     times: Ints
     units: Ints | None
     memory: Ints | None
+    gates: Sequence[ClassGates | None] | None = None
 
     def moves(self, column: int) -> Transfer | int:
         """What a class moves, or how long it takes."""
@@ -98,7 +100,10 @@ class PricedClasses:
         met, examples, which = self._meetings(number, instruction)
         transfers = [self._prices.transfer(group.indices[first], block, instruction) for first in examples]
         shares = self._taken(number, instruction) if self.slows(group) else (None, None)
-        return Communication(met, transfers, which, group.durations(code, place), *shares)
+        gates = [ClassGates.of(self.workload.classes, index, instruction) for index in group.indices]
+        return Communication(
+            met, transfers, which, group.durations(code, place), *shares, gates if any(gates) else None
+        )
 
     def _taken(self, number: int, instruction: Instruction) -> tuple[Ints, Ints] | tuple[None, None]:
         """What it takes of every device: units and memory, in millionths; None if nothing."""

@@ -12,6 +12,7 @@ from simcluster.engine.communication import Choices, Fabric, Transfer
 from simcluster.engine.linking import CodeEntries, Priced, TimedCode
 from simcluster.engine.pricing.launch_queue import launch_stalls
 from simcluster.program import (
+    WITH_SERVER,
     CollectiveCalls,
     Instruction,
     InstructionBlock,
@@ -95,6 +96,10 @@ class Prices:
         """From where to where a class moves what a collective, transfer or copy moves."""
         if instruction.action is InstructionKind.COPY:
             return self.classes.representatives[index]
+        if instruction.action is InstructionKind.GATE:
+            return None
+        if instruction.action in WITH_SERVER:
+            return self.choices.where(index, instruction)
         if not instruction.group:
             return self.choices.peer(index, instruction)[1]
         group = self.classes.groups[index, instruction.group]
@@ -102,8 +107,10 @@ class Prices:
 
     def moved(self, index: int, code: InstructionBlock, instruction: Instruction) -> tuple[int, int]:
         """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer
-        the host takes to call for it.
+        the host takes to call for it. Waiting at a gate has no price.
         """
+        if instruction.action is InstructionKind.GATE:
+            return 0, 0
         alone = max(1, self.choices.of(index, instruction).duration_ns)
         if instruction.action is not InstructionKind.COLLECTIVE:
             return alone, 0
@@ -111,6 +118,8 @@ class Prices:
 
     def transfer(self, index: int, code: InstructionBlock, instruction: Instruction) -> Transfer | None:
         """What an instruction puts on the fabric, not before the host has called for it; None: nothing."""
+        if instruction.action is InstructionKind.GATE:
+            return None
         transfer = self.fabric.transfer(index, instruction) if self.fabric else None
         if transfer is None or not self.calls.host.seconds:
             return transfer

@@ -131,7 +131,9 @@ class EmbeddingGrad(Operator):
 
     def rewrite(self, request: Rewrite) -> Operator | None:
         """Ids and rows as they are."""
-        return SparseGradient(len(self.ids), self.table[1]) if isinstance(request, SparseRows) else None
+        if not isinstance(request, SparseRows):
+            return None
+        return SparseGradient(len(self.ids), self.table[1], self.ids if request.split else None)
 
 
 @dataclass(frozen=True, slots=True)

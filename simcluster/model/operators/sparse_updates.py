@@ -28,10 +28,14 @@ def _pairs(rank: int) -> Labels:
 
 @dataclass(frozen=True, slots=True)
 class SparseGradient(Operator):
-    """A table's gradient in sparse form: ids, with ``rank`` dims, and a row of gradients for each."""
+    """A table's gradient in sparse form: ids, with ``rank`` dims, and a row of gradients for each.
+
+    ``ids`` are the names of their dims, along which it may be split; None: every part gets all of them.
+    """
 
     rank: int = 2
     columns: str = "hidden"
+    ids: Labels | None = None
 
     kind: ClassVar[str] = "row_gradient"
     family: ClassVar[str] = "gather"
@@ -43,7 +47,7 @@ class SparseGradient(Operator):
 
     def dims(self) -> Dims:
         """Every pair for itself."""
-        ids = _pairs(self.rank)
+        ids = _pairs(self.rank) if self.ids is None else self.ids
         operands = (ids, (*ids, self.columns))
         apart = ((frozenset({0}),), (frozenset({1}),))
         return Dims(operands, operands, unit_dims(*operands), terms=apart)

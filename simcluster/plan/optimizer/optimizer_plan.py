@@ -59,6 +59,8 @@ class OptimizerPlan:
     """Parameters with rules of their own; later groups win."""
     clip: float | None = None
     """The largest global norm of the gradients; None: they are not clipped."""
+    served: tuple[str, ...] = ()
+    """Patterns of the parameters that servers update: nothing is done about their gradients here."""
 
     @property
     def rules(self) -> Rules:
@@ -72,6 +74,10 @@ class OptimizerPlan:
         matching = (candidate for candidate in reversed(self.groups) if matches(candidate.match, parameter))
         group = next(matching, None)
         return (self.update, self.states) if group is None else (group.update, group.states)
+
+    def serves(self, parameter: str) -> bool:
+        """Whether servers update a parameter."""
+        return any(matches(pattern, parameter) for pattern in self.served)
 
     def sharding_of(self, block: Block) -> ShardingChoice:
         """How a block's parameters are sharded, and when they are gathered."""

@@ -24,6 +24,7 @@ from simcluster.plan.spec.optimizer_sharding import (
 from simcluster.plan.spec.optimizer_spec import OptimizerSpec, RuleSpec
 from simcluster.plan.spec.overlap_spec import OverlapSpec
 from simcluster.plan.spec.parallel_spec import ParallelSpec, RecipeSpec, TrainingSpec
+from simcluster.plan.spec.parameter_server_spec import ParameterServerSpec, ServerUpdate
 from simcluster.plan.spec.parameter_fusion_ids import ALONE, USUAL, fusion_ids
 from simcluster.plan.spec.precision_spec import Fp8Spec, PrecisionSpec
 from simcluster.plan.spec.program_spec import WORLD, GradientSpec, GroupName, PartSpec, ProgramSpec
@@ -65,6 +66,8 @@ __all__ = [
     "InferenceSpec",
     "Layers",
     "OffloadSpec",
+    "ParameterServerSpec",
+    "ServerUpdate",
     "OptimizerShardingSpec",
     "OptimizerSpec",
     "OverlapSpec",

@@ -30,6 +30,8 @@ def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
     if mesh.num_ranks == devices:
         return []
     shown = " x ".join(f"{name} {size}" for name, size in mesh.axes) or "an empty mesh"
+    if mesh.beside:
+        shown += f" + {mesh.beside - 1} servers + 1 scheduler"
     owner = "the cluster has" if cluster.whole is None else "its hosts have"
     message = f"{shown} = {mesh.num_ranks}, but {owner} {devices} devices"
     hint = f"{_hosts(cluster)} = {devices}"
@@ -43,9 +45,10 @@ def _proposed(mesh: Mesh, devices: int) -> tuple[str, int] | None:
     """The axis and its size with which a mesh would have so many ranks, data first; None if there is none."""
     sizes = {"data": 1} | mesh.sizes
     for axis, size in sizes.items():
-        others = mesh.num_ranks // size
-        if devices % others == 0:
-            return axis, devices // others
+        others = mesh.num_on_axes // size
+        on_axes = devices - mesh.beside
+        if on_axes > 0 and on_axes % others == 0:
+            return axis, on_axes // others
     return None
 
 

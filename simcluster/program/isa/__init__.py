@@ -1,7 +1,9 @@
 """Instructions, blocks of them, their executions, and the Program that they make."""
 
 from simcluster.program.isa.executions import OF_RUN, Executions
+from simcluster.program.isa.gate import OWN, Gate, GateWait
 from simcluster.program.isa.instruction import (
+    BETWEEN_RANKS,
     COMPUTE,
     FOLDED_RECV_NEXT,
     FOLDED_RECV_PREV,
@@ -17,6 +19,7 @@ from simcluster.program.isa.instruction import (
     SEND_PREV,
     SENDER_OF,
     TRANSFER_STREAMS,
+    WITH_SERVER,
     BlockExecution,
     Call,
     Category,
@@ -37,6 +40,7 @@ from simcluster.program.isa.instruction import (
 from simcluster.program.isa.program import PersistentBuffer, Program, StageProgram
 
 __all__ = [
+    "BETWEEN_RANKS",
     "COMPUTE",
     "FOLDED_RECV_NEXT",
     "FOLDED_RECV_PREV",
@@ -46,6 +50,7 @@ __all__ = [
     "INPUT",
     "OFFLOAD",
     "OF_RUN",
+    "OWN",
     "RECEIVER_OF",
     "RECV_NEXT",
     "RECV_PREV",
@@ -53,10 +58,13 @@ __all__ = [
     "SEND_NEXT",
     "SEND_PREV",
     "TRANSFER_STREAMS",
+    "WITH_SERVER",
     "BlockExecution",
     "Call",
     "Category",
     "Executions",
+    "Gate",
+    "GateWait",
     "Instruction",
     "InstructionBlock",
     "InstructionKind",

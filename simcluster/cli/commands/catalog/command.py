@@ -14,6 +14,7 @@ EXAMPLES = (
     "simcluster catalog models",
     "simcluster catalog devices h100-sxm",
     "simcluster catalog hosts dgx-h100 --json | jq .fabric",
+    "simcluster catalog dgx-h100 --yaml > my-host.yaml      a file of your own to change",
 )
 
 
@@ -37,6 +38,9 @@ def catalog(
         str | None, typer.Argument(metavar="[NAME]", autocompletion=_names, show_default=False)
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
+    yaml: Annotated[
+        bool, typer.Option("--yaml", help="Print the file of one entry, to be changed and used in its place.")
+    ] = False,
 ) -> ExitCode:
     """Show the devices, hosts, models and recipes that are shipped.
 
@@ -45,7 +49,11 @@ def catalog(
     """
     from simcluster.cli.commands.catalog.overview import titles, titles_text
     from simcluster.cli.output.terminal import has_colour, print_result
+    from simcluster.errors import Problem, ScenarioError
 
+    if yaml and (json or (family is None and name is None) or (family in FOLDERS and name is None)):
+        problem = "it goes without --json" if json else "name an entry: simcluster catalog dgx-h100 --yaml"
+        raise ScenarioError(Problem(problem, where="--yaml"))
     colour = has_colour()
     if name is None and (json or family is None) and family in (None, *FOLDERS):
         families = [family] if family else list(FOLDERS)
@@ -54,9 +62,11 @@ def catalog(
     from simcluster.cli.commands.catalog import entries
 
     if family is not None and name is None and family not in FOLDERS:
-        family, name = entries.family_of(family), family
+        family, name = entries.family_of(family, entries.OWN_FILES if yaml else ()), family
     if family is None or name is None:
         text = entries.listing_text(family or "", colour=colour)
+    elif yaml:
+        text = entries.entry_yaml(family, name)
     else:
         text = (
             _json(entries.entry_data(family, name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich.text import Text
@@ -31,10 +31,13 @@ _TITLES = ("figure", "value", "", "source")
 _TRUST = {"measured": "green", "vendor": "", "assumed": "yellow"}
 
 
-def family_of(name: str) -> str:
-    """The family that holds an entry; ScenarioError, with the nearest name, if none does."""
-    for family, section in FAMILIES.items():
-        if name in section.entries():
+def family_of(name: str, first: Iterable[str] = ()) -> str:
+    """The family that holds an entry, one of ``first`` before others.
+
+    Raises ScenarioError, with the nearest name, if none does.
+    """
+    for family in (*first, *FAMILIES):
+        if name in FAMILIES[family].entries():
             return family
     known = [*FAMILIES, *(entry for section in FAMILIES.values() for entry in section.entries())]
     raise ScenarioError(f"the catalog has no '{name}'", hint=nearest(name, known))
@@ -109,6 +112,31 @@ def entry_data(family: str, name: str) -> dict[str, Any]:
     if isinstance(entry, HostSpec):
         entry = entry.completed()
     return entry.model_dump(exclude_none=True, exclude=_OWN)
+
+
+OWN_FILES = {
+    "devices": "cluster: {host: {use: dgx-h100, device: ./FILE}, hosts: 1}",
+    "hosts": "cluster: {use: ./FILE, hosts: 1}",
+    "models": "model: ./FILE",
+    "frameworks": "framework: ./FILE",
+}
+"""Where a scenario names a file in place of an entry; the other families have no such place."""
+
+
+def entry_yaml(family: str, name: str) -> str:
+    """The file of an entry as it is written, with a word on how to use it once it is changed.
+
+    Raises ScenarioError for families whose entries a scenario takes from the catalog alone.
+    """
+    _entry(family, name)
+    if family not in OWN_FILES:
+        hint = f"files of your own can be {', '.join(OWN_FILES)}"
+        raise ScenarioError(f"a scenario names {family} of the catalog only", hint=hint)
+    use = OWN_FILES[family].replace("FILE", f"my-{name}.yaml")
+    text = section_of(family).entries()[name].read_text(encoding="utf-8")
+    return (
+        f"# From the catalog: {name}. Save it, change it, and name it in a scenario: {use}\n{text}".rstrip()
+    )
 
 
 def _entry(family: str, name: str) -> dict[str, Any]:

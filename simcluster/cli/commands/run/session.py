@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simcluster.baseline import Bound, bounds_of, check_bounds
+from simcluster.baseline import Bound, ExpectedVerdict, bounds_of, check_bounds, expected_verdict
 from simcluster.cli.commands.run.scenario_yaml import scenario_text
 from simcluster.cli.output import terminal
 from simcluster.cli.output.exit_code import ExitCode
@@ -99,19 +99,20 @@ class Session:
             broken = [bound for bound in check_bounds(scenario, run) if not bound.holds]
             self._say(index, run, broken)
             said = verdict_text(run.documents["summary"])
-            if said != "fits":
+            expected = expected_verdict(scenario)
+            if said not in ("fits", expected):
                 terminal.print_note(
                     f"what would make it fit: simcluster explain {self.outputs.scenarios[index]}"
                 )
             if not self.quiet:
                 for path in written:
                     terminal.print_note(f"written: {path}")
-            if broken or said == "does not fit":
+            if broken or (said == "does not fit" and expected is None):
                 worst = ExitCode.FAILED
         self._write_json(results)
         return worst
 
-    def _say(self, index: int, run: Run, broken: Sequence[Bound]) -> None:
+    def _say(self, index: int, run: Run, broken: Sequence[Bound | ExpectedVerdict]) -> None:
         """The summary where it is wanted, else only what is wrong."""
         name = run.documents["plan"]["name"]
         if self.quiet or self.outputs.json_to_screen:
