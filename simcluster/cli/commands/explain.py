@@ -21,7 +21,7 @@ def explain(
     settings: Settings = None,
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> ExitCode:
-    """Say what a plan's memory is made of and, unless it fits, which changes would make it fit.
+    """Say what memory is made of, and what would make a plan fit.
 
     Recomputation, optimizer sharding, smaller micro-batches and other meshes: of each the nearest that fits,
     simulated, with its cost in time; several together if none alone is enough. A plan fits if a device has

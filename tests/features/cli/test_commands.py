@@ -43,6 +43,13 @@ def test_help_lists_the_commands_and_exit_codes(simcluster):
     assert "130 interrupted" in out
 
 
+def test_help_shows_first_lines_whole(simcluster, monkeypatch):
+    """On a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    cut = [line.split()[0] for line in simcluster("--help").out.splitlines() if line.endswith("...")]
+    assert cut == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_help_has_examples_and_fits(simcluster, name):
     code, out, err = simcluster(name, "--help")

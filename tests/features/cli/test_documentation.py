@@ -24,6 +24,8 @@ NOT_RUN = {
 Kubernetes) stands in blocks without a language of their own (``text``).
 """
 
+ELSEWHERE = {"ci": "tests/features/test_ci_guide.py"}
+"""Pages whose shell has a test of its own, in a clone with a history."""
 SLOW = {"simcluster accuracy tests/accuracy/memory.csv --worst 10": "half a minute"}
 CODE = re.compile(r"#.*exit code (\d)")
 """What a comment behind a command says how it ends; 0 without one."""
@@ -116,4 +118,5 @@ def test_yaml_is_of_the_schema(block):
 
 def test_blocks_have_languages():
     known = {"console", "python", "yaml", "text", "json", "markdown", "ini", "toml"}
-    assert not [str(block) for block in blocks() if block.language not in known]
+    strange = {block.page.stem for block in blocks() if block.language not in known}
+    assert strange <= ELSEWHERE.keys()
