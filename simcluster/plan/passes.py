@@ -84,9 +84,7 @@ def sparse_gradients(rules: Rules, num_terms: int, served: Sequence[str] = ()) -
     ``served`` parameters are split as the samples are.
     """
     settings = {"served": tuple(served)} if served else {}
-    return Pass(
-        "sparse_gradients", partial(use_sparse_gradients, rules=rules, num_terms=num_terms, **settings)
-    )
+    return Pass("sparse_gradients", partial(use_sparse_gradients, rules=rules, num_terms=num_terms, **settings))
 
 
 def sharding_pass(

@@ -364,7 +364,9 @@ class Replay:
         if sum(rows) < call.of:
             return
         ordered = [parts[first] for first in sorted(parts)]
-        for into, arrays in zip((self.gradients, self.weights), zip(*ordered, strict=True), strict=True):
+        for into, arrays in zip(
+            (self.gradients, self.weights), zip(*ordered, strict=True), strict=True
+        ):
             whole = np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
             kind = TensorType(whole.shape, event.part.residents[0].whole.dtype)
             held = RankTensor(event.rank, whole, Layout.replicated(whole.ndim), kind)

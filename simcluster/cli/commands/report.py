@@ -45,8 +45,8 @@ def report(
 ) -> ExitCode:
     """Print or write reports of a saved run.
 
-    Prints the summary and writes the files that are asked for, without simulating again. Runs are saved by run --out, and by
-    Result.save in Python.
+    Prints the summary and writes the files that are asked for, without simulating again. Runs are saved by
+    run --out, and by Result.save in Python.
     """
     from simcluster.cli.output import terminal
     from simcluster.cli.output.page_files import page_origin

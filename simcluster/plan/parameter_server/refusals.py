@@ -21,12 +21,7 @@ ftrl).
 
 
 def server_problems(
-    parallel: ParallelSpec,
-    task: Task,
-    mesh: Mesh,
-    roles: AxisRoles,
-    sharding: ShardingChoice,
-    cluster: Cluster,
+    parallel: ParallelSpec, task: Task, mesh: Mesh, roles: AxisRoles, sharding: ShardingChoice, cluster: Cluster
 ) -> Iterator[Problem]:
     """Problems of a plan with parameter servers."""
     if parallel.parameter_server is None:
@@ -44,13 +39,9 @@ def server_problems(
             )
     if sharding.states or sharding.gradients or sharding.weights:
         hint = "leave optimizer_sharding out: states are on the servers"
-        yield Problem(
-            "servers hold the optimizer states: nothing of them is sharded over workers", PATH, hint
-        )
+        yield Problem("servers hold the optimizer states: nothing of them is sharded over workers", PATH, hint)
     if task.batch_shares:
-        yield Problem(
-            "servers take the mean over workers with equal shares of the batch", "training.batch_shares"
-        )
+        yield Problem("servers take the mean over workers with equal shares of the batch", "training.batch_shares")
     if task.optimizer.clip is not None:
         yield Problem(
             "no server sees all gradients, whose norm would be clipped",
@@ -62,15 +53,11 @@ def server_problems(
     for path, kind in rules:
         if kind not in RULES:
             known = ", ".join(RULES)
-            yield Problem(
-                f"servers cannot update by {kind}", f"training.optimizer.{path}", f"they know {known}"
-            )
+            yield Problem(f"servers cannot update by {kind}", f"training.optimizer.{path}", f"they know {known}")
     given = {"offload": parallel.offload != OffloadSpec(), "host": parallel.host, "shard": parallel.shard}
     for name, written in given.items():
         if written:
-            yield Problem(
-                f"'{name}' beside parameter servers is not supported", f"parallel.{name}", "leave it out"
-            )
+            yield Problem(f"'{name}' beside parameter servers is not supported", f"parallel.{name}", "leave it out")
     if cluster.num_devices == mesh.num_ranks:
         yield from _places(mesh, cluster)
 

@@ -100,9 +100,7 @@ class ServerPlan:
                     yield parameter, shard
 
 
-def serve_parameters(
-    graph: Graph, spec: ParameterServerSpec, optimizer: OptimizerPlan, mesh: Mesh
-) -> ServerPlan:
+def serve_parameters(graph: Graph, spec: ParameterServerSpec, optimizer: OptimizerPlan, mesh: Mesh) -> ServerPlan:
     """The servers of a graph behind its last pass; PlanError if a pattern matches no parameter."""
     names = [graph.canonical(name) for name in parameter_names(graph)]
     check_patterns(spec.parameters, names, "parameter", f"{PATH}.parameters.{{}}")

@@ -105,7 +105,9 @@ class ServerBuilder:
         inputs = (changed[0], gradients, *changed[1:])
         outputs = (*changed, *([weights] if master else []))
         made = [kinds[0], *kinds[2:], *([kind] if master else [])]
-        update = ServerUpdateCall(rule, inputs, outputs, weights, parameter.name, shard.first, shard.of)
+        update = ServerUpdateCall(
+            rule, inputs, outputs, weights, parameter.name, shard.first, shard.of
+        )
         call = Call(f"{parameter.name}.update", update, (), ())
         return _work(f"update {parameter.name}", stream, rule.work(kinds, made), (awaited,), call)
 

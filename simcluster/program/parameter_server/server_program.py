@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from simcluster.plan import Plan, ServerPlan
-from simcluster.program.isa import (
-    COMPUTE,
-    BlockExecution,
-    Executions,
-    InstructionBlock,
-    Program,
-    StageProgram,
-)
+from simcluster.program.isa import COMPUTE, BlockExecution, Executions, InstructionBlock, Program, StageProgram
 from simcluster.program.parameter_server.server_part import ServerBuilder
 from simcluster.program.parameter_server.streams import GATE, PULL, PUSH, is_gate_stream
 from simcluster.program.parameter_server.worker_codes import WorkerBuilder

@@ -145,9 +145,7 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
             "recompute": small_recompute(plan, names.graph, layers, chain),
             "parameter_server": servers
             and servers.model_copy(
-                update={
-                    "parameters": tuple(one for one in servers.parameters if _fits(one, names.parameters))
-                }
+                update={"parameters": tuple(one for one in servers.parameters if _fits(one, names.parameters))}
             ),
         }
     )
