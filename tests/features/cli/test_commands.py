@@ -46,11 +46,8 @@ def test_help_lists_the_commands_and_exit_codes(simcluster):
 def test_help_shows_first_lines_whole(simcluster, monkeypatch):
     """On a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
-    cut = [
-        line.split()[0]
-        for line in simcluster("--help").out.splitlines()
-        if line.startswith("  ") and line.endswith("...")
-    ]
+    lines = simcluster("--help").out.splitlines()
+    cut = [line.split()[0] for line in lines if line.startswith("  ") and line.endswith("...")]
     assert cut == []
 
 
