@@ -126,7 +126,7 @@ def best_plan_text(start: SearchRequest, first: FirstFit, result: SearchResult, 
     devices = result.space.setting.devices_per_host
     others = [plan for plan in (*result.fitting, *result.failing) if plan is not best]
     tail = [
-        "Why others lost:",
+        "Other plans, and why they are not better:",
         *(
             f"- {plan.choice.text}: {why_it_lost(plan, best, result.limit, devices)}"
             for plan in others[:_MOST_OTHERS]
