@@ -37,6 +37,11 @@ WRONG = {
     ),
     "unknown key": (below("framwork: ideal"), "9:1", "unknown key 'framwork'; did you mean 'framework'?"),
     "unknown inner key": (but("hosts: 4", "hosts: 4, host_count: 3"), "4:38", "unknown key 'host_count'"),
+    "offload without what": (
+        below("  offload: host"),
+        "9:12",
+        "'host' is not accepted alone; write auto, or what is offloaded",
+    ),
     "not closed": (below("x: [1, 2"), "9:4", "never closed"),
     "tag": (below("x: !!python/object:os.system ls"), "9:4", "is not accepted"),
     "two documents": (SMALL + "---\n" + SMALL, "9:1", "a second YAML document"),
@@ -215,4 +220,4 @@ def test_wrong_settings(simcluster, small, setting, message):
 def test_wrong_command_lines(simcluster, small, arguments):
     code, out, err = simcluster(*arguments)
     assert (code, out) == (2, "")
-    assert err.splitlines()[-1].startswith("Error: ")
+    assert any(line.startswith("Error: ") for line in err.splitlines())  # a hint may follow
