@@ -70,7 +70,7 @@ def step_title(documents: RunDocument) -> str:
 
 
 def prompts_text(plan: RunDocument) -> str:
-    """``32 prompts of 1,024 tokens, 128 generated behind each``."""
+    """``32 prompts of 1,024 tokens, 128 generated after each``."""
     asked = plan["inference"]
     return (
         f"{plan['global_batch']:,} prompts of {asked['prompt']:,} tokens, {asked['tokens']:,} generated "

@@ -85,7 +85,7 @@ def reserved_text(documents: RunDocument) -> str:
         return ""
     kept = f"{units.size(entry['reserved'])} reserved by {entry['allocator']}"
     spent = f"{units.percent(fragmentation_text(entry))} of it fragments"
-    outside = f"{units.size(entry['outside'])} runtime and communicators besides"
+    outside = f"{units.size(entry['outside'])} for runtime and communicators"
     text = f"stage {entry['stage']}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
     room = entry["capacity"] - entry["outside"]
     if entry["allocated"] <= room < entry["reserved"]:

@@ -92,7 +92,7 @@ DEVICE = ("server_list", 1, "device", 3)
         (("server_count",), "3", "server_count", "server_count is 3, but there are 2"),
         (("server_count",), None, "server_count", "'server_count' is missing"),
         (("server_count",), 2, "server_count", "text"),
-        (("server_list", 1, "server_id"), "10.0.0.1", "server_list[1].server_id", "stands twice, first at"),
+        (("server_list", 1, "server_id"), "10.0.0.1", "server_list[1].server_id", "is given twice, first at"),
         (("server_list", 1, "server_id"), "x" * 65, "server_list[1].server_id", "at most 64"),
         (("server_list", 1, "host_ip"), "nowhere", "server_list[1].host_ip", "no IP address"),
         (("server_list", 1, "gpu"), "0", "server_list[1].gpu", "unknown key 'gpu'"),
