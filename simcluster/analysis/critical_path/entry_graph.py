@@ -158,7 +158,7 @@ class _Meetings:
         entries, who, ordinal = ([np.zeros(0, dtype=np.int64)] for _ in range(3))
         for block in blocks:
             part = block.part
-            for number in range(len(part.untimed.streams)):
+            for number in range(len(part.streams)):
                 kinds = None if number == part.compute else part.kinds(number)
                 if kinds is None or not kinds.places:
                     continue

@@ -71,7 +71,7 @@ def _kernels(
 ) -> Iterator[PathParts]:
     """The parts of segments of kernels."""
     segments = block.part.segments
-    prices = [block.timing.group.priced(code).parts(own) for code, own in segments.kernels]
+    prices = [block.timing.group.codes[code].parts(own) for code, own in segments.kernels]
     codes = np.concatenate([np.full(len(own), code, dtype=np.int64) for code, own in segments.kernels])
     places = np.concatenate([own for _, own in segments.kernels])
     widest = max(price.shape[2] for price in prices)

@@ -102,9 +102,9 @@ class _TimeUse:
         indices = np.array(group.group.indices)
         sizes = np.array(self.placed.classes.sizes)[indices]
         device = self.placed.devices[int(indices[0])]
-        for code, executions in group.group.part.untimed.by_code().items():
+        for code, executions in group.group.part.by_code().items():
             block = self.placed.program.codes[code]
-            priced, runs = group.group.priced(code), len(executions)
+            priced, runs = group.group.codes[code], len(executions)
             parts = priced.parts(np.arange(len(block.instructions)))
             spent = (parts * (sizes if parts.shape[2] > 1 else sizes.sum())).sum(axis=2) * runs
             count = int(sizes.sum()) * runs
@@ -134,7 +134,7 @@ class _TimeUse:
         """The communication of the classes of a group, as long as it is under way."""
         sizes = np.array(self.placed.classes.sizes)[np.array(group.group.indices)]
         part = group.group.part
-        for number in range(len(part.untimed.streams)):
+        for number in range(len(part.streams)):
             if number == part.compute:
                 continue
             rows = slice(*part.begins[number : number + 2].tolist())

@@ -65,7 +65,7 @@ def _charge(by_entry: Ints, piece: GapPieces, sizes: Ints, group: GroupTiming) -
 def _by_place(group: GroupTiming, by_entry: Ints) -> list[tuple[Place, int]]:
     """What entries of communication streams were charged, by instruction."""
     part, charged = group.group.part, []
-    for number in range(len(part.untimed.streams)):
+    for number in range(len(part.streams)):
         if number == part.compute:
             continue
         kinds = part.kinds(number)

@@ -177,7 +177,7 @@ class GroupGaps:
         has_kernels = self._compute.stop > self._compute.start
         idle = ends[self._compute.stop - 1] if has_kernels else np.zeros(len(columns), dtype=np.int64)
         over, of = idle, np.full(len(columns), part.compute)
-        streams = part.untimed.streams
+        streams = part.streams
         for number in sorted(range(len(streams)), key=lambda number: streams[number].name):
             if len(streams[number]) and number != part.compute:
                 last = ends[part.begins[number + 1] - 1]
@@ -216,7 +216,7 @@ class GroupGaps:
     def _causes(self) -> Sequence[tuple[int, int]]:
         """By stream what is charged while its entries run, and while they are ready and others are not."""
         causes = []
-        for stream in self.timing.group.part.untimed.streams:
+        for stream in self.timing.group.part.streams:
             axes = charged_to(stream.name, self.stage_axis)
             cause = self.causes.number("+".join(axes))
             causes.append((cause, self.causes.number(PIPELINE_WAIT) if self.stage_axis in axes else cause))

@@ -161,7 +161,7 @@ def _stuck(
     for index in range(len(classes.place_of)):
         number, column = classes.place_of[index]
         first = int(rows[number].streams[column])
-        streams = range(first, first + len(classes.groups[number].part.untimed.streams))
+        streams = range(first, first + len(classes.groups[number].part.streams))
         done.append([int(arrays.streams["done"][stream]) for stream in streams])
         held.append([_held(arrays, stream, builder.gated) for stream in streams])
     return classes.stuck(done, held)

@@ -108,7 +108,7 @@ class TableBuilder:
         self.steps = classes.workload.steps
         counts = zeros(len(classes.place_of))
         for group in classes.groups:
-            counts[list(group.indices)] = len(group.part.untimed.streams)
+            counts[list(group.indices)] = len(group.part.streams)
         first = self.num_streams + np.cumsum(counts) - counts
         streams = records(STREAM, int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
         streams["workload"] = len(self.workloads) - 1
@@ -131,7 +131,7 @@ class TableBuilder:
             paces = len(self.paces) + np.arange(width)
             self.paces += [(stream, part.segments.longest) for stream in (first + part.compute).tolist()]
         times, kinds = [], []
-        for which, stream in enumerate(part.untimed.streams):
+        for which, stream in enumerate(part.streams):
             own = first - self.num_streams + which
             kernels = which == part.compute
             rows = segments if kernels else self.num_kinds + np.arange(width) * len(part.kinds(which).places)
@@ -156,7 +156,7 @@ class TableBuilder:
         """Adds the entries of a part, if they are not there yet; by stream the row of the first."""
         if id(part) not in self.known:
             rows = self.known[id(part)] = []
-            for which, stream in enumerate(part.untimed.streams):
+            for which, stream in enumerate(part.streams):
                 what = part.segments.which if which == part.compute else part.kinds(which).which
                 rows.append(self.num_entries)
                 self.entries.append((stream.wait_stream, stream.wait_position, what))

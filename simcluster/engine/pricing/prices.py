@@ -3,57 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from simcluster.cluster import Cluster, Device, DispatchTime, nanoseconds
-from simcluster.engine.communication import Choices, Fabric, Transfer
-from simcluster.engine.linking import CodeEntries, Priced, TimedCode
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster import Device, DeviceArray, nanoseconds
+from simcluster.engine.communication import Choices, Transfer
 from simcluster.engine.pricing.launch_queue import launch_stalls
+from simcluster.engine.pricing.priced_group import PricedCode
+from simcluster.engine.pricing.workload import Workload
 from simcluster.program import (
     WITH_SERVER,
     CollectiveCalls,
+    CollectiveRequests,
     Instruction,
     InstructionBlock,
     InstructionKind,
-    Program,
-    RankClasses,
     peer_is_next_stage,
     runs_kernels,
 )
 from simcluster.work import Work
 
+Ints = NDArray[np.int64]
 
-@dataclass(frozen=True)
+
 class Prices:
-    """The prices of a Program's instructions; ``dispatch`` is the host time per operator, for which kernels
-    wait as far as the host is not ahead of them.
+    """The prices of a workload's instructions. Kernels wait for the host as far as it is not ahead of them.
 
-    ``calls`` is what the host spends on collectives. What goes over links of the ``fabric`` takes what these
-    leave it, which is no price; ``transfer`` says what it puts on them.
+    What goes over links of a fabric takes what these leave it, which is no price; ``transfer`` says what it
+    puts on them.
     """
 
-    program: Program
-    choices: Choices
-    calls: CollectiveCalls
-    dispatch: DispatchTime
-    fabric: Fabric | None
-    _entries: dict[int, CodeEntries] = field(default_factory=dict, init=False, repr=False)
-    _paid: dict[int, tuple[bool, tuple[Instruction, ...]]] = field(
-        default_factory=dict, init=False, repr=False
-    )
-    """By code whether it has kernels, and an instruction for each way in which it moves something."""
-
-    @property
-    def classes(self) -> RankClasses:
-        """Those who pay."""
-        return self.choices.classes
-
-    @property
-    def cluster(self) -> Cluster:
-        """Where they are."""
-        return self.choices.cluster
+    def __init__(self, workload: Workload) -> None:
+        self.program, self.classes, self.cluster = workload.program, workload.classes, workload.cluster
+        self.dispatch, self.fabric = workload.dispatch, workload.fabric
+        self.calls = CollectiveCalls.of(self.program, workload.host)
+        requests = CollectiveRequests(self.program, workload.algorithms)
+        self.choices = Choices(self.classes, self.cluster, requests)
+        # By code whether it has kernels, and an instruction for each way in which it moves something.
+        self._paid: dict[int, tuple[bool, tuple[Instruction, ...]]] = {}
 
     def launches(self, code: InstructionBlock, device: Device) -> list[int]:
         """Nanoseconds of the host for each of a code's kernels; of a graph, for the first of its kernels."""
@@ -64,19 +55,31 @@ class Prices:
             if runs_kernels(instruction)
         ]
 
-    def of_code(self, index: int, code: InstructionBlock) -> list[Priced]:
+    def device(self, index: int) -> Device:
+        """The device of a class."""
+        return self.cluster.device(self.classes.representatives[index])
+
+    def of_class(self, index: int, code: InstructionBlock) -> list[tuple[int, int, int]]:
         """Nanoseconds of a code's instructions for one class, how many are launches and dispatch, and in how
         many memory holds them up.
         """
-        device = self.cluster.device(self.classes.representatives[index])
+        device = self.device(index)
         moved = partial(self.moved, index, code)
         return price_instructions(code, device.price, self.launches(code, device), moved)
 
-    def with_prices(self, code: int, prices: Sequence[Priced]) -> TimedCode:
-        """A code with these prices of its instructions."""
-        if code not in self._entries:
-            self._entries[code] = CodeEntries.of(self.program.codes[code])
-        return self._entries[code].timed(prices)
+    def of_classes(self, indices: Sequence[int], devices: DeviceArray, code: InstructionBlock) -> PricedCode:
+        """The same for classes with these devices, all of one kind; equal for each to ``of_class``."""
+
+        def moved(instruction: Instruction) -> tuple[Ints, Ints]:
+            examples, which = examples_of([self.way(index, instruction) for index in indices])
+            prices = [self.moved(indices[place], code, instruction) for place in examples]
+            alone, called = np.array(prices, dtype=np.int64)[which].T
+            return alone, called
+
+        launches = self.launches(code, devices.device)
+        columns = zip(*price_instructions(code, devices.price, launches, moved), strict=True)
+        shape = len(indices)
+        return PricedCode(*(np.array([np.broadcast_to(row, shape) for row in column]) for column in columns))
 
     def place(self, index: int, code: int) -> tuple[object, ...]:
         """All that decides what a code costs a class: its device, and from where to where it moves what."""
@@ -89,7 +92,7 @@ class Prices:
             }
             self._paid[code] = any(map(runs_kernels, instructions)), tuple(moving.values())
         has_kernels, moves = self._paid[code]
-        device = self.cluster.device(self.classes.representatives[index]) if has_kernels else None
+        device = self.device(index) if has_kernels else None
         return device, *(self.way(index, instruction) for instruction in moves)
 
     def way(self, index: int, instruction: Instruction) -> object:
@@ -153,3 +156,10 @@ def price_instructions(
             alone, called = moved(instruction)
             prices.append((alone + called, called, 0))
     return prices
+
+
+def examples_of(keys: Sequence[object]) -> tuple[list[int], Ints]:
+    """The first place of every different key, and by place which of these it is like."""
+    numbers: dict[object, int] = {}
+    which = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    return np.unique(which, return_index=True)[1].tolist(), which

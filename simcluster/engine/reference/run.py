@@ -116,7 +116,7 @@ class _Run:
         """Streams that have done nothing yet."""
         return _Round(
             [
-                [Stream(stream.name, self.env, len(stream)) for stream in group.part.untimed.streams]
+                [Stream(stream.name, self.env, len(stream)) for stream in group.part.streams]
                 for _, group, _ in self._groups()
             ],
             [Pace(self.env) if self.classes.slows(group) else None for _, group, _ in self._groups()],

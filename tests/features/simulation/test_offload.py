@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.analysis import build_allocation_table
+from simcluster.analysis import AllocationAccount
 from simcluster.cluster import HostPath
 from simcluster.collectives import AUTOMATIC, copy_time
 from simcluster.errors import SimclusterError
@@ -301,13 +301,13 @@ def test_every_buffer_of_the_hosts_is_released_again():
     timing = run_alone(built)
     for place in (MemoryPlace.HOST, MemoryPlace.DISK):
         ranks = built.classes.representatives
-        table = build_allocation_table(
+        table = AllocationAccount(
             built.program,
             [built.program.part_of(rank) for rank in ranks],
             [built.cluster.device(rank) for rank in ranks],
             timing.classes,
             place,
-        )
+        ).table()
         assert len(table["bytes"]) and table["bytes"].sum() == 0
 
 

@@ -1,4 +1,4 @@
-"""A code with times: what each of its streams waits for, and for how long it is busy.
+"""The entries of a code by stream: what each waits for.
 
 Consecutive kernels between which nothing waits or is waited for run as one *segment*, a single event; their
 starts are known offsets inside it.
@@ -26,58 +26,28 @@ class Track:
     """What one stream does in a code, one entry per segment, collective or transfer.
 
     ``wait_stream`` (index into the code's streams) and ``wait_position`` (entries of it that must have ended)
-    say what to wait for; ``duration`` is in nanoseconds; ``meeting`` is the instruction of a collective or
-    transfer, else ``NOTHING``.
+    say what to wait for; ``meeting`` is the instruction of a collective or transfer, else ``NOTHING``.
     """
 
     wait_stream: Ints
     wait_position: Ints
-    duration: Ints
     meeting: Ints
 
     def __len__(self) -> int:
-        return len(self.duration)
-
-
-@dataclass(frozen=True)
-class TimedCode:
-    """The entries of a block of instructions by stream, and where each of its instructions lies in them."""
-
-    streams: tuple[str, ...]
-    """The streams that it uses."""
-    tracks: tuple[Track, ...]
-    """What each of them does."""
-    stream_of: Ints
-    """By instruction: its stream."""
-    entry: Ints
-    """By instruction: its entry on the stream."""
-    offset: Ints
-    """By instruction: its start within the entry, in nanoseconds."""
-    duration: Ints
-    """By instruction: nanoseconds."""
-    host: Ints
-    """The part of them that launches and dispatch take."""
-    memory: Ints
-    """The part of them in which memory holds it up."""
-    incoming: tuple[tuple[int, int], ...]
-    """(Stream, slot) of buffers that other blocks write and this one reads."""
-    outgoing: tuple[tuple[int, int, int, bool], ...]
-    """(Slot, stream, entries until written, whether it only adds) of buffers that it writes for others."""
-
-
-Priced = tuple[int, int, int]
-"""Nanoseconds of an instruction, how many are launches and dispatch, and in how many memory holds it up."""
+        return len(self.meeting)
 
 
 @dataclass(frozen=True, slots=True)
 class CodeEntries:
-    """The entries of a block of instructions before anything has a price; columns as in ``TimedCode``.
+    """The entries of a block of instructions, by the ``streams`` that it uses, and what each of them does.
 
-    ``waits`` has by stream the columns ``wait_stream``, ``wait_position`` and ``meeting`` of its track.
+    ``stream_of`` and ``entry`` say by instruction where it is. ``incoming`` are (stream, slot) of buffers
+    that other blocks write and this one reads; ``outgoing`` are (slot, stream, entries until written,
+    whether it only adds) of those that it writes for others.
     """
 
     streams: tuple[str, ...]
-    waits: tuple[tuple[Ints, Ints, Ints], ...]
+    tracks: tuple[Track, ...]
     stream_of: Ints
     entry: Ints
     incoming: tuple[tuple[int, int], ...]
@@ -88,32 +58,15 @@ class CodeEntries:
         """Those of a code."""
         return _EntryBuilder(code).run()
 
-    def timed(self, prices: Sequence[Priced]) -> TimedCode:
-        """The code with the prices of its instructions; OverflowError for sums beyond 64 bits."""
-        spent = [[0] * len(meeting) for _, _, meeting in self.waits]
-        offset = []
-        for stream, entry, (duration, _, _) in zip(
-            self.stream_of.tolist(), self.entry.tolist(), prices, strict=True
-        ):
-            offset.append(spent[stream][entry])
-            spent[stream][entry] += duration
-        tracks = tuple(
-            Track(other, position, _ints(times), meeting)
-            for (other, position, meeting), times in zip(self.waits, spent, strict=True)
-        )
-        total, host, memory = (_ints(column) for column in zip(*prices, strict=True))
-        return TimedCode(
-            self.streams,
-            tracks,
-            self.stream_of,
-            self.entry,
-            _ints(offset),
-            total,
-            host,
-            memory,
-            self.incoming,
-            self.outgoing,
-        )
+    def offsets(self, durations: Ints) -> Ints:
+        """When every instruction starts within its entry (ns), if instructions take so long."""
+        entry = self.stream_of * (int(self.entry.max(initial=0)) + 1) + self.entry
+        order = np.argsort(entry, kind="stable")
+        begins = np.cumsum(durations[order]) - durations[order]
+        _, first, which = np.unique(entry[order], return_index=True, return_inverse=True)
+        offsets = np.empty_like(begins)
+        offsets[order] = begins - begins[first][which]
+        return offsets
 
 
 @dataclass
@@ -142,7 +95,10 @@ class _EntryBuilder:
                 open_segment = index not in awaited
         return CodeEntries(
             code.streams,
-            tuple(_columns(self.tracks[index]) for index in range(len(code.streams))),
+            tuple(
+                Track(*map(_ints, zip(*self.tracks[index], strict=True)))
+                for index in range(len(code.streams))
+            ),
             _ints([number[instruction.stream] for instruction in code.instructions]),
             _ints(entry),
             *self._border(number, entry),
@@ -202,11 +158,6 @@ class _EntryBuilder:
             for instruction in [code.instructions[writer]]
         )
         return incoming, outgoing
-
-
-def _columns(entries: list[tuple[int, int, int]]) -> tuple[Ints, Ints, Ints]:
-    other, position, meeting = (_ints(column) for column in zip(*entries, strict=True))
-    return other, position, meeting
 
 
 def _ints(values: Sequence[int]) -> Ints:
