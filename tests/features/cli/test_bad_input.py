@@ -194,7 +194,7 @@ def test_all_mistakes_of_a_file_are_shown_together(simcluster, here):
         ("parallel.mesh.tensor=4", "but the cluster has 8 devices"),
         ("parallel.mesh.tensor=4", "\n    changed by --set parallel.mesh.tensor=4"),
         ("parallel.mesh.tensor=4", "--set parallel.mesh.data=1 matches, and so does data: auto"),
-        ("cluster.hosts=8", "--set parallel.mesh.data=4 makes it so many"),
+        ("cluster.hosts=8", "--set parallel.mesh.data=4 matches"),
         ("nothing=1", "unknown key 'nothing'"),
     ],
 )

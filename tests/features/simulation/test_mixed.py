@@ -260,7 +260,7 @@ def test_the_arithmetic_of_ranks_names_every_group():
         build_scenario(mixed([(H100, 2), (CPU, 3)], {"data": 16}))
     (problem,) = caught.value.problems
     assert problem.message == "data 16 = 16, but the cluster has 22 devices"
-    hint = "2 hosts x 8 devices + 3 hosts x 2 devices = 22; --set parallel.mesh.data=22 makes"
+    hint = "2 hosts x 8 devices + 3 hosts x 2 devices = 22; --set parallel.mesh.data=22 matches"
     assert problem.hint.startswith(hint)
 
 
