@@ -64,4 +64,4 @@ def job_sections_html(documents: RunDocument, width: float) -> Iterator[Markup]:
     if losses:
         yield section("Lost by cause", "", html_table(["cause", *quantities(*LOSS_FIGURES)], losses))
     if recoveries := recovery_rows(job):
-        yield section("Came back by", "", html_table(["policy", *quantities(*RECOVERY_FIGURES)], recoveries))
+        yield section("Recovered by", "", html_table(["policy", *quantities(*RECOVERY_FIGURES)], recoveries))

@@ -107,7 +107,7 @@ def verdict(result: SearchResult) -> str:
     if result.num_lost:
         return (
             text
-            + f"Not proven: the processes of {result.num_lost} plans died: out of memory, or stopped by a signal."
+            + f"Not proven: {result.num_lost} plans died, out of memory or stopped by a signal."
         )
     return text + (
         f"Not proven: the budget of {result.budget_s:g} s was spent, and a plan that was not simulated may "

@@ -55,8 +55,8 @@ _ALWAYS = {
     "parallel.recompute": "what the backward computes again instead of keeping",
 }
 _BOUND = (
-    "The profile ideal is a bound, not an estimate: it wastes nothing. With that of your framework "
-    "(--framework), the plan that fits may be another."
+    "The profile ideal is a bound, not an estimate: it wastes nothing. With the profile of your framework "
+    "(--framework), another plan may fit."
 )
 
 _BY_VALUE = {
