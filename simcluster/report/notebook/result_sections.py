@@ -32,6 +32,7 @@ from simcluster.report.content import (
     COMMUNICATION_FIGURES,
     GROUP_FIGURES,
     NEAR,
+    SERVER_FIGURES,
     START_UP_FIGURES,
     STEP_FIGURES,
     TENANT_FIGURES,
@@ -47,6 +48,8 @@ from simcluster.report.content import (
     memory_figure,
     memory_shortage,
     quoted_figures,
+    server_lines,
+    server_rows,
     stage_title,
     start_up_remarks,
     start_up_rows,
@@ -108,6 +111,13 @@ def _sections(run: Run) -> Iterator[Markup]:
         ["scenario", "hosts", *quantities(*TENANT_FIGURES), "waits longer for"],
         tenant_rows(summary),
     )
+    if lines := list(server_lines(summary)):
+        yield from _listed(
+            "Parameter servers",
+            "; ".join(lines),
+            ["server", *quantities(*SERVER_FIGURES)],
+            server_rows(summary),
+        )
     if start := documents.get("job", {}).get("start_up"):
         remarks = "; ".join(start_up_remarks(start))
         phases: list[Column | str] = ["phase", *quantities(*START_UP_FIGURES)]

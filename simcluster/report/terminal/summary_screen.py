@@ -24,6 +24,7 @@ from simcluster.report.content import (
     COMMUNICATION_FIGURES,
     GROUP_FIGURES,
     HOST_COLUMNS,
+    SERVER_FIGURES,
     STEP_FIGURES,
     TENANT_FIGURES,
     StageMemory,
@@ -44,6 +45,8 @@ from simcluster.report.content import (
     quoted_figures,
     reserved_text,
     row_labels,
+    server_lines,
+    server_rows,
     stage_memory,
     step_parts,
     step_title,
@@ -87,6 +90,7 @@ def summary_renderable(run: Run, width: int, *, colour: bool = False) -> Rendera
         *_hosts(summary, width),
         *_groups(summary),
         *_communication(summary, width),
+        *_servers(summary),
         *_tenants(summary),
         *_checkpoints(documents),
         *job_renderables(documents, width, colour),
@@ -239,6 +243,13 @@ def _checkpoints(documents: RunDocument) -> Iterator[RenderableType]:
         yield Group(
             Text("Checkpoints", "bold"), text_table([Column(style="dim"), Column(wraps=True)], rows, indent=2)
         )
+
+
+def _servers(summary: RunDocument) -> Iterator[RenderableType]:
+    """What parameter servers do, and what workers wait for."""
+    if lines := list(server_lines(summary)):
+        yield Group(Text("Parameter servers", "bold"), *(_indented(Text(line)) for line in lines))
+        yield from _listed([Column("Servers"), *quantities(*SERVER_FIGURES)], server_rows(summary))
 
 
 def _tenants(summary: RunDocument) -> Iterator[RenderableType]:
