@@ -186,7 +186,6 @@ class PlanValues(Planner):
             groups=groups_of(self.task.optimizer),
             clip=self.task.optimizer.clip,
             servers=self.parallel.parameter_server,
-            served=self.parallel.parameter_server.parameters if self.parallel.parameter_server else (),
         )
 
     def _execution(
