@@ -53,9 +53,7 @@ def run(
     ] = None,
     replications: Annotated[
         int,
-        typer.Option(
-            min=1, metavar="N", help="Run a job over days so often, with other draws: means and bounds."
-        ),
+        typer.Option(min=1, metavar="N", help="Run a job N times with other random draws: means and bounds."),
     ] = 1,
     jobs: Annotated[
         int | None,
@@ -73,8 +71,9 @@ def run(
 ) -> ExitCode:
     """Simulate scenarios and say where time, memory and traffic go.
 
-    With a job that has steps also its days: what breaks, and what fraction of the time is progress.
-    With tenants, other scenarios on the same cluster, also how much slower each is than alone.
+    A scenario with a job is also run over days: what breaks, and which fraction of the time is
+    progress. With tenants (other scenarios on the same cluster) the result also says how much slower each
+    one is than alone.
 
     Exit code 1 if one does not fit into memory or breaks its own bounds; one that is tight says so first. The
     JSON of several scenarios is a list.
