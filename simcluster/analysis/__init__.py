@@ -3,6 +3,15 @@ of a step.
 """
 
 from simcluster.analysis.class_splits import find_class_splits
+from simcluster.analysis.critical_path import (
+    CriticalEntries,
+    EntryGraph,
+    PartKind,
+    PathParts,
+    critical_path_document,
+    entry_slacks,
+    may_have_critical_path,
+)
 from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.analysis.memory_usage import (
     RULE,
@@ -43,21 +52,28 @@ __all__ = [
     "RULE",
     "SHARED_METRICS",
     "AllocationAccount",
+    "CriticalEntries",
+    "EntryGraph",
     "Flops",
     "LazyTrace",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
+    "PartKind",
+    "PathParts",
     "PlacedProgram",
     "assumptions",
     "build_allocation_table",
+    "critical_path_document",
     "deciding_verdict",
     "dispatch_counts",
+    "entry_slacks",
     "find_class_splits",
     "find_idle_gaps",
     "headroom",
     "inference_figures",
     "instruction_times",
+    "may_have_critical_path",
     "memory_maxima",
     "overall_verdict",
     "prefill_flops",

@@ -101,7 +101,9 @@ def command_line(arguments: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # bars on a terminal that has no such characters
     try:
-        _application(_needed(arguments)).main(args=list(arguments), prog_name="simcluster")
+        _application(_needed(arguments)).main(
+            args=list(arguments), prog_name="simcluster", obj=tuple(arguments)
+        )
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0

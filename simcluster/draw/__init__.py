@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simcluster.draw.svg_timeline import TimelineBlock, timeline_svg
     from simcluster.draw.text_bars import text_bar, text_legend, wrap_items
     from simcluster.draw.text_tables import Cell, Column, csv_text, quantities, text_table
-    from simcluster.draw.tier_diagram import Box, BoxRow, Connection, tier_diagram_svg
+    from simcluster.draw.tier_diagram import Box, BoxRow, Connection, tier_diagram_svg, use_colour
     from simcluster.draw.tone import (
         BLUE,
         GREEN,
@@ -50,7 +50,7 @@ else:
             "svg_timeline": "TimelineBlock timeline_svg",
             "text_bars": "text_bar text_legend wrap_items",
             "text_tables": "Cell Column csv_text quantities text_table",
-            "tier_diagram": "Box BoxRow Connection tier_diagram_svg",
+            "tier_diagram": "Box BoxRow Connection tier_diagram_svg use_colour",
             "tone": "BLUE GREEN GREY OLIVE ORANGE PINK PURPLE RED TEAL YELLOW BarPart Tone sum_of_parts",
         },
     )
@@ -103,5 +103,6 @@ __all__ = [
     "ticks",
     "tier_diagram_svg",
     "timeline_svg",
+    "use_colour",
     "wrap_items",
 ]

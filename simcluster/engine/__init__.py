@@ -3,13 +3,16 @@
 from simcluster.engine.communication import (
     Background,
     CapacityChange,
+    Choices,
     Fabric,
     FlowPhase,
     Links,
     Transfer,
     Vectors,
+    Who,
     classes_on_links,
     classes_together,
+    meeting_of,
 )
 from simcluster.engine.garbage import no_collection
 from simcluster.engine.implementation import Implementation
@@ -24,6 +27,7 @@ __all__ = [
     "NOTHING",
     "Background",
     "CapacityChange",
+    "Choices",
     "ClassProgram",
     "ClassTiming",
     "Fabric",
@@ -38,9 +42,11 @@ __all__ = [
     "Timing",
     "Transfer",
     "Vectors",
+    "Who",
     "Workload",
     "classes_on_links",
     "classes_together",
+    "meeting_of",
     "no_collection",
     "run",
     "run_together",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         transform_rows,
         verdict_text,
     )
+    from simcluster.report.html import PageOrigin, report_page
     from simcluster.report.json_result import result_json
     from simcluster.report.notebook import result_html
     from simcluster.report.perfetto import write_perfetto
@@ -37,6 +38,7 @@ else:
             "comparison": "Comparison comparison_html comparison_page comparison_text",
             "content": "checkpoint_rows emphasised_verdict fullest_entry header_rows overfull_hosts "
             "shortage_text tight_text transform_rows verdict_text",
+            "html": "PageOrigin report_page",
             "json_result": "result_json",
             "notebook": "result_html",
             "perfetto": "write_perfetto",
@@ -48,6 +50,7 @@ else:
 
 __all__ = [
     "Comparison",
+    "PageOrigin",
     "Renderer",
     "checkpoint_rows",
     "comparison_html",
@@ -60,6 +63,7 @@ __all__ = [
     "layouts_text",
     "overfull_hosts",
     "renderers",
+    "report_page",
     "result_html",
     "result_json",
     "shortage_text",

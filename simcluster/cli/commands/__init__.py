@@ -9,6 +9,7 @@ import typer
 
 _MODULES = (
     "run.command",
+    "report",
     "init.command",
     "import_.command",
     "lint.command",

@@ -30,6 +30,7 @@ from simcluster.report.content.memory_verdict import (
     tight_text,
     verdict_text,
 )
+from simcluster.report.content.row_groups import distinct_rows
 from simcluster.report.content.run_header import header_rows
 from simcluster.report.content.slices import (
     Slices,
@@ -91,6 +92,7 @@ __all__ = [
     "checkpoint_rows",
     "communication_rows",
     "day_rows",
+    "distinct_rows",
     "emphasised_verdict",
     "flop_convention_text",
     "fragmentation_text",

@@ -125,6 +125,7 @@ def plan_document(built: BuiltScenario, step_time: float | None = None) -> dict[
         "schedule": {
             "kind": "forward only" if plan.pipeline.generation else scenario.spec.parallel.schedule.kind,
             "text": render(plan.timetable),
+            "places": [list(place) for place in plan.pipeline.chain.places],
         },
         **_shares(plan),
         **_inputs(built),

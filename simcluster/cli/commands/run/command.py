@@ -13,6 +13,7 @@ from simcluster.cli.output.exit_code import ExitCode
 EXAMPLES = (
     "simcluster run scenarios/quickstart.yaml",
     "simcluster run plan.yaml --set parallel.mesh.tensor=4 --set parallel.mesh.data=auto",
+    "simcluster run plan.yaml --html report.html",
     "simcluster run plan.yaml --trace trace.json.gz      open it at ui.perfetto.dev",
     "simcluster run plan.yaml --trace trace.json.gz --ranks 0,17,4096-4103",
     "simcluster run plan.yaml --json - | jq .step_time_s",
@@ -22,10 +23,15 @@ EXAMPLES = (
 
 
 def run(
+    context: typer.Context,
     scenarios: Scenarios,
     settings: Settings = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write result, summary, trace, run and scenario there.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Write result, summary, report, trace, run and scenario there."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report there, as a page for a browser.")
     ] = None,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
@@ -67,9 +73,10 @@ def run(
     JSON of several scenarios is a list.
     """
     from simcluster.cli.commands.run.session import Replications, Session
+    from simcluster.cli.output.page_files import page_origin
     from simcluster.cli.output.result_files import Outputs
 
-    outputs = Outputs(scenarios, out, trace, json, ranks)
+    outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj))
     outputs.check()
     runs = Replications(replications, jobs)
     session = Session.of(outputs, changes(settings), unfold=unfold, quiet=quiet, replications=runs)
