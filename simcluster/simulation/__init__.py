@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from simcluster.simulation.compose import BuiltScenario, build_scenario
     from simcluster.simulation.jobs import launch_document, launcher_file
     from simcluster.simulation.run_scenario import simulate
-    from simcluster.simulation.traffic import Tiers, draw_host, draw_network
     from simcluster.simulation.verification import Verification, verify
     from simcluster.simulation.views import (
         Entry,
@@ -43,7 +42,6 @@ else:
             "compose": "BuiltScenario build_scenario",
             "jobs": "launch_document launcher_file",
             "run_scenario": "simulate",
-            "traffic": "Tiers draw_host draw_network",
             "verification": "Verification verify",
             "views": "Entry GraphPiece Operand ShardedGraph effective_strategies_of "
             "layouts_after layouts_document planned_documents predict_layouts",
@@ -57,11 +55,8 @@ __all__ = [
     "GraphPiece",
     "Operand",
     "ShardedGraph",
-    "Tiers",
     "Verification",
     "build_scenario",
-    "draw_host",
-    "draw_network",
     "effective_strategies_of",
     "group_file_of",
     "launch_document",
