@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simcluster.baseline import check
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.layout import MindSporeLayout
+    from simcluster.listings import catalog, collective
     from simcluster.plan import shard_rows
     from simcluster.scenario import Scenario
     from simcluster.search import find_plan
@@ -33,6 +34,7 @@ else:
             "baseline": "check",
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
             "layout": "MindSporeLayout",
+            "listings": "catalog collective",
             "plan.data.distributed_sampler": "shard_rows",
             "scenario": "Scenario",
             "search": "find_plan",
@@ -50,7 +52,9 @@ __all__ = [
     "TraceError",
     "__version__",
     "advise",
+    "catalog",
     "check",
+    "collective",
     "find_plan",
     "graph",
     "infer_predict_layout",

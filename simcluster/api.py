@@ -24,6 +24,8 @@ from simcluster import simulation, units
 from simcluster.errors import TraceError, nearest
 from simcluster.printable import printable_text
 from simcluster.report import (
+    PlanSummary,
+    RunPlots,
     emphasised_verdict,
     fullest_entry,
     renderers,
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 
     from simcluster.sweeps import SweepResult
 
+Described: TypeAlias = "Scenario | ShardedGraph | Mapping[str, Any] | str | Path"
+"""A scenario: itself, its file, plain data as a file would hold it, or a graph that was sharded."""
+
 Rows: TypeAlias = "polars.DataFrame | NDArray[np.void]"
 
 
@@ -56,7 +61,7 @@ def load(path: str | Path, **changes: object) -> Scenario:
     return Scenario.load(path, [(key.replace("__", "."), _yaml(value)) for key, value in changes.items()])
 
 
-def graph(scenario: Scenario | str | Path) -> ShardedGraph:
+def graph(scenario: Described) -> ShardedGraph:
     """The operators of a scenario's model, to be sharded from Python.
 
     ``graph.shard("layers.*.mlp.up", in_strategy, out_strategy)`` gives a graph with one more strategy, which
@@ -82,13 +87,13 @@ def shard(
 
 
 def simulate(
-    scenario: Scenario | ShardedGraph | str | Path,
+    scenario: Described,
     *,
     unfold: bool = False,
     replications: int = 1,
     jobs: int = 1,
 ) -> Result:
-    """The result of running a scenario, given itself or by its file.
+    """The result of running a scenario: given itself, by its file, or as a dict of what a file would say.
 
     With ``unfold`` every rank is simulated, not one of each class of equal ranks. A job over days is run
     ``replications`` times with other draws, by ``jobs`` processes. A plan that does not fit
@@ -101,7 +106,7 @@ def simulate(
 
 
 def verify(
-    scenario: Scenario | ShardedGraph | str | Path,
+    scenario: Described,
     *,
     dtype: Literal["float64", "float32"] = "float64",
     save: str | Path | None = None,
@@ -119,7 +124,7 @@ def verify(
 
 
 def sweep(
-    scenario: Scenario | ShardedGraph | str | Path,
+    scenario: Described,
     vary: Mapping[str, Iterable[object]],
     *,
     objective: str | None = None,
@@ -165,7 +170,7 @@ def sweep(
     return result
 
 
-def infer_predict_layout(scenario: Scenario | ShardedGraph | str | Path) -> dict[str, dict[str, Any]]:
+def infer_predict_layout(scenario: Described) -> dict[str, dict[str, Any]]:
     """How every weight of an inference lies on the devices, by full name, as MindSpore's function tells it.
 
     Of each: ``stages`` that hold it, ``shape``, ``dtype``, the ``device_matrix`` of a stage's ranks, the
@@ -175,9 +180,11 @@ def infer_predict_layout(scenario: Scenario | ShardedGraph | str | Path) -> dict
     return predict_layouts(_scenario(scenario))
 
 
-def _scenario(scenario: Scenario | ShardedGraph | str | Path) -> Scenario:
+def _scenario(scenario: Described) -> Scenario:
     if isinstance(scenario, ShardedGraph):
         return scenario.scenario
+    if isinstance(scenario, Mapping):
+        return Scenario.of(scenario)
     return scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
 
 
@@ -191,7 +198,7 @@ def _plain(value: object) -> object:
     return item() if callable(item) else str(value)
 
 
-class Result:
+class Result(RunPlots):
     """What a simulation found.
 
     Every figure of the summary is an attribute: seconds, bytes, and rates per second; means over ranks, with
@@ -329,9 +336,9 @@ class Result:
         return dict(self._run.documents["summary"])
 
     @property
-    def plan(self) -> dict[str, Any]:
-        """What was decided: mesh, stages, schedule, precision, sharding."""
-        return dict(self._run.documents["plan"])
+    def plan(self) -> PlanSummary:
+        """What was decided: mesh, stages, schedule, precision, sharding; it draws its schedule."""
+        return PlanSummary(self._run.documents["plan"])
 
     @property
     def job(self) -> dict[str, Any]:
@@ -437,6 +444,13 @@ class Result:
         Raises TraceError if the file cannot be written.
         """
         return self.to("result", path).decode()
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The whole report as one page for a browser; also written to ``path`` if given.
+
+        Raises TraceError if the file cannot be written.
+        """
+        return self.to("report", path).decode()
 
     def __repr__(self) -> str:
         worst = fullest_entry(self.summary)

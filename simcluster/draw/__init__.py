@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from simcluster.draw.area import stacked_area, thin_levels
     from simcluster.draw.grid import TONES, schedule_grid
     from simcluster.draw.markup import Markup, html_legend, html_page, html_table, section, swatch
+    from simcluster.draw.plots import Interval, areas_plot, intervals_plot, stacked_bars_plot, tiers_plot
     from simcluster.draw.schedule_slots import ScheduleSlot, schedule_layout
     from simcluster.draw.screen import render_text, screen_width
+    from simcluster.draw.shown_as_text import ShownAsText
     from simcluster.draw.step_curve import step_curve_svg
     from simcluster.draw.svg import FONT, Canvas, ticks
     from simcluster.draw.svg_bars import LIMIT, Stack, stacked_bars_svg
@@ -42,8 +44,10 @@ else:
             "area": "stacked_area thin_levels",
             "grid": "TONES schedule_grid",
             "markup": "Markup html_legend html_page html_table section swatch",
+            "plots": "Interval areas_plot intervals_plot stacked_bars_plot tiers_plot",
             "schedule_slots": "ScheduleSlot schedule_layout",
             "screen": "render_text screen_width",
+            "shown_as_text": "ShownAsText",
             "step_curve": "step_curve_svg",
             "svg": "FONT Canvas ticks",
             "svg_bars": "LIMIT Stack stacked_bars_svg",
@@ -76,15 +80,19 @@ __all__ = [
     "Cell",
     "Column",
     "Connection",
+    "Interval",
     "Markup",
     "ScheduleSlot",
+    "ShownAsText",
     "Stack",
     "TimelineBlock",
     "Tone",
+    "areas_plot",
     "csv_text",
     "html_legend",
     "html_page",
     "html_table",
+    "intervals_plot",
     "quantities",
     "render_text",
     "schedule_grid",
@@ -92,6 +100,7 @@ __all__ = [
     "screen_width",
     "section",
     "stacked_area",
+    "stacked_bars_plot",
     "stacked_bars_svg",
     "step_curve_svg",
     "sum_of_parts",
@@ -102,6 +111,7 @@ __all__ = [
     "thin_levels",
     "ticks",
     "tier_diagram_svg",
+    "tiers_plot",
     "timeline_svg",
     "use_colour",
     "wrap_items",

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from simcluster.report.json_result import result_json
     from simcluster.report.notebook import result_html
     from simcluster.report.perfetto import write_perfetto
+    from simcluster.report.plan_summary import PlanSummary
     from simcluster.report.renderer import Renderer, renderers
+    from simcluster.report.run_plots import RunPlots
     from simcluster.report.terminal import (
         launch_text,
         layouts_text,
@@ -42,6 +44,8 @@ else:
             "json_result": "result_json",
             "notebook": "result_html",
             "perfetto": "write_perfetto",
+            "plan_summary": "PlanSummary",
+            "run_plots": "RunPlots",
             "renderer": "Renderer renderers",
             "terminal": "launch_text layouts_text summary_renderable summary_text verification_text "
             "weights_text",
@@ -51,7 +55,9 @@ else:
 __all__ = [
     "Comparison",
     "PageOrigin",
+    "PlanSummary",
     "Renderer",
+    "RunPlots",
     "checkpoint_rows",
     "comparison_html",
     "comparison_page",

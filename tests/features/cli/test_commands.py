@@ -7,9 +7,7 @@ import json
 import pytest
 
 from simcluster._version import __version__
-from simcluster.cli.arguments.catalog_folders import FOLDERS
-from simcluster.cli.commands.catalog.entries import FAMILIES
-from simcluster.cli.commands.catalog.overview import titles
+from simcluster.listings import FAMILIES, FOLDERS, titles
 from simcluster.scenario import Scenario, scenario_schema
 from simcluster.simulation import Verification, build_scenario
 from tests.support.scenario_texts import CRAMPED, SMALL, but

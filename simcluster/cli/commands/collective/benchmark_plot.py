@@ -6,7 +6,6 @@ from html import escape
 from math import log2
 
 from simcluster import units
-from simcluster.cli.commands.collective.benchmark_table import CollectiveBenchmark, bench_rows, describe_group
 from simcluster.draw import (
     BLUE,
     FONT,
@@ -24,6 +23,7 @@ from simcluster.draw import (
     html_table,
     ticks,
 )
+from simcluster.listings import CollectiveBenchmark, bench_rows, describe_group
 
 WIDTH, HEIGHT = 960.0, 380.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 16.0, 16.0, 44.0
