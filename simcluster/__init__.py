@@ -16,6 +16,7 @@ from simcluster._version import __version__
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
+    from simcluster import search
     from simcluster.advice import advise
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
     from simcluster.baseline import check
@@ -39,6 +40,7 @@ else:
             "scenario": "Scenario",
             "search": "find_plan",
         },
+        packages=["search"],
     )
 
 __all__ = [
@@ -59,6 +61,7 @@ __all__ = [
     "graph",
     "infer_predict_layout",
     "load",
+    "search",
     "shard",
     "shard_rows",
     "simulate",

@@ -31,7 +31,6 @@ from simcluster.draw import (
 from simcluster.errors import TraceError
 from simcluster.report.content import (
     action_slices,
-    fullest_device,
     kernel_slices,
     memory_category,
     stage_title,
@@ -77,16 +76,12 @@ class RunPlots:
 
         Raises TraceError for a stage that there is not, SimclusterError where plotly is not installed.
         """
-        documents = self.run.documents
-        entries = documents.get("memory") or documents["summary"]["peak_memory_bytes"]
-        if stage is None:
-            entry = fullest_device(documents) or max(entries, key=lambda entry: entry["total"])
-        else:
-            of_stage = [entry for entry in entries if entry["stage"] == stage]
-            if not of_stage:
-                stages = sorted({entry["stage"] for entry in entries})
-                raise TraceError(f"there is no stage {stage}", hint=f"stages: {', '.join(map(str, stages))}")
-            entry = max(of_stage, key=lambda entry: entry["total"])
+        entries = self.run.documents["summary"]["peak_memory_bytes"]
+        chosen = [entry for entry in entries if stage in (None, entry["stage"])]
+        if not chosen:
+            stages = ", ".join(str(number) for number in sorted({entry["stage"] for entry in entries}))
+            raise TraceError(f"there is no stage {stage}", hint=f"stages: {stages}")
+        entry = max(chosen, key=lambda entry: entry["total"] / entry["capacity"])
         rows = self.run.memory.among("class", entry["class"])
         kinds = rows.names["category"]
         levels = np.cumsum(

@@ -88,6 +88,7 @@ def test_public_names():
             "graph",
             "infer_predict_layout",
             "load",
+            "search",
             "shard",
             "shard_rows",
             "simulate",
