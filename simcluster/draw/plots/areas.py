@@ -12,7 +12,7 @@ from simcluster.draw.area import thin_levels
 from simcluster.draw.plots.figure import new_figure, plotly_objects
 from simcluster.draw.tone import Tone
 
-MOST_MOMENTS = 1500
+MOST_MOMENTS = 500
 """Moments that are drawn: the highest of each equal span of time."""
 
 
@@ -28,8 +28,8 @@ def areas_plot(
 ) -> Any:
     """Levels [series, moments] that hold from ``times`` [moments] (seconds) on, the first series lowest.
 
-    Of many moments the highest of each span of time are drawn, and the title says so. ``reading`` tells a
-    level on hover; ``limit`` is a line above.
+    Of many moments the highest of each span of time are drawn, and the title says so. ``limit``, which
+    ``reading`` tells, is a line above.
     """
     if len(times) > MOST_MOMENTS:
         chosen = np.unique(thin_levels(times, levels, end, MOST_MOMENTS))
@@ -40,14 +40,13 @@ def areas_plot(
         if level.any():
             figure.add_trace(
                 plotly_objects().Scatter(
-                    x=times,
-                    y=level / 2**30,
+                    x=times.round(6),
+                    y=(level / 2**30).round(6),
                     name=name,
                     mode="lines",
                     stackgroup="memory",
                     line={"shape": "hv", "width": 0.5, "color": tone.colour},
-                    text=[reading(value) for value in level],
-                    hovertemplate=f"%{{x:.4g}} s<br>{name}: %{{text}}<extra></extra>",
+                    hovertemplate=f"%{{x:.4g}} s<br>{name}: %{{y:.3g}} GiB<extra></extra>",
                 )
             )
     if limit is not None:
