@@ -6,6 +6,7 @@ from simcluster.lazy_exports import exported_lazily
 from simcluster.report import tables
 
 if TYPE_CHECKING:
+    from simcluster.report.chakra import ChakraFiles, write_chakra
     from simcluster.report.comparison import Comparison, comparison_html, comparison_page, comparison_text
     from simcluster.report.content import (
         checkpoint_rows,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from simcluster.report.plan_summary import PlanSummary
     from simcluster.report.renderer import Renderer, renderers
     from simcluster.report.run_plots import RunPlots
+    from simcluster.report.table_files import write_tables
     from simcluster.report.terminal import (
         launch_text,
         layouts_text,
@@ -37,6 +39,8 @@ else:
     __getattr__ = exported_lazily(
         __name__,
         {
+            "chakra": "ChakraFiles write_chakra",
+            "table_files": "write_tables",
             "comparison": "Comparison comparison_html comparison_page comparison_text",
             "content": "checkpoint_rows emphasised_verdict fullest_entry header_rows overfull_hosts "
             "shortage_text tight_text transform_rows verdict_text",
@@ -53,6 +57,7 @@ else:
     )
 
 __all__ = [
+    "ChakraFiles",
     "Comparison",
     "PageOrigin",
     "PlanSummary",
@@ -81,5 +86,7 @@ __all__ = [
     "verdict_text",
     "verification_text",
     "weights_text",
+    "write_chakra",
     "write_perfetto",
+    "write_tables",
 ]
