@@ -78,8 +78,7 @@ def check(
     from simcluster.workers import usable_cpus
 
     if (baseline is None) == (against is None):
-        hint = "--baseline baseline.json for saved figures, --against main for those of a commit"
-        raise ScenarioError(Problem("give either --baseline or --against", where="check", hint=hint))
+        raise ScenarioError("give either --baseline FILE, saved figures, or --against GITREF, a commit")
     if against is not None and (update or allow_new):
         option = "--update" if update else "--allow-new"
         raise ScenarioError(Problem("this is for a baseline, not for --against", where=option))

@@ -56,7 +56,12 @@ def run(
     jobs: Annotated[
         int | None,
         typer.Option(
-            "--jobs", "-j", min=1, metavar="K", help="Processes for replications; one per processor."
+            "--jobs",
+            "-j",
+            min=1,
+            metavar="K",
+            help="Processes that share scenarios, or the replications of one; one per processor, where there "
+            "are replications or four scenarios.",
         ),
     ] = None,
     unfold: Annotated[

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from simcluster.baseline import Bound, ExpectedVerdict, bounds_of, check_bounds, expected_verdict
+from simcluster.baseline import bounds_of, check_bounds, expected_verdict
 from simcluster.cli.commands.run.scenario_yaml import scenario_text
 from simcluster.cli.output import terminal
 from simcluster.cli.output.exit_code import ExitCode
 from simcluster.cli.output.progress import progress_line
 from simcluster.cli.output.result_files import Outputs, write_bytes
-from simcluster.errors import PlanError, Problem, ScenarioError
+from simcluster.errors import PlanError, Problem, ScenarioError, SimulationError
 from simcluster.report import result_json, shortage_text, summary_text, verdict_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
-from simcluster.trace import Run
-from simcluster.workers import usable_cpus
+from simcluster.workers import parallel_map, usable_cpus
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Replications:
     count: int = 1
     jobs: int | None = None
 
-    def check(self, scenario: Scenario) -> None:
-        """ScenarioError if nothing differs from one run to the next."""
+    def check(self, scenario: Scenario, num_scenarios: int = 1) -> None:
+        """ScenarioError if nothing differs from one run to the next, or there is nothing to share."""
         job = scenario.spec.job
         if self.count > 1 and (job is None or not job.failures.causes):
             why = "has no job" if job is None else "draws nothing: job.failures has no causes"
@@ -37,22 +37,36 @@ class Replications:
                     where=f"--replications {self.count}",
                 )
             )
-        if self.jobs is not None and self.count == 1:
+        if self.jobs is not None and self.count == 1 and num_scenarios == 1:
             raise ScenarioError(
                 Problem("there is one run to do; add --replications 200", where=f"--jobs {self.jobs}")
             )
 
 
+MANY = 4
+"""Scenarios that are shared among processes, one for each processor, if nothing else is said."""
+
+
+@dataclass(frozen=True)
+class ScenarioReport:
+    """What a scenario's run has to say: texts, its result as JSON, and whether it failed."""
+
+    summary: str
+    notes: tuple[str, ...]
+    result: bytes
+    failed: bool
+
+
 @dataclass(frozen=True)
 class Session:
-    """Scenarios that were read without an error, and where their results go."""
+    """The scenarios of one call, and where their results go; all were read without an error."""
 
-    scenarios: Sequence[Scenario]
     outputs: Outputs
-    changes: Sequence[tuple[str, str]]
+    changes: tuple[tuple[str, str], ...]
     unfold: bool
     quiet: bool
     replications: Replications = Replications()
+    colour: bool = False
 
     @classmethod
     def of(
@@ -64,66 +78,77 @@ class Session:
         quiet: bool,
         replications: Replications = Replications(),
     ) -> Session:
-        """Reads all scenarios; raises one error with the problems of all, before any of them is run."""
-        loaded, problems = [], list[Problem]()
-        for path in outputs.scenarios:
-            try:
-                scenario = Scenario.load(path, changes)
-                bounds_of(scenario)
-                replications.check(scenario)
-                outputs.chosen(scenario.spec.num_ranks)
-                if len(outputs.scenarios) > 1:  # one alone is planned when it is simulated
-                    build_scenario(scenario, unfold=unfold, search=False)
-                loaded.append(scenario)
-            except (ScenarioError, PlanError) as error:
-                problems += error.problems
+        """Reads and plans several scenarios; raises one error with the problems of all, before any is run.
+
+        One alone is read when it is run.
+        """
+        session = cls(outputs, tuple(changes), unfold, quiet, replications, terminal.has_colour())
+        paths = outputs.scenarios
+        several = paths if len(paths) > 1 else ()
+        refused = parallel_map(partial(_problems, session), several, session.num_processes)
+        problems = [problem for of_one in refused for problem in of_one or ()]
         if problems:
             raise ScenarioError(*dict.fromkeys(problems))
-        return cls(loaded, outputs, changes, unfold, quiet, replications)
+        return session
+
+    @property
+    def num_processes(self) -> int:
+        """Processes that share the scenarios; those of replications are another matter."""
+        count = len(self.outputs.scenarios)
+        if count == 1:
+            return 1
+        return self.replications.jobs or (usable_cpus() if count >= MANY else 1)
 
     def run(self) -> ExitCode:
         """Simulates, prints and writes; the exit code of the worst."""
         worst, results = ExitCode.DONE, []
-        for index, scenario in enumerate(self.scenarios):
-            with progress_line(scenario.name, wanted=not self.quiet) as progress:
-                run = simulate(
-                    scenario,
-                    unfold=self.unfold,
-                    progress=progress,
-                    replications=self.replications.count,
-                    jobs=self.replications.jobs or usable_cpus(),
-                )
-                text = scenario_text(scenario, self.changes)
-                written = self.outputs.write(index, run, text)
-            results.append(result_json(run))
-            broken = [bound for bound in check_bounds(scenario, run) if not bound.holds]
-            self._say(index, run, broken)
-            said = verdict_text(run.documents["summary"])
-            expected = expected_verdict(scenario)
-            if said not in ("fits", expected):
-                terminal.print_note(
-                    f"what would make it fit: simcluster explain {self.outputs.scenarios[index]}"
-                )
-            if not self.quiet:
-                for path in written:
-                    terminal.print_note(f"written: {path}")
-            if broken or (said == "does not fit" and expected is None):
+        indices = range(len(self.outputs.scenarios))
+        for index, report in enumerate(parallel_map(self.report, indices, self.num_processes)):
+            if report is None:
+                path = self.outputs.scenarios[index]
+                raise SimulationError(f"{path}: the process that simulated it was killed, twice")
+            if report.summary:
+                if index:
+                    terminal.print_result("")
+                terminal.print_result(report.summary, drawn=True)
+            for note in report.notes:
+                terminal.print_note(note)
+            results.append(report.result)
+            if report.failed:
                 worst = ExitCode.FAILED
         self._write_json(results)
         return worst
 
-    def _say(self, index: int, run: Run, broken: Sequence[Bound | ExpectedVerdict]) -> None:
-        """The summary where it is wanted, else only what is wrong."""
-        name = run.documents["plan"]["name"]
+    def report(self, index: int) -> ScenarioReport:
+        """Simulates a scenario, here or in a process of its own, and writes its files."""
+        path = self.outputs.scenarios[index]
+        scenario = _read(self, path)
+        alone = self.num_processes == 1
+        with progress_line(scenario.name, wanted=alone and not self.quiet) as progress:
+            run = simulate(
+                scenario,
+                unfold=self.unfold,
+                progress=progress,
+                replications=self.replications.count,
+                jobs=(self.replications.jobs or usable_cpus()) if alone else 1,
+            )
+            written = self.outputs.write(index, run, scenario_text(scenario, self.changes))
+        name, said = run.documents["plan"]["name"], verdict_text(run.documents["summary"])
+        broken = [bound for bound in check_bounds(scenario, run) if not bound.holds]
+        expected = expected_verdict(scenario)
+        notes, summary = [], ""
         if self.quiet or self.outputs.json_to_screen:
             if lacking := shortage_text(run.documents["summary"]):
-                terminal.print_note(f"{name}: {lacking}")
+                notes.append(f"{name}: {lacking}")
         else:
-            if index:
-                terminal.print_result("")
-            terminal.print_result(summary_text(run, colour=terminal.has_colour()), drawn=True)
-        for bound in broken:
-            terminal.print_note(f"{name}: expect: {bound}")
+            summary = summary_text(run, colour=self.colour)
+        notes += (f"{name}: expect: {bound}" for bound in broken)
+        if said not in ("fits", expected):
+            notes.append(f"what would make it fit: simcluster explain {path}")
+        if not self.quiet:
+            notes += (f"written: {path}" for path in written)
+        failed = bool(broken) or (said == "does not fit" and expected is None)
+        return ScenarioReport(summary, tuple(notes), result_json(run), failed)
 
     def _write_json(self, results: Sequence[bytes]) -> None:
         """One object for one scenario, a list of them for several."""
@@ -137,3 +162,21 @@ class Session:
             write_bytes(self.outputs.json_file, content)
             if not self.quiet:
                 terminal.print_note(f"written: {self.outputs.json_file}")
+
+
+def _read(session: Session, path: str) -> Scenario:
+    """A scenario of a call; ScenarioError if it, or what is asked of it, is wrong."""
+    scenario = Scenario.load(path, session.changes)
+    bounds_of(scenario)
+    session.replications.check(scenario, len(session.outputs.scenarios))
+    session.outputs.chosen(scenario.spec.num_ranks)
+    return scenario
+
+
+def _problems(session: Session, path: str) -> tuple[Problem, ...]:
+    """What is wrong with a scenario, as it is read and planned."""
+    try:
+        build_scenario(_read(session, path), unfold=session.unfold, search=False)
+    except (ScenarioError, PlanError) as error:
+        return error.problems
+    return ()
