@@ -19,9 +19,10 @@ if TYPE_CHECKING:
         transform_rows,
         verdict_text,
     )
+    from simcluster.report.data_frames import Frame, Rows, table_rows
     from simcluster.report.html import PageOrigin, report_page
     from simcluster.report.json_result import result_json
-    from simcluster.report.notebook import result_html
+    from simcluster.report.notebook import progress_display, result_html
     from simcluster.report.perfetto import write_perfetto
     from simcluster.report.plan_summary import PlanSummary
     from simcluster.report.renderer import Renderer, renderers
@@ -45,8 +46,9 @@ else:
             "content": "checkpoint_rows emphasised_verdict fullest_entry header_rows overfull_hosts "
             "shortage_text tight_text transform_rows verdict_text",
             "html": "PageOrigin report_page",
+            "data_frames": "Frame Rows table_rows",
             "json_result": "result_json",
-            "notebook": "result_html",
+            "notebook": "progress_display result_html",
             "perfetto": "write_perfetto",
             "plan_summary": "PlanSummary",
             "run_plots": "RunPlots",
@@ -59,9 +61,11 @@ else:
 __all__ = [
     "ChakraFiles",
     "Comparison",
+    "Frame",
     "PageOrigin",
     "PlanSummary",
     "Renderer",
+    "Rows",
     "RunPlots",
     "checkpoint_rows",
     "comparison_html",
@@ -73,6 +77,7 @@ __all__ = [
     "launch_text",
     "layouts_text",
     "overfull_hosts",
+    "progress_display",
     "renderers",
     "report_page",
     "result_html",
@@ -80,6 +85,7 @@ __all__ = [
     "shortage_text",
     "summary_renderable",
     "summary_text",
+    "table_rows",
     "tables",
     "tight_text",
     "transform_rows",

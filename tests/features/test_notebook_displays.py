@@ -1,13 +1,17 @@
 """What notebooks show: plots, readable displays, tables; and that the command line's functions are there."""
 
 import sys
+import time
+from importlib.util import find_spec
 from itertools import pairwise
 
 import pytest
 
 import simcluster
+from simcluster.engine import Progress
 from simcluster.errors import ScenarioError, SimclusterError, TraceError
 from simcluster.listings import FAMILIES
+from simcluster.report.notebook import running_line
 from tests.support.scenario_texts import SMALL
 
 
@@ -139,3 +143,49 @@ def test_search_may_be_called_by_the_name_of_its_command(scenario):
 def test_tables_in_pandas_or_polars(result):
     pytest.importorskip("polars")
     assert result.spans().height == len(result.spans(frame=False))
+
+
+def test_frames_of_other_libraries(result):
+    with pytest.raises(SimclusterError, match="did you mean 'pandas'"):
+        result.spans(frame="panda")
+    if find_spec("pandas") is None:
+        with pytest.raises(SimclusterError, match="pandas is not installed\n.*pip install pandas"):
+            result.spans(frame="pandas")
+    else:
+        words = result.spans(frame="pandas")["operator"].astype(str).tolist()
+        assert words == result.spans(frame=False)["operator"].tolist()
+
+
+def test_a_notebook_shows_how_far_a_simulation_is(monkeypatch):
+    """The line appears after a second, follows the progress, and is empty at the end."""
+    shown = []
+
+    class Handle:
+        def update(self, data, raw):
+            shown.append(data["text/plain"])
+
+    def display(data, raw, display_id):
+        shown.append(data["text/plain"])
+        return Handle()
+
+    monkeypatch.setattr(running_line, "_display", lambda: display)
+    monkeypatch.setattr(running_line, "PATIENCE", 0.01)
+    monkeypatch.setattr(running_line, "PAUSE", 0.01)
+    progress = Progress()
+    with running_line.progress_display("small", progress):
+        wait_until(lambda: shown)
+        progress.total = 200
+        progress.update(50, 2_000_000_000)
+        wait_until(lambda: shown[-1].startswith("small: 25 %"))
+    assert shown[0] == "small: planning" and "small: 25 %, 2.00 s simulated" in shown and shown[-1] == ""
+    monkeypatch.setattr(running_line, "_display", lambda: None)
+    with running_line.progress_display("small", progress):
+        pass
+
+
+def wait_until(holds):
+    for _ in range(500):
+        if holds():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never came")

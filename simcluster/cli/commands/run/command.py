@@ -80,9 +80,10 @@ def run(
     from simcluster.cli.commands.run.session import Replications, Session
     from simcluster.cli.output.page_files import page_origin
     from simcluster.cli.output.result_files import Outputs
+    from simcluster.cli.output.terminal import has_colour
 
     outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj))
     outputs.check()
     runs = Replications(replications, jobs)
-    session = Session.of(outputs, changes(settings), unfold=unfold, quiet=quiet, replications=runs)
+    session = Session(outputs, tuple(changes(settings)), unfold, quiet, runs, has_colour())
     return session.run()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
+from typing import TypeVar
 
 from simcluster.baseline import bounds_of, check_bounds, expected_verdict
 from simcluster.cli.commands.run.scenario_yaml import scenario_text
@@ -16,7 +17,9 @@ from simcluster.errors import PlanError, Problem, ScenarioError, SimulationError
 from simcluster.report import result_json, shortage_text, summary_text, verdict_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
-from simcluster.workers import parallel_map, usable_cpus
+from simcluster.workers import Failure, in_order, local_executor, run_all, usable_cpus
+
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
@@ -68,29 +71,6 @@ class Session:
     replications: Replications = Replications()
     colour: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        outputs: Outputs,
-        changes: Sequence[tuple[str, str]],
-        *,
-        unfold: bool,
-        quiet: bool,
-        replications: Replications = Replications(),
-    ) -> Session:
-        """Reads and plans several scenarios; raises one error with the problems of all, before any is run.
-
-        One alone is read when it is run.
-        """
-        session = cls(outputs, tuple(changes), unfold, quiet, replications, terminal.has_colour())
-        paths = outputs.scenarios
-        several = paths if len(paths) > 1 else ()
-        refused = parallel_map(partial(_problems, session), several, session.num_processes)
-        problems = [problem for of_one in refused for problem in of_one or ()]
-        if problems:
-            raise ScenarioError(*dict.fromkeys(problems))
-        return session
-
     @property
     def num_processes(self) -> int:
         """Processes that share the scenarios; those of replications are another matter."""
@@ -100,29 +80,54 @@ class Session:
         return self.replications.jobs or (usable_cpus() if count >= MANY else 1)
 
     def run(self) -> ExitCode:
-        """Simulates, prints and writes; the exit code of the worst."""
-        worst, results = ExitCode.DONE, []
-        indices = range(len(self.outputs.scenarios))
-        for index, report in enumerate(parallel_map(self.report, indices, self.num_processes)):
-            if report is None:
-                path = self.outputs.scenarios[index]
-                raise SimulationError(f"{path}: the process that simulated it was killed, twice")
-            if report.summary:
-                if index:
-                    terminal.print_result("")
-                terminal.print_result(report.summary, drawn=True)
-            for note in report.notes:
-                terminal.print_note(note)
-            results.append(report.result)
-            if report.failed:
-                worst = ExitCode.FAILED
+        """Simulates, prints and writes; the exit code of the worst.
+
+        Several are all read and planned first: one error has the problems of all, before any is run. One
+        alone is planned when it is simulated.
+        """
+        count = len(self.outputs.scenarios)
+        worst, results = ExitCode.DONE, list[bytes]()
+        with local_executor(self.num_processes, count) as executor:
+            if count > 1:
+                refused = self._outcomes(self.problems, executor)
+                if problems := [problem for of_one in refused for problem in of_one]:
+                    raise ScenarioError(*dict.fromkeys(problems))
+            for report in self._outcomes(self.report, executor):
+                if report.summary:
+                    if results:
+                        terminal.print_result("")
+                    terminal.print_result(report.summary, drawn=True)
+                for note in report.notes:
+                    terminal.print_note(note)
+                results.append(report.result)
+                if report.failed:
+                    worst = ExitCode.FAILED
         self._write_json(results)
         return worst
 
+    def _outcomes(self, function: Callable[[int], Outcome], executor: Executor) -> Iterator[Outcome]:
+        """What a method gives for every scenario, in order; its errors are raised."""
+        indices = range(len(self.outputs.scenarios))
+        for index, outcome in enumerate(in_order(run_all(function, indices, executor))):
+            if not isinstance(outcome, Failure):
+                yield outcome
+            elif outcome.is_worker_lost:
+                path = self.outputs.scenarios[index]
+                raise SimulationError(f"{path}: the process that worked on it was killed, twice")
+            else:
+                raise outcome.error
+
+    def problems(self, index: int) -> tuple[Problem, ...]:
+        """What is wrong with a scenario, as it is read and planned."""
+        try:
+            build_scenario(self._read(index), unfold=self.unfold, search=False)
+        except (ScenarioError, PlanError) as error:
+            return error.problems
+        return ()
+
     def report(self, index: int) -> ScenarioReport:
         """Simulates a scenario, here or in a process of its own, and writes its files."""
-        path = self.outputs.scenarios[index]
-        scenario = _read(self, path)
+        scenario = self._read(index)
         alone = self.num_processes == 1
         with progress_line(scenario.name, wanted=alone and not self.quiet) as progress:
             run = simulate(
@@ -144,7 +149,7 @@ class Session:
             summary = summary_text(run, colour=self.colour)
         notes += (f"{name}: expect: {bound}" for bound in broken)
         if said not in ("fits", expected):
-            notes.append(f"what would make it fit: simcluster explain {path}")
+            notes.append(f"what would make it fit: simcluster explain {self.outputs.scenarios[index]}")
         if not self.quiet:
             notes += (f"written: {path}" for path in written)
         failed = bool(broken) or (said == "does not fit" and expected is None)
@@ -163,20 +168,10 @@ class Session:
             if not self.quiet:
                 terminal.print_note(f"written: {self.outputs.json_file}")
 
-
-def _read(session: Session, path: str) -> Scenario:
-    """A scenario of a call; ScenarioError if it, or what is asked of it, is wrong."""
-    scenario = Scenario.load(path, session.changes)
-    bounds_of(scenario)
-    session.replications.check(scenario, len(session.outputs.scenarios))
-    session.outputs.chosen(scenario.spec.num_ranks)
-    return scenario
-
-
-def _problems(session: Session, path: str) -> tuple[Problem, ...]:
-    """What is wrong with a scenario, as it is read and planned."""
-    try:
-        build_scenario(_read(session, path), unfold=session.unfold, search=False)
-    except (ScenarioError, PlanError) as error:
-        return error.problems
-    return ()
+    def _read(self, index: int) -> Scenario:
+        """A scenario of the call; ScenarioError if it, or what is asked of it, is wrong."""
+        scenario = Scenario.load(self.outputs.scenarios[index], self.changes)
+        bounds_of(scenario)
+        self.replications.check(scenario, len(self.outputs.scenarios))
+        self.outputs.chosen(scenario.spec.num_ranks)
+        return scenario
