@@ -149,7 +149,7 @@ def test_frames_of_other_libraries(result):
     with pytest.raises(SimclusterError, match="did you mean 'pandas'"):
         result.spans(frame="panda")
     if find_spec("pandas") is None:
-        with pytest.raises(SimclusterError, match="pandas is not installed\n.*pip install pandas"):
+        with pytest.raises(SimclusterError, match=r"pandas is not installed\n.*pip install pandas"):
             result.spans(frame="pandas")
     else:
         words = result.spans(frame="pandas")["operator"].astype(str).tolist()
