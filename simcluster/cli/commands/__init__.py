@@ -15,6 +15,7 @@ _MODULES = (
     "lint.command",
     "verify",
     "layouts.command",
+    "export",
     "explain",
     "whatif",
     "advise",
