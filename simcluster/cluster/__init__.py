@@ -30,6 +30,7 @@ from simcluster.cluster.device import (
     ResourceShare,
     nanoseconds,
 )
+from simcluster.cluster.drawn_topology import LinkUse, Tiers, draw_host, draw_network
 from simcluster.cluster.host import CORE, Host, HostKernels, KernelOnCores, Protocol
 from simcluster.cluster.interconnect import (
     GroupPlacement,
@@ -105,6 +106,7 @@ __all__ = [
     "Level",
     "Link",
     "LinkChange",
+    "LinkUse",
     "MSJobSpec",
     "MapBy",
     "Numbers",
@@ -116,11 +118,14 @@ __all__ = [
     "ReplicaSpec",
     "ResourceShare",
     "Routes",
+    "Tiers",
     "Topology",
     "Wiring",
     "allocation_formats",
     "bisection_rate",
     "device_names",
+    "draw_host",
+    "draw_network",
     "equal_rows",
     "figures_of",
     "format_index_list",

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     )
     from simcluster.simulation.compose import BuiltScenario, build_scenario
     from simcluster.simulation.jobs import launch_document, launcher_file
-    from simcluster.simulation.run_scenario import simulate
-    from simcluster.simulation.traffic import Tiers, draw_host, draw_network
+    from simcluster.simulation.other_hardware import scaled_step
+    from simcluster.simulation.run_scenario import run_built, simulate
     from simcluster.simulation.verification import Verification, verify
     from simcluster.simulation.views import (
         Entry,
@@ -42,8 +42,8 @@ else:
             "transform_checkpoint transform_document",
             "compose": "BuiltScenario build_scenario",
             "jobs": "launch_document launcher_file",
-            "run_scenario": "simulate",
-            "traffic": "Tiers draw_host draw_network",
+            "other_hardware": "scaled_step",
+            "run_scenario": "run_built simulate",
             "verification": "Verification verify",
             "views": "Entry GraphPiece Operand ShardedGraph effective_strategies_of "
             "layouts_after layouts_document planned_documents predict_layouts",
@@ -57,11 +57,8 @@ __all__ = [
     "GraphPiece",
     "Operand",
     "ShardedGraph",
-    "Tiers",
     "Verification",
     "build_scenario",
-    "draw_host",
-    "draw_network",
     "effective_strategies_of",
     "group_file_of",
     "launch_document",
@@ -73,7 +70,9 @@ __all__ = [
     "predict_layouts",
     "price_checkpoints",
     "resume_checkpoint",
+    "run_built",
     "save_small_run",
+    "scaled_step",
     "simulate",
     "source_slices_of",
     "strategy_file_of",
