@@ -151,8 +151,7 @@ def _columns(block: EntryBlock) -> tuple[Ints, ...]:
     """Starts, when it was ready, ends, previous and awaited of all its entries."""
     part, timing = block.part, block.timing
     ready = timing.arrivals.copy()
-    kernels = slice(*part.begins[part.compute : part.compute + 2].tolist())
-    ready[kernels] = timing.starts[kernels]
+    ready[part.kernels] = timing.starts[part.kernels]
     before = np.arange(part.num_entries) - 1
     before[part.begins[:-1][np.diff(part.begins) > 0]] = NOTHING
     times = (column.ravel() for column in (timing.starts, ready, timing.ends))

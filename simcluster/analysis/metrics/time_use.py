@@ -145,7 +145,7 @@ class _TimeUse:
         for number in range(len(part.streams)):
             if number == part.compute:
                 continue
-            rows = slice(*part.begins[number : number + 2].tolist())
+            rows = part.entries(number)
             kinds = part.kinds(number)
             doing = kinds.which != NOTHING
             spent = ((group.ends[rows] - group.starts[rows]) * sizes).sum(axis=1)
