@@ -1,4 +1,4 @@
-"""How implementations go through memory: the traffic and the floor of each of their operators, from all devices."""
+"""How implementations go through memory: traffic and floor of each of their operators, from all devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.accuracy.kernels import MeasuredKernel, device_of, kernel_task, stream_seconds
+from simcluster.accuracy import MeasuredKernel, device_of, kernel_task, stream_seconds
+from simcluster.calibration.yaml_text import yaml_text
 from simcluster.cluster import Direction, load_device
 from simcluster.errors import PlanError
 from simcluster.work import Work
@@ -112,9 +113,7 @@ def fit_pass(rows: Sequence[StreamedRow]) -> PassFit:
     traffic, floor = best[1] if best[0] < LEAST_GAIN * plain[0] else plain[1]
     first = rows[0]
     error = float(np.median(np.abs(_predicted(rows, traffic, floor) / measured - 1)))
-    return PassFit(
-        first.implementation, first.operator, first.direction, traffic, floor, tuple(rows), error
-    )
+    return PassFit(first.implementation, first.operator, first.direction, traffic, floor, tuple(rows), error)
 
 
 def _cost(predicted: NDArray[np.float64], measured: NDArray[np.float64]) -> float:
@@ -145,6 +144,11 @@ def implementation_data(fits: Sequence[PassFit], title: str) -> dict[str, Any]:
             figures["floor"] = _figure(f"{fit.floor * 1e6:.3g} us", source)
         operators.setdefault(fit.operator, {})[fit.direction] = figures
     return {"title": title, "operators": operators}
+
+
+def implementation_yaml(fits: Sequence[PassFit], title: str) -> str:
+    """The file of an implementation."""
+    return yaml_text(implementation_data(fits, title))
 
 
 def _figure(value: Any, source: str) -> dict[str, Any]:
