@@ -15,6 +15,7 @@ from simcluster.calibration.implementation_fit import (
     streamed_rows,
 )
 from simcluster.calibration.report import fit_text, passes_text
+from simcluster.calibration.yaml_text import yaml_text
 
 __all__ = [
     "DeviceFit",
@@ -30,4 +31,5 @@ __all__ = [
     "implementation_yaml",
     "passes_text",
     "streamed_rows",
+    "yaml_text",
 ]
