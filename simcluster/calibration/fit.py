@@ -49,8 +49,8 @@ class StageFit:
     moves: tuple[Move, ...]
     before: float
     after: float
-    held_out: float | None = None
-    other_sources: float | None = None
+    unseen_shapes: float | None = None
+    unseen_sources: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

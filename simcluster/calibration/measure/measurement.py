@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from simcluster.accuracy import MeasuredKernel
-from simcluster.accuracy.kernels import kernel_task
+from simcluster.accuracy import MeasuredKernel, kernel_task
 from simcluster.calibration.device_file import device_data
 from simcluster.calibration.fit import DeviceFit, fit_device
 from simcluster.calibration.measure.backend import Backend
@@ -31,16 +30,24 @@ TINY = Benchmark("elementwise", "add", "fp32", {"elements": 16})
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What was found on a device: kernels as rows; seconds of launch, dispatch; bytes/s of copies."""
+    """What was found on a device."""
 
     device: str
+    """What its driver calls it."""
     software: str
+    """What ran the kernels, with its version."""
     cores: int
+    """Multiprocessors, AI cores, or cores of a processor."""
     rows: tuple[MeasuredKernel, ...]
+    """The benchmarks, as rows of measured kernels."""
     launch: float
+    """Seconds of the smallest kernel."""
     dispatch: float
+    """Seconds of host time per operator."""
     to_device: float
+    """Bytes/s of a copy from the host."""
     from_device: float
+    """Bytes/s of a copy to the host."""
 
 
 def measure(
@@ -87,29 +94,29 @@ def _copy_rate(backend: Backend, *, to_device: bool) -> float:
 
 
 def measured_device(
-    found: Measurement, like: str, *, processor: bool = False
+    measured: Measurement, like: str, *, processor: bool = False
 ) -> tuple[DeviceFit, dict[str, Any]]:
     """The device of the catalog that is called ``like``, fitted to what was found, and its file as data.
 
     A ``processor`` has no data sheet of matrix rates: what its best kernels reach stands for its peaks, so
     that shares are of those.
     """
-    rows = [_renamed(row, like) for row in found.rows]
-    source = f"measured with {found.software}, median of {LAUNCHES} launches"
-    own = _processor(found, source) if processor else {}
+    rows = [_renamed(row, like) for row in measured.rows]
+    source = f"measured with {measured.software}, median of {LAUNCHES} launches"
+    own = _processor(measured, source) if processor else {}
     fit = fit_device(rows, like, validate_data({"use": like, **own}, DeviceSpec).build())
-    data = {"title": found.device, **device_data(fit), **own}
-    data["launch"] = _figure(f"{found.launch * 1e6:.3g} us", source)
-    data["dispatch"] = _figure(f"{found.dispatch * 1e6:.3g} us", source)
+    data = {"title": measured.device, **device_data(fit), **own}
+    data["launch"] = _figure(f"{measured.launch * 1e6:.3g} us", source)
+    data["dispatch"] = _figure(f"{measured.dispatch * 1e6:.3g} us", source)
     return fit, data
 
 
-def _processor(found: Measurement, source: str) -> dict[str, Any]:
+def _processor(measured: Measurement, source: str) -> dict[str, Any]:
     """Cores, peaks and bandwidth of a processor: its best kernels over the share that good ones reach."""
-    flops, moved = best_rates(found.rows)
+    flops, moved = best_rates(measured.rows)
     peaks = {name: _figure(f"{rate / BEST_SHARE / 1e12:.3g} TFLOP/s", source) for name, rate in flops.items()}
     return {
-        "cores": _figure(found.cores, source),
+        "cores": _figure(measured.cores, source),
         "peak": peaks,
         "memory_bandwidth": _figure(f"{moved / BEST_SHARE / 1e9:.4g} GB/s", source),
     }

@@ -26,7 +26,7 @@ class TorchBackend:
         if kind == "npu":
             _imported("torch_npu")
         self._kind = kind
-        self._runtime = getattr(self._torch, kind, None)
+        self._runtime: Any = getattr(self._torch, kind, None)
         if kind != "cpu" and not (self._runtime and self._runtime.is_available()):
             raise ScenarioError(Problem(f"PyTorch sees no device of kind {kind}", where="--device"))
         self._ready: tuple[Benchmark, Callable[[], Any]] | None = None
@@ -51,8 +51,8 @@ class TorchBackend:
         """Multiprocessors, or threads that PyTorch uses of a processor."""
         if self._kind == "cpu":
             return int(self._torch.get_num_threads())
-        found = getattr(self._runtime.get_device_properties(0), "multi_processor_count", None)
-        return int(found) if found else os.cpu_count() or 1
+        count = getattr(self._runtime.get_device_properties(0), "multi_processor_count", None)
+        return int(count) if count else os.cpu_count() or 1
 
     def times(self, benchmark: Benchmark, launches: int) -> list[float]:
         """Seconds of so many launches: by events of the device, by the clock on a processor."""
@@ -64,13 +64,13 @@ class TorchBackend:
         """Seconds in which the host has launched a tiny kernel."""
         tiny = self._torch.ones(16, device=self._kind)
         self._wait()
-        found = []
+        spent = []
         for _ in range(launches):
             began = time.perf_counter()
             tiny.add_(1)
-            found.append(time.perf_counter() - began)
+            spent.append(time.perf_counter() - began)
         self._wait()
-        return found
+        return spent
 
     def copy_times(self, num_bytes: int, *, to_device: bool, launches: int) -> list[float]:
         """Seconds of copies from or to pinned memory of the host."""
@@ -114,12 +114,12 @@ class TorchBackend:
 
     def _timed(self, run: Callable[[], Any], launches: int) -> list[float]:
         if self._kind == "cpu":
-            found = []
+            spent = []
             for _ in range(launches):
                 began = time.perf_counter()
                 run()
-                found.append(time.perf_counter() - began)
-            return found
+                spent.append(time.perf_counter() - began)
+            return spent
         events = [self._runtime.Event(enable_timing=True) for _ in range(launches + 1)]
         events[0].record()
         for event in events[1:]:

@@ -71,8 +71,8 @@ def test_what_rows_do_not_show_stays(fit):
 def test_shapes_left_out_are_predicted_too_and_one_source_leaves_none_out(fit):
     (stage,) = fit.stages
     assert stage.after < 0.02 < stage.before
-    assert stage.held_out < 0.03
-    assert stage.other_sources is None
+    assert stage.unseen_shapes < 0.03
+    assert stage.unseen_sources is None
 
 
 def test_the_same_rows_give_the_same_fit(fit):

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from simcluster import units
 from simcluster.accuracy import device_of
-from simcluster.calibration import fit_text, yaml_text
-from simcluster.calibration.measure import TorchBackend, benchmarks, measure, measured_device
+from simcluster.calibration import (
+    TorchBackend,
+    benchmarks,
+    fit_text,
+    measure,
+    measured_device,
+    yaml_text,
+)
 from simcluster.cli.output.item_progress import progress_bar
 from simcluster.cluster import device_names
 from simcluster.errors import Problem, ScenarioError, nearest
@@ -27,18 +33,18 @@ def measured_file(kind: str, like: str | None, *, colour: bool) -> tuple[str, st
         raise ScenarioError(Problem(f"there is no device '{name}'", hint=hint, where="--like"))
     total = len(benchmarks(backend.dtypes, small=processor))
     with progress_bar(f"measuring {backend.device}", total) as show:
-        found = measure(backend, small=processor, step=lambda _, done, __: show(done))
-    fit, data = measured_device(found, name, processor=processor)
+        measured = measure(backend, small=processor, step=lambda _, done, __: show(done))
+    fit, data = measured_device(measured, name, processor=processor)
     costs = (
-        f"launch {units.seconds(found.launch)}, dispatch {units.seconds(found.dispatch)}; copies to the "
-        f"device {units.size(found.to_device)}/s, from it {units.size(found.from_device)}/s\n"
+        f"launch {units.seconds(measured.launch)}, dispatch {units.seconds(measured.dispatch)}; copies to "
+        f"the device {units.size(measured.to_device)}/s, from it {units.size(measured.from_device)}/s\n"
     )
     return fit_text(fit, colour=colour) + costs, yaml_text(data)
 
 
 def _known(words: str) -> str:
-    found = device_of(words)
-    if found is None:
+    name = device_of(words)
+    if name is None:
         hint = "name the nearest one: --like h100-sxm"
         raise ScenarioError(Problem(f"nothing of the catalog is known to be '{words}'", hint=hint))
-    return found
+    return name
