@@ -20,6 +20,7 @@ from simcluster.plan.execution import (
     ExecutionPolicy,
     Fusion,
     GraphLaunch,
+    HostWork,
     ReadyTimes,
     kernel_nodes,
 )
@@ -146,6 +147,7 @@ __all__ = [
     "Fusion",
     "FusionSpec",
     "GraphLaunch",
+    "HostWork",
     "InferenceSpec",
     "InputPipeline",
     "Layers",

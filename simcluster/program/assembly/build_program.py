@@ -24,6 +24,9 @@ from simcluster.program.isa import (
     HOST,
     BlockExecution,
     Executions,
+    Instruction,
+    InstructionBlock,
+    InstructionKind,
     PersistentBuffer,
     Program,
     StageProgram,
@@ -107,6 +110,7 @@ class _PartBuilder:
                 run for phase in (NORM, MEASURE, UPDATE) for run in part.once(phase, part.instances[::-1])
             ),
         ]
+        end += self._overhead()
         executions = self._gathered(schedule.executions(begin, end), len(begin))
         by_phase = {instance.name: part.codes_of(instance) for instance in part.instances}
         executions = add_unit_executions(
@@ -133,6 +137,12 @@ class _PartBuilder:
             if part.num_slices > 1
         }
         return StageProgram(executions, tuple(residents), part.names, slices)
+
+    def _overhead(self) -> Iterator[BlockExecution]:
+        """What the host does at the end of every step, while the device waits for it."""
+        codes = self.part.codes
+        if codes.policy.step_overhead:
+            yield BlockExecution(codes.add(_step_overhead(codes.policy.step_overhead)), "step", 0, UPDATE)
 
     def _fed(
         self, inputs: InputPipeline, executions: Executions, residents: list[PersistentBuffer]
@@ -171,3 +181,10 @@ class _PartBuilder:
         waiting = np.flatnonzero(np.isin(executions.code[first:], kernels))[:1] + first
         waits = dict.fromkeys(waiting.tolist(), streams)
         return replace(executions, after_streams={**executions.after_streams, **waits})
+
+
+def _step_overhead(seconds: float) -> InstructionBlock:
+    """The code of what the host does once a step."""
+    reason = "the host reads the loss, logs, looks at the gradient scale and fetches the next batch"
+    waiting = Instruction("host", InstructionKind.COMPUTE, COMPUTE, (), reason=reason, host_time=seconds)
+    return InstructionBlock("step.host", UPDATE, (waiting,), ())
