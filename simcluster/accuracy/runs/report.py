@@ -28,7 +28,7 @@ def run_errors_by_group(predictions: Sequence[RunPrediction], by: RunGrouping = 
     groups: dict[tuple[str, RunFigure], list[RunPrediction]] = {}
     overall: dict[tuple[str, RunFigure], list[RunPrediction]] = {}
     for prediction in predictions:
-        if not prediction.reason:
+        if not prediction.reason and prediction.figure is not RunFigure.FITS:
             groups.setdefault((by.of(prediction.row), prediction.figure), []).append(prediction)
             overall.setdefault(("all", prediction.figure), []).append(prediction)
     ordered = {key: groups[key] for key in sorted(groups)}
@@ -55,6 +55,7 @@ def runs_text(
             "figure",
         ]
         parts += ["", text_table([*titles, *quantities(*FIGURES)], lines)]
+        parts += _verdicts(done)
         parts += _rankings(done)
     if num_worst and done:
         parts += farthest_off("figures", _worst(worst(done, num_worst)))
@@ -85,6 +86,13 @@ def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
         cells = f"{errors.rows:,} | {errors.median:.1%} | {errors.p90:.1%} | {errors.bias:+.1%}"
         lines.append(f"| {name} | {figure} | {cells} |")
     return "\n".join(lines) + "\n"
+
+
+def _verdicts(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
+    """Of how many runs it is predicted rightly whether they fit into memory; nothing if no row says it."""
+    said = [prediction for prediction in predictions if prediction.figure is RunFigure.FITS]
+    right = sum(prediction.predicted == prediction.measured for prediction in said)
+    return ["", f"{right:,} of {len(said):,} verdicts on memory are right"] if said else []
 
 
 def _rankings(predictions: Sequence[RunPrediction]) -> list[RenderableType]:

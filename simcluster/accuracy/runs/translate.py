@@ -16,6 +16,7 @@ from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import FrameworkWords, known_words
 from simcluster.cluster import Host, load_cluster
 from simcluster.errors import PlanError
+from simcluster.plan import FrameworkSpec
 
 _NEEDED = ("layers", "seq_len", "num_devices", "micro_batch", "global_batch")
 
@@ -41,26 +42,74 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     precision = words.precision(run.words["precision"], notes)
     if precision is None:
         raise PlanError(f"no number formats are known as '{run.words['precision']}'")
-    optimizer = "lamb" if "LAMB" in notes else "adamw"
     architecture, again = architecture_of(run), recomputation_of(run)
+    practices = _Practices.of(run, framework.profile, "lamb" if "LAMB" in notes else "adamw")
     parallel = parallel_plan(run, framework.profile)
     data = {
         "simcluster": 1,
         "name": run.name,
         "cluster": _cluster(run, entry),
-        "framework": framework.profile,
-        "model": dict(architecture.model),
+        "framework": practices.framework,
+        "model": practices.with_model(architecture.model),
         "training": {
             "global_batch": run.counts["global_batch"],
             "micro_batch": run.counts["micro_batch"],
             "seq_len": run.counts["seq_len"],
             "precision": precision,
-            "optimizer": optimizer,
+            "optimizer": practices.optimizer,
         },
         "parallel": {**parallel.data, **({"recompute": dict(again.recompute)} if again.recompute else {})},
     }
     nearest = (framework.why,) if framework.nearest and framework.why else ()
-    return RunScenario(data, (*nearest, *architecture.assumed, *parallel.assumed, *again.assumed))
+    return RunScenario(
+        data, (*nearest, *architecture.assumed, *parallel.assumed, *again.assumed, *practices.assumed)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Practices:
+    """What is done in a run though its row does not state it, as keys of the scenario."""
+
+    framework: Any
+    model: Mapping[str, Any]
+    optimizer: Any
+    assumed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, run: MeasuredRun, profile: str, rule: str) -> _Practices:
+        """Those of a row that runs under a framework profile with an update rule."""
+        framework: dict[str, Any] = {}
+        model: dict[str, Any] = {}
+        optimizer: dict[str, Any] = {}
+        assumed = []
+        for practice in known_words().practices_of(run.words):
+            framework |= _merged(framework, practice.framework)
+            model |= practice.model
+            optimizer |= practice.optimizer
+            assumed += [] if practice.stated else [practice.why]
+        if framework:
+            own = FrameworkSpec.entry(profile)
+            framework = {"use": profile, **_merged({key: own.get(key) for key in framework}, framework)}
+        return cls(
+            framework or profile,
+            model,
+            {"kind": rule, **optimizer} if optimizer else rule,
+            tuple(assumed),
+        )
+
+    def with_model(self, model: Mapping[str, Any]) -> dict[str, Any]:
+        """The ``model:`` section; what rows or their names say of it wins."""
+        return {**self.model, **model}
+
+
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with others over them, sections within them likewise."""
+    merged = dict(one)
+    for key, value in other.items():
+        before = merged.get(key)
+        both = isinstance(before, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(before, value) if both else value  # type: ignore[arg-type]
+    return merged
 
 
 def framework_of(run: MeasuredRun) -> FrameworkWords:

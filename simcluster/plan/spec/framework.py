@@ -184,6 +184,18 @@ class FrameworkMemorySpec(Section):
     """Operator families of layers whose weight gradients, added to their buffers, leave a tensor behind that
     stands for them: one in the compute format for every shape, held for good."""
 
+    split_masters: Annotated[
+        bool,
+        Phrase(
+            {
+                True: "bf16 weights are the upper halves of their master copies",
+                False: "whole master copies",
+            }.__getitem__
+        ),
+    ] = False
+    """Whether bf16 weights are the upper halves of their fp32 master copies, of which only the lower halves
+    are held besides (MindSpeed's reuse-fp32-param)."""
+
     workspaces: Annotated[NonNegativeInt, Phrase("{} workspaces of the matmul library".format)] = 0
     """Handles of the matmul library, each with the workspace of the device."""
 

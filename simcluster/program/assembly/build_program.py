@@ -126,7 +126,10 @@ class _PartBuilder:
         fetches = {name: own_codes[FETCH] for name, own_codes in by_phase.items() if FETCH in own_codes}
         executions = add_prefetches(executions, codes.codes, fetches)
         executions = order_copies(executions, codes.codes)
-        residents = list(persistent_buffers_of(part.graph, part.instances, codes.settings.mesh, part.buffer))
+        mesh, split = codes.settings.mesh, codes.policy.storage.split_masters
+        residents = list(
+            persistent_buffers_of(part.graph, part.instances, mesh, part.buffer, split_masters=split)
+        )
         residents += buckets.buffers(residents)
         residents += gradient_placeholders(part.graph, part.instances, codes.settings)
         if self.inputs is not None:
