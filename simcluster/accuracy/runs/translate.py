@@ -140,7 +140,7 @@ def _check(run: MeasuredRun) -> None:
 def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
     hardware = run.words["hardware"]
     stated = run.words.get("inter_link", "") if entry is None else ""
-    entry = entry or hardware_of(hardware, run.words.get("notes", ""))
+    entry = entry or hardware_of(hardware, run.words.get("notes", ""), stated)
     if entry is None:
         raise PlanError(f"no host of the catalog is known to be '{hardware}'")
     devices, host = run.counts["num_devices"], load_cluster(entry.cluster).host
