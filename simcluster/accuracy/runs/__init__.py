@@ -4,6 +4,7 @@ predictions = predict_runs(read_runs("training.csv"))
 print(runs_text(predictions))
 """
 
+from simcluster.accuracy.runs.band_table import band_table, coverage
 from simcluster.accuracy.runs.grouping import RunGrouping
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction, predict_runs
 from simcluster.accuracy.runs.report import runs_csv, runs_markdown, runs_text
@@ -18,6 +19,8 @@ __all__ = [
     "RunGrouping",
     "RunPrediction",
     "RunScenario",
+    "band_table",
+    "coverage",
     "predict_runs",
     "read_runs",
     "run_scenario_yaml",

@@ -12,6 +12,7 @@ from simcluster.accuracy.prediction import FigurePrediction
 from simcluster.accuracy.runs.flop_rate import implied_step, states_flop_rate
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.translate import framework_of, scenario_of
+from simcluster.analysis import RunKind
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -39,6 +40,8 @@ class RunPrediction(FigurePrediction):
     figure: RunFigure
     assumed: tuple[str, ...] = ()
     """What the row does not state, and was assumed."""
+    kind: RunKind | None = None
+    """What results of such runs are compared by; None where nothing is predicted."""
 
 
 def predict_runs(
@@ -109,8 +112,9 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
         RunFigure.FITS: FITS[summary["verdict"] != "does not fit"],
         RunFigure.ACTIVATIONS: max(peak["breakdown"]["activations"] for peak in summary["peak_memory_bytes"]),
     }
+    kind = RunKind(**summary["error_band"]["kind"])
     done = [
-        replace(prediction, predicted=figures[prediction.figure], assumed=scenario.assumed)
+        replace(prediction, predicted=figures[prediction.figure], assumed=scenario.assumed, kind=kind)
         for prediction in asked
     ]
     if row.is_deterministic:
