@@ -16,7 +16,9 @@ class AttentionModel:
     ``causal``: speed of the masked kernel, per FLOP it counts, against the unmasked one.
     ``backward``: speed of the backward kernel against the forward one, per FLOP.
     ``tile``: queries of one block. ``units``: cores that run blocks. ``earlier``: by release, the speed of
-    older kernels that a framework may still run, against this one; others are as fast.
+    older kernels that a framework may still run, against this one; others are as fast. ``backward_tile``:
+    keys of one block of the backward kernel, which cuts them instead; 0: as ``tile``. ``start``: seconds
+    that a kernel takes besides its work.
     """
 
     units: int
@@ -25,6 +27,8 @@ class AttentionModel:
     causal: float
     backward: float
     earlier: tuple[tuple[int, float], ...] = ()
+    backward_tile: int = 0
+    start: float = 0.0
 
     def seconds(
         self,
@@ -51,22 +55,23 @@ class AttentionModel:
         """
         rate = peak * self._share(skv, d) * (self.backward if backward else 1.0)
         rate *= dict(self.earlier).get(release, 1.0)
-        blocks = b * h * -(-sq // self.tile)
+        tile = (self.backward_tile or self.tile) if backward else self.tile
+        blocks = b * h * -(-sq // tile)
         if not blocks:
             return 0.0
         if not causal:
             waves = -(-blocks // self.units)
-            return flops / rate * (waves * self.units / blocks)
+            return self.start + flops / rate * (waves * self.units / blocks)
         mean = flops / (rate * self.causal)
         longest = 2 * mean * self.units / blocks
-        whole = self.tile / max(skv - before, self.tile)
+        whole = tile / max(skv - before, tile)
         if before:
             # So much of the work is a square that runs as without a mask, and no block is twice the mean.
             masked = (skv - before) / (skv + before)
             shared = mean * masked + flops / rate * (1 - masked)
             most = shared * self.units / blocks * (2 * skv / (skv + before))
-            return larger(shared + mean * masked * whole + most / 2, most)
-        return larger(mean * (1 + whole) + longest / 2, longest)
+            return self.start + larger(shared + mean * masked * whole + most / 2, most)
+        return self.start + larger(mean * (1 + whole) + longest / 2, longest)
 
     def _share(self, skv: int, d: int) -> float:
         return EfficiencyCurve(tuple((float(dim), curve.at(skv)) for dim, curve in self.forward)).at(d)
