@@ -1,4 +1,4 @@
-"""The error bands of results, made from measured runs, and whether they hold for runs that they do not know."""
+"""The error bands of results, made from runs, and whether they hold for runs that they do not know."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def band_table(predictions: Sequence[RunPrediction]) -> str:
 def coverage(predictions: Sequence[RunPrediction]) -> dict[str, tuple[int, int]]:
     """How many measured runs lie within nine-of-ten bands made without them, and of how many.
 
-    By what is left out at once: every tenth run (in the order of the file), a model of a publisher, a publisher.
-    Runs of whose kind, and of no nearest one, anything is known do not count.
+    By what is left out at once: every tenth run (in the order of the file), a model of a publisher, or a
+    publisher. Runs of which not even of a near kind anything is known do not count.
     """
     errors = _errors(predictions)
     folds = {

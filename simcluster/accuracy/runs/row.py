@@ -123,7 +123,7 @@ class MeasuredRun:
 
     @property
     def _step_of_whole_run(self) -> float | None:
-        """Seconds per step of a run whose duration, and number of tokens, the row states; None without them."""
+        """Seconds per step of a run whose duration and number of tokens are stated; None without them."""
         tokens = _TOKENS.search(self.words.get("notes", ""))
         unit = _DURATIONS.get(self.words.get("unit", "").lower().rstrip("s"))
         if tokens is None or unit is None or not {"global_batch", "seq_len"} <= set(self.counts):
@@ -140,7 +140,7 @@ class MeasuredRun:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether it ran in a deterministic mode, which takes other kernels: its time says little of others."""
+        """Whether it ran in a deterministic mode, with other kernels: its time says little of others."""
         return "deterministic-mode" in self.words.get("notes", "")
 
     @property

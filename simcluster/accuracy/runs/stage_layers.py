@@ -41,7 +41,7 @@ def _head_in_layers(run: MeasuredRun) -> float:
 
 
 def balanced_layers(layers: int, stages: int, head: float) -> list[int]:
-    """Layers of every stage such that the slowest has least to do; the last has ``head`` layers' work besides.
+    """Layers of every stage such that the slowest has least to do; the last does ``head`` layers' besides.
 
     Of several such choices the one whose last stage has most layers, the others as even as they can be, more
     of them on later stages, which hold fewer micro-batches.

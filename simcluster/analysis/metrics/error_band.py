@@ -43,7 +43,7 @@ class RunKind:
 
     @classmethod
     def of(cls, device: str, framework: str, axes: Iterable[str], *, mixture: bool) -> RunKind:
-        """The kind of a run on a device of the catalog whose plan has these mesh axes of more than one rank."""
+        """The kind of a run on a device of the catalog; ``axes`` are those of more than one rank."""
         family = re.match(r"(ascend-)?[^-,]+", device)
         split = " + ".join(axes) or "one device"
         return cls(family[0] if family else device, framework, f"mixture, {split}" if mixture else split)
@@ -61,8 +61,8 @@ class RunKind:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBand:
-    """Of so many measured runs: the median of the relative errors' sizes, and the size within which nine of ten
-    further runs of the kind lie.
+    """Of so many measured runs: the median of the relative errors' sizes, and the size within which nine of
+    ten further runs of the kind lie.
     """
 
     runs: int
@@ -73,8 +73,8 @@ class ErrorBand:
     def of(cls, errors: Sequence[float]) -> ErrorBand:
         """The band of errors (predicted / measured - 1).
 
-        The second size is the ceil(0.9 (n + 1))-th smallest: with that nine of ten runs drawn as these were lie
-        inside (conformal prediction; Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, 2005).
+        The second size is the ceil(0.9 (n + 1))-th smallest: nine of ten runs drawn as these were then lie
+        inside (conformal prediction: Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World, 2005).
         """
         sizes = sorted(map(abs, errors))
         rank = min(len(sizes), -(-9 * (len(sizes) + 1) // 10))
@@ -108,8 +108,8 @@ def error_band_document(kind: RunKind) -> dict[str, Any]:
     """
     if kind.framework == "ideal":
         words = (
-            "No error band: the profile ideal is a bound that no framework reaches. A prediction names a framework"
-            " profile, such as megatron-core or fsdp."
+            "No error band: the profile ideal is a bound that no framework reaches. A prediction names a"
+            " framework profile, such as megatron-core or fsdp."
         )
         return {"kind": asdict(kind), "comparable_runs": 0, "words": words}
     found = nearest_band(kind, shipped_bands())
@@ -122,7 +122,8 @@ def error_band_document(kind: RunKind) -> dict[str, Any]:
     words = (
         f"{band.runs} comparable measured runs ({near}): {said}."
         if exact
-        else f"Too few runs like this one ({kind}) were measured; {band.runs} of the nearest kind ({near}): {said}."
+        else f"Too few runs like this one ({kind}) were measured; {band.runs} of the nearest kind ({near}): "
+        f"{said}."
     )
     return {
         "kind": asdict(kind),
