@@ -5,6 +5,7 @@ print(runs_text(predictions))
 """
 
 from simcluster.accuracy.runs.band_table import band_table, coverage
+from simcluster.accuracy.runs.error_picture import runs_html
 from simcluster.accuracy.runs.grouping import RunGrouping
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction, predict_runs
 from simcluster.accuracy.runs.report import runs_csv, runs_markdown, runs_text
@@ -25,6 +26,7 @@ __all__ = [
     "read_runs",
     "run_scenario_yaml",
     "runs_csv",
+    "runs_html",
     "runs_markdown",
     "runs_text",
     "scenario_of",

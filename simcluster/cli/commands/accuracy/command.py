@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ EXAMPLES = (
     "simcluster accuracy collectives.csv --hardware '*H100*' --op all_reduce",
     "simcluster accuracy training.csv --id 'megatron-*' --jobs 2",
     "simcluster accuracy training.csv --by plan",
+    "simcluster accuracy training.csv --html picture.html",
     "simcluster accuracy training.csv --scenario megatron-sel-0001 > plan.yaml",
     "simcluster accuracy ours.csv --cluster dgx-h200 --csv > predicted.csv",
 )
@@ -56,6 +58,16 @@ def accuracy(
         typer.Option(metavar="ID", help="Print the scenario of a run, with what is assumed, instead."),
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that simulate runs.")] = 1,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write a page: runs as measured against predicted, a point for each."
+        ),
+    ] = None,
+    bands: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the table of error bands that results carry."),
+    ] = None,
     csv: Annotated[
         bool, typer.Option("--csv", help="Print every row with its prediction, comma-separated.")
     ] = False,
@@ -72,6 +84,7 @@ def accuracy(
         RunGrouping,
         accuracy_csv,
         accuracy_text,
+        band_table,
         column_titles,
         predict,
         predict_runs,
@@ -79,12 +92,16 @@ def accuracy(
         read_runs,
         run_scenario_yaml,
         runs_csv,
+        runs_html,
         runs_text,
     )
     from simcluster.cli.commands.accuracy.row_filter import refuse_options_of_runs, run_grouping, select_rows
+    from simcluster.cli.output.result_files import check_writable, write_text
     from simcluster.cli.output.terminal import has_colour, print_result
 
     grouping = run_grouping(by)
+    check_writable("--html", html)
+    check_writable("--bands", bands)
     if "metric" in column_titles(file):
         if scenario is not None:
             (run,) = select_rows(read_runs(file), None, None, scenario)[:1]
@@ -92,12 +109,20 @@ def accuracy(
             return ExitCode.DONE
         runs = select_rows(read_runs(file), hardware, op, id_)[::every]
         predictions = predict_runs(runs, cluster, jobs=jobs)
+        for path, made in ((html, runs_html), (bands, band_table)):
+            if path is not None:
+                write_text(path, made(predictions))
         print_result(
             runs_csv(predictions) if csv else runs_text(predictions, worst, grouping, colour=has_colour()),
             drawn=not csv,
         )
         return ExitCode.DONE
-    refuse_options_of_runs(scenario=scenario is not None, by=grouping is not RunGrouping.SOURCE)
+    refuse_options_of_runs(
+        scenario=scenario is not None,
+        by=grouping is not RunGrouping.SOURCE,
+        html=html is not None,
+        bands=bands is not None,
+    )
     rows = predict(select_rows(read_rows(file), hardware, op, id_)[::every], cluster)
     print_result(
         accuracy_csv(rows) if csv else accuracy_text(rows, worst, colour=has_colour()), drawn=not csv

@@ -47,10 +47,10 @@ def run_grouping(by: str) -> RunGrouping:
     return RunGrouping(by)
 
 
-def refuse_options_of_runs(*, scenario: bool, by: bool) -> None:
-    """Raises ScenarioError if a file of collectives is asked for what only one of runs has."""
-    if scenario or by:
-        where = "--scenario" if scenario else "--by"
+def refuse_options_of_runs(**asked: bool) -> None:
+    """Raises ScenarioError if a file of collectives is asked for what only runs have, by option."""
+    if any(asked.values()):
+        where = "--" + next(name for name, given in asked.items() if given)
         raise ScenarioError(
             Problem("the file holds collectives, not training runs", hint="leave it out", where=where)
         )
