@@ -10,6 +10,7 @@ from typing import Any
 from simcluster.cluster import DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.layout import Mesh
+from simcluster.plan.execution.kernel_traffic import implemented_traffic
 from simcluster.plan.spec import (
     USUAL,
     BucketSpec,
@@ -272,7 +273,7 @@ class ExecutionPolicy:
             dispatch=framework.host,
             collective_call=float(framework.collective_call or 0.0),
             step_overhead=float(framework.step_overhead or 0.0),
-            traffic=framework.traffic,
+            traffic={**implemented_traffic(framework.implementations), **framework.traffic},
             host_work=HostWork(framework.calls, framework.host_waits),
         )
         for choice in framework.choices:

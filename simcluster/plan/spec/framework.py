@@ -32,6 +32,7 @@ from simcluster.plan.spec.switch_words import (
     gradient_words,
     headroom_words,
     host_waits_words,
+    implementation_words,
     limit_words,
     passes_words,
     prefetch_words,
@@ -267,9 +268,14 @@ class FrameworkProfile(CatalogSection):
     """Host time of every step while devices wait, whatever the step does: reading the loss, logging, the
     gradient scale, the next batch; none if absent."""
 
+    implementations: Annotated[tuple[Name, ...], Phrase(implementation_words)] = ()
+    """Libraries whose kernels compute memory-bound operators (``simcluster/cluster/implementations``): how
+    often these pass over memory was measured. The first that has an operator counts."""
+
     traffic: Annotated[dict[Name, PositiveFloat], Phrase(traffic_words)] = {}
     """How often kernels move the bytes that the mathematics needs at least, by operator (``rms_norm_grad``)
-    or family (``loss``): passes of eager code, casts, what a kernel reads again. 1 if not named."""
+    or family (``loss``): passes of eager code, casts, what a kernel reads again. What is not named is as its implementation has it,
+    or else 1."""
 
     gradients: Annotated[Gradients | dict[Literal["fp16", "bf16"], Gradients], Phrase(gradient_words)]
     """Number format of accumulated gradients in mixed precision, for all compute formats or for each."""

@@ -78,6 +78,11 @@ def host_waits_words(names: Sequence[str]) -> str:
     return f"the host waits for {listed}" if listed else "the host waits for nothing"
 
 
+def implementation_words(names: Sequence[str]) -> str:
+    """Whose kernels there are."""
+    return f"memory-bound kernels of {', '.join(names)}" if names else "perfect memory-bound kernels"
+
+
 def headroom_words(figure: str | Mapping[str, Any] | None) -> str:
     """What is to be left free: a figure of a profile, or one that a scenario gives in its place."""
     if not figure:
