@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from simcluster.calibration.fit import DeviceFit, StageFit
+from simcluster.calibration.yaml_text import yaml_text
 from simcluster.cluster import Device, EfficiencyCurve
 from simcluster.work import Kernel
 
@@ -26,12 +24,7 @@ def device_data(fit: DeviceFit, title: str = "") -> dict[str, Any]:
 
 def device_yaml(fit: DeviceFit, title: str = "") -> str:
     """The file."""
-    yaml = YAML()
-    yaml.width = 118
-    yaml.default_flow_style = None
-    text = io.StringIO()
-    yaml.dump(device_data(fit, title), text)
-    return text.getvalue()
+    return yaml_text(device_data(fit, title))
 
 
 def _figures(stage: StageFit, device: Device) -> dict[str, Any]:
@@ -48,7 +41,7 @@ def _figures(stage: StageFit, device: Device) -> dict[str, Any]:
         elif key.startswith("streaming."):
             kernel = Kernel(key.split(".")[1])
             figures[f"streaming.{kernel}"] = _figure(_points(device.streaming[kernel], "B"), source)
-        elif key in ("gemm.start", "attention.start", "launch"):
+        elif key == "gemm.start":
             figures[key] = _figure(f"{move.after * 1e6:.3g} us", source)
         else:
             figures[key] = _figure(_rounded(move.after), source)

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.accuracy.kernels import MeasuredKernel, device_of, kernel_task, task_seconds
+from simcluster.accuracy import MeasuredKernel, device_of, kernel_task, task_seconds
 from simcluster.calibration.optimiser import minimise
 from simcluster.calibration.parameter import Parameter
 from simcluster.calibration.stage import STAGES, MeasuredTask, Stage, weight_of
 from simcluster.cluster import Device, load_device
 from simcluster.errors import PlanError, ScenarioError
-from simcluster.work import Kernel
 
 LEAST_ROWS = 4
 """Fewer rows of a kind leave its figures as they are."""
@@ -33,7 +32,7 @@ PRIOR_ROWS = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A figure before and after, and its ``gain``: how much larger the median error would be without."""
+    """A figure before and after, and its ``gain``: how much larger the median error is at its prior."""
 
     parameter: Parameter
     before: float
@@ -106,7 +105,7 @@ def fit_stage(device: Device, stage: Stage, rows: Sequence[MeasuredTask]) -> tup
     fits = []
     for form in stage.forms(device, rows):
         parameters = stage.parameters(form, rows)
-        prior = [max(parameter.read(form), parameter.least) for parameter in parameters]
+        prior = [parameter.prior for parameter in parameters]
         fits.append((*_fitted(form, parameters, prior, rows), parameters))
     best = min(range(len(fits)), key=lambda place: (round(fits[place][0], 4), place))
     _, fitted, parameters = fits[best]
@@ -186,15 +185,8 @@ def _moves(
         old = parameter.read(before)
         if parameter.read(after) == old:
             continue
-        without = parameter.write(after, max(old, parameter.least))
+        without = parameter.write(after, parameter.prior)
         moves.append(
             Move(parameter, old, parameter.read(after), median_error(errors(without, rows)) - reached)
         )
     return tuple(moves)
-
-
-def streams_like(device: Device, kernels: Sequence[Kernel], like: Kernel) -> Device:
-    """The device with the curve of one memory-bound kernel for others."""
-    from simcluster.calibration.parameter import with_stream
-
-    return with_stream(device, dict.fromkeys(kernels, device.streaming[like]))

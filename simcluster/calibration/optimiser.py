@@ -1,4 +1,4 @@
-"""The least value of a function of a few figures above zero, found step by step: deterministic, no derivatives."""
+"""The least value of a function of a few figures above zero, found step by step, without derivatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The physical figures of a device that measured kernels can show, each with where it stands in a device file."""
+"""The physical figures of a device that measured kernels can show, and where they stand in its file."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ STREAM_BYTES = (10**6, 10**7, 6 * 10**7, 4 * 10**8, 3 * 10**9)
 class Parameter:
     """A figure above zero that is fitted on a logarithmic scale.
 
-    ``key`` is its path in a device file. ``trust`` is how far, as a standard deviation of its logarithm, it
-    may be from what the file has before the rows speak: small for what vendors state.
+    ``key`` is its path in a device file. ``prior`` is what is taken before rows speak: what vendors state, or
+    what holds for most devices; ``trust`` is how far a device may be from it, as a standard deviation of the
+    logarithm.
     """
 
     key: str
     read: Callable[[Device], float]
     write: Callable[[Device, float], Device]
+    prior: float
     trust: float
     least: float
     most: float
 
 
-def _gemm(key: str, field: str, trust: float, least: float, most: float) -> Parameter:
+def _gemm(key: str, field: str, prior: float, trust: float, least: float, most: float) -> Parameter:
     def write(device: Device, value: float) -> Device:
         return replace(device, gemm=replace(device.gemm, **{field: value}))
 
-    return Parameter(key, lambda device: float(getattr(device.gemm, field)), write, trust, least, most)
+    return Parameter(key, lambda device: float(getattr(device.gemm, field)), write, prior, trust, least, most)
 
 
 def _layout(key: str, place: int) -> Parameter:
@@ -44,7 +46,9 @@ def _layout(key: str, place: int) -> Parameter:
         layouts[place] = value
         return replace(device, gemm=replace(device.gemm, layouts=(layouts[0], layouts[1])))
 
-    return Parameter(f"gemm.layouts.{key}", lambda device: device.gemm.layouts[place], write, 0.1, 0.5, 1.5)
+    return Parameter(
+        f"gemm.layouts.{key}", lambda device: device.gemm.layouts[place], write, 1.0, 0.1, 0.5, 1.5
+    )
 
 
 def format_share(dtype: DType) -> Parameter:
@@ -57,38 +61,31 @@ def format_share(dtype: DType) -> Parameter:
         formats = {**dict(device.gemm.formats), dtype: value}
         return replace(device, gemm=replace(device.gemm, formats=tuple(formats.items())))
 
-    return Parameter(f"gemm.formats.{dtype}", read, write, 0.3, 0.1, 0.97)
+    return Parameter(f"gemm.formats.{dtype}", read, write, 0.8, 0.3, 0.1, 0.97)
 
 
-SUSTAINED = _gemm("gemm.sustained", "sustained", 0.3, 0.1, 0.97)
-BURST = _gemm("gemm.burst", "burst", 0.3, 1.0, 2.0)
-TRAFFIC = _gemm("gemm.traffic", "traffic", 0.5, 4.0, 200.0)
-RAMP = _gemm("gemm.ramp", "ramp", 0.7, 8.0, 2000.0)
-GEMM_START = _gemm("gemm.start", "start", 1.0, 1e-8, 2e-5)
+SUSTAINED = _gemm("gemm.sustained", "sustained", 0.8, 0.3, 0.1, 0.97)
+BURST = _gemm("gemm.burst", "burst", 1.0, 0.3, 1.0, 2.0)
+TRAFFIC = _gemm("gemm.traffic", "traffic", 64.0, 0.5, 4.0, 200.0)
+RAMP = _gemm("gemm.ramp", "ramp", 128.0, 0.7, 8.0, 2000.0)
+GEMM_START = _gemm("gemm.start", "start", 3e-6, 1.0, 1e-8, 2e-5)
 INPUT_GRADIENT = _layout("input_gradient", 0)
 WEIGHT_GRADIENT = _layout("weight_gradient", 1)
-GROUPED = _gemm("gemm.grouped.speed", "grouped", 0.3, 0.2, 1.5)
-GROUP_ROWS = _gemm("gemm.grouped.rows", "group_rows", 2.0, 30.0, 3000.0)
-LAUNCH = Parameter(
-    "launch",
-    lambda device: device.launch,
-    lambda device, value: replace(device, launch=value),
-    0.2,
-    5e-7,
-    2e-5,
-)
+GROUPED = _gemm("gemm.grouped.speed", "grouped", 1.0, 0.3, 0.2, 1.5)
+GROUP_ROWS = _gemm("gemm.grouped.rows", "group_rows", 64.0, 2.0, 30.0, 3000.0)
 
 
-def _attention(key: str, field: str, trust: float, least: float, most: float) -> Parameter:
+def _attention(key: str, field: str, prior: float, trust: float, least: float, most: float) -> Parameter:
     def write(device: Device, value: float) -> Device:
         return replace(device, attention=replace(device.attention, **{field: value}))
 
-    return Parameter(key, lambda device: float(getattr(device.attention, field)), write, trust, least, most)
+    return Parameter(
+        key, lambda device: float(getattr(device.attention, field)), write, prior, trust, least, most
+    )
 
 
-CAUSAL = _attention("attention.causal", "causal", 0.15, 0.4, 1.0)
-BACKWARD = _attention("attention.backward", "backward", 0.3, 0.2, 1.5)
-ATTENTION_START = _attention("attention.start", "start", 0.7, 2e-7, 2e-4)
+CAUSAL = _attention("attention.causal", "causal", 0.92, 0.15, 0.4, 1.0)
+BACKWARD = _attention("attention.backward", "backward", 0.86, 0.3, 0.2, 1.5)
 
 
 def attention_share(head_dim: int) -> Parameter:
@@ -104,7 +101,7 @@ def attention_share(head_dim: int) -> Parameter:
         curves[head_dim] = EfficiencyCurve(tuple((size, min(0.97, share * times)) for size, share in points))
         return replace(device, attention=replace(device.attention, forward=tuple(sorted(curves.items()))))
 
-    return Parameter(f"attention.forward.{head_dim}", read, write, 0.4, 0.05, 0.95)
+    return Parameter(f"attention.forward.{head_dim}", read, write, 0.6, 0.4, 0.05, 0.95)
 
 
 def half_length(head_dims: tuple[int, ...]) -> Parameter:
@@ -126,7 +123,7 @@ def half_length(head_dims: tuple[int, ...]) -> Parameter:
             curves[dim] = EfficiencyCurve(points)
         return replace(device, attention=replace(device.attention, forward=tuple(sorted(curves.items()))))
 
-    return Parameter("attention.half_length", read, write, 1.0, 1.0, 4000.0)
+    return Parameter("attention.half_length", read, write, 250.0, 1.0, 1.0, 4000.0)
 
 
 def _stream_form(most: float, half: float) -> EfficiencyCurve:
@@ -146,7 +143,7 @@ def stream_share(kernel: Kernel) -> Parameter:
         curve = EfficiencyCurve(tuple((size, min(0.97, share * times)) for size, share in points))
         return with_stream(device, {kernel: curve})
 
-    return Parameter(f"streaming.{kernel}", read, write, 0.2, 0.05, 0.95)
+    return Parameter(f"streaming.{kernel}", read, write, 0.85, 0.2, 0.05, 0.95)
 
 
 def half_bytes(kernel: Kernel) -> Parameter:
@@ -161,7 +158,7 @@ def half_bytes(kernel: Kernel) -> Parameter:
         most = device.streaming[kernel].points[-1][1] * (STREAM_BYTES[-1] + value) / STREAM_BYTES[-1]
         return with_stream(device, {kernel: _stream_form(most, value)})
 
-    return Parameter(f"streaming.{kernel}.half", read, write, 1.0, 1e3, 1e9)
+    return Parameter(f"streaming.{kernel}.half", read, write, 1e5, 1.0, 1e3, 1e9)
 
 
 def with_stream(device: Device, curves: Mapping[Kernel, EfficiencyCurve]) -> Device:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from simcluster.accuracy.kernels import KernelTask, MeasuredKernel
+from simcluster.accuracy import KernelTask, MeasuredKernel
 from simcluster.calibration.parameter import (
-    ATTENTION_START,
     BACKWARD,
     BURST,
     CAUSAL,
@@ -116,7 +115,6 @@ def _attention(device: Device, rows: Sequence[MeasuredTask]) -> list[Parameter]:
     parameters = [*map(attention_share, seen), half_length(dims)]
     sizes = [dict(work.sizes) for measured in rows for work in measured.task.works]
     parameters += [CAUSAL] if {size["causal"] for size in sizes} == {0, 1} else []
-    parameters += [ATTENTION_START] if device.attention.start else []
     return parameters + ([BACKWARD] if any(size["backward"] for size in sizes) else [])
 
 

@@ -32,7 +32,7 @@ _REQUIRED = tuple(column for column in COLUMNS if column not in ("source", "soft
 
 @dataclass(frozen=True, slots=True)
 class MeasuredKernel:
-    """One measured kernel; ``line`` is where the file has it, ``words`` and ``counts`` are its cells by column.
+    """One measured kernel: ``line`` is where the file has it, ``words`` and ``counts`` its cells by column.
 
     A count that is not stated, or is 0, is absent.
     """

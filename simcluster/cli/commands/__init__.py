@@ -26,6 +26,7 @@ _MODULES = (
     "schedule.command",
     "launch.command",
     "accuracy.command",
+    "calibrate.command",
     "catalog.command",
     "schema",
 )

@@ -45,14 +45,14 @@ class GemmModel:
     formats: tuple[tuple[DType, float], ...] = ()
     """Formats that reach another share of their peak than ``sustained``."""
     paces: tuple[tuple[DType, float], ...] = ()
-    """Peaks of formats against that of bf16: filling takes a time, so more elements of a faster format. Slower
-    ones than half are multiplied by units that need no alignment."""
+    """Peaks of formats against that of bf16: filling takes a time, so more elements of a faster format. Much
+    slower ones are multiplied by units that need no alignment."""
     layouts: tuple[float, float] = (1.0, 1.0)
     """Speed of input and of weight gradients against a forward matmul of the same sizes."""
     grouped: float = 1.0
     """Speed of grouped matmuls of many rows a group against one matmul."""
     group_rows: float = 0.0
-    """Rows a group at which a grouped matmul loses half of that: each group fills the cores and drains them."""
+    """Rows a group at which half of that is left: every group fills the cores and drains them."""
     start: float = 0.0
     """Seconds that a matmul takes besides its work and its launch."""
     burst: float = 1.0
@@ -85,8 +85,8 @@ class GemmModel:
 
         ``num_bytes`` is the least traffic: both operands read, the result written. ``aligned`` counts for the
         alignment in place of a k that is no operand's contiguous dim. Any size may be 0: where k is, no tile
-        has anything to multiply, and the zeros of the result are written. ``grouped``: the b products are those
-        of groups of rows, which are m, or k in a weight gradient.
+        has anything to multiply, and the zeros of the result are written. ``grouped``: the b products are
+        those of groups of rows, which are m, or k in a weight gradient.
         """
         least = num_bytes / bandwidth
         if k == 0:

@@ -70,7 +70,7 @@ class GroupedSpec(Section):
     """Speed of many rows a group against one matmul; absent: as fast."""
 
     rows: Figure[NonNegativeFloat] | None = None
-    """Rows a group at which half of that is left, as every group fills the cores and drains them; absent: 0."""
+    """Rows a group at which half of that is left, as every group fills the cores and drains them."""
 
 
 class GemmSpec(Section):
