@@ -57,6 +57,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
             "seq_len": run.counts["seq_len"],
             "precision": precision,
             "optimizer": practices.optimizer,
+            **practices.training,
         },
         "parallel": {**parallel.data, **({"recompute": dict(again.recompute)} if again.recompute else {})},
     }
@@ -73,6 +74,7 @@ class _Practices:
     framework: Any
     model: Mapping[str, Any]
     optimizer: Any
+    training: Mapping[str, Any]
     assumed: tuple[str, ...]
 
     @classmethod
@@ -81,11 +83,13 @@ class _Practices:
         framework: dict[str, Any] = {}
         model: dict[str, Any] = {}
         optimizer: dict[str, Any] = {}
+        training: dict[str, Any] = {}
         assumed = []
-        for practice in known_words().practices_of(run.words):
+        for practice in known_words().practices_of(run.words, run.counts["seq_len"]):
             framework |= _merged(framework, practice.framework)
             model |= practice.model
             optimizer |= practice.optimizer
+            training |= practice.training
             assumed += [] if practice.stated else [practice.why]
         if framework:
             own = FrameworkSpec.entry(profile)
@@ -94,6 +98,7 @@ class _Practices:
             framework or profile,
             model,
             {"kind": rule, **optimizer} if optimizer else rule,
+            training,
             tuple(assumed),
         )
 

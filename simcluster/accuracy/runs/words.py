@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Literal
 
-from simcluster.document import Document, Name, Section, matches, validate
+from simcluster.document import Document, Name, PositiveInt, Section, matches, validate
 from simcluster.registry import data_files
 
 
@@ -75,8 +75,14 @@ class PracticeWords(Section):
     precisions: Name = "*"
     """A pattern over their number formats."""
 
+    seq_len: PositiveInt | None = None
+    """Only rows of this sequence length."""
+
     framework: Mapping[str, Any] = {}
     """Keys of the framework profile."""
+
+    training: Mapping[str, Any] = {}
+    """Keys of ``training``."""
 
     model: Mapping[str, Any] = {}
     """Keys of ``model``."""
@@ -249,7 +255,7 @@ class Words(Section):
                 return entry
         return None
 
-    def practices_of(self, words: Mapping[str, str]) -> Iterator[PracticeWords]:
+    def practices_of(self, words: Mapping[str, str], seq_len: int) -> Iterator[PracticeWords]:
         """The practices of a row, in order."""
         for entry in self.practices:
             said = (
@@ -259,7 +265,8 @@ class Words(Section):
                 (entry.notes, words.get("notes", "")),
                 (entry.precisions, words.get("precision", "")),
             )
-            if all(_fits(pattern, text or "-") for pattern, text in said):
+            fits = all(_fits(pattern, text or "-") for pattern, text in said)
+            if fits and entry.seq_len in (None, seq_len):
                 yield entry
 
     def overlap(self, notes: str, ranks: int) -> dict[str, Any] | None:
