@@ -37,7 +37,7 @@ def cross_validated(fit: DeviceFit, start: Device | None = None) -> DeviceFit:
     for stage in fit.stages:
         by_shape = _left_out(device, stage, lambda measured: str(fold_of(measured)))
         by_source = _left_out(device, stage, lambda measured: measured.row.group)
-        stages.append(replace(stage, held_out=by_shape, other_sources=by_source))
+        stages.append(replace(stage, unseen_shapes=by_shape, unseen_sources=by_source))
         device = fit_stage(device, stage.stage, stage.rows)[0]
     return replace(fit, stages=tuple(stages))
 
@@ -48,10 +48,10 @@ def _left_out(device: Device, stage: StageFit, part_of: Callable[[MeasuredTask],
     parts = sorted({part_of(row) for row in rows})
     if len(parts) < 2:
         return None
-    found = []
+    unseen = []
     for part in parts:
         kept = [row for row in rows if part_of(row) != part]
         left = [row for row in rows if part_of(row) == part]
         fitted = fit_stage(device, stage.stage, kept)[0] if len(kept) >= LEAST_ROWS else device
-        found.append(errors(fitted, left))
-    return median_error(np.concatenate(found))
+        unseen.append(errors(fitted, left))
+    return median_error(np.concatenate(unseen))

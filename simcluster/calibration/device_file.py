@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from simcluster.calibration.figure_yaml import yaml_text
 from simcluster.calibration.fit import DeviceFit, StageFit
-from simcluster.calibration.yaml_text import yaml_text
 from simcluster.cluster import Device, EfficiencyCurve
 from simcluster.work import Kernel
 
@@ -73,7 +73,7 @@ def _rounded(value: float) -> float:
 
 def _source(stage: StageFit) -> str:
     groups = ", ".join(sorted({row.row.source for row in stage.rows}))
-    left_out = f", {stage.held_out:.1%} on shapes left out" if stage.held_out is not None else ""
+    left_out = f", {stage.unseen_shapes:.1%} on shapes left out" if stage.unseen_shapes is not None else ""
     return f"fitted to {len(stage.rows)} rows ({groups}): median error {stage.after:.1%}{left_out}"
 
 

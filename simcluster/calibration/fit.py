@@ -49,8 +49,8 @@ class StageFit:
     moves: tuple[Move, ...]
     before: float
     after: float
-    held_out: float | None = None
-    other_sources: float | None = None
+    unseen_shapes: float | None = None
+    unseen_sources: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +128,14 @@ def _fitted(
     bounds = [(parameter.least, parameter.most) for parameter in parameters]
     steps = [min(1.0, 1.5 * parameter.trust) for parameter in parameters]
     values = minimise(cost, prior, steps, bounds)
-    for place, before in enumerate(prior):  # what buys nothing stays as it was
-        kept = [*values[:place], before, *values[place + 1 :]]
-        if cost(kept) <= cost(values) * (1 + LEAST_GAIN):
-            values = kept
+    # What buys nothing stays as the file has it, or goes to its prior.
+    for place, parameter in enumerate(parameters):
+        own = min(max(parameter.read(device), parameter.least), parameter.most)
+        for simpler in (own, prior[place]):
+            kept = [*values[:place], simpler, *values[place + 1 :]]
+            if cost(kept) <= cost(values) * (1 + LEAST_GAIN):
+                values = kept
+                break
     return cost(values), with_values(device, parameters, values)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.accuracy import MeasuredKernel, device_of, kernel_task, stream_seconds
-from simcluster.calibration.yaml_text import yaml_text
+from simcluster.calibration.figure_yaml import yaml_text
 from simcluster.cluster import Direction, load_device
 from simcluster.errors import PlanError
 from simcluster.work import Work

@@ -28,9 +28,9 @@ def minimise(
             for sign in (1, -1):
                 tried = list(best)
                 tried[place] = min(max(best[place] * math.exp(sign * sizes[place]), low), high)
-                found = cost(tried)
-                if found < least - 1e-9:
-                    best, least = tried, found
+                reached = cost(tried)
+                if reached < least - 1e-9:
+                    best, least = tried, reached
                     break
             else:
                 sizes[place] /= 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from simcluster.cluster import Device, EfficiencyCurve
 from simcluster.work import DType, Kernel
@@ -35,7 +36,8 @@ class Parameter:
 
 def _gemm(key: str, field: str, prior: float, trust: float, least: float, most: float) -> Parameter:
     def write(device: Device, value: float) -> Device:
-        return replace(device, gemm=replace(device.gemm, **{field: value}))
+        changes: dict[str, Any] = {field: value}
+        return replace(device, gemm=replace(device.gemm, **changes))
 
     return Parameter(key, lambda device: float(getattr(device.gemm, field)), write, prior, trust, least, most)
 
@@ -77,7 +79,8 @@ GROUP_ROWS = _gemm("gemm.grouped.rows", "group_rows", 64.0, 2.0, 30.0, 3000.0)
 
 def _attention(key: str, field: str, prior: float, trust: float, least: float, most: float) -> Parameter:
     def write(device: Device, value: float) -> Device:
-        return replace(device, attention=replace(device.attention, **{field: value}))
+        changes: dict[str, Any] = {field: value}
+        return replace(device, attention=replace(device.attention, **changes))
 
     return Parameter(
         key, lambda device: float(getattr(device.attention, field)), write, prior, trust, least, most

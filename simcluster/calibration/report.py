@@ -19,7 +19,10 @@ def fit_text(fit: DeviceFit, *, colour: bool = False) -> str:
         [
             stage.stage.name,
             f"{len(stage.rows):,}",
-            *(_percent(error) for error in (stage.before, stage.after, stage.held_out, stage.other_sources)),
+            *(
+                _percent(error)
+                for error in (stage.before, stage.after, stage.unseen_shapes, stage.unseen_sources)
+            ),
         ]
         for stage in fit.stages
     ]

@@ -94,7 +94,15 @@ def _is_single_precision(measured: MeasuredTask) -> bool:
 
 
 def _is_grouped(measured: MeasuredTask) -> bool:
-    return measured.row.operation == "grouped_gemm" and measured.task.works[-1].dtype in HALF
+    """Not the best of searches, whose kernels skip work that rows count, nor what includes autograd's."""
+    row = measured.row
+    whole_mlp = len(measured.task.works) > 1
+    return (
+        row.operation == "grouped_gemm"
+        and row.group not in BEST_OF_SEARCHES
+        and not (whole_mlp and row.words["direction"] == "bwd")
+        and any(work.dtype in HALF and work.kernel is Kernel.GEMM for work in measured.task.works)
+    )
 
 
 def _is_attention(measured: MeasuredTask) -> bool:

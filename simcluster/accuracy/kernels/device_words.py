@@ -46,7 +46,9 @@ def known_devices() -> tuple[KnownDevice, ...]:
 
 @cache
 def device_of(words: str) -> str | None:
-    """The catalog's name of what a publisher calls a device, or None."""
+    """The catalog's name of what a publisher calls a device, or None; names of the catalog are their own."""
+    if words in device_names():
+        return words
     for entry in known_devices():
         if matches(entry.words.lower(), words.lower()):
             return entry.device

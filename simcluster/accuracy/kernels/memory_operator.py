@@ -53,7 +53,7 @@ def known_operators() -> tuple[MemoryOperator, ...]:
 
 
 @cache
-def memory_operator(op: str, group: str) -> MemoryOperator | None:
+def operator_of(op: str, group: str) -> MemoryOperator | None:
     """What rows of a group call ``op``, or None."""
     for entry in known_operators():
         if matches(entry.op, op) and matches(entry.rows, group):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcluster.accuracy.kernels.memory_operator import MemoryOperator, memory_operator
+from simcluster.accuracy.kernels.memory_operator import MemoryOperator, operator_of
 from simcluster.accuracy.kernels.row import MeasuredKernel
 from simcluster.cluster import Direction
 from simcluster.errors import PlanError
@@ -66,7 +66,7 @@ def kernel_task(row: MeasuredKernel) -> KernelTask:
         return KernelTask((_attention(row, backward=row.operation == "attention_bwd"),), burst)
     if row.operation == "other" and "attention fwd+bwd" in row.words["op"]:
         return KernelTask(tuple(_attention(row, backward=backward) for backward in (False, True)), burst)
-    known = memory_operator(row.words["op"], row.group)
+    known = operator_of(row.words["op"], row.group)
     if known is None:
         raise PlanError(f"it is not known what '{row.words['op']}' reads and writes")
     directions = DIRECTIONS.get(row.words["direction"])
@@ -200,8 +200,8 @@ def _attention(row: MeasuredKernel, *, backward: bool) -> Work:
 
 def _value_size(notes: str, size: int) -> int:
     """The size of a head's values, where the notes give one that is not that of its keys."""
-    _, found, rest = notes.partition("v_head_dim=")
-    digits = rest.split(";")[0].split(",")[0].strip() if found else ""
+    rest = notes.partition("v_head_dim=")[2]
+    digits = rest.split(";")[0].split(",")[0].strip()
     return int(digits) if digits.isdecimal() else size
 
 

@@ -9,26 +9,26 @@ from simcluster.cluster.device.rates import EfficiencyCurve, Rate, larger
 
 @dataclass(frozen=True, slots=True)
 class AttentionModel:
-    """A fused (flash) attention kernel: one block per head and tile of queries, blocks in waves.
-
-    ``forward``: by head dim, rising: the share of the matrix peak that a full device reaches without a
-    mask, over the number of keys; between two head dims interpolated on their logarithm.
-    ``causal``: speed of the masked kernel, per FLOP it counts, against the unmasked one.
-    ``backward``: speed of the backward kernel against the forward one, per FLOP.
-    ``tile``: queries of one block. ``units``: cores that run blocks. ``earlier``: by release, the speed of
-    older kernels that a framework may still run, against this one; others are as fast. ``backward_tile``:
-    keys of one block of the backward kernel, which cuts them instead; 0: as ``tile``. ``start``: seconds
-    that a kernel takes besides its work.
-    """
+    """A fused (flash) attention kernel: one block per head and tile of queries, blocks in waves."""
 
     units: int
+    """Cores that run blocks."""
     tile: int
+    """Queries of one block."""
     forward: tuple[tuple[int, EfficiencyCurve], ...]
+    """By head dim, rising: the share of the matrix peak that a full device reaches without a mask, over the
+    number of keys; between two head dims interpolated on their logarithm."""
     causal: float
+    """Speed of the masked kernel, per FLOP it counts, against the unmasked one."""
     backward: float
+    """Speed of the backward kernel against the forward one, per FLOP."""
     earlier: tuple[tuple[int, float], ...] = ()
+    """By release, the speed of older kernels that a framework may still run, against this one; others are as
+    fast."""
     backward_tile: int = 0
+    """Keys of one block of the backward kernel, which cuts them instead of queries; 0: as ``tile``."""
     start: float = 0.0
+    """Seconds that a kernel takes besides its work."""
 
     def seconds(
         self,

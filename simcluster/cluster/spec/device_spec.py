@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources.abc import Traversable
 from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from simcluster.cluster.device import AttentionModel, CommunicationKernels, Device, EfficiencyCurve, GemmModel
+from simcluster.cluster.device import (
+    AttentionModel,
+    CommunicationKernels,
+    Device,
+    EfficiencyCurve,
+    GemmModel,
+    PowerModel,
+)
 from simcluster.cluster.spec.link_spec import LinksSpec
 from simcluster.document import (
     Bandwidth,
@@ -257,19 +265,31 @@ class CommunicationSpec(Section):
 
 
 class PowerSpec(Section):
-    """What the device takes, host not counted: the energy of a job is made of it; no time depends on it."""
+    """What the device takes, host not counted: the energy of a job is made of it.
+
+    Times depend on it only where ``cluster.changes`` cap it: then on the clock that is left (power.py).
+    """
 
     idle: Figure[Power]
     """While no kernel runs."""
 
     peak: Figure[Power]
-    """While kernels run."""
+    """While kernels run: the limit that the device keeps to by its clock."""
+
+    matmul: Figure[Power] | None = None
+    """What a large matmul would take at the highest clock; absent: so much that the clock falls to where
+    ``gemm.sustained`` is ``gemm.burst`` times slower than short matmuls, by the cube of the clock."""
 
     @model_validator(mode="after")
     def _rises(self) -> PowerSpec:
         if self.idle.value > self.peak.value:
             raise Refused("it is more than at peak", path="idle")
         return self
+
+    def build(self, burst: float) -> PowerModel:
+        """The model of a device whose short matmuls are ``burst`` times as fast as sustained ones."""
+        made = PowerModel.of(self.idle.value, self.peak.value, burst)
+        return replace(made, demand=self.matmul.value) if self.matmul else made
 
 
 class DeviceSpec(CatalogSection):
@@ -347,6 +367,11 @@ class DeviceSpec(CatalogSection):
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped devices."""
         return data_files("simcluster.cluster.devices")
+
+    @property
+    def power_model(self) -> PowerModel | None:
+        """How its clock follows its power; None where nothing is known."""
+        return self.power.build(_value(self.gemm.burst, 1.0)) if self.power else None
 
     def build(self) -> Device:
         """The device."""

@@ -14,6 +14,7 @@ EXAMPLES = (
     "simcluster calibrate fit kernels.csv --device b200-sxm",
     "simcluster calibrate fit kernels.csv --device h100-sxm --out ours.yaml",
     "simcluster calibrate fit kernels.csv --implementation megatron",
+    "simcluster calibrate measure --device cuda --out ours.yaml",
 )
 
 HELP = "Device files from measurements."
@@ -65,4 +66,37 @@ def fit(
     print_result(text, drawn=True)
     if out is not None:
         out.write_text(yaml, encoding="utf-8")
+    return ExitCode.DONE
+
+
+@calibrate.command()
+def measure(
+    device: Annotated[str, typer.Option(metavar="KIND", help="cuda, npu or cpu, as PyTorch calls it.")],
+    out: Annotated[Path, typer.Option(metavar="FILE.yaml", help="Where the device file is written.")],
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The device of the catalog that it starts from; found by its name if not given.",
+            autocompletion=complete_names("devices"),
+        ),
+    ] = None,
+) -> ExitCode:
+    """Time kernels on a device of this machine, and write its device file.
+
+    Matmuls over shapes and formats, in short runs and in loops that go on until the clock settles; attention,
+    forward and backward; additions; launch and host costs; copies between host and device. Needs PyTorch
+    (pip install 'simcluster[calibrate]'), and torch_npu for NPUs. Figures that nothing here shows, such as
+    memory sizes and links, stay those of the device it starts from. A scenario uses the file as
+    device: ./FILE.yaml.
+    """
+    from simcluster.cli.commands.calibrate.measured import measured_file
+    from simcluster.cli.output.terminal import has_colour, print_result
+    from simcluster.errors import Problem, ScenarioError
+
+    if device not in ("cuda", "npu", "cpu"):
+        raise ScenarioError(Problem(f"'{device}' is none of cuda, npu and cpu", where="--device"))
+    text, yaml = measured_file(device, like, colour=has_colour())
+    out.write_text(yaml, encoding="utf-8")
+    print_result(text, drawn=True)
     return ExitCode.DONE
