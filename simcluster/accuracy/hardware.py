@@ -32,6 +32,9 @@ class HardwareSpec(Section):
     why: Name
     """Why it is that one, and what in it is inferred."""
 
+    changes: tuple[Mapping[str, Any], ...] = ()
+    """What differs of the devices while they run, as ``cluster.changes`` has it: a limit of their power."""
+
     places: tuple[NonNegativeInt, ...] | None = None
     """The devices of each host on which ranks sit, in order; the first ones if not given."""
 

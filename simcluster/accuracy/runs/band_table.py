@@ -15,7 +15,8 @@ def band_table(predictions: Sequence[RunPrediction]) -> str:
     lines = ["Made by simcluster accuracy RUNS.csv --bands FILE from published runs; not written by hand."]
     for what, (inside, runs) in coverage(predictions).items():
         lines.append(
-            f"Of runs whose {what} is left out {inside:,} of {runs:,} lie inside ({inside / max(1, runs):.0%})."
+            f"Of runs whose {what} is left out {inside:,} of {runs:,} lie inside"
+            f" ({inside / (runs or 1):.0%})."
         )
     return bands_yaml(bands_of((kind, error) for _, kind, error in errors), lines)
 

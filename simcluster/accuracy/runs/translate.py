@@ -168,9 +168,10 @@ def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
     if host.pod is not None and (pods := math.ceil(hosts / host.num_hosts_per_pod)) > 1 and hosts % pods == 0:
         # A scheduler gives a job equally many hosts of each (Slurm's --segment): no group of ranks straddles.
         written["pod"] = {"hosts": hosts // pods}
+    changes = {"changes": [dict(change) for change in entry.changes]} if entry.changes else {}
     if set(written) == {"use"}:
-        return {"use": entry.cluster, "hosts": hosts}
-    return {"host": written, "hosts": hosts}
+        return {"use": entry.cluster, "hosts": hosts, **changes}
+    return {"host": written, "hosts": hosts, **changes}
 
 
 def _cards(host: Host, num_devices: int, stated: str) -> dict[str, Any]:
