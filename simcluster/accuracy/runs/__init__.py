@@ -4,7 +4,7 @@ predictions = predict_runs(read_runs("training.csv"))
 print(runs_text(predictions))
 """
 
-from simcluster.accuracy.runs.band_table import band_table, coverage
+from simcluster.accuracy.runs.error_band_coverage import band_table, coverage
 from simcluster.accuracy.runs.error_picture import runs_html
 from simcluster.accuracy.runs.grouping import RunGrouping
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction, predict_runs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.stage_layers import idle_layers
+from simcluster.accuracy.runs.uneven_stages import idle_layers
 from simcluster.accuracy.runs.words import known_words
 from simcluster.errors import PlanError
 from simcluster.model import ModelSpec

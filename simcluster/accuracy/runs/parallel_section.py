@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.stage_layers import stage_layers
+from simcluster.accuracy.runs.uneven_stages import stage_layers
 from simcluster.accuracy.runs.words import known_words
 from simcluster.accuracy.table import parse_whole
 from simcluster.errors import PlanError
@@ -64,8 +64,8 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
             parallel["overlap"] = {"tensor": overlap}
     if context > 1:
-        split = run.count("kv_heads", run.count("heads")) % (tensor * context)
-        if _context(run) == "ring" or split:
+        remain = run.count("kv_heads", run.count("heads")) % (tensor * context)
+        if _context(run) == "ring" or remain:
             parallel["context"] = "ring"
             if _context(run) != "ring":
                 assumed += ("parts of sequences in a ring: heads do not divide for an exchange of them",)

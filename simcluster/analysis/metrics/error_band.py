@@ -6,7 +6,6 @@ every kind of run, and for kinds put together, how many were measured and how fa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -44,9 +43,10 @@ class RunKind:
     @classmethod
     def of(cls, device: str, framework: str, axes: Iterable[str], *, mixture: bool) -> RunKind:
         """The kind of a run on a device of the catalog; ``axes`` are those of more than one rank."""
-        family = re.match(r"(ascend-)?[^-,]+", device)
+        words = device.partition(",")[0].split("-")
+        family = "-".join(words[: 2 if words[0] == "ascend" else 1])
         split = " + ".join(axes) or "one device"
-        return cls(family[0] if family else device, framework, f"mixture, {split}" if mixture else split)
+        return cls(family, framework, f"mixture, {split}" if mixture else split)
 
     def levels(self) -> Iterator[RunKind]:
         """The kind itself and those that it is part of, the nearest first."""
@@ -112,11 +112,11 @@ def error_band_document(kind: RunKind) -> dict[str, Any]:
             " framework profile, such as megatron-core or fsdp."
         )
         return {"kind": asdict(kind), "comparable_runs": 0, "words": words}
-    found = nearest_band(kind, shipped_bands())
-    if found is None:
+    nearest = nearest_band(kind, shipped_bands())
+    if nearest is None:
         words = "No error band: no comparable run was measured."
         return {"kind": asdict(kind), "comparable_runs": 0, "words": words}
-    near, band = found
+    near, band = nearest
     exact = near == kind
     said = f"median error {band.median:.0%}, nine of ten within {band.nine_of_ten:.0%}"
     words = (

@@ -19,7 +19,7 @@ Nanoseconds: TypeAlias = int | NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class QueuedLaunch:
     """What the host launches: a kernel, or a collective that it calls for; times in nanoseconds."""
 
     duration: Nanoseconds
@@ -36,7 +36,7 @@ class Launch:
     """Whether the host waits until it has ended before it launches anything more."""
 
 
-def launch_stalls(stretch: Sequence[Launch]) -> list[Nanoseconds]:
+def launch_stalls(stretch: Sequence[QueuedLaunch]) -> list[Nanoseconds]:
     """Nanoseconds for which each entry waits until the host has launched it.
 
     The entries are in the order of their launches. They are a stretch that is repeated many times, as a layer
@@ -59,7 +59,7 @@ def launch_stalls(stretch: Sequence[Launch]) -> list[Nanoseconds]:
 class _Played:
     """A stretch as it runs time after time: when each stream is through, and the host."""
 
-    def __init__(self, stretch: Sequence[Launch]) -> None:
+    def __init__(self, stretch: Sequence[QueuedLaunch]) -> None:
         self.stretch = stretch
         self.free: dict[str, Nanoseconds] = {}
         self.launched: Nanoseconds = 0

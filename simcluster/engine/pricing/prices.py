@@ -10,7 +10,7 @@ from typing import Any
 from simcluster.cluster import Cluster, Device, DispatchTime, nanoseconds
 from simcluster.engine.communication import Choices, Fabric, Transfer
 from simcluster.engine.linking import CodeEntries, Priced, TimedCode
-from simcluster.engine.pricing.launch_queue import Launch, launch_stalls
+from simcluster.engine.pricing.launch_queue import QueuedLaunch, launch_stalls
 from simcluster.program import (
     CollectiveCalls,
     Instruction,
@@ -138,7 +138,7 @@ def price_instructions(
     ``moved`` what ``Prices`` says of collectives and transfers.
     """
     prices: list[tuple[Any, Any, Any]] = []
-    stretch: list[Launch] = []
+    stretch: list[QueuedLaunch] = []
     for instruction, launch in zip(code.instructions, launches, strict=True):
         kernel = runs_kernels(instruction)
         if kernel:
@@ -151,7 +151,7 @@ def price_instructions(
             alone, called = moved(instruction)
             prices.append((alone + called, called, 0))
         order = instruction.stream, instruction.after, kernel, instruction.host_waits
-        stretch.append(Launch(prices[-1][0], launch, *order))
+        stretch.append(QueuedLaunch(prices[-1][0], launch, *order))
     return [
         (total + stall, host + stall, memory)
         for (total, host, memory), stall in zip(prices, launch_stalls(stretch), strict=True)

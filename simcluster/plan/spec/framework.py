@@ -274,8 +274,8 @@ class FrameworkProfile(CatalogSection):
 
     traffic: Annotated[dict[Name, PositiveFloat], Phrase(traffic_words)] = {}
     """How often kernels move the bytes that the mathematics needs at least, by operator (``rms_norm_grad``)
-    or family (``loss``): passes of eager code, casts, what a kernel reads again. What is not named is as its implementation has
-    it, or else 1."""
+    or family (``loss``): passes of eager code, casts, what a kernel reads again. What is not named is as its
+    implementation has it, or else 1."""
 
     gradients: Annotated[Gradients | dict[Literal["fp16", "bf16"], Gradients], Phrase(gradient_words)]
     """Number format of accumulated gradients in mixed precision, for all compute formats or for each."""

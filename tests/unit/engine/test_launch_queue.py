@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from simcluster.engine.pricing.launch_queue import Launch, launch_stalls
+from simcluster.engine.pricing.launch_queue import QueuedLaunch, launch_stalls
 
 TIMES = st.integers(1, 50)
 HOST = st.integers(0, 50)
@@ -20,12 +20,12 @@ def stretches(draw, collectives=True, fleet=False):
         duration = np.array(draw(st.lists(TIMES, min_size=3, max_size=3))) if fleet else draw(TIMES)
         kernel = not collectives or draw(st.booleans())
         after = tuple(other for other in range(place) if collectives and draw(st.booleans()))
-        stretch.append(Launch(duration, draw(HOST), "compute" if kernel else "network", after, kernel))
+        stretch.append(QueuedLaunch(duration, draw(HOST), "compute" if kernel else "network", after, kernel))
     return stretch
 
 
 def kernels(*times):
-    return [Launch(duration, launch) for duration, launch in times]
+    return [QueuedLaunch(duration, launch) for duration, launch in times]
 
 
 def played(stretch, times, hosted=True):
@@ -69,7 +69,7 @@ def test_many_devices_are_as_each_alone(stretch):
     together = launch_stalls(stretch)
     for device in range(3):
         single = [
-            Launch(int(launch.duration[device]), launch.host, launch.stream, launch.after, launch.waits)
+            QueuedLaunch(int(launch.duration[device]), launch.host, launch.stream, launch.after, launch.waits)
             for launch in stretch
         ]
         assert [np.broadcast_to(each, 3)[device] for each in together] == launch_stalls(single)
@@ -83,13 +83,19 @@ def test_a_long_kernel_hides_the_launches_of_short_ones():
 
 
 def test_a_collective_hides_launches_as_a_kernel_does_and_costs_the_host_its_call():
-    kernel, awaited = Launch(5, 20, "compute"), Launch(5, 20, "compute", (1,))
-    collective = Launch(60, 0, "network", (0,), waits=False)
+    kernel, awaited = QueuedLaunch(5, 20, "compute"), QueuedLaunch(5, 20, "compute", (1,))
+    collective = QueuedLaunch(60, 0, "network", (0,), waits=False)
     assert launch_stalls([kernel, collective, awaited]) == [0, 0, 0]
-    assert sum(launch_stalls([kernel, Launch(10, 0, "network", (0,), waits=False), awaited])) == 20
-    assert sum(launch_stalls([kernel, Launch(10, 9, "network", (0,), waits=False), awaited])) == 29
+    free, called = (QueuedLaunch(10, host, "network", (0,), waits=False) for host in (0, 9))
+    assert sum(launch_stalls([kernel, free, awaited])) == 20
+    assert sum(launch_stalls([kernel, called, awaited])) == 29
 
 
 def test_nothing_is_launched_ahead_of_what_the_host_waits_for():
-    stretch = [Launch(100, 10), Launch(5, 10, awaited=True), Launch(5, 10), Launch(100, 10)]
+    stretch = [
+        QueuedLaunch(100, 10),
+        QueuedLaunch(5, 10, awaited=True),
+        QueuedLaunch(5, 10),
+        QueuedLaunch(100, 10),
+    ]
     assert launch_stalls(stretch) == [0, 0, 10, 5]

@@ -60,7 +60,7 @@ def _grouping(by: str | None, groupings: type[Grouping], otherwise: Grouping) ->
 
 
 def refuse_options_of_runs(holds: str, **asked: bool) -> None:
-    """Raises ScenarioError if a file of ``holds`` (collectives) is asked for what only runs have, by option."""
+    """Raises ScenarioError if a file of ``holds`` (collectives) is asked for what only one of runs has."""
     if any(asked.values()):
         where = "--" + next(name for name, given in asked.items() if given)
         raise ScenarioError(

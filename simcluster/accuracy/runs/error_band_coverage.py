@@ -47,10 +47,10 @@ def _inside(errors: Sequence[tuple[RunPrediction, RunKind, float]], folds: Seque
         )
         for place in places:
             _, kind, error = errors[place]
-            found = nearest_band(kind, known)
-            if found is not None:
+            nearest = nearest_band(kind, known)
+            if nearest is not None:
                 runs += 1
-                inside += abs(error) <= found[1].nine_of_ten
+                inside += abs(error) <= nearest[1].nine_of_ten
     return inside, runs
 
 
