@@ -63,6 +63,9 @@ class _Played:
         self.stretch = stretch
         self.free: dict[str, Nanoseconds] = {}
         self.launched: Nanoseconds = 0
+        # Streams begin far back in time: so nothing of the first time waits for them longer than in the end.
+        work = sum(launch.duration for launch in stretch) + sum(launch.host for launch in stretch)
+        self.begin: Nanoseconds = -work * (2 + len(stretch))
         self.through: Nanoseconds = 0
 
     def period(self, rounds: int) -> Nanoseconds:
@@ -84,7 +87,7 @@ class _Played:
         waits: list[Nanoseconds] = []
         ends: list[Nanoseconds] = []
         for launch in self.stretch:
-            ready = self.free.get(launch.stream, 0)
+            ready = self.free.get(launch.stream, self.begin)
             for other in launch.after:
                 ready = _larger(ready, ends[other])
             self.launched += launch.host
