@@ -29,6 +29,7 @@ _MODULES = (
     "schedule.command",
     "launch.command",
     "accuracy.command",
+    "calibrate.command",
     "catalog.command",
     "schema",
     "guide.command",
