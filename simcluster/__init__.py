@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from simcluster.advice import advise
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
     from simcluster.baseline import check
+    from simcluster.comparison import compare
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
+    from simcluster.explanation import explain
     from simcluster.layout import MindSporeLayout
     from simcluster.plan import shard_rows
     from simcluster.scenario import Scenario
     from simcluster.search import find_plan
+    from simcluster.what_if import whatif
 else:
     __getattr__ = exported_lazily(
         __name__,
@@ -31,11 +34,14 @@ else:
             "advice": "advise",
             "api": "Result graph infer_predict_layout load shard simulate sweep verify",
             "baseline": "check",
+            "comparison": "compare",
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
+            "explanation": "explain",
             "layout": "MindSporeLayout",
             "plan.data.distributed_sampler": "shard_rows",
             "scenario": "Scenario",
             "search": "find_plan",
+            "what_if": "whatif",
         },
     )
 
@@ -51,6 +57,8 @@ __all__ = [
     "__version__",
     "advise",
     "check",
+    "compare",
+    "explain",
     "find_plan",
     "graph",
     "infer_predict_layout",
@@ -60,6 +68,7 @@ __all__ = [
     "simulate",
     "sweep",
     "verify",
+    "whatif",
 ]
 
 

@@ -10,7 +10,15 @@ from simcluster.lazy_exports import exported_lazily
 if TYPE_CHECKING:
     from simcluster.draw.area import stacked_area, thin_levels
     from simcluster.draw.grid import TONES, schedule_grid
-    from simcluster.draw.markup import Markup, html_legend, html_page, html_table, section, swatch
+    from simcluster.draw.markup import (
+        Markup,
+        html_legend,
+        html_page,
+        html_table,
+        preformatted,
+        section,
+        swatch,
+    )
     from simcluster.draw.schedule_slots import ScheduleSlot, schedule_layout
     from simcluster.draw.screen import render_text, screen_width
     from simcluster.draw.step_curve import step_curve_svg
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
         BarPart,
         Tone,
         sum_of_parts,
+        with_ascii_glyphs,
     )
 else:
     __getattr__ = exported_lazily(
@@ -41,7 +50,7 @@ else:
         {
             "area": "stacked_area thin_levels",
             "grid": "TONES schedule_grid",
-            "markup": "Markup html_legend html_page html_table section swatch",
+            "markup": "Markup html_legend html_page html_table preformatted section swatch",
             "schedule_slots": "ScheduleSlot schedule_layout",
             "screen": "render_text screen_width",
             "step_curve": "step_curve_svg",
@@ -51,7 +60,8 @@ else:
             "text_bars": "text_bar text_legend wrap_items",
             "text_tables": "Cell Column csv_text quantities text_table",
             "tier_diagram": "Box BoxRow Connection tier_diagram_svg use_colour",
-            "tone": "BLUE GREEN GREY OLIVE ORANGE PINK PURPLE RED TEAL YELLOW BarPart Tone sum_of_parts",
+            "tone": "BLUE GREEN GREY OLIVE ORANGE PINK PURPLE RED TEAL YELLOW BarPart Tone "
+            "sum_of_parts with_ascii_glyphs",
         },
     )
 
@@ -85,6 +95,7 @@ __all__ = [
     "html_legend",
     "html_page",
     "html_table",
+    "preformatted",
     "quantities",
     "render_text",
     "schedule_grid",
@@ -104,5 +115,6 @@ __all__ = [
     "tier_diagram_svg",
     "timeline_svg",
     "use_colour",
+    "with_ascii_glyphs",
     "wrap_items",
 ]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     )
     from simcluster.simulation.compose import BuiltScenario, build_scenario
     from simcluster.simulation.jobs import launch_document, launcher_file
-    from simcluster.simulation.run_scenario import simulate
+    from simcluster.simulation.other_hardware import scaled_step
+    from simcluster.simulation.run_scenario import run_built, simulate
     from simcluster.simulation.traffic import Tiers, draw_host, draw_network
     from simcluster.simulation.verification import Verification, verify
     from simcluster.simulation.views import (
@@ -42,7 +43,8 @@ else:
             "transform_checkpoint transform_document",
             "compose": "BuiltScenario build_scenario",
             "jobs": "launch_document launcher_file",
-            "run_scenario": "simulate",
+            "other_hardware": "scaled_step",
+            "run_scenario": "run_built simulate",
             "traffic": "Tiers draw_host draw_network",
             "verification": "Verification verify",
             "views": "Entry GraphPiece Operand ShardedGraph effective_strategies_of "
@@ -73,7 +75,9 @@ __all__ = [
     "predict_layouts",
     "price_checkpoints",
     "resume_checkpoint",
+    "run_built",
     "save_small_run",
+    "scaled_step",
     "simulate",
     "source_slices_of",
     "strategy_file_of",

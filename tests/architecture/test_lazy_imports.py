@@ -23,7 +23,7 @@ PACKAGES = (
     "collectives",
     "document",
     "engine",
-    "explain",
+    "explanation",
     "model",
     "plan",
     "report",
@@ -31,6 +31,7 @@ PACKAGES = (
     "search",
     "simulation",
     "tuning",
+    "what_if",
 )
 COMMANDS = names()
 

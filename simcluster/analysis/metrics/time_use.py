@@ -124,10 +124,11 @@ class _TimeUse:
         operator, made_of = self.operators.setdefault(key, KernelTime()), self.made_of.setdefault(key, {})
         operator.times += count
         for work, weight in zip(instruction.works, weights, strict=True):
-            ideal = tuple(seconds * count for seconds in _ideal(work, device))
+            peak, bandwidth = (spent * count for spent in _ideal(work, device))
             name = str(work.kernel)
-            operator.add(parts, weight / whole, *ideal, 0)
-            self.kernels.setdefault(name, KernelTime()).add(parts, weight / whole, *ideal, count)
+            operator.add(parts, weight / whole, peak, bandwidth, 0)
+            kernel = self.kernels.setdefault(name, KernelTime())
+            kernel.add(parts, weight / whole, peak, bandwidth, count)
             made_of[name] = made_of.get(name, 0.0) + weight
 
     def add_collectives(self, group: GroupTiming) -> None:

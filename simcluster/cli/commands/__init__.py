@@ -16,6 +16,7 @@ _MODULES = (
     "verify",
     "layouts.command",
     "explain",
+    "whatif",
     "advise",
     "compare.command",
     "checkpoint.command",

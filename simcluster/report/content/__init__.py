@@ -31,7 +31,7 @@ from simcluster.report.content.memory_verdict import (
     verdict_text,
 )
 from simcluster.report.content.row_groups import distinct_rows
-from simcluster.report.content.run_header import header_rows
+from simcluster.report.content.run_header import header_rows, short_header_rows
 from simcluster.report.content.server_statements import SERVER_FIGURES, server_lines, server_rows
 from simcluster.report.content.slices import (
     Slices,
@@ -128,6 +128,7 @@ __all__ = [
     "row_labels",
     "server_lines",
     "server_rows",
+    "short_header_rows",
     "shortage_text",
     "stage_memory",
     "stage_title",

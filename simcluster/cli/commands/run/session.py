@@ -53,6 +53,7 @@ class Session:
     unfold: bool
     quiet: bool
     replications: Replications = Replications()
+    verbose: bool = False
 
     @classmethod
     def of(
@@ -63,6 +64,7 @@ class Session:
         unfold: bool,
         quiet: bool,
         replications: Replications = Replications(),
+        verbose: bool = False,
     ) -> Session:
         """Reads all scenarios; raises one error with the problems of all, before any of them is run."""
         loaded, problems = [], list[Problem]()
@@ -79,7 +81,7 @@ class Session:
                 problems += error.problems
         if problems:
             raise ScenarioError(*dict.fromkeys(problems))
-        return cls(loaded, outputs, changes, unfold, quiet, replications)
+        return cls(loaded, outputs, changes, unfold, quiet, replications, verbose)
 
     def run(self) -> ExitCode:
         """Simulates, prints and writes; the exit code of the worst."""
@@ -121,7 +123,8 @@ class Session:
         else:
             if index:
                 terminal.print_result("")
-            terminal.print_result(summary_text(run, colour=terminal.has_colour()), drawn=True)
+            text = summary_text(run, colour=terminal.has_colour(), details=self.verbose)
+            terminal.print_result(text, drawn=True)
         for bound in broken:
             terminal.print_note(f"{name}: expect: {bound}")
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from simcluster.analysis.memory_usage.memory_verdict import MemoryVerdict
-from simcluster.explain import explain_scenario, explanation_document, explanation_text
+from simcluster.explanation import explain_scenario, explanation_document, explanation_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
 from simcluster.simulation.views.run_documents import plan_document

@@ -1,4 +1,4 @@
-"""An explanation to read, and as plain data."""
+"""What a plan's memory is made of, and what would make it fit, to read and as plain data."""
 
 from __future__ import annotations
 
@@ -10,26 +10,19 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.analysis import RULE, MemoryUse, MemoryVerdict
-from simcluster.draw import Column, quantities, render_text, text_table
-from simcluster.explain.explanation import Explanation
+from simcluster.draw import Column, quantities, text_table
+from simcluster.explanation.explanation import Explanation
 from simcluster.tuning import Trial
 
 ROWS = 12
 """Entries of the live set that are shown."""
 
 
-def explanation_text(explanation: Explanation, *, colour: bool = False) -> str:
-    """The plan's memory by stage, what is alive at the peak of the fullest, and what would make it fit."""
-    return render_text(*_parts(explanation), colour=colour)
-
-
-def explanation_document(explanation: Explanation) -> dict[str, Any]:
-    """The same as JSON-able data, SI units."""
+def memory_document(explanation: Explanation) -> dict[str, Any]:
+    """The memory that decides, its peaks, and the changes that were tried for it."""
     return {
-        "name": explanation.run.documents["plan"]["name"],
         **_use(explanation.present),
         "rule": RULE,
-        "step_time_s": explanation.present.step,
         "memory": explanation.run.documents["memory"],
         "changes": [_entry(explanation, trial) for trial in (*explanation.fitting, *explanation.failing)],
     }
@@ -48,9 +41,9 @@ def _use(trial: Trial) -> dict[str, Any]:
     return {"needed": trial.use.needed, "capacity": trial.use.capacity, **trial.use.document()}
 
 
-def _parts(explanation: Explanation) -> Iterator[RenderableType]:
+def memory_parts(explanation: Explanation) -> Iterator[RenderableType]:
+    """The verdict, memory by stage, what is alive at the peak of the fullest, and what would make it fit."""
     documents = explanation.run.documents
-    yield Text(documents["plan"]["name"], "bold")
     yield _verdict(explanation)
     yield Text(f"The rule: {RULE}.", "dim")
     yield ""
