@@ -38,7 +38,7 @@ def compare(
 ) -> ExitCode:
     """Compare plans: what each gains or costs in time and memory.
 
-    The difference of two steps is told by cause: the operators, exposed collectives and waits that take more
+    The difference of two steps is explained by cause: the operators, exposed collectives and waits that take more
     or less.
     Exit code 1 if one of them does not fit into memory.
     """
