@@ -223,6 +223,7 @@ def assumptions_text(documents: RunDocument) -> list[str]:
     assumptions = summary["assumptions"]
     return [
         f"Simulated {ranks:,} ranks, {folded}: {summary['num_events']:,} events{took}.",
+        *([summary["error_band"]["words"]] if "error_band" in summary else []),
         *_dispatch(summary),
         f"Based on {len(assumptions)} assumptions, listed in the JSON result: {_assumed(assumptions)}.",
         *(f"Note: {note}." for note in documents["plan"]["notes"]),

@@ -7,9 +7,7 @@ import json
 import pytest
 
 from simcluster._version import __version__
-from simcluster.cli.arguments.catalog_folders import FOLDERS
-from simcluster.cli.commands.catalog.entries import FAMILIES
-from simcluster.cli.commands.catalog.overview import titles
+from simcluster.listings import FAMILIES, FOLDERS, titles
 from simcluster.scenario import Scenario, scenario_schema
 from simcluster.simulation import Verification, build_scenario
 from tests.support.scenario_texts import CRAMPED, SMALL, but
@@ -211,7 +209,7 @@ def test_a_plan_that_is_to_run_out_of_memory_passes(simcluster, here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--against", "main"), "give either --baseline or --against"),
+        (("--against", "main"), "give either --baseline FILE"),
         (("--report", "html"), "there is no format 'html'"),
         (("--report", "md", "--report", "json"), "standard output can have one format"),
         (("--report", "md="), "name the file behind the '='"),

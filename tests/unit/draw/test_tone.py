@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcluster.draw import tone
+from simcluster.draw import BLUE, chunk_of, tone
 from simcluster.draw.tone import EMPTY, Tone, with_ascii_glyphs
 
 
@@ -19,3 +19,13 @@ def test_text_keeps_its_width():
     text = "█▓▒░·┃─│… plain"
     assert len(with_ascii_glyphs(text)) == len(text)
     assert with_ascii_glyphs(text).isascii()
+
+
+def test_chunks_are_told_apart():
+    shades = [BLUE.shaded(number).colour for number in range(8)]
+    assert len(set(shades)) == 8 and shades[0] == BLUE.colour
+    assert BLUE.shaded(8) == BLUE and BLUE.shaded(1).glyph == BLUE.glyph
+
+
+def test_labels_name_their_chunk():
+    assert [chunk_of(label) for label in ("F0", "F12c3", "B3c1s2", "F3c2&B1", "begin")] == [0, 3, 1, 2, 0]

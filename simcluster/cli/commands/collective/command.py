@@ -74,9 +74,9 @@ def collective(
     in which proportions it is cut, and each link carries what really passes it.
     """
     from simcluster.cli.commands.collective.benchmark_plot import bench_page
-    from simcluster.cli.commands.collective.benchmark_table import CollectiveBenchmark, bench_csv, bench_text
     from simcluster.cli.output.result_files import check_writable, write_bytes
     from simcluster.cli.output.terminal import has_colour, print_result
+    from simcluster.listings import CollectiveBenchmark, bench_csv, bench_text
 
     check_writable("--html", html)
     bench = CollectiveBenchmark.of(operation, cluster, hosts, sizes, algorithm, ranks, protocol, parts, seed)

@@ -40,10 +40,10 @@ def init(
         str,
         typer.Option(
             metavar="NAME",
-            help="The framework profile that plans are tried with; ideal is a bound.",
+            help="The framework profile that plans are tried with: catalog frameworks lists them.",
             autocompletion=complete_names("frameworks"),
         ),
-    ] = "ideal",
+    ] = "megatron-core",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the scenario there.")
     ] = None,

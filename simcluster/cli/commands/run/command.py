@@ -33,6 +33,10 @@ def run(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report there, as a page for a browser.")
     ] = None,
+    whatif: Annotated[
+        bool,
+        typer.Option("--whatif", help="Also say in the report what faster and slower hardware would change."),
+    ] = False,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
     ] = None,
@@ -54,7 +58,12 @@ def run(
     jobs: Annotated[
         int | None,
         typer.Option(
-            "--jobs", "-j", min=1, metavar="K", help="Processes for replications; one per processor."
+            "--jobs",
+            "-j",
+            min=1,
+            metavar="K",
+            help="Processes that share scenarios, or the replications of one; one per processor, where there "
+            "are replications or four scenarios.",
         ),
     ] = None,
     unfold: Annotated[
@@ -77,11 +86,10 @@ def run(
     from simcluster.cli.commands.run.session import Replications, Session
     from simcluster.cli.output.page_files import page_origin
     from simcluster.cli.output.result_files import Outputs
+    from simcluster.cli.output.terminal import has_colour
 
-    outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj))
+    outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj), whatif)
     outputs.check()
     runs = Replications(replications, jobs)
-    session = Session.of(
-        outputs, changes(settings), unfold=unfold, quiet=quiet, replications=runs, verbose=verbose
-    )
+    session = Session(outputs, tuple(changes(settings)), unfold, quiet, runs, has_colour(), verbose)
     return session.run()
