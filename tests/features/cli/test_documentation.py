@@ -29,6 +29,7 @@ ELSEWHERE = {"ci": "tests/features/test_ci_guide.py"}
 SLOW = {
     "simcluster accuracy tests/accuracy/memory.csv --worst 10",  # half a minute
     "simcluster advise scenarios/tiny-gpt-cpu.yaml --rounds 1",
+    "simcluster checkpoint costs scenarios/megatron-1t-512-h200-from-2048.yaml",
     "simcluster search scenarios/quickstart.yaml --over mesh --top 5 -o best.yaml",
 }
 """Commands of several seconds, of which other tests have more."""
