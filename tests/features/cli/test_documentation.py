@@ -10,8 +10,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from simcluster.cli.arguments.catalog_folders import FOLDERS
 
 from simcluster.document import Document
+from simcluster.registry import data_files
 from simcluster.scenario import scenario_schema
 from tests.support.documentation_blocks import ROOT, arguments, blocks
 from tests.support.marked_tables import hold_marked_table, marked_table
@@ -126,3 +128,10 @@ def test_blocks_have_languages():
     known = {"console", "python", "yaml", "text", "json", "markdown", "ini", "toml"}
     strange = {block.page.stem for block in blocks() if block.language not in known}
     assert strange <= ELSEWHERE.keys()
+
+
+def test_the_readme_counts_the_catalog():
+    wanted = [len(data_files(FOLDERS[family])) for family in ("devices", "hosts", "models")]
+    counted = re.search(r"(\d+) devices, (\d+) hosts and (\d+) models", (ROOT / "README.md").read_text())
+    assert counted is not None
+    assert [int(number) for number in counted.groups()] == wanted
