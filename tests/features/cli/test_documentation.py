@@ -10,7 +10,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from simcluster.cli.arguments.catalog_folders import FOLDERS
 
 from simcluster.document import Document
 from simcluster.registry import data_files
@@ -131,7 +130,8 @@ def test_blocks_have_languages():
 
 
 def test_the_readme_counts_the_catalog():
-    wanted = [len(data_files(FOLDERS[family])) for family in ("devices", "hosts", "models")]
+    folders = ("simcluster.cluster.devices", "simcluster.cluster.hosts", "simcluster.model.catalog")
+    wanted = [len(data_files(folder)) for folder in folders]
     counted = re.search(r"(\d+) devices, (\d+) hosts and (\d+) models", (ROOT / "README.md").read_text())
     assert counted is not None
     assert [int(number) for number in counted.groups()] == wanted
