@@ -227,3 +227,13 @@ def test_a_million_spans_are_small_open_fast_and_move_smoothly(opened, tmp_path)
     assert drawn > 200_000
     # One frame of ten may meet other work of the machine.
     assert frames[int(0.9 * len(frames))] <= SLOWEST_FRAME, frames
+
+
+def test_an_old_browser_is_told_why_it_shows_less(chromium, quickstart):
+    page = chromium.new_page()
+    page.add_init_script("delete window.DecompressionStream")
+    page.goto(quickstart.as_uri())
+    said = page.locator("main [role=alert]")
+    said.wait_for()
+    assert "this browser cannot unpack data" in said.inner_text()
+    page.close()
