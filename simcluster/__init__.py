@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from simcluster.advice import advise
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
     from simcluster.baseline import check
+    from simcluster.comparison import compare
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.explanation import explain
     from simcluster.layout import MindSporeLayout
@@ -33,6 +34,7 @@ else:
             "advice": "advise",
             "api": "Result graph infer_predict_layout load shard simulate sweep verify",
             "baseline": "check",
+            "comparison": "compare",
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
             "explanation": "explain",
             "layout": "MindSporeLayout",
@@ -55,6 +57,7 @@ __all__ = [
     "__version__",
     "advise",
     "check",
+    "compare",
     "explain",
     "find_plan",
     "graph",

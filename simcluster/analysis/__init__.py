@@ -39,6 +39,7 @@ from simcluster.analysis.metrics import (
     prefill_flops,
     step_flops,
     summarise_run,
+    summarise_servers,
     time_use_document,
     wait_times,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "step_flops",
     "summarise_host_memory",
     "summarise_run",
+    "summarise_servers",
     "time_use_document",
     "wait_times",
 ]

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         BarPart,
         Tone,
         sum_of_parts,
+        with_ascii_glyphs,
     )
 else:
     __getattr__ = exported_lazily(
@@ -59,7 +60,8 @@ else:
             "text_bars": "text_bar text_legend wrap_items",
             "text_tables": "Cell Column csv_text quantities text_table",
             "tier_diagram": "Box BoxRow Connection tier_diagram_svg use_colour",
-            "tone": "BLUE GREEN GREY OLIVE ORANGE PINK PURPLE RED TEAL YELLOW BarPart Tone sum_of_parts",
+            "tone": "BLUE GREEN GREY OLIVE ORANGE PINK PURPLE RED TEAL YELLOW BarPart Tone "
+            "sum_of_parts with_ascii_glyphs",
         },
     )
 
@@ -114,5 +116,6 @@ __all__ = [
     "tier_diagram_svg",
     "timeline_svg",
     "use_colour",
+    "with_ascii_glyphs",
     "wrap_items",
 ]

@@ -51,6 +51,17 @@ EMPTY = Tone("bright_black", "#808890", "·")
 """What is there but not used: free memory, time without work."""
 
 
+_ASCII = str.maketrans(
+    {"█": "@", "▓": "%", "▒": "o", "░": "~", "·": ".", "┃": "|", "─": "-", "│": "|", "…": ".", "→": ">"}
+)
+"""Characters of drawings, and others that stay different where there is nothing but ASCII."""
+
+
+def with_ascii_glyphs(text: str) -> str:
+    """The text with glyphs of ASCII, which are as wide, in place of those of bars and grids."""
+    return text.translate(_ASCII)
+
+
 @dataclass(frozen=True, slots=True)
 class BarPart:
     """One part of a stacked bar: its name, its value in the unit of the bar, its tone."""

@@ -7,8 +7,8 @@ Wherever an axis is named, a *restricted* axis ``pipeline[0,3]`` may stand: the 
 of ``pipeline`` only. It is how the stages that share a tied parameter form a group. And so may the name of
 explicit groups, lists of ranks that somebody wrote down (``create_group``).
 
-Behind the ranks of the axes there may be others, *beside* the axes: parameter servers and their scheduler. They
-are in no group but alone.
+Behind the ranks of the axes there may be others, *beside* the axes: parameter servers and their scheduler.
+They are in no group but alone.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Mesh:
     """Axes with their sizes, outermost first, and explicit groups by name.
 
     Groups of one name are equally large and have no rank in common; a rank may be in none of them. Their
-    members stand in the order that counts. A group is over one such name, or over axes. ``beside`` is the number
-    of ranks behind those of the axes.
+    members stand in the order that counts. A group is over one such name, or over axes. ``off_axes`` is the
+    number of ranks behind those of the axes.
     """
 
     axes: tuple[tuple[str, int], ...]
     explicit: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = ()
-    beside: int = 0
+    off_axes: int = 0
 
     @classmethod
     def of(cls, sizes: Mapping[str, int]) -> Mesh:
@@ -61,9 +61,9 @@ class Mesh:
     def with_groups(self, groups: Mapping[str, Sequence[Sequence[int]]]) -> Mesh:
         """The same axes with these explicit groups."""
         made = tuple((name, tuple(tuple(group) for group in lists)) for name, lists in groups.items())
-        return Mesh(self.axes, made, self.beside)
+        return Mesh(self.axes, made, self.off_axes)
 
-    def with_beside(self, count: int) -> Mesh:
+    def with_off_axes(self, count: int) -> Mesh:
         """The same with so many ranks behind those of the axes."""
         return Mesh(self.axes, self.explicit, count)
 
@@ -80,7 +80,7 @@ class Mesh:
     @property
     def num_ranks(self) -> int:
         """All ranks: those of the axes, and those beside them."""
-        return self.num_on_axes + self.beside
+        return self.num_on_axes + self.off_axes
 
     def size(self, axis: str) -> int:
         """Ranks along an axis (1 if the mesh does not have it); restricted axes count what they keep."""
@@ -108,7 +108,7 @@ class Mesh:
         # The leading 1 is for a mesh without axes, which is one rank.
         shape = (1, *(size for _, size in self.axes))
         own = np.stack(np.unravel_index(np.arange(self.num_on_axes), shape), axis=1)[:, 1:].astype(np.int64)
-        return np.pad(own, ((0, self.beside), (0, 0)))
+        return np.pad(own, ((0, self.off_axes), (0, 0)))
 
     def coordinate(self, rank: int, axis: str) -> int:
         """Position of a rank along an axis; of a restricted axis, its position among the kept coordinates.
@@ -165,7 +165,7 @@ class Mesh:
         rest = [position for position in range(len(self.axes)) if position not in moved]
         members = math.prod(self.size(axis) for axis in present)
         groups = ranks.transpose(rest + moved).reshape(-1, members)
-        if self.beside and members == 1:
+        if self.off_axes and members == 1:
             alone = np.arange(self.num_on_axes, self.num_ranks)[:, np.newaxis]
             groups = np.concatenate([groups, alone])
         return groups

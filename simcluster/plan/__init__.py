@@ -81,7 +81,6 @@ from simcluster.plan.spec import (
     InferenceSpec,
     Layers,
     OffloadSpec,
-    ServerUpdate,
     OptimizerShardingSpec,
     OptimizerSpec,
     ParallelSpec,
@@ -91,6 +90,7 @@ from simcluster.plan.spec import (
     RoutingSpec,
     RuleSpec,
     ScheduleSpec,
+    ServerUpdate,
     ShardingChoice,
     StrategySpec,
     SubgraphSpec,
@@ -112,10 +112,6 @@ from simcluster.plan.subgraphs import (
 )
 
 __all__ = [
-    "ServedParameter",
-    "ServerPlan",
-    "ServerShard",
-    "ServerUpdate",
     "ALONE",
     "AUTO_MB",
     "BACKWARD",
@@ -177,6 +173,10 @@ __all__ = [
     "Schedule",
     "ScheduleSpec",
     "SearchReport",
+    "ServedParameter",
+    "ServerPlan",
+    "ServerShard",
+    "ServerUpdate",
     "ShardRequest",
     "ShardingChoice",
     "StrategySpec",

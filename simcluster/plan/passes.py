@@ -83,8 +83,10 @@ def sparse_gradients(rules: Rules, num_terms: int, served: Sequence[str] = ()) -
     """The pass that keeps gradients of tables as ids and rows, ``num_terms`` of them to be added up; those of
     ``served`` parameters are split as the samples are.
     """
-    settings = {"served": tuple(served)} if served else {}
-    return Pass("sparse_gradients", partial(use_sparse_gradients, rules=rules, num_terms=num_terms, **settings))
+    own = tuple(served)
+    return Pass(
+        "sparse_gradients", partial(use_sparse_gradients, rules=rules, num_terms=num_terms, served=own)
+    )
 
 
 def sharding_pass(

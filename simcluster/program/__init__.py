@@ -28,7 +28,6 @@ from simcluster.program.isa import (
     Call,
     Category,
     Executions,
-    Gate,
     GateWait,
     Instruction,
     InstructionBlock,
@@ -36,8 +35,11 @@ from simcluster.program.isa import (
     PersistentBuffer,
     Program,
     Scope,
+    ServerCall,
+    ServerUpdateCall,
     Slot,
     StageProgram,
+    StepGate,
     charged_to,
     is_host_stream,
     is_send_stream,
@@ -61,7 +63,7 @@ from simcluster.program.lowering import (
     runs_kernels,
     runs_on_host,
 )
-from simcluster.program.parameter_server import GATE, PULL, PUSH, ServerCall, ServerUpdateCall
+from simcluster.program.parameter_server import GATE, PULL, PUSH
 from simcluster.program.symmetry import (
     TRANSFERS,
     Axes,
@@ -112,7 +114,6 @@ __all__ = [
     "CollectiveCalls",
     "CollectiveRequests",
     "Executions",
-    "Gate",
     "GateWait",
     "GroupLoads",
     "HostCalls",
@@ -130,6 +131,7 @@ __all__ = [
     "ServerUpdateCall",
     "Slot",
     "StageProgram",
+    "StepGate",
     "TenantLoad",
     "build",
     "charged_to",

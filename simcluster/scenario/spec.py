@@ -153,7 +153,7 @@ class ScenarioSpec(Section):
     @property
     def num_ranks(self) -> int:
         """Ranks of the mesh, and those of parameter servers and their scheduler."""
-        return math.prod(self.parallel.sizes.values()) + self.parallel.num_beside
+        return math.prod(self.parallel.sizes.values()) + self.parallel.num_server_ranks
 
     @property
     def own_hosts(self) -> tuple[int, ...] | None:

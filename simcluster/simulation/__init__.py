@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     )
     from simcluster.simulation.compose import BuiltScenario, build_scenario
     from simcluster.simulation.jobs import launch_document, launcher_file
+    from simcluster.simulation.other_hardware import scaled_step
     from simcluster.simulation.run_scenario import run_built, simulate
-    from simcluster.simulation.scaled_step import scaled_step
     from simcluster.simulation.traffic import Tiers, draw_host, draw_network
     from simcluster.simulation.verification import Verification, verify
     from simcluster.simulation.views import (
@@ -43,9 +43,9 @@ else:
             "transform_checkpoint transform_document",
             "compose": "BuiltScenario build_scenario",
             "jobs": "launch_document launcher_file",
-            "traffic": "Tiers draw_host draw_network",
+            "other_hardware": "scaled_step",
             "run_scenario": "run_built simulate",
-            "scaled_step": "scaled_step",
+            "traffic": "Tiers draw_host draw_network",
             "verification": "Verification verify",
             "views": "Entry GraphPiece Operand ShardedGraph effective_strategies_of "
             "layouts_after layouts_document planned_documents predict_layouts",

@@ -145,7 +145,7 @@ class Buffers:
         shape = weight.layout.local_shape(weight.whole.shape, mesh)
         return np.concatenate(runs)[: math.prod(shape)].reshape(shape)
 
-    def held(self, rank: int, name: str, place: MemoryPlace) -> Array:
+    def resident(self, rank: int, name: str, place: MemoryPlace) -> Array:
         """What a rank holds in a buffer that is there from before a step to after it."""
         return self._held[rank][place, name, 0, 0]
 

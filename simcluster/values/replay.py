@@ -56,6 +56,7 @@ from simcluster.values.exchange import exchange_arrays, route_arrays, slice_arra
 from simcluster.values.server_exchange import AppliedUpdate, ServerExchange
 from simcluster.values.source import SeededData
 from simcluster.values.traffic import InputBytes, check_collective, crossing_elements
+from simcluster.work import DType
 
 SEQ = "seq"
 """What operators call the dim of tokens."""
@@ -136,6 +137,11 @@ class Replay:
                 for event in together if moment == EventMoment.WHOLE else ():
                     self._finish(event)
         self._inputs.check()
+        for (step, name), parts in self._on_servers.items() if self.program.apart else ():
+            whole = np.concatenate([parts[first][0] for first in sorted(parts)])
+            kind = TensorType(whole.shape, DType.FP32)
+            summed = RankTensor(0, whole, Layout.replicated(whole.ndim), kind)
+            self.gradients[step, name].append(summed)
         for step, terms in self._terms.items():
             # Workers of servers add up their losses for nobody but the reader.
             total = sum((term.part for term in terms.values()), np.zeros(()))
@@ -341,7 +347,7 @@ class Replay:
             held = RankTensor(event.rank, own, slot.layout, slot.whole)
             self.states[step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
         once = slot.scope is Scope.STEP and event.code.phase in (FORWARD, REDUCE)
-        if once and slot.whole.shape == () and self.program.mesh.beside:
+        if once and slot.whole.shape == () and self.program.mesh.off_axes:
             self._terms[step][event.rank] = RankTensor(event.rank, array, slot.layout, slot.whole)
         elif once and slot.whole.shape == () and not slot.layout.partial:
             self.losses[step][event.rank] = RankTensor(event.rank, array, slot.layout, slot.whole)
@@ -358,17 +364,22 @@ class Replay:
     def _update_on_server(self, event: Event, call: ServerUpdateCall) -> None:
         """Updates a parameter, or its rows, on a server; compared are those of all servers."""
         gradient, weights = self._servers.update(event, call)
+        if self.program.apart:
+            # With the gradients of one worker: those of the first step add up to what one device has.
+            if event.step == 0:
+                sums = self._on_servers[0, call.parameter]
+                before, _ = sums.get(call.first, (np.zeros_like(gradient), weights))
+                sums[call.first] = before + gradient, weights
+            return
         parts = self._on_servers[event.step, call.parameter]
         parts[call.first] = gradient, weights
         rows = [len(part) if part.ndim else 1 for part, _ in parts.values()]
         if sum(rows) < call.of:
             return
         ordered = [parts[first] for first in sorted(parts)]
-        for into, arrays in zip(
-            (self.gradients, self.weights), zip(*ordered, strict=True), strict=True
-        ):
+        for into, arrays in zip((self.gradients, self.weights), zip(*ordered, strict=True), strict=True):
             whole = np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
-            kind = TensorType(whole.shape, event.part.residents[0].whole.dtype)
+            kind = TensorType(whole.shape, DType.FP32)
             held = RankTensor(event.rank, whole, Layout.replicated(whole.ndim), kind)
             into[event.step, call.parameter].append(held)
         parts.clear()

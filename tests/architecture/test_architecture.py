@@ -81,6 +81,8 @@ def test_public_names():
             "TraceError",
             "__version__",
             "advise",
+            "compare",
+            "explain",
             "find_plan",
             "graph",
             "infer_predict_layout",
@@ -90,6 +92,7 @@ def test_public_names():
             "simulate",
             "sweep",
             "verify",
+            "whatif",
         ]
     )
     for name in simcluster.__all__:

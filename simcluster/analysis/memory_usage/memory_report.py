@@ -99,7 +99,12 @@ def _class_peaks(
 
 
 def program_of(program: Program, rank: int) -> dict[str, str]:
-    """Which of several hand-written programs a rank runs."""
+    """Which of several hand-written programs a rank runs, or what it is beside parameter servers."""
+    if program.mesh.off_axes:
+        number = rank - program.mesh.num_on_axes
+        if number < 0:
+            return {"program": "workers"}
+        return {"program": "scheduler" if rank == program.mesh.num_ranks - 1 else f"server {number}"}
     return {"program": f"program {program.part_of(rank)}"}
 
 

@@ -11,6 +11,7 @@ from simcluster.analysis.metrics.model_flops import (
     prefill_flops,
     step_flops,
 )
+from simcluster.analysis.metrics.server_metrics import summarise_servers
 from simcluster.analysis.metrics.summary import (
     ATTENTION_METRICS,
     METRICS,
@@ -35,6 +36,7 @@ __all__ = [
     "prefill_flops",
     "step_flops",
     "summarise_run",
+    "summarise_servers",
     "time_use_document",
     "wait_times",
 ]

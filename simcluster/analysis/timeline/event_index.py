@@ -79,7 +79,8 @@ class EventIndex:
 
     def all_times(self, timing: GroupTiming, columns: slice) -> Ints:
         """The same of all events of instructions [3, instructions, classes]."""
-        return self._times(slice(None), timing, columns)[:-1].reshape(3, self.count, -1)
+        times = self._times(slice(None), timing, columns)[:-1]
+        return times.reshape(3, self.count, times.shape[1])
 
     def _times(self, chosen: Ints | slice, timing: GroupTiming, columns: slice) -> Ints:
         """When chosen instructions start, then when they end, then their arrivals; and time 0."""

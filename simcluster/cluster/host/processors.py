@@ -9,7 +9,6 @@ from simcluster.cluster.device import Device
 from simcluster.errors import PlanError
 from simcluster.work import Kernel, Work
 
-
 LARGE = 1 << 30
 """Bytes of a kernel that nothing but memory holds up."""
 
@@ -48,8 +47,8 @@ class HostKernels:
 
     @classmethod
     def of_sockets(cls, device: Device, cores: int) -> HostKernels:
-        """Those of sockets that are devices, as their file has kernels that wait for memory: all cores together
-        reach the share of the memory's bandwidth that such a kernel reaches on the device.
+        """Those of sockets that are devices, as their file has kernels that wait for memory: all cores
+        together reach the share of the memory's bandwidth that such a kernel reaches on the device.
         """
         reached = {
             kernel: device.memory_bandwidth * curve.at(LARGE) / cores

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simcluster.program import OWN, Gate, Instruction, RankClasses
+from simcluster.program import OWN, Instruction, RankClasses, StepGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +14,10 @@ class ClassGates:
     those that it counts up when it is over, each with the number of ranks that it stands for.
     """
 
-    waits: Gate | None
+    waits: StepGate | None
     count: int
     steps_ago: int
-    opens: Sequence[tuple[Gate, int]]
+    opens: Sequence[tuple[StepGate, int]]
 
     @classmethod
     def of(cls, classes: RankClasses, index: int, instruction: Instruction) -> ClassGates | None:
@@ -32,11 +32,11 @@ class ClassGates:
         return cls(_resolved(wait.gate, rank), wait.count, wait.steps_ago, opens)
 
 
-def _resolved(gate: Gate, rank: int) -> Gate:
+def _resolved(gate: StepGate, rank: int) -> StepGate:
     """The gate as the engine knows it: that of a rank, if it is its own."""
-    return Gate(gate.name, rank) if gate.rank == OWN else gate
+    return StepGate(gate.name, rank) if gate.rank == OWN else gate
 
 
-def gate_reason(gate: Gate, counted: int, count: int) -> str:
+def gate_reason(gate: StepGate, counted: int, count: int) -> str:
     """What keeps somebody at a gate, for the report of a run that cannot end."""
     return f"gate '{gate}', which has counted {counted} of {count}"

@@ -72,17 +72,16 @@ at all), and of the memory's bandwidth; what it has to do with gates, or ``NONE`
 """
 
 GATED = record("gate count steps_ago turn first_open")
-"""What a kind of communication has to do with gates: the first row of the gate that it waits for (``NONE``: it
-waits for none), until that has counted so many in the step so many ago; how often it was over; the first of
-the gates that it counts up. One more at the end.
-"""
+"""What a kind of communication has to do with gates: the first row of the gate that it waits for (``NONE``:
+it waits for none), until that has counted so many in the step so many ago; how often it was over; the first
+of the gates that it counts up. One more at the end."""
 
 OPEN = record("gate amount")
 """A gate that is counted up, by its first row, and by how many."""
 
 GATE = record("counted first_waiter")
-"""A gate in one step, those of the others behind it: how many it has counted, and the first stream that waits.
-"""
+"""A gate in one step, those of the others behind it: how many it has counted, and the first stream that
+waits."""
 
 TRANSFER = record("latency late first_phase")
 """A transfer: its latency, or 1 if that depends on when it begins; its first phase. One more at the end."""

@@ -63,8 +63,8 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
 
 
 def _goes_in_program_order(builder: TableBuilder) -> bool:
-    """Whether a run may go in program order for a while: nothing slows the kernels of its one workload, it has
-    no gates, and links are what they are from the start.
+    """Whether a run may go in program order for a while: nothing slows the kernels of its one workload, it
+    has no gates, and links are what they are from the start.
     """
     links = builder.links
     changes = links.changes or links.background or any(transfer.late for transfer in builder.transfers)

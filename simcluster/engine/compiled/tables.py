@@ -41,7 +41,7 @@ from simcluster.engine.compiled.arrays import (
 )
 from simcluster.engine.linking import PARTS, LinkedPart, Segments
 from simcluster.engine.pricing import PricedClasses, PricedGroup
-from simcluster.program import Gate
+from simcluster.program import StepGate
 
 MANY_KERNELS = 1 << 16
 """Slowed segments, and kernels of them, that are recorded before more room is made."""
@@ -96,7 +96,7 @@ class TableBuilder:
     """By linked part: the first entries of its streams."""
     workloads: list[int] = field(default_factory=lambda: [0])
     """First streams of all workloads, and one more."""
-    gates: dict[Gate, int] = field(default_factory=dict)
+    gates: dict[StepGate, int] = field(default_factory=dict)
     """Different gates, with their numbers."""
     gated: list[ClassGates] = field(default_factory=list)
     """What kinds of communication have to do with gates."""
@@ -319,9 +319,10 @@ class TableBuilder:
             reached=zeros(len(slots)),
             rising=zeros(len(slots)),
             flow_rates=records(FOUND, len(slots)),
-            starts=zeros(self.times),
-            arrivals=zeros(self.times),
-            ends=zeros(self.times),
+            # NumPy asks for huge pages for what it need not set to zero.
+            starts=np.empty(self.times, dtype=np.int64),
+            arrivals=np.empty(self.times, dtype=np.int64),
+            ends=np.empty(self.times, dtype=np.int64),
             stretched=records(STRETCHED, MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
             gated=gated,

@@ -22,7 +22,7 @@ NOTHING = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class StreamEntries:
     """What one stream does in a code, one entry per segment, collective or transfer.
 
     ``wait_stream`` (index into the code's streams) and ``wait_position`` (entries of it that must have ended)
@@ -47,7 +47,7 @@ class CodeEntries:
     """
 
     streams: tuple[str, ...]
-    tracks: tuple[Track, ...]
+    tracks: tuple[StreamEntries, ...]
     stream_of: Ints
     entry: Ints
     incoming: tuple[tuple[int, int], ...]
@@ -96,7 +96,7 @@ class _EntryBuilder:
         return CodeEntries(
             code.streams,
             tuple(
-                Track(*map(_ints, zip(*self.tracks[index], strict=True)))
+                StreamEntries(*map(_ints, zip(*self.tracks[index], strict=True)))
                 for index in range(len(code.streams))
             ),
             _ints([number[instruction.stream] for instruction in code.instructions]),

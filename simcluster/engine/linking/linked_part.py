@@ -24,8 +24,9 @@ BARRIER = -1
 class LinkedStream:
     """The entries of one stream over the whole run.
 
-    Columns as in ``Track``, with ``wait_stream`` an index into the part's streams and ``wait_position``
-    absolute; ``execution`` is the index of the execution (``BARRIER`` for entries that only wait).
+    Columns as in ``StreamEntries``, with ``wait_stream`` an index into the part's streams and
+    ``wait_position`` absolute; ``execution`` is the index of the execution (``BARRIER`` for entries that only
+    wait).
     """
 
     name: str

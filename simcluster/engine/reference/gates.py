@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from simcluster.engine.communication import ClassGates, gate_reason
 from simcluster.engine.reference.latch import Latch
-from simcluster.program import Gate
+from simcluster.program import StepGate
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class GateCounter:
 class StreamGates:
     """The gates of the entries of one stream, kind by kind; ``turns`` is how often each kind was over."""
 
-    counters: defaultdict[Gate, GateCounter]
+    counters: defaultdict[StepGate, GateCounter]
     kinds: Sequence[ClassGates | None]
     which: Sequence[int]
     turns: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))

@@ -28,7 +28,7 @@ from simcluster.engine.reference.streams import (
 )
 from simcluster.engine.timing import GroupTiming, Timing
 from simcluster.errors import SimulationError
-from simcluster.program import Gate
+from simcluster.program import StepGate
 
 Ints = NDArray[np.int64]
 
@@ -90,7 +90,7 @@ class _Round:
     streams: Sequence[Sequence[Stream]]
     paces: Sequence[Pace | None]
     meetings: defaultdict[Who, list[Meeting]]
-    gates: defaultdict[Gate, GateCounter]
+    gates: defaultdict[StepGate, GateCounter]
     gated: dict[tuple[int, int, int], StreamGates]
 
     @property

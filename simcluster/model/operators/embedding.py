@@ -26,7 +26,7 @@ from simcluster.model.graph import (
     token_positions,
     unit_dims,
 )
-from simcluster.model.operators.sparse_updates import SparseGradient
+from simcluster.model.operators.sparse_updates import OwnRowGradient, SparseGradient
 from simcluster.work import Kernel, Work
 
 _IDS = ("batch", "seq")
@@ -133,7 +133,9 @@ class EmbeddingGrad(Operator):
         """Ids and rows as they are."""
         if not isinstance(request, SparseRows):
             return None
-        return SparseGradient(len(self.ids), self.table[1], self.ids if request.split else None)
+        if request.split:
+            return OwnRowGradient(self.ids, self.table[1])
+        return SparseGradient(len(self.ids), self.table[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,14 +28,10 @@ def _pairs(rank: int) -> Labels:
 
 @dataclass(frozen=True, slots=True)
 class SparseGradient(Operator):
-    """A table's gradient in sparse form: ids, with ``rank`` dims, and a row of gradients for each.
-
-    ``ids`` are the names of their dims, along which it may be split; None: every part gets all of them.
-    """
+    """A table's gradient in sparse form: ids, with ``rank`` dims, and a row of gradients for each."""
 
     rank: int = 2
     columns: str = "hidden"
-    ids: Labels | None = None
 
     kind: ClassVar[str] = "row_gradient"
     family: ClassVar[str] = "gather"
@@ -47,7 +43,7 @@ class SparseGradient(Operator):
 
     def dims(self) -> Dims:
         """Every pair for itself."""
-        ids = _pairs(self.rank) if self.ids is None else self.ids
+        ids = _pairs(self.rank)
         operands = (ids, (*ids, self.columns))
         apart = ((frozenset({0}),), (frozenset({1}),))
         return Dims(operands, operands, unit_dims(*operands), terms=apart)
@@ -56,6 +52,38 @@ class SparseGradient(Operator):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """None: the update reads them where they are."""
+        return ()
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The same."""
+        return tuple(inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRowGradient(Operator):
+    """A table's gradient in sparse form, of those samples that a rank has: it may be split as ``ids`` are."""
+
+    ids: Labels = ("batch", "seq")
+    columns: str = "hidden"
+
+    kind: ClassVar[str] = "own_row_gradient"
+    family: ClassVar[str] = "gather"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """The ids, and the rows."""
+        ids, rows = inputs
+        return (ids, rows)
+
+    def dims(self) -> Dims:
+        """Every pair for itself."""
+        operands = (self.ids, (*self.ids, self.columns))
+        apart = ((frozenset({0}),), (frozenset({1}),))
+        return Dims(operands, operands, unit_dims(*operands), terms=apart)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """None: whoever sums them up reads them where they are."""
         return ()
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:

@@ -66,7 +66,7 @@ def _orders(mesh: Mesh, axes: Sequence[str]) -> Iterator[Mesh]:
     for count in range(1, len(axes) + 1):
         for chosen in combinations(axes, count):
             rest = [entry for entry in mesh.axes if entry[0] not in chosen]
-            yield Mesh((*rest, *(entry for entry in mesh.axes if entry[0] in chosen)), beside=mesh.beside)
+            yield Mesh((*rest, *(entry for entry in mesh.axes if entry[0] in chosen)), off_axes=mesh.off_axes)
 
 
 def _spread(mesh: Mesh, axes: Sequence[str], cluster: Cluster) -> dict[str, int]:
@@ -79,7 +79,7 @@ def _spread(mesh: Mesh, axes: Sequence[str], cluster: Cluster) -> dict[str, int]
 def _like(mesh: Mesh, order: Mesh) -> Mesh:
     """A mesh, its axes cut or not, in the order of another one."""
     axes = sorted(mesh.axes, key=lambda entry: order.names.index(whole(entry[0])))
-    return Mesh(tuple(axes), beside=mesh.beside)
+    return Mesh(tuple(axes), off_axes=mesh.off_axes)
 
 
 def _spent(graph: Graph, mesh: Mesh, cluster: Cluster, algorithms: Selection, micro_batches: int) -> float:

@@ -54,11 +54,13 @@ def optimize(
         return frozenset(name for name in parameters if f"{instance.weight_owner}.{name}" in spared)
 
     def served(instance: Instance) -> frozenset[str]:
-        parameters = graph.block_of(instance).parameters
+        block = graph.block_of(instance)
         return frozenset(
             name
-            for name in parameters
-            if plan.served and plan.serves(graph.canonical(f"{instance.weight_owner}.{name}"))
+            for name in block.parameters
+            if not (plan.caches_rows and name in block.row_gradients)
+            and plan.served
+            and plan.serves(graph.canonical(f"{instance.weight_owner}.{name}"))
         )
 
     def rules(instance: Instance) -> dict[str, tuple[Update, Mapping[str, DType]]]:

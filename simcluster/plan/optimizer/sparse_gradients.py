@@ -32,7 +32,9 @@ def use_sparse_gradients(graph: Graph, rules: Rules, num_terms: int, served: Seq
     changed = graph.specialised(
         chosen,
         lambda block, instance: (
-            _with_rows(graph, block, instance, chosen[instance.name], served) if chosen[instance.name] else block
+            _with_rows(graph, block, instance, chosen[instance.name], served)
+            if chosen[instance.name]
+            else block
         ),
         lambda key, _: f" rows {' '.join(key)}" if key else "",
     )

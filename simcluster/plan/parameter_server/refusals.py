@@ -15,13 +15,18 @@ from simcluster.plan.spec import OffloadSpec, ParallelSpec, ShardingChoice, Task
 PATH = "parallel.parameter_server"
 
 RULES = ("sgd", "momentum", "adam", "adamw", "lazy_adam", "ftrl")
-"""Rules of updates that work on a part of a tensor, as servers have them (MindSpore: momentum, adam, lazy_adam,
-ftrl).
+"""Rules of updates that work on a part of a tensor, as servers have them (MindSpore: momentum, adam,
+lazy_adam, ftrl).
 """
 
 
 def server_problems(
-    parallel: ParallelSpec, task: Task, mesh: Mesh, roles: AxisRoles, sharding: ShardingChoice, cluster: Cluster
+    parallel: ParallelSpec,
+    task: Task,
+    mesh: Mesh,
+    roles: AxisRoles,
+    sharding: ShardingChoice,
+    cluster: Cluster,
 ) -> Iterator[Problem]:
     """Problems of a plan with parameter servers."""
     if parallel.parameter_server is None:
@@ -33,15 +38,19 @@ def server_problems(
     for axis, size in mesh.axes:
         if size > 1 and axis not in batch:
             yield Problem(
-                f"axis '{axis}' ({size}) splits the model, but every worker of parameter servers runs all of it",
+                f"axis '{axis}' ({size}) splits the model, but every worker of servers runs all of it",
                 f"parallel.mesh.{axis}",
                 f"write {axis}: 1, or leave parameter_server out",
             )
     if sharding.states or sharding.gradients or sharding.weights:
         hint = "leave optimizer_sharding out: states are on the servers"
-        yield Problem("servers hold the optimizer states: nothing of them is sharded over workers", PATH, hint)
+        yield Problem(
+            "servers hold the optimizer states: nothing of them is sharded over workers", PATH, hint
+        )
     if task.batch_shares:
-        yield Problem("servers take the mean over workers with equal shares of the batch", "training.batch_shares")
+        yield Problem(
+            "servers take the mean over workers with equal shares of the batch", "training.batch_shares"
+        )
     if task.optimizer.clip is not None:
         yield Problem(
             "no server sees all gradients, whose norm would be clipped",
@@ -53,11 +62,15 @@ def server_problems(
     for path, kind in rules:
         if kind not in RULES:
             known = ", ".join(RULES)
-            yield Problem(f"servers cannot update by {kind}", f"training.optimizer.{path}", f"they know {known}")
+            yield Problem(
+                f"servers cannot update by {kind}", f"training.optimizer.{path}", f"they know {known}"
+            )
     given = {"offload": parallel.offload != OffloadSpec(), "host": parallel.host, "shard": parallel.shard}
     for name, written in given.items():
         if written:
-            yield Problem(f"'{name}' beside parameter servers is not supported", f"parallel.{name}", "leave it out")
+            yield Problem(
+                f"'{name}' beside parameter servers is not supported", f"parallel.{name}", "leave it out"
+            )
     if cluster.num_devices == mesh.num_ranks:
         yield from _places(mesh, cluster)
 
@@ -72,6 +85,6 @@ def _places(mesh: Mesh, cluster: Cluster) -> Iterator[Problem]:
             yield Problem(
                 f"rank {rank}, {who}, would be on a {device.name}: servers are processes on processors",
                 "cluster",
-                f"write a last group of hosts with {len(beside)} processors: groups: [..., {{use: cpu-server, ...}}]",
+                f"write a last group of {len(beside)} processors, as {{use: cpu-server, hosts: ...}}",
             )
             return

@@ -25,16 +25,6 @@ from simcluster.document import (
 )
 from simcluster.errors import nearest
 from simcluster.plan.spec.allocator import AllocatorSpec
-from simcluster.plan.spec.switch_words import (
-    accumulation_words,
-    fusion_words,
-    gradient_words,
-    headroom_words,
-    limit_words,
-    passes_words,
-    prefetch_words,
-    scratch_words,
-)
 from simcluster.plan.switches import (
     AttentionKernels,
     FrameworkSwitch,
@@ -46,6 +36,14 @@ from simcluster.plan.switches import (
     UpdateKernels,
     WeightCopies,
     WeightGathers,
+    accumulation_words,
+    fusion_words,
+    gradient_words,
+    headroom_words,
+    limit_words,
+    passes_words,
+    prefetch_words,
+    scratch_words,
 )
 from simcluster.registry import data_files, kinds
 

@@ -196,8 +196,8 @@ class ParallelSpec(Section):
     absent, which makes it the mean over the batch."""
 
     parameter_server: ParameterServerSpec | None = None
-    """Parameters on servers, to which the data-parallel workers of the mesh push gradients and from which they
-    pull weights, instead of adding up gradients among themselves."""
+    """Parameters on servers, to which the data-parallel workers of the mesh push gradients and from which
+    they pull weights, instead of adding up gradients among themselves."""
 
     recompute: RecomputeSpec = RecomputeSpec()
     """Activation recomputation."""
@@ -319,7 +319,7 @@ class ParallelSpec(Section):
         axis = next((name for name, size in self.mesh.items() if size == "auto"), None)
         if axis is None:
             return self
-        devices -= self.num_beside
+        devices -= self.num_server_ranks
         others = {name: size for name, size in self.mesh.items() if size != "auto"}
         product = math.prod(others.values())
         if devices % product:
@@ -335,7 +335,7 @@ class ParallelSpec(Section):
         return {name: int(size) for name, size in self.mesh.items()}
 
     @property
-    def num_beside(self) -> int:
+    def num_server_ranks(self) -> int:
         """Ranks behind those of the mesh: parameter servers and their scheduler."""
         return self.parameter_server.num_ranks if self.parameter_server else 0
 

@@ -30,8 +30,8 @@ def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
     if mesh.num_ranks == devices:
         return []
     shown = " x ".join(f"{name} {size}" for name, size in mesh.axes) or "an empty mesh"
-    if mesh.beside:
-        shown += f" + {mesh.beside - 1} servers + 1 scheduler"
+    if mesh.off_axes:
+        shown += f" + {mesh.off_axes - 1} servers + 1 scheduler"
     owner = "the cluster has" if cluster.whole is None else "its hosts have"
     message = f"{shown} = {mesh.num_ranks}, but {owner} {devices} devices"
     hint = f"{_hosts(cluster)} = {devices}"
@@ -46,7 +46,7 @@ def _proposed(mesh: Mesh, devices: int) -> tuple[str, int] | None:
     sizes = {"data": 1} | mesh.sizes
     for axis, size in sizes.items():
         others = mesh.num_on_axes // size
-        on_axes = devices - mesh.beside
+        on_axes = devices - mesh.off_axes
         if on_axes > 0 and on_axes % others == 0:
             return axis, on_axes // others
     return None

@@ -4,6 +4,16 @@ from simcluster.plan.switches.communication import HostUpdates, LayerCollectives
 from simcluster.plan.switches.kernels import AttentionKernels, RecomputedForward, UpdateKernels
 from simcluster.plan.switches.number_formats import LogitsFormat, WeightCopies
 from simcluster.plan.switches.switch import FrameworkSwitch, Phrase
+from simcluster.plan.switches.switch_words import (
+    accumulation_words,
+    fusion_words,
+    gradient_words,
+    headroom_words,
+    limit_words,
+    passes_words,
+    prefetch_words,
+    scratch_words,
+)
 
 __all__ = [
     "AttentionKernels",
@@ -16,4 +26,12 @@ __all__ = [
     "UpdateKernels",
     "WeightCopies",
     "WeightGathers",
+    "accumulation_words",
+    "fusion_words",
+    "gradient_words",
+    "headroom_words",
+    "limit_words",
+    "passes_words",
+    "prefetch_words",
+    "scratch_words",
 ]

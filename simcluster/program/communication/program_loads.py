@@ -153,7 +153,7 @@ class _Loader:
 
     @cached_property
     def served(self) -> dict[Axes, tuple[Instruction, set[int]]]:
-        """By axes that stand for what goes to a server or comes from it, an example, and the codes with such."""
+        """By axes that stand for what goes to a server or comes from it: an example, and codes with such."""
         served: dict[Axes, tuple[Instruction, set[int]]] = {}
         for number, code in enumerate(self.program.codes):
             for instruction in code.instructions:
@@ -218,7 +218,8 @@ class _Loader:
     ) -> list[GroupLoads]:
         """The patterns of groups, after those of ``before``; ``back``: from last member to first.
 
-        ``index`` [groups] says which of the ``placements`` each group has; only ``chosen`` groups load anything.
+        ``index`` [groups] says which of the ``placements`` each group has; only ``chosen`` groups load
+        anything.
         """
         members = self.cluster.devices_of(members)
         uses = self.uses.get(axes, ())

@@ -1,7 +1,7 @@
 """Instructions, blocks of them, their executions, and the Program that they make."""
 
 from simcluster.program.isa.executions import OF_RUN, Executions
-from simcluster.program.isa.gate import OWN, Gate, GateWait
+from simcluster.program.isa.gate import OWN, GateWait, StepGate
 from simcluster.program.isa.instruction import (
     BETWEEN_RANKS,
     COMPUTE,
@@ -38,6 +38,7 @@ from simcluster.program.isa.instruction import (
     record_producer,
 )
 from simcluster.program.isa.program import PersistentBuffer, Program, StageProgram
+from simcluster.program.isa.server_call import ServerCall, ServerUpdateCall
 
 __all__ = [
     "BETWEEN_RANKS",
@@ -63,7 +64,6 @@ __all__ = [
     "Call",
     "Category",
     "Executions",
-    "Gate",
     "GateWait",
     "Instruction",
     "InstructionBlock",
@@ -72,8 +72,11 @@ __all__ = [
     "Program",
     "Purpose",
     "Scope",
+    "ServerCall",
+    "ServerUpdateCall",
     "Slot",
     "StageProgram",
+    "StepGate",
     "StreamId",
     "charged_to",
     "collective_stream",

@@ -9,11 +9,11 @@ OWN = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class StepGate:
     """A counter of a step: what happens in a step counts for its own, whoever is in which step.
 
-    ``rank`` is the one that it belongs to, ``OWN`` that of the rank which runs the instruction; None: there is
-    one for all.
+    ``rank`` is the one that it belongs to, ``OWN`` that of the rank which runs the instruction; None: there
+    is one for all.
     """
 
     name: str
@@ -30,6 +30,6 @@ class GateWait:
     Before the first step everything has been counted.
     """
 
-    gate: Gate
+    gate: StepGate
     count: int
     steps_ago: int = 0

@@ -17,7 +17,8 @@ from typing import Self, TypeVar
 from simcluster.collectives import UnequalPartsByGroup
 from simcluster.layout import Layout, Movement, Strategy, whole_axes, without_root
 from simcluster.model import MemoryPlace, Operator, Phase, Relocation, TensorSlice, TensorType
-from simcluster.program.isa.gate import Gate, GateWait
+from simcluster.program.isa.gate import GateWait, StepGate
+from simcluster.program.isa.server_call import ServerCall, ServerUpdateCall
 from simcluster.work import Work
 
 COMPUTE = "compute"
@@ -204,7 +205,7 @@ class Call:
     """
 
     name: str
-    operator: Operator | Movement | Relocation | None
+    operator: Operator | Movement | Relocation | ServerCall | ServerUpdateCall | None
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     strategy: Strategy = Strategy()
@@ -258,7 +259,7 @@ class Instruction:
     """Of a push or pull: the rank of the server."""
     gate: GateWait | None = None
     """What it waits for, of a gate."""
-    opens: tuple[Gate, ...] = ()
+    opens: tuple[StepGate, ...] = ()
     """The gates that count one more for each rank when it ends; nothing of the compute stream opens any."""
 
     @cached_property

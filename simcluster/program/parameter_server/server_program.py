@@ -1,17 +1,24 @@
-"""The Program of a plan with parameter servers: parts for workers, for every server, and for the scheduler."""
+"""The Program of a plan with parameter servers: what workers, servers and the scheduler run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from simcluster.plan import Plan, ServerPlan
-from simcluster.program.isa import COMPUTE, BlockExecution, Executions, InstructionBlock, Program, StageProgram
+from simcluster.plan import Plan, ServedParameter, ServerPlan
+from simcluster.program.isa import (
+    COMPUTE,
+    BlockExecution,
+    Executions,
+    InstructionBlock,
+    Program,
+    StageProgram,
+)
 from simcluster.program.parameter_server.server_part import ServerBuilder
-from simcluster.program.parameter_server.streams import GATE, PULL, PUSH, is_gate_stream
+from simcluster.program.parameter_server.streams import GATE, PULL, PUSH
 from simcluster.program.parameter_server.worker_codes import WorkerBuilder
 
-__all__ = ["GATE", "PULL", "PUSH", "add_servers", "is_gate_stream"]
+__all__ = ["GATE", "PULL", "PUSH", "add_servers"]
 
 
 def add_servers(program: Program, plan: Plan) -> Program:
@@ -26,7 +33,9 @@ def add_servers(program: Program, plan: Plan) -> Program:
     for server in range(servers.num_servers):
         parts.append(ServerBuilder(servers, server, codes).build())
     scheduler = StageProgram(Executions.of([]), ())
-    assigned = (0,) * servers.num_workers + tuple(range(1, len(parts) + 1))
+    # Workers that are gone do what the scheduler does: nothing.
+    workers = (0,) * servers.num_active + (len(parts),) * servers.num_lost
+    assigned = workers + tuple(range(1, len(parts) + 1))
     return replace(
         program,
         codes=tuple(codes),
@@ -45,7 +54,20 @@ def _worker(part: StageProgram, servers: ServerPlan, codes: list[InstructionBloc
         executions = _held_up(executions, codes, begin)
     executions = [*begin, *executions, *made.pushes(), *made.pulls()]
     names = {**part.names, **made.names(part)}
-    return replace(part, columns=Executions.of(executions), names=names)
+    tables = (table for table in servers.parameters if table.by_rows)
+    held = {part.buffer(table.instance, table.parameter): _held_rows(table) for table in tables}
+    residents = tuple(
+        replace(buffer, num_bytes=held[buffer.name] * buffer.num_bytes // buffer.whole.shape[0])
+        if buffer.name in held
+        else buffer
+        for buffer in part.residents
+    )
+    return replace(part, columns=Executions.of(executions), names=names, residents=residents)
+
+
+def _held_rows(table: ServedParameter) -> int:
+    """Rows of a table that a worker has room for: those of its cache, or those that it looks up in a step."""
+    return table.cached or sum(shard.named for shard in table.shards)
 
 
 def _held_up(

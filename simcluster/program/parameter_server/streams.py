@@ -26,8 +26,3 @@ def gate_stream(what: str) -> StreamId:
 def update_stream(worker: int) -> StreamId:
     """Updates of a server with the gradients of one worker."""
     return StreamId(f"updates for worker {worker}", (HOST,))
-
-
-def is_gate_stream(stream: str) -> bool:
-    """Whether a stream only waits at gates."""
-    return isinstance(stream, StreamId) and stream.charged_to == (GATE,)

@@ -32,6 +32,7 @@ from simcluster.report.content import (
     COMMUNICATION_FIGURES,
     GROUP_FIGURES,
     NEAR,
+    SERVER_FIGURES,
     STEP_FIGURES,
     TENANT_FIGURES,
     action_slices,
@@ -54,6 +55,8 @@ from simcluster.report.content import (
     memory_shortage,
     quoted_figures,
     row_labels,
+    server_lines,
+    server_rows,
     stage_memory,
     stage_title,
     step_parts,
@@ -109,6 +112,13 @@ def _sections(run: Run) -> Iterator[Markup]:
         ["scenario", "hosts", *quantities(*TENANT_FIGURES), "waits longer for"],
         tenant_rows(summary),
     )
+    if lines := list(server_lines(summary)):
+        yield from _listed(
+            "Parameter servers",
+            "; ".join(lines),
+            ["server", *quantities(*SERVER_FIGURES)],
+            server_rows(summary),
+        )
     yield from _timeline(run)
     yield from _job(documents)
     yield _foot(documents)

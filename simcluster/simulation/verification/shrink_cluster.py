@@ -32,25 +32,25 @@ def small_cluster(scenario: Scenario, before: Mesh, after: Mesh) -> tuple[Cluste
 
 
 def _groups(groups: Sequence[HostGroupSpec], before: Mesh, after: Mesh) -> list[dict[str, Any]]:
-    """Groups that begin at the same part of the ranks; those of parameter servers, if they have groups of their
-    own, shrink by themselves.
+    """Groups that begin at the same part of the ranks; those of parameter servers, if they have groups of
+    their own, shrink by themselves.
     """
     counts = [group.hosts * group.made.devices.value for group in groups]
     own = [end <= before.num_on_axes for end in np.cumsum(counts).tolist()]
-    if before.beside and sum(count for count, is_own in zip(counts, own, strict=True) if is_own) == (
+    if before.off_axes and sum(count for count, is_own in zip(counts, own, strict=True) if is_own) == (
         before.num_on_axes
     ):
         workers = sum(own)
         return [
             *_shares(groups[:workers], before.num_on_axes, after.num_on_axes),
-            *_shares(groups[workers : workers + after.beside], before.beside, after.beside),
+            *_shares(groups[workers : workers + after.off_axes], before.off_axes, after.off_axes),
         ]
     return list(_shares(groups, before.num_ranks, after.num_ranks))
 
 
 def _shares(groups: Sequence[HostGroupSpec], before: int, ranks: int) -> Iterator[dict[str, Any]]:
-    """Groups of so many ranks together, each of one rank at least, on two hosts if it had more than one and can
-    be divided.
+    """Groups of so many ranks together, each of one rank at least, on two hosts if it had more than one and
+    can be divided.
     """
     counts = [group.hosts * group.made.devices.value for group in groups]
     left = len(groups)

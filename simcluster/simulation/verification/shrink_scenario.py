@@ -93,7 +93,7 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
     servers = spec.parallel.parameter_server
     if servers is not None:
         servers = servers.model_copy(update={"servers": min(servers.servers, MOST_SERVERS)})
-        mesh = mesh.with_beside(servers.num_ranks)
+        mesh = mesh.with_off_axes(servers.num_ranks)
     cluster, hosts = small_cluster(scenario, plan.mesh, mesh)
     stages = mesh.size(plan.stage_axis)
     schedule = spec.parallel.schedule.build()
@@ -145,7 +145,9 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
             "recompute": small_recompute(plan, names.graph, layers, chain),
             "parameter_server": servers
             and servers.model_copy(
-                update={"parameters": tuple(one for one in servers.parameters if _fits(one, names.parameters))}
+                update={
+                    "parameters": tuple(one for one in servers.parameters if _fits(one, names.parameters))
+                }
             ),
         }
     )
@@ -177,6 +179,11 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
     if scenario.cluster.speeds:
         # No value depends on how fast a device is.
         changes = (*changes, ("changed devices", f"{len(scenario.cluster.speeds):,}", "0"))
+    if servers is not None and servers.update != "synchronous":
+        changes = (*changes, ("compared steps", f"{servers.update} updates", "the first"))
+    if servers is not None and servers.vocab_cache_size:
+        # Rows in a cache are what the table has, wherever they came from.
+        changes = (*changes, ("rows in the cache", f"{servers.vocab_cache_size:,}", "all"))
     if spec.tenants:
         # Nor on who else is on the links; each tenant is verified as a scenario of its own.
         changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))

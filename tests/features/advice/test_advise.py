@@ -129,7 +129,7 @@ def test_advice_from_python(naive):
     assert str(advice).startswith("naive\nNow:")
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_processes_give_the_same(naive):
     with WorkerProcesses(2) as executor:
         assert advice_document(advised(NAIVE, executor)) == advice_document(naive)

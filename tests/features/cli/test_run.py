@@ -237,3 +237,12 @@ def test_colour_only_where_it_is_wanted(simcluster, small, monkeypatch):
 def test_the_summary_keeps_to_the_terminal(simcluster, small, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     assert all(len(line) <= int(columns) for line in simcluster("run", small).out.splitlines())
+
+
+def test_the_head_is_short_and_tells_all_on_request(simcluster, small):
+    _, short, _ = simcluster("run", small, "--set", "framework=megatron-core")
+    _, long, _ = simcluster("run", small, "--set", "framework=megatron-core", "-v")
+    assert "-v tells them" in short
+    assert "fuses only" not in short
+    assert "fuses only" in long
+    assert len(short.splitlines()) < len(long.splitlines())

@@ -66,6 +66,9 @@ def run(
     unfold: Annotated[
         bool, typer.Option("--unfold", help="Simulate every rank, not one of each class of equal ranks.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Tell also what the framework's profile changes.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False,
 ) -> ExitCode:
     """Simulate scenarios and say where time, memory and traffic go.
@@ -83,5 +86,7 @@ def run(
     outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj), whatif)
     outputs.check()
     runs = Replications(replications, jobs)
-    session = Session.of(outputs, changes(settings), unfold=unfold, quiet=quiet, replications=runs)
+    session = Session.of(
+        outputs, changes(settings), unfold=unfold, quiet=quiet, replications=runs, verbose=verbose
+    )
     return session.run()

@@ -61,6 +61,7 @@ class Session:
     unfold: bool
     quiet: bool
     replications: Replications = Replications()
+    verbose: bool = False
 
     @classmethod
     def of(
@@ -71,6 +72,7 @@ class Session:
         unfold: bool,
         quiet: bool,
         replications: Replications = Replications(),
+        verbose: bool = False,
     ) -> Session:
         """Reads all scenarios; raises one error with the problems of all, before any of them is run."""
         loaded, problems = [], list[Problem]()
@@ -87,7 +89,7 @@ class Session:
                 problems += error.problems
         if problems:
             raise ScenarioError(*dict.fromkeys(problems))
-        return cls(loaded, outputs, changes, unfold, quiet, replications)
+        return cls(loaded, outputs, changes, unfold, quiet, replications, verbose)
 
     def run(self) -> ExitCode:
         """Simulates, prints and writes; the exit code of the worst."""
@@ -132,7 +134,8 @@ class Session:
         else:
             if index:
                 terminal.print_result("")
-            terminal.print_result(summary_text(run, colour=terminal.has_colour()), drawn=True)
+            text = summary_text(run, colour=terminal.has_colour(), details=self.verbose)
+            terminal.print_result(text, drawn=True)
         for bound in broken:
             terminal.print_note(f"{name}: expect: {bound}")
 

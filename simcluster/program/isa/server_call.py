@@ -9,9 +9,9 @@ from simcluster.model import Update
 
 @dataclass(frozen=True, slots=True)
 class ServerCall:
-    """What a push or a pull carries between a slot of a worker and a ``buffer`` of a server: the ``rows`` of the
-    slot's tensor from the ``first`` one on, or, with ``whole``, all of it. ``weights`` is the buffer of the
-    weights that it is about.
+    """What a push or a pull carries between a slot of a worker and a ``buffer`` of a server: the ``rows`` of
+    the slot's tensor from the ``first`` one on, or, with ``whole``, all of it. ``weights`` is the buffer of
+    the weights that it is about.
 
     With ``ids``, another buffer, it goes by rows: those that the worker looked up.
     """
@@ -26,16 +26,21 @@ class ServerCall:
 
 @dataclass(frozen=True, slots=True)
 class ServerUpdateCall:
-    """An update of buffers of a server, as a whole at its end: inputs and outputs are those of the ``rule``.
-
-    With ``ids`` the gradient is rows, and only these rows change.
-    """
+    """An update of buffers of a server, as a whole at its end."""
 
     rule: Update
+    """How they are updated."""
     inputs: tuple[str, ...]
+    """The buffers that the rule reads."""
     outputs: tuple[str, ...]
+    """Those that it writes."""
     weights: str
+    """The one that workers pull."""
     parameter: str
+    """The full name of the parameter."""
     first: int
+    """The first row of a table that is here."""
     of: int
+    """Rows of the whole."""
     ids: str = ""
+    """The buffer of ids, where the gradient is rows of these: only they change."""
