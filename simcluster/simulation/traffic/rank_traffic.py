@@ -12,6 +12,7 @@ from simcluster.cluster import Cluster, GroupPlacement
 from simcluster.collectives import GroupExchange, Operation, Routine, algorithm_routine, group_site_of
 from simcluster.engine import Choices
 from simcluster.program import (
+    WITH_SERVER,
     Axes,
     CollectiveRequests,
     Instruction,
@@ -58,6 +59,8 @@ def bytes_between_ranks(built: BuiltScenario) -> RankTraffic:
     for index, instruction, runs in meetings(built):
         if instruction.action is InstructionKind.SEND:
             _add_transfers(built, index, instruction, runs, cells, matrix)
+        elif instruction.action in WITH_SERVER:
+            _add_server(built, index, instruction, runs, cells, matrix)
         elif instruction.action is InstructionKind.COLLECTIVE:
             operation = Operation(instruction.operation)
             key = index, instruction.group, operation, choices.of(index, instruction).algorithm
@@ -90,6 +93,17 @@ def _add_transfers(
     src, dst = pairs.T if peer_is_next_stage(instruction.stream) else pairs[:, ::-1].T
     own = built.classes.of_rank[src] == index
     np.add.at(matrix, (cells[src[own]], cells[dst[own]]), float(instruction.num_bytes) * runs)
+
+
+def _add_server(
+    built: BuiltScenario, index: int, instruction: Instruction, runs: int, cells: Ints, matrix: Floats
+) -> None:
+    """What all ranks of a class push to a parameter server, or pull from it."""
+    workers = cells[built.classes.of_rank == index]
+    servers = np.full(len(workers), cells[instruction.server])
+    pushed = instruction.action is InstructionKind.PUSH
+    ways = (workers, servers) if pushed else (servers, workers)
+    np.add.at(matrix, ways, float(instruction.num_bytes) * runs)
 
 
 def _add_routine(

@@ -11,7 +11,9 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from tests.support.h100_scenarios import h100
 
+SERVERS = Scenario.load(Path(__file__).parents[3] / "scenarios/wide-deep-8-ascend-910-servers.yaml")
 PLANS = {
+    "servers": SERVERS,
     "tensor": h100({"tensor": 8}),
     "data": h100({"data": 16}, micro_batches=2, optimizer_sharding={"zero": 1}),
     "pipeline": h100({"pipeline": 4, "data": 2, "tensor": 2}, recipe="megatron_sp"),
