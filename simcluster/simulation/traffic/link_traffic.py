@@ -31,8 +31,8 @@ def bytes_on_links(built: BuiltScenario) -> Floats:
 
 
 def meetings(built: BuiltScenario) -> Iterator[tuple[int, Instruction, int]]:
-    """Every collective, send, copy, push and pull of a step, told by one of the classes that meet in it: the class, the
-    instruction, and how often a step runs it. Receives are those of their sends.
+    """Every collective, send, copy, push and pull of a step: a class that meets in it, the instruction, and
+    how often a step runs it. Each is told once, whoever meets; receives are those of their sends.
     """
     told_by: dict[Who, int] = {}
     placed = built.placed
