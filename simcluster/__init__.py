@@ -16,6 +16,7 @@ from simcluster._version import __version__
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
+    from simcluster import search
     from simcluster.advice import advise
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
     from simcluster.baseline import check
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
     from simcluster.explanation import explain
     from simcluster.layout import MindSporeLayout
+    from simcluster.listings import catalog, collective
     from simcluster.plan import shard_rows
     from simcluster.scenario import Scenario
     from simcluster.search import find_plan
@@ -38,11 +40,13 @@ else:
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
             "explanation": "explain",
             "layout": "MindSporeLayout",
+            "listings": "catalog collective",
             "plan.data.distributed_sampler": "shard_rows",
             "scenario": "Scenario",
             "search": "find_plan",
             "what_if": "whatif",
         },
+        packages=["search"],
     )
 
 __all__ = [
@@ -56,13 +60,16 @@ __all__ = [
     "TraceError",
     "__version__",
     "advise",
+    "catalog",
     "check",
+    "collective",
     "compare",
     "explain",
     "find_plan",
     "graph",
     "infer_predict_layout",
     "load",
+    "search",
     "shard",
     "shard_rows",
     "simulate",

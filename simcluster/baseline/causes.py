@@ -17,7 +17,7 @@ _SMALLEST = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class DriftCause:
     """Something that takes more or less than before: seconds of a step, or bytes at the peak.
 
     ``kind`` is ``step``, ``operators``, ``collectives`` or ``memory``.
@@ -43,7 +43,7 @@ class Cause:
         return f"{text}{share or (' (gone)' if self.old else ' (new)')}"
 
 
-def causes_of(old: Composition, new: Composition, moved: Iterable[str]) -> tuple[Cause, ...]:
+def causes_of(old: Composition, new: Composition, moved: Iterable[str]) -> tuple[DriftCause, ...]:
     """What changed most between two compositions; ``moved`` are the figures that are to be explained.
 
     The parts of the step sum to the step, so their changes sum to its change. Operators and collectives are
@@ -61,17 +61,19 @@ def _kinds(figures: set[str]) -> Iterator[str]:
         yield "memory"
 
 
-def _largest(kind: str, old: Composition, new: Composition) -> list[Cause]:
+def _largest(kind: str, old: Composition, new: Composition) -> list[DriftCause]:
     before: Mapping[str, Any] = getattr(old, kind)
     after: Mapping[str, Any] = getattr(new, kind)
-    causes = [Cause(kind, name, before.get(name, 0.0), after.get(name, 0.0)) for name in {**before, **after}]
+    causes = [
+        DriftCause(kind, name, before.get(name, 0.0), after.get(name, 0.0)) for name in {**before, **after}
+    ]
     whole = sum((old.memory if kind == "memory" else old.step).values())
     least = max(SMALLEST_SHARE * whole, _SMALLEST * max((abs(cause.change) for cause in causes), default=0.0))
     told = [cause for cause in causes if abs(cause.change) >= least and cause.change]
     return sorted(told, key=lambda cause: (-abs(cause.change), cause.name))[:MOST_LISTED]
 
 
-def cause_lines(causes: Iterable[Cause]) -> Iterator[tuple[str, str]]:
+def cause_lines(causes: Iterable[DriftCause]) -> Iterator[tuple[str, str]]:
     """(heading, the causes under it) in the order of kinds."""
     by_kind: dict[str, list[str]] = {}
     for cause in causes:

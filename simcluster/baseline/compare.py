@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from simcluster.analysis import INFERENCE_METRICS, METRICS
-from simcluster.baseline.causes import Cause, causes_of
+from simcluster.baseline.causes import DriftCause, causes_of
 from simcluster.baseline.figure import JUDGED, GoodDirection, good_direction
 from simcluster.baseline.measurement import Measurement
 from simcluster.baseline.record import Record
@@ -131,7 +131,7 @@ class CheckOutcome:
     """Why the commit's file could not be run."""
 
     @property
-    def causes(self) -> tuple[Cause, ...]:
+    def causes(self) -> tuple[DriftCause, ...]:
         """What made its time or memory move: parts of the step, operators, collectives, kinds of tensors."""
         if self.old is None or self.new is None:
             return ()

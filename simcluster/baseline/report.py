@@ -18,7 +18,7 @@ from simcluster.baseline.causes import cause_lines
 from simcluster.baseline.compare import CheckOutcome, CheckStatus, Drift, DriftVerdict
 from simcluster.baseline.figure import figure_texts, short_name
 from simcluster.baseline.record import Record
-from simcluster.draw import Cell, Column, render_text, screen_width, text_table
+from simcluster.draw import Cell, Column, ShownAsText, render_text, screen_width, text_table
 from simcluster.printable import printable_text
 
 WIDE = 80
@@ -41,7 +41,7 @@ _VERDICTS = {DriftVerdict.WORSE: "bold red", DriftVerdict.BETTER: "green", Drift
 
 
 @dataclass(frozen=True, repr=False)
-class CheckReport:
+class CheckReport(ShownAsText):
     """The outcome of every scenario of a check. A report is true if it passed."""
 
     reference: str

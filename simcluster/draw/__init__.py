@@ -19,8 +19,10 @@ if TYPE_CHECKING:
         section,
         swatch,
     )
+    from simcluster.draw.plots import Interval, areas_plot, intervals_plot, stacked_bars_plot, tiers_plot
     from simcluster.draw.schedule_slots import ScheduleSlot, chunk_of, schedule_layout
     from simcluster.draw.screen import render_text, screen_width
+    from simcluster.draw.shown_as_text import ShownAsText
     from simcluster.draw.step_curve import step_curve_svg
     from simcluster.draw.svg import FONT, Canvas, ticks
     from simcluster.draw.svg_bars import LIMIT, Stack, stacked_bars_svg
@@ -51,8 +53,10 @@ else:
             "area": "stacked_area thin_levels",
             "grid": "TONES schedule_grid",
             "markup": "Markup html_legend html_page html_table preformatted section swatch",
+            "plots": "Interval areas_plot intervals_plot stacked_bars_plot tiers_plot",
             "schedule_slots": "ScheduleSlot chunk_of schedule_layout",
             "screen": "render_text screen_width",
+            "shown_as_text": "ShownAsText",
             "step_curve": "step_curve_svg",
             "svg": "FONT Canvas ticks",
             "svg_bars": "LIMIT Stack stacked_bars_svg",
@@ -86,16 +90,20 @@ __all__ = [
     "Cell",
     "Column",
     "Connection",
+    "Interval",
     "Markup",
     "ScheduleSlot",
+    "ShownAsText",
     "Stack",
     "TimelineBlock",
     "Tone",
+    "areas_plot",
     "chunk_of",
     "csv_text",
     "html_legend",
     "html_page",
     "html_table",
+    "intervals_plot",
     "preformatted",
     "quantities",
     "render_text",
@@ -104,6 +112,7 @@ __all__ = [
     "screen_width",
     "section",
     "stacked_area",
+    "stacked_bars_plot",
     "stacked_bars_svg",
     "step_curve_svg",
     "sum_of_parts",
@@ -114,6 +123,7 @@ __all__ = [
     "thin_levels",
     "ticks",
     "tier_diagram_svg",
+    "tiers_plot",
     "timeline_svg",
     "use_colour",
     "with_ascii_glyphs",

@@ -20,6 +20,7 @@ from simcluster.plan.execution import (
     ExecutionPolicy,
     Fusion,
     GraphLaunch,
+    HostWork,
     ReadyTimes,
     kernel_nodes,
 )
@@ -148,6 +149,7 @@ __all__ = [
     "Fusion",
     "FusionSpec",
     "GraphLaunch",
+    "HostWork",
     "InferenceSpec",
     "InputPipeline",
     "Layers",

@@ -79,10 +79,10 @@ class _Keys:
 
     def sections(self) -> list[_Section]:
         """One for every mapping of keys."""
-        found = [_Section("", "The document", "", self._entries(self.schema))]
+        sections = [_Section("", "The document", "", self._entries(self.schema))]
         for name, spec in self.schema["properties"].items():
-            found += self._below(name, spec)
-        return found
+            sections += self._below(name, spec)
+        return sections
 
     def _below(self, path: str, spec: Schema) -> Iterator[_Section]:
         """The sections of the mappings that a value may be, and of those inside of them."""

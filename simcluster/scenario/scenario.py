@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
+from simcluster import units
 from simcluster.cluster import Cluster, ClusterSpec, parse_index_list
 from simcluster.document import Document, Refused, validate, validate_data
+from simcluster.draw import Column, html_table
 from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.model import Model
 from simcluster.plan import FrameworkSpec
+from simcluster.printable import printable_text
 from simcluster.scenario.aliases import other_tool_names
 from simcluster.scenario.entry_files import with_entry_files, with_entry_files_in
 from simcluster.scenario.spec import ScenarioSpec
@@ -22,7 +26,7 @@ from simcluster.scenario.tenant import TenantFileSpec, TenantSpec, TenantWorkloa
 Located = TypeVar("Located", bound=SimclusterError)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scenario:
     """What a user wrote, validated; ``document`` is None if it was given as plain data.
 
@@ -67,6 +71,30 @@ class Scenario:
             document = Document.parse(json.dumps(data), self.name)
         document = _with_values(document, self.folder, changes, option)
         return Scenario(validate(document, ScenarioSpec, folder=self.folder), document, self.folder)
+
+    def __repr__(self) -> str:
+        return "\n".join(["Scenario:", *(f"  {label:9}  {text}" for label, text in self._rows())])
+
+    def _repr_html_(self) -> str:
+        written = "" if self.document is None else self.document.source.text
+        source = f"<details><summary>as written</summary><pre>{escape(written)}</pre></details>"
+        return html_table(["", Column(wraps=True)], self._rows()) + (source if written else "")
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        """(label, text) of what a reader asks first."""
+        spec, task = self.spec, self.spec.task
+        yield "name", printable_text(self.name)
+        yield "model", f"{spec.model.called}, {units.count(self.model.num_parameters)} parameters"
+        yield "cluster", str(self.cluster)
+        yield "framework", spec.framework.name
+        what = "training" if spec.training is not None else "inference"
+        batch = f"{task.global_batch:,} samples of {task.seq_len:,} tokens"
+        yield what, batch if spec.training is None else f"{batch}, {task.micro_batch} in a micro-batch"
+        yield "mesh", " x ".join(f"{axis} {size}" for axis, size in spec.parallel.sizes.items())
+        if spec.tenants:
+            yield "tenants", f"{len(spec.tenants)} other scenarios on the same cluster"
+        if spec.job is not None:
+            yield "job", "a run over days"
 
     @property
     def name(self) -> str:

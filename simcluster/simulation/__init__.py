@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from simcluster.simulation.jobs import launch_document, launcher_file
     from simcluster.simulation.other_hardware import scaled_step
     from simcluster.simulation.run_scenario import run_built, simulate
-    from simcluster.simulation.traffic import Tiers, draw_host, draw_network
     from simcluster.simulation.verification import Verification, verify
     from simcluster.simulation.views import (
         Entry,
@@ -45,7 +44,6 @@ else:
             "jobs": "launch_document launcher_file",
             "other_hardware": "scaled_step",
             "run_scenario": "run_built simulate",
-            "traffic": "Tiers draw_host draw_network",
             "verification": "Verification verify",
             "views": "Entry GraphPiece Operand ShardedGraph effective_strategies_of "
             "layouts_after layouts_document planned_documents predict_layouts",
@@ -59,11 +57,8 @@ __all__ = [
     "GraphPiece",
     "Operand",
     "ShardedGraph",
-    "Tiers",
     "Verification",
     "build_scenario",
-    "draw_host",
-    "draw_network",
     "effective_strategies_of",
     "group_file_of",
     "launch_document",

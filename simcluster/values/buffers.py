@@ -68,7 +68,7 @@ class Buffers:
         slot = event.code.slots[index]
         if slot.place is not place:
             raise SimulationError(
-                f"{event.label} reads {slot.name} on the {place}, but it lies on the {slot.place}"
+                f"{event.label} reads {slot.name} on the {place}, but it is on the {slot.place}"
             )
         key, held = event.keys[index], self._held[event.rank]
         if key in event.made:
@@ -88,7 +88,7 @@ class Buffers:
         slot = event.code.slots[index]
         if slot.place is not place:
             raise SimulationError(
-                f"{event.label} makes {slot.name} on the {place}, but it lies on the {slot.place}"
+                f"{event.label} makes {slot.name} on the {place}, but it is on the {slot.place}"
             )
         if array.shape != slot.type.shape:
             raise SimulationError(

@@ -91,7 +91,7 @@ def test_help_of_commands_imports_none_of_their_packages():
 
 
 COMPLETED = [
-    ("simcluster c", ["compare", "check", "collective", "catalog", "checkpoint"]),
+    ("simcluster c", ["compare", "check", "collective", "catalog", "checkpoint", "calibrate"]),
     ("simcluster run --tr", ["--trace"]),
     ("simcluster import m", ["megatron", "mindformers"]),
     ("simcluster init --cluster dgx-h20", ["dgx-h200"]),

@@ -1,6 +1,14 @@
 """The figures of a run: step time, throughput, MFU, FLOPs, traffic, host dispatch, and those of inference."""
 
 from simcluster.analysis.metrics.assumed_figures import assumptions
+from simcluster.analysis.metrics.error_band import (
+    ErrorBand,
+    RunKind,
+    bands_of,
+    bands_yaml,
+    error_band_document,
+    nearest_band,
+)
 from simcluster.analysis.metrics.host_dispatch import dispatch_counts
 from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS, inference_figures
 from simcluster.analysis.metrics.model_flops import (
@@ -26,13 +34,19 @@ __all__ = [
     "INFERENCE_METRICS",
     "METRICS",
     "SHARED_METRICS",
+    "ErrorBand",
     "Flops",
+    "RunKind",
     "assumptions",
+    "bands_of",
+    "bands_yaml",
     "dispatch_counts",
+    "error_band_document",
     "executed_flops",
     "forward_flops",
     "inference_figures",
     "matrix_flops",
+    "nearest_band",
     "prefill_flops",
     "step_flops",
     "summarise_run",

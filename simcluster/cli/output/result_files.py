@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cli.arguments.rank_lists import rank_list
 from simcluster.cli.output.page_files import write_page
 from simcluster.cli.output.terminal import print_note
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
+from simcluster.listings import rank_list
 from simcluster.report import PageOrigin, renderers, write_perfetto
 from simcluster.trace import Run, atomic_path
 

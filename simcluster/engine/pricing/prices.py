@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from simcluster.cluster import Device, DeviceArray, nanoseconds
 from simcluster.engine.communication import Choices, Transfer
-from simcluster.engine.pricing.launch_queue import launch_stalls
+from simcluster.engine.pricing.launch_queue import QueuedLaunch, launch_stalls
 from simcluster.engine.pricing.priced_group import PricedCode
 from simcluster.engine.pricing.workload import Workload
 from simcluster.program import (
@@ -47,12 +47,19 @@ class Prices:
         self._paid: dict[int, tuple[bool, tuple[Instruction, ...]]] = {}
 
     def launches(self, code: InstructionBlock, device: Device) -> list[int]:
-        """Nanoseconds of the host for each of a code's kernels; of a graph, for the first of its kernels."""
+        """Nanoseconds of the host for each of a code's instructions: its kernels, of a graph the first of
+        them, and the collectives that it calls for.
+        """
         alone = self.dispatch.of(device)
         return [
-            nanoseconds(instruction.dispatch_cost * alone)
+            nanoseconds(
+                instruction.dispatch_cost * alone
+                if runs_kernels(instruction)
+                else self.calls.seconds(code, instruction)
+                if instruction.action is InstructionKind.COLLECTIVE
+                else 0.0
+            )
             for instruction in code.instructions
-            if runs_kernels(instruction)
         ]
 
     def device(self, index: int) -> Device:
@@ -139,23 +146,28 @@ def price_instructions(
     """Nanoseconds of a code's instructions, how many are launches and dispatch, and in how many memory holds
     them up: of one device, or arrays over devices.
 
-    ``price`` is that of kernels on the devices, ``launches`` what the host takes for each of them, ``moved``
-    what ``Prices`` says of collectives and transfers.
+    ``price`` is that of kernels on the devices, ``launches`` what the host takes for each instruction,
+    ``moved`` what ``Prices`` says of collectives and transfers.
     """
-    kernels = [price(kernel.works, 0.0) for kernel in code.instructions if runs_kernels(kernel)]
-    stalls = launch_stalls([kernel.total_ns for kernel in kernels], launches)
-    priced = iter(zip(kernels, stalls, strict=True))
     prices: list[tuple[Any, Any, Any]] = []
-    for instruction in code.instructions:
-        if runs_kernels(instruction):
-            kernel, stall = next(priced)
-            prices.append((kernel.total_ns + stall, kernel.host_ns + stall, kernel.memory_ns))
+    stretch: list[QueuedLaunch] = []
+    for instruction, launch in zip(code.instructions, launches, strict=True):
+        kernel = runs_kernels(instruction)
+        if kernel:
+            own = price(instruction.works, 0.0)
+            prices.append((own.total_ns, own.host_ns, own.memory_ns))
         elif instruction.action is InstructionKind.COMPUTE:
-            prices.append((1, 0, 0))
+            waited = nanoseconds(instruction.host_time)
+            prices.append((max(1, waited), waited, 0))
         else:
             alone, called = moved(instruction)
             prices.append((alone + called, called, 0))
-    return prices
+        order = instruction.stream, instruction.after, kernel, instruction.host_waits
+        stretch.append(QueuedLaunch(prices[-1][0], launch, *order))
+    return [
+        (total + stall, host + stall, memory)
+        for (total, host, memory), stall in zip(prices, launch_stalls(stretch), strict=True)
+    ]
 
 
 def examples_of(keys: Sequence[object]) -> tuple[list[int], Ints]:

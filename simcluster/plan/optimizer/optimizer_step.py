@@ -350,6 +350,6 @@ class _BlockOptimizer:
             out = parameter if index == len(path) - 1 else f"{label}{index}"
             if out != parameter:
                 self.values[out] = replace(self.values[parameter], layout=reached, role=Role.VIEW)
-            why = f"the states of {parameter} lie as {layout}"
+            why = f"the states of {parameter} have layout {layout}"
             self.begin.append(Node(label, movement, (name,), (out,), Phase.BEGIN, origin=parameter, why=why))
             name = out

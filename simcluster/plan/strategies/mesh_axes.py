@@ -37,7 +37,7 @@ def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
     hint = f"{_hosts(cluster)} = {devices}"
     if proposed := _proposed(mesh, devices):
         axis, size = proposed
-        hint += f"; --set parallel.mesh.{axis}={size} makes it so many, as does {axis}: auto"
+        hint += f"; --set parallel.mesh.{axis}={size} matches, and so does {axis}: auto"
     return [Problem(message, "parallel.mesh", hint)]
 
 

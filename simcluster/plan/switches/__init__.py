@@ -6,13 +6,17 @@ from simcluster.plan.switches.number_formats import LogitsFormat, WeightCopies
 from simcluster.plan.switches.switch import FrameworkSwitch, Phrase
 from simcluster.plan.switches.switch_words import (
     accumulation_words,
+    calls_words,
     fusion_words,
     gradient_words,
     headroom_words,
+    host_waits_words,
+    implementation_words,
     limit_words,
     passes_words,
     prefetch_words,
     scratch_words,
+    traffic_words,
 )
 
 __all__ = [
@@ -27,11 +31,15 @@ __all__ = [
     "WeightCopies",
     "WeightGathers",
     "accumulation_words",
+    "calls_words",
     "fusion_words",
     "gradient_words",
     "headroom_words",
+    "host_waits_words",
+    "implementation_words",
     "limit_words",
     "passes_words",
     "prefetch_words",
     "scratch_words",
+    "traffic_words",
 ]

@@ -60,6 +60,29 @@ def scratch_words(families: Mapping[str, float] | None) -> str:
     return f"kernels hold {listed or 'nothing'} besides"
 
 
+def traffic_words(times: Mapping[str, float] | None) -> str:
+    """How often kernels pass over memory."""
+    listed = ", ".join(f"{name.replace('_', ' ')} x {count:g}" for name, count in (times or {}).items())
+    return f"bytes moved: {listed}" if listed else "every byte moved once"
+
+
+def calls_words(times: Mapping[str, float] | None) -> str:
+    """What costs the host more or less than one operator."""
+    listed = ", ".join(f"{name.replace('_', ' ')} as {count:g}" for name, count in (times or {}).items())
+    return f"host time in operators: {listed}" if listed else "every operator costs the host as much"
+
+
+def host_waits_words(names: Sequence[str]) -> str:
+    """What the host waits for."""
+    listed = ", ".join(name.replace("_", " ") for name in names)
+    return f"the host waits for {listed}" if listed else "the host waits for nothing"
+
+
+def implementation_words(names: Sequence[str]) -> str:
+    """Whose kernels there are."""
+    return f"memory-bound kernels of {', '.join(names)}" if names else "perfect memory-bound kernels"
+
+
 def headroom_words(figure: str | Mapping[str, Any] | None) -> str:
     """What is to be left free: a figure of a profile, or one that a scenario gives in its place."""
     if not figure:

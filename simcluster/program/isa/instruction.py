@@ -261,6 +261,10 @@ class Instruction:
     """What it waits for, of a gate."""
     opens: tuple[StepGate, ...] = ()
     """The gates that count one more for each rank when it ends; nothing of the compute stream opens any."""
+    host_waits: bool = False
+    """Whether the host waits until it has ended: it reads what the device made."""
+    host_time: float = 0.0
+    """Seconds for which the device waits for the host, of what runs no kernels."""
 
     @cached_property
     def reads(self) -> tuple[int, ...]:

@@ -104,7 +104,7 @@ def launcher_file(built: BuiltScenario) -> str:
                 f"a {writer.title} cannot say where ranks are: hosts of others stand between those of the "
                 "job, or pods are not filled one by one",
                 path="cluster",
-                hint="give the job hosts that stand next to each other",
+                hint="give the job hosts that are next to each other",
             )
     except SimclusterError as error:
         raise _located(built, error) from None

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
-    from simcluster.simulation.traffic.drawn_topology import LinkUse, Tiers, draw_host, draw_network
     from simcluster.simulation.traffic.link_traffic import bytes_on_links
     from simcluster.simulation.traffic.network_document import may_have_traffic, traffic_document
     from simcluster.simulation.traffic.rank_traffic import bytes_between_ranks
@@ -13,7 +12,6 @@ else:
     __getattr__ = exported_lazily(
         __name__,
         {
-            "drawn_topology": "LinkUse Tiers draw_host draw_network",
             "link_traffic": "bytes_on_links",
             "rank_traffic": "bytes_between_ranks",
             "network_document": "may_have_traffic traffic_document",
@@ -21,12 +19,8 @@ else:
     )
 
 __all__ = [
-    "LinkUse",
-    "Tiers",
     "bytes_between_ranks",
     "bytes_on_links",
-    "draw_host",
-    "draw_network",
     "may_have_traffic",
     "traffic_document",
 ]

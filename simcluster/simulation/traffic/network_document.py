@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from simcluster.cluster import LinkUse, Tiers, draw_host, draw_network
 from simcluster.simulation.compose import BuiltScenario
-from simcluster.simulation.traffic.drawn_topology import LinkUse, Tiers, draw_host, draw_network
 from simcluster.simulation.traffic.link_traffic import bytes_on_links
 from simcluster.simulation.traffic.rank_traffic import bytes_between_ranks
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from simcluster.cluster import Cluster
+from simcluster.draw import ShownAsText
 from simcluster.engine import no_collection
 from simcluster.errors import SimulationError
 from simcluster.model import E4M3, E5M2, Generative, Model, padded, vocabulary_of
@@ -36,7 +37,7 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
 
 
 @dataclass(frozen=True, repr=False)
-class Verification:
+class Verification(ShownAsText):
     """What verify found.
 
     It is true if every rank computed what one device computes, else false: ``assert simcluster.verify(...)``.

@@ -12,8 +12,10 @@ from simcluster._version import __version__
 from simcluster.analysis import (
     AllocationAccount,
     MemoryRule,
+    RunKind,
     assumptions,
     dispatch_counts,
+    error_band_document,
     find_class_splits,
     memory_maxima,
     program_of,
@@ -60,8 +62,9 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
     if plan.servers is not None:
         samples, steps = spec.task.global_batch, spec.run.steps
         summary["parameter_server"] = summarise_servers(placed, timing, plan.servers, samples, steps)
+    band = {"error_band": error_band_document(_kind(built))} if spec.training is not None else {}
     return {
-        "summary": summary | memory_maxima(memory),
+        "summary": summary | memory_maxima(memory) | band,
         "memory": memory,
         "host_memory": [host.over_time(timing.end) for host in hosts],
         "scenario": spec.model_dump(mode="json", exclude_unset=True),
@@ -71,6 +74,19 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
         "topology": _topology(built),
         "provenance": {"simcluster": __version__, "program": built.program.digest()},
     }
+
+
+def _kind(built: BuiltScenario) -> RunKind:
+    """What the run is compared by with measured ones."""
+    framework, plan = built.scenario.framework, built.plan
+    batch = set(plan.placement.batch_axes) - {"expert"}
+    axes = [axis for axis, size in unsplit_mesh(plan.mesh).axes if size > 1 and axis not in batch]
+    if any(size > 1 for axis, size in unsplit_mesh(plan.mesh).axes if axis in batch):
+        axes.append("data")
+    model = built.scenario.model
+    mixture = isinstance(model, Routed) and model.num_active_parameters != model.num_parameters
+    device = built.placed.cluster.groups[0].host.device.name
+    return RunKind.of(device, framework.use or framework.title, axes, mixture=mixture)
 
 
 def planned_documents(built: BuiltScenario) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def test_a_good_plan_gains_nothing():
     assert advice.rounds == [advice] and advice.changes == ()
     text = advice_text(advice)
     assert "No tip gains anything." in text
-    assert "Tried, gains nothing" in text and "Together" not in text
+    assert "Tried, without a gain" in text and "Together" not in text
     assert advice_document(advice)["together"] is None
 
 

@@ -6,9 +6,9 @@ import csv
 import io
 
 import pytest
+from simcluster.cli.commands.collective.benchmark_table import CollectiveBenchmark
 
 from simcluster.cli.commands.collective.benchmark_plot import link_limit
-from simcluster.cli.commands.collective.benchmark_table import CollectiveBenchmark
 from simcluster.cluster import host_names, load_cluster
 from simcluster.collectives import Operation, all_algorithms, collective_time
 

@@ -7,9 +7,7 @@ import json
 import pytest
 
 from simcluster._version import __version__
-from simcluster.cli.arguments.catalog_folders import FOLDERS
-from simcluster.cli.commands.catalog.entries import FAMILIES
-from simcluster.cli.commands.catalog.overview import titles
+from simcluster.listings import FAMILIES, FOLDERS, titles
 from simcluster.scenario import Scenario, scenario_schema
 from simcluster.simulation import Verification, build_scenario
 from tests.support.scenario_texts import CRAMPED, SMALL, but
@@ -41,6 +39,14 @@ def test_help_lists_the_commands_and_exit_codes(simcluster):
     assert (code, err) == (0, "")
     assert all(f"  {name} " in out for name in NAMES)
     assert "130 interrupted" in out
+
+
+def test_help_shows_first_lines_whole(simcluster, monkeypatch):
+    """On a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = simcluster("--help").out.splitlines()
+    cut = [line.split()[0] for line in lines if line.startswith("  ") and line.endswith("...")]
+    assert cut == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -203,7 +209,7 @@ def test_a_plan_that_is_to_run_out_of_memory_passes(simcluster, here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--against", "main"), "give either --baseline or --against"),
+        (("--against", "main"), "give either --baseline FILE"),
         (("--report", "html"), "there is no format 'html'"),
         (("--report", "md", "--report", "json"), "standard output can have one format"),
         (("--report", "md="), "name the file behind the '='"),

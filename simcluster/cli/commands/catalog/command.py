@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from simcluster.cli.arguments.catalog_folders import FOLDERS
 from simcluster.cli.output.exit_code import ExitCode
+from simcluster.listings import FOLDERS
 
 EXAMPLES = (
     "simcluster catalog",
@@ -47,31 +47,31 @@ def catalog(
     With a name, the entry with every figure, where it comes from, and whether it is measured, stated by the
     vendor or assumed.
     """
-    from simcluster.cli.commands.catalog.overview import titles, titles_text
     from simcluster.cli.output.terminal import has_colour, print_result
     from simcluster.errors import Problem, ScenarioError
+    from simcluster.listings import titles, titles_text
 
     if yaml and (json or (family is None and name is None) or (family in FOLDERS and name is None)):
-        problem = "it goes without --json" if json else "name an entry: simcluster catalog dgx-h100 --yaml"
+        problem = "use it without --json" if json else "name an entry: simcluster catalog dgx-h100 --yaml"
         raise ScenarioError(Problem(problem, where="--yaml"))
     colour = has_colour()
     if name is None and (json or family is None) and family in (None, *FOLDERS):
         families = [family] if family else list(FOLDERS)
         print_result(_json(titles(families)) if json else titles_text(colour=colour), drawn=not json)
         return ExitCode.DONE
-    from simcluster.cli.commands.catalog import entries
+    from simcluster import listings
 
     if family is not None and name is None and family not in FOLDERS:
-        family, name = entries.family_of(family, entries.OWN_FILES if yaml else ()), family
+        family, name = listings.family_of(family, listings.OWN_FILES if yaml else ()), family
     if family is None or name is None:
-        text = entries.listing_text(family or "", colour=colour)
+        text = listings.listing_text(family or "", colour=colour)
     elif yaml:
-        text = entries.entry_yaml(family, name)
+        text = listings.entry_yaml(family, name)
     else:
         text = (
-            _json(entries.entry_data(family, name))
+            _json(listings.entry_data(family, name))
             if json
-            else entries.entry_text(family, name, colour=colour)
+            else listings.entry_text(family, name, colour=colour)
         )
     print_result(text, drawn=not json)
     return ExitCode.DONE

@@ -9,7 +9,6 @@ from itertools import pairwise
 from math import ceil, floor, log2, log10
 
 from simcluster import units
-from simcluster.cli.commands.collective.benchmark_table import CollectiveBenchmark, bench_rows, describe_group
 from simcluster.collectives import BenchmarkRow
 from simcluster.draw import (
     BLUE,
@@ -30,6 +29,7 @@ from simcluster.draw import (
     html_table,
     section,
 )
+from simcluster.listings import CollectiveBenchmark, bench_rows, describe_group
 
 WIDTH, HEIGHT = 960.0, 330.0
 LEFT, RIGHT, TOP, BOTTOM = 76.0, 16.0, 14.0, 30.0

@@ -36,7 +36,7 @@ def compare(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> ExitCode:
-    """Show plans side by side: what each bought against the first, in time and in memory, and what it cost.
+    """Compare plans: what each gains or costs in time and memory.
 
     The difference of two steps is told by cause: the operators, exposed collectives and waits that take more
     or less.

@@ -53,14 +53,17 @@ def run(
     ] = None,
     replications: Annotated[
         int,
-        typer.Option(
-            min=1, metavar="N", help="Run a job over days so often, with other draws: means and bounds."
-        ),
+        typer.Option(min=1, metavar="N", help="Run a job N times with other random draws: means and bounds."),
     ] = 1,
     jobs: Annotated[
         int | None,
         typer.Option(
-            "--jobs", "-j", min=1, metavar="K", help="Processes for replications; one per processor."
+            "--jobs",
+            "-j",
+            min=1,
+            metavar="K",
+            help="Processes that share scenarios, or the replications of one; one per processor, where there "
+            "are replications or four scenarios.",
         ),
     ] = None,
     unfold: Annotated[
@@ -73,8 +76,9 @@ def run(
 ) -> ExitCode:
     """Simulate scenarios and say where time, memory and traffic go.
 
-    With a job that has steps also its days: what breaks, and what fraction of the time is progress.
-    With tenants, other scenarios on the same cluster, also how much slower each is than alone.
+    A scenario with a job is also run over days: what breaks, and which fraction of the time is
+    progress. With tenants (other scenarios on the same cluster) the result also says how much slower each
+    one is than alone.
 
     Exit code 1 if one does not fit into memory or breaks its own bounds; one that is tight says so first. The
     JSON of several scenarios is a list.
@@ -82,11 +86,10 @@ def run(
     from simcluster.cli.commands.run.session import Replications, Session
     from simcluster.cli.output.page_files import page_origin
     from simcluster.cli.output.result_files import Outputs
+    from simcluster.cli.output.terminal import has_colour
 
     outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj), whatif)
     outputs.check()
     runs = Replications(replications, jobs)
-    session = Session.of(
-        outputs, changes(settings), unfold=unfold, quiet=quiet, replications=runs, verbose=verbose
-    )
+    session = Session(outputs, tuple(changes(settings)), unfold, quiet, runs, has_colour(), verbose)
     return session.run()

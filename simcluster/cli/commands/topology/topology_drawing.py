@@ -14,8 +14,8 @@ from simcluster.cli.commands.topology.topology_tables import (
     path_links,
     path_rows,
 )
+from simcluster.cluster import Tiers, draw_host, draw_network
 from simcluster.draw import Markup, html_page, html_table, quantities, section, tier_diagram_svg
-from simcluster.simulation import Tiers, draw_host, draw_network
 
 
 def topology_page(drawn: TopologyView) -> str:

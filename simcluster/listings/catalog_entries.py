@@ -177,8 +177,10 @@ def _line(data: Mapping[str, Any], family: str) -> tuple[str, str]:
             summary += f", {_value(network['nics'])} x {_value(network['bandwidth'])}"
         case "models":
             count = units.count(data["parameters"]["value"])
-            layers = data.get("layers") or f"{data['encoder_layers']} + {data['decoder_layers']}"
-            summary = f"{count} parameters, {layers} layers of {data['hidden']}"
+            summary = f"{count} parameters"
+            if "hidden" in data:
+                layers = data.get("layers") or f"{data['encoder_layers']} + {data['decoder_layers']}"
+                summary += f", {layers} layers of {data['hidden']}"
         case _:
             summary = str(data["source"])
     return str(data["title"]), summary

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
-from simcluster.cli.arguments.rank_lists import rank_list
-from simcluster.cli.commands.collective.part_sizes import RequestedParts, read_parts
 from simcluster.cluster import Cluster, Ranks, load_cluster
 from simcluster.collectives import AUTO, BenchmarkRow, CollectiveRequest, Operation, benchmark, refused_name
-from simcluster.draw import Column, csv_text, quantities, render_text, text_table
+from simcluster.draw import Column, ShownAsText, csv_text, quantities, render_text, text_table
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
+from simcluster.listings.part_sizes import RequestedParts, read_parts
+from simcluster.listings.rank_lists import rank_list
 from simcluster.plan import MOST_BYTES, MOST_RANKS
+
+if TYPE_CHECKING:
+    import polars
 
 _HEAD = (
     "operation",
@@ -41,8 +45,8 @@ _OF_PARTS = "parts"
 _LAWS = "a law, such as --parts zipf:1.2, or a file with a line of whole numbers for each sender"
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveBenchmark:
+@dataclass(frozen=True, slots=True, repr=False)
+class CollectiveBenchmark(ShownAsText):
     """A collective and a row of times for every size; ``parts`` where ranks send unequal ones."""
 
     operation: Operation
@@ -130,6 +134,28 @@ class CollectiveBenchmark:
         )
         return cls(asked, cluster, built, group, rows, requested)
 
+    def frame(self) -> polars.DataFrame:
+        """A row per size as a polars DataFrame, times in seconds and rates in bytes/s; needs ``notebook``."""
+        import polars
+
+        return polars.DataFrame(
+            {
+                "num_bytes": [float(row.num_bytes) for row in self.rows],
+                "algorithm": [row.choice.algorithm for row in self.rows],
+                "protocol": [row.choice.protocol for row in self.rows],
+                "seconds": [row.seconds for row in self.rows],
+                "latency_s": [row.choice.latency for row in self.rows],
+                "algbw": [row.algbw for row in self.rows],
+                "busbw": [row.busbw for row in self.rows],
+            }
+        )
+
+    def __str__(self) -> str:
+        return bench_text(self)
+
+    def __repr__(self) -> str:
+        return f"CollectiveBenchmark: {describe_group(self)}, {len(self.rows)} sizes"
+
 
 def bench_rows(bench: CollectiveBenchmark) -> tuple[list[Column], list[list[str]]]:
     """The columns of the table, and its rows as text."""
@@ -166,7 +192,7 @@ def bench_text(bench: CollectiveBenchmark, *, colour: bool = False) -> str:
         lines.insert(1, Text(str(bench.parts)))
     if assumed := _assumed(bench.cluster):
         more = (
-            f"Leans on assumed figures: {', '.join(assumed)}. Their reasons: simcluster catalog {bench.name}"
+            f"Based on assumed figures: {', '.join(assumed)}. Their reasons: simcluster catalog {bench.name}"
         )
         lines += ["", Text(more, "dim")]
     return render_text(*lines, colour=colour)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster import units
-from simcluster.cluster import Numbers, Topology
+from simcluster.cluster.interconnect import Numbers
+from simcluster.cluster.topology import Topology
 from simcluster.draw import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Box, BoxRow, Connection, Tone
 
 _TIERS: tuple[tuple[str, tuple[str, ...], Tone], ...] = (

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from simcluster.cli.arguments.catalog_folders import FOLDERS
 from simcluster.document import Document
 from simcluster.draw import Column, render_text, text_table
+from simcluster.listings.catalog_folders import FOLDERS
 from simcluster.registry import data_files
 
 
