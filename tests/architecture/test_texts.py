@@ -29,7 +29,6 @@ READERS = {
     "report/html/scenario_yaml.py": "which texts YAML reads as they are",
     "report/perfetto/flow_arrows.py": SAVED,
     "report/terminal/weight_layouts.py": SAVED,
-    "simulation/traffic/drawn_topology.py": "names of links and nodes, as users write them",
     "simulation/verification/shrink_offload.py": "patterns that users write",
 }
 """The modules that use regular expressions, and what they read."""
@@ -73,7 +72,6 @@ CUTTERS = {
     "report/perfetto/json_columns.py": "JSON that a library wrote",
     "report/terminal/layouts.py": SAVED,
     "search/space/space.py": "keys and values that users write",
-    "simulation/traffic/drawn_topology.py": "names of links and nodes, as users write them",
     "simulation/views/run_documents.py": "key paths, as users write them",
     "simulation/views/sharded_graph.py": NUMBERS,
     "tuning/recompute_search.py": "patterns of names as users write them",
