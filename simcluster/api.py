@@ -316,6 +316,10 @@ class Result(RunPlots):
     """Seconds the simulation itself took; None if read from a file of ``run --out``, which does not say.
     """
 
+    error_band: dict[str, Any]
+    """How far predictions of comparable measured runs are off: how many there are, their median error, within
+    which nine of ten lie, and a sentence. Only of training."""
+
     assumptions: list[Mapping[str, str]]
     """The figures nobody measured or published that the result leans on."""
 

@@ -59,6 +59,17 @@ _FLOATS = frozenset({DType.FP64, DType.FP32, DType.TF32, DType.FP16, DType.BF16,
 _BY_LABEL = {dtype.label: dtype for dtype in DType}
 
 
+class GemmLayout(enum.IntEnum):
+    """How a matmul's operands lie in memory, by what it computes: BLAS's names for it in training."""
+
+    FORWARD = 0
+    """TN: both operands contiguous in k."""
+    INPUT_GRADIENT = 1
+    """NN: the right operand is contiguous in n."""
+    WEIGHT_GRADIENT = 2
+    """NT: both operands are contiguous in what is not summed over."""
+
+
 class Kernel(enum.StrEnum):
     """The closed set of kernels a device can price (DESIGN 4.1)."""
 
@@ -72,11 +83,17 @@ class Kernel(enum.StrEnum):
     COPY = "copy"
 
 
+MATRIX_KERNELS = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
+"""The kernels of matrix units."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """One kernel launch on local shapes.
 
-    ``sizes`` are named: gemm ``b, m, n, k``; attention ``b, h, sq, skv, d, causal, backward``, ``dv``
+    ``sizes`` are named: gemm ``b, m, n, k``, ``layout`` (a ``GemmLayout``) where it is no forward one, and
+    ``grouped`` 1 where the products are those of groups of rows; attention ``b, h, sq, skv, d, causal,
+    backward``, ``dv``
     where heads of values have another size, and ``release`` where it is not the best kernel there is; the
     memory-bound kernels need none. ``flops`` counts a fused multiply-add as two; ``bytes_read`` and
     ``bytes_written`` are the least traffic to device memory.

@@ -5,16 +5,33 @@ print(accuracy_text(predictions, num_worst=10))
 """
 
 from simcluster.accuracy.hardware import HardwareSpec, known_hardware
+from simcluster.accuracy.kernels import (
+    KernelGrouping,
+    KernelPrediction,
+    KernelTask,
+    MeasuredKernel,
+    device_of,
+    kernel_task,
+    kernels_csv,
+    kernels_text,
+    predict_kernels,
+    read_kernels,
+    stream_seconds,
+    task_seconds,
+)
 from simcluster.accuracy.prediction import HOST_COPY, OPERATIONS, Prediction, predict
 from simcluster.accuracy.report import accuracy_csv, accuracy_markdown, accuracy_text
 from simcluster.accuracy.row import MeasuredRow, read_rows
 from simcluster.accuracy.runs import (
     MeasuredRun,
     RunGrouping,
+    band_table,
+    coverage,
     predict_runs,
     read_runs,
     run_scenario_yaml,
     runs_csv,
+    runs_html,
     runs_text,
 )
 from simcluster.accuracy.summary import (
@@ -35,6 +52,10 @@ __all__ = [
     "OPERATIONS",
     "Errors",
     "HardwareSpec",
+    "KernelGrouping",
+    "KernelPrediction",
+    "KernelTask",
+    "MeasuredKernel",
     "MeasuredRow",
     "MeasuredRun",
     "Prediction",
@@ -43,20 +64,31 @@ __all__ = [
     "accuracy_csv",
     "accuracy_markdown",
     "accuracy_text",
+    "band_table",
     "by_cluster",
     "by_hardware",
     "by_operation",
     "column_titles",
+    "coverage",
+    "device_of",
     "errors_by_key",
+    "kernel_task",
+    "kernels_csv",
+    "kernels_text",
     "known_hardware",
     "overall",
     "predict",
+    "predict_kernels",
     "predict_runs",
+    "read_kernels",
     "read_rows",
     "read_runs",
     "run_scenario_yaml",
     "runs_csv",
+    "runs_html",
     "runs_text",
+    "stream_seconds",
+    "task_seconds",
     "unsupported",
     "worst",
 ]

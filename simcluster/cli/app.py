@@ -22,6 +22,7 @@ Examples:
   simcluster run scenarios/quickstart.yaml --trace trace.json.gz
   simcluster lint scenarios/*.yaml
   simcluster check scenarios/ --baseline baseline.json
+  simcluster guide
 
 \b
 Exit codes: 0 done; 1 does not fit, or a check failed;

@@ -74,7 +74,7 @@ def draw_host(topology: Topology, host: int, path: Numbers, use: LinkUse | None 
 def draw_network(
     topology: Topology, path: Numbers, ranks: tuple[int, int] | None, use: LinkUse | None = None
 ) -> Tiers:
-    """Some hosts, each as one box, and the switches over them, by tier; those of ``ranks`` are among them."""
+    """Some hosts, each as one box, and the switches over them by tier; those of ``ranks`` too."""
     wanted = np.linspace(0, topology.num_hosts - 1, min(8, topology.num_hosts)).astype(np.int64)
     if ranks:
         wanted = np.unique([*wanted.tolist(), *topology.host_of(np.array(ranks)).tolist()])

@@ -10,9 +10,17 @@ from simcluster.lazy_exports import exported_lazily
 if TYPE_CHECKING:
     from simcluster.draw.area import stacked_area, thin_levels
     from simcluster.draw.grid import TONES, schedule_grid
-    from simcluster.draw.markup import Markup, html_legend, html_page, html_table, section, swatch
+    from simcluster.draw.markup import (
+        Markup,
+        html_legend,
+        html_page,
+        html_table,
+        preformatted,
+        section,
+        swatch,
+    )
     from simcluster.draw.plots import Interval, areas_plot, intervals_plot, stacked_bars_plot, tiers_plot
-    from simcluster.draw.schedule_slots import ScheduleSlot, schedule_layout
+    from simcluster.draw.schedule_slots import ScheduleSlot, chunk_of, schedule_layout
     from simcluster.draw.screen import render_text, screen_width
     from simcluster.draw.shown_as_text import ShownAsText
     from simcluster.draw.step_curve import step_curve_svg
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
         BarPart,
         Tone,
         sum_of_parts,
+        with_ascii_glyphs,
     )
 else:
     __getattr__ = exported_lazily(
@@ -43,9 +52,9 @@ else:
         {
             "area": "stacked_area thin_levels",
             "grid": "TONES schedule_grid",
-            "markup": "Markup html_legend html_page html_table section swatch",
+            "markup": "Markup html_legend html_page html_table preformatted section swatch",
             "plots": "Interval areas_plot intervals_plot stacked_bars_plot tiers_plot",
-            "schedule_slots": "ScheduleSlot schedule_layout",
+            "schedule_slots": "ScheduleSlot chunk_of schedule_layout",
             "screen": "render_text screen_width",
             "shown_as_text": "ShownAsText",
             "step_curve": "step_curve_svg",
@@ -55,7 +64,8 @@ else:
             "text_bars": "text_bar text_legend wrap_items",
             "text_tables": "Cell Column csv_text quantities text_table",
             "tier_diagram": "Box BoxRow Connection tier_diagram_svg use_colour",
-            "tone": "BLUE GREEN GREY OLIVE ORANGE PINK PURPLE RED TEAL YELLOW BarPart Tone sum_of_parts",
+            "tone": "BLUE GREEN GREY OLIVE ORANGE PINK PURPLE RED TEAL YELLOW BarPart Tone "
+            "sum_of_parts with_ascii_glyphs",
         },
     )
 
@@ -88,11 +98,13 @@ __all__ = [
     "TimelineBlock",
     "Tone",
     "areas_plot",
+    "chunk_of",
     "csv_text",
     "html_legend",
     "html_page",
     "html_table",
     "intervals_plot",
+    "preformatted",
     "quantities",
     "render_text",
     "schedule_grid",
@@ -114,5 +126,6 @@ __all__ = [
     "tiers_plot",
     "timeline_svg",
     "use_colour",
+    "with_ascii_glyphs",
     "wrap_items",
 ]

@@ -91,7 +91,7 @@ def _draw(canvas: Canvas, line: Connection, start: tuple[float, float], end: tup
 
 
 def use_colour(use: float) -> str:
-    """The colour of a line that is used for a share of the time: from blue over orange to red; none unused."""
+    """The colour of a line that is in use for a share of the time: blue, orange, red; none if for nothing."""
     if use <= 0:
         return ""
     place = min(1.0, use) * (len(_USED) - 1)

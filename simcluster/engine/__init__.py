@@ -16,8 +16,8 @@ from simcluster.engine.communication import (
 )
 from simcluster.engine.garbage import no_collection
 from simcluster.engine.implementation import Implementation
-from simcluster.engine.linking import NOTHING, ClassProgram, LinkedPart, TimedCode
-from simcluster.engine.pricing import Workload
+from simcluster.engine.linking import NOTHING, CodeEntries, LinkedPart
+from simcluster.engine.pricing import Prices, Workload
 from simcluster.engine.progress import Progress
 from simcluster.engine.run_programs import run, run_together
 from simcluster.engine.spec import RunSpec
@@ -28,17 +28,17 @@ __all__ = [
     "Background",
     "CapacityChange",
     "Choices",
-    "ClassProgram",
     "ClassTiming",
+    "CodeEntries",
     "Fabric",
     "FlowPhase",
     "GroupTiming",
     "Implementation",
     "LinkedPart",
     "Links",
+    "Prices",
     "Progress",
     "RunSpec",
-    "TimedCode",
     "Timing",
     "Transfer",
     "Vectors",

@@ -192,7 +192,7 @@ def bench_text(bench: CollectiveBenchmark, *, colour: bool = False) -> str:
         lines.insert(1, Text(str(bench.parts)))
     if assumed := _assumed(bench.cluster):
         more = (
-            f"Leans on assumed figures: {', '.join(assumed)}. Their reasons: simcluster catalog {bench.name}"
+            f"Based on assumed figures: {', '.join(assumed)}. Their reasons: simcluster catalog {bench.name}"
         )
         lines += ["", Text(more, "dim")]
     return render_text(*lines, colour=colour)

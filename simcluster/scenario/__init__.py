@@ -2,6 +2,7 @@
 
 from simcluster.scenario.aliases import entry_schema, other_tool_names, scenario_schema
 from simcluster.scenario.entry_files import has_entry_files
+from simcluster.scenario.key_reference import key_references
 from simcluster.scenario.scenario import Scenario
 from simcluster.scenario.spec import BoundSpec, ScenarioSpec
 from simcluster.scenario.written import commented_yaml
@@ -13,6 +14,7 @@ __all__ = [
     "commented_yaml",
     "entry_schema",
     "has_entry_files",
+    "key_references",
     "other_tool_names",
     "scenario_schema",
 ]

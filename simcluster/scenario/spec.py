@@ -133,7 +133,8 @@ class ScenarioSpec(Section):
     @property
     def num_servers(self) -> int:
         """Parameter servers; their scheduler is one more rank."""
-        return max(0, self.num_ranks - math.prod(self.parallel.sizes.values()) - 1)
+        servers = self.parallel.parameter_server
+        return servers.servers if servers else 0
 
     def _filled(self) -> ScenarioSpec:
         """The same with a mesh whose sizes are numbers."""
@@ -151,8 +152,8 @@ class ScenarioSpec(Section):
 
     @property
     def num_ranks(self) -> int:
-        """Ranks of the mesh."""
-        return math.prod(self.parallel.sizes.values())
+        """Ranks of the mesh, and those of parameter servers and their scheduler."""
+        return math.prod(self.parallel.sizes.values()) + self.parallel.num_server_ranks
 
     @property
     def own_hosts(self) -> tuple[int, ...] | None:

@@ -14,6 +14,7 @@ from simcluster.analysis import (
     inference_figures,
     may_have_critical_path,
     prefill_flops,
+    time_use_document,
 )
 from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
@@ -87,9 +88,9 @@ def run_built(
     if built.scenario.spec.job is not None:
         made["job"] = _job(built, made["summary"], replications, jobs)
         made["summary"] |= {name: made["job"][name] for name in JOB_METRICS}
-    later = {}
+    steps = built.scenario.spec.run.steps
+    later = {"time_use": partial(time_use_document, built.placed, timing, steps)}
     if may_have_critical_path(timing):
-        steps = built.scenario.spec.run.steps
         later["critical_path"] = partial(critical_path_document, built.placed, timing, steps)
     if may_have_traffic(built):
         later["traffic"] = partial(traffic_document, built, made["summary"]["step_time_s"])

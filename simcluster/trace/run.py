@@ -43,7 +43,7 @@ class Run:
     """A recording, tables ``memory, waits, ranks``, documents ``scenario, summary, layouts, classes, ...``.
 
     Times in tables are integer nanoseconds, sizes bytes; documents are JSON-able, in SI units, and
-    ``critical_path`` is made when it is first read. ``ranks`` has
+    ``critical_path`` and ``time_use`` are made when they are first read. ``ranks`` has
     a row per rank: its class, and the next rank along the pipeline (-1: none). Where classes are very many,
     what is recorded of a class is made when it is asked for.
     """

@@ -84,6 +84,8 @@ def test_public_names():
             "catalog",
             "check",
             "collective",
+            "compare",
+            "explain",
             "find_plan",
             "graph",
             "infer_predict_layout",
@@ -94,6 +96,7 @@ def test_public_names():
             "simulate",
             "sweep",
             "verify",
+            "whatif",
         ]
     )
     for name in simcluster.__all__:

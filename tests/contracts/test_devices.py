@@ -20,13 +20,13 @@ from simcluster.cluster import (
     load_device,
     load_host,
 )
-from simcluster.cluster.spec.device_spec import FloatType, Streaming
+from simcluster.cluster.spec.device_spec import FloatType, StreamingKernel
 from simcluster.collectives import Operation, all_algorithms, collective_time
 from simcluster.work import DType, Kernel, Work
 from tests.support.catalog_figures import figures
 
 SIZES = (1, 3, 64, 100, 1000, 4096, 20_000)
-STREAMING = [Kernel(name) for name in get_args(Streaming)]
+STREAMING = [Kernel(name) for name in get_args(StreamingKernel)]
 
 
 def gemm(dtype: DType, m: int, n: int, k: int, b: int = 1) -> Work:

@@ -139,7 +139,7 @@ def test_the_catalog_gives_files_to_change_that_follow_their_schema(capsys, kind
     [
         (("--yaml",), "name an entry"),
         (("hosts", "--yaml"), "name an entry"),
-        (("dgx-h100", "--yaml", "--json"), "it goes without --json"),
+        (("dgx-h100", "--yaml", "--json"), "use it without --json"),
         (("recipes", "fsdp", "--yaml"), "a scenario names recipes of the catalog only"),
     ],
 )

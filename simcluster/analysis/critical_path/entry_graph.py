@@ -60,21 +60,28 @@ class EntryBlock:
 
 @dataclass(frozen=True)
 class EntryGraph:
-    """The entries of all classes, one group after another; arrays [entries].
+    """The entries of all classes, one group after another; arrays [entries], times in nanoseconds.
 
     An entry starts when the ``previous`` one of its stream and the ``awaited`` one of its class are over, and
-    a collective or transfer when the last of its members is ready. Those that meet have one ``node``: the
-    number of the first of them, else their own.
+    a collective or transfer when the last of its members is ready.
     """
 
     timing: Timing
+    """The run."""
     blocks: Sequence[EntryBlock]
+    """Where the entries of each group of classes are."""
     starts: Ints
+    """When each began."""
     ready: Ints
+    """When it could have begun: when what it waits for was over."""
     ends: Ints
+    """When it was over."""
     previous: Ints
+    """The entry before on its stream; ``NOTHING`` of the first."""
     awaited: Ints
+    """The entry of another stream of its class that it waits for, or ``NOTHING``."""
     node: Ints
+    """Of those who meet the number of the first of them, else its own."""
 
     @classmethod
     def of(cls, program: Program, classes: RankClasses, timing: Timing) -> EntryGraph:
@@ -158,7 +165,7 @@ class _Meetings:
         entries, who, ordinal = ([np.zeros(0, dtype=np.int64)] for _ in range(3))
         for block in blocks:
             part = block.part
-            for number in range(len(part.untimed.streams)):
+            for number in range(len(part.streams)):
                 kinds = None if number == part.compute else part.kinds(number)
                 if kinds is None or not kinds.places:
                     continue

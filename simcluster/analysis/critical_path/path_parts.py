@@ -57,8 +57,9 @@ class PathParts:
             for own in np.unique(stream).tolist():
                 chosen = stream == own
                 cut = _kernels if own == block.part.compute else _communication
-                found = positions[chosen], entry[chosen] - block.part.begins[own], column[chosen]
-                rows.extend(cut(block, own, *found, durations[positions[chosen]]))
+                places = entry[chosen] - block.part.begins[own]
+                spent = durations[positions[chosen]]
+                rows.extend(cut(block, own, positions[chosen], places, column[chosen], spent))
         columns = [np.concatenate([getattr(row, field.name) for row in rows]) for field in fields(cls)]
         kept = columns[-1] > 0
         order = np.lexsort((columns[3], columns[1], columns[0]))
@@ -71,7 +72,7 @@ def _kernels(
 ) -> Iterator[PathParts]:
     """The parts of segments of kernels."""
     segments = block.part.segments
-    prices = [block.timing.group.priced(code).parts(own) for code, own in segments.kernels]
+    prices = [block.timing.group.codes[code].parts(own) for code, own in segments.kernels]
     codes = np.concatenate([np.full(len(own), code, dtype=np.int64) for code, own in segments.kernels])
     places = np.concatenate([own for _, own in segments.kernels])
     widest = max(price.shape[2] for price in prices)

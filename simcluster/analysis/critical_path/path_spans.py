@@ -9,7 +9,7 @@ import numpy as np
 from simcluster.analysis.critical_path.critical_entries import Cause, CriticalEntries
 from simcluster.analysis.critical_path.entry_graph import EntryGraph
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.analysis.timeline import ExecutionColumns, NameIndex
+from simcluster.analysis.timeline import NameIndex
 
 MOST_SPANS = 20_000
 """Spans beyond which those of one class that follow one another are put together."""
@@ -28,17 +28,18 @@ def spans_document(placed: PlacedProgram, graph: EntryGraph, path: CriticalEntri
     for block, positions, entry, column in graph.by_block(path.entries):
         part = block.part
         of_class[positions] = np.array(block.timing.group.indices)[column]
-        runs = ExecutionColumns.of(part.untimed)
+        instances, of_instance = part.instances
+        actions, of_action = part.one_step.actions, part.every_step(part.one_step.action)
         number = np.searchsorted(part.begins, entry, side="right") - 1
-        execution = np.concatenate([own.execution for own in part.untimed.streams])[entry]
-        pairs = np.stack([runs.instance[execution], runs.action[execution]])
+        execution = np.concatenate([own.execution for own in part.streams])[entry]
+        pairs = np.stack([of_instance[execution], of_action[execution]])
         different, which = np.unique(pairs, axis=1, return_inverse=True)
         texts = [
-            names.number(f"{runs.instances[instance]} {runs.actions[action]}".strip())
+            names.number(f"{instances[instance]} {actions[action]}".strip())
             for instance, action in different.T.tolist()
         ]
         name[positions] = np.array(texts, dtype=np.int64)[which.reshape(-1)]
-        known = [streams.number(str(own.name)) for own in part.untimed.streams]
+        known = [streams.number(str(own.name)) for own in part.streams]
         stream[positions] = np.array(known, dtype=np.int64)[number]
     same = (np.diff(of_class, prepend=-1) == 0) & (np.diff(name, prepend=-1) == 0)
     begins = ~(same & (np.diff(stream, prepend=-1) == 0))

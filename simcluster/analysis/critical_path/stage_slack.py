@@ -32,7 +32,7 @@ def stage_slacks(placed: PlacedProgram, graph: EntryGraph, steps: int) -> list[l
         own = slice(block.first, block.first + block.size)
         slacks, durations = (column[own].reshape(-1, block.width) for column in (slack, duration))
         weights = np.broadcast_to(sizes[indices], slacks.shape)
-        for number, stream in enumerate(block.part.untimed.streams):
+        for number, stream in enumerate(block.part.streams):
             charged = charged_to(stream.name, placed.program.stage_axis)
             axis = "" if stream.name == COMPUTE else "+".join(charged)
             entries = slice(*block.part.begins[number : number + 2].tolist())

@@ -17,6 +17,7 @@ _MODULES = (
     "layouts.command",
     "export",
     "explain",
+    "whatif",
     "advise",
     "compare.command",
     "checkpoint.command",
@@ -28,8 +29,10 @@ _MODULES = (
     "schedule.command",
     "launch.command",
     "accuracy.command",
+    "calibrate.command",
     "catalog.command",
     "schema",
+    "guide.command",
 )
 """The modules of commands, in the order of the help text; each is imported when its command is added."""
 

@@ -57,13 +57,13 @@ def check(
         bool, typer.Option("--allow-new", help="Pass scenarios that the baseline does not have.")
     ] = False,
 ) -> ExitCode:
-    """Run scenarios and compare them with a baseline, or with a commit; for CI.
+    """Compare scenarios with a baseline or with a commit; for CI.
 
     Exit code 1 if a scenario became slower, needs more memory, no longer fits, breaks its own bounds, is
-    missing, or is not in the baseline. What moved is told with its cause: parts of the step, operators,
-    collectives, kinds of tensors. Other figures are shown when they move, and judged if they are given a
-    tolerance. Bounds stand in a scenario, with units or in SI units: expect: {step_time: {max: 8.5 s}, mfu:
-    {min: 45 %}}; one that is to run out of memory says expect: {memory: {verdict: does not fit}}.
+    missing, or is not in the baseline. Every change is shown with its cause: parts of the step, operators,
+    collectives, kinds of tensors. Other figures are shown when they change; with a tolerance they can fail,
+    too. Bounds are part of a scenario, with units or in SI units: expect: {step_time: {max: 8.5 s}, mfu:
+    {min: 45 %}}; a scenario that must run out of memory has expect: {memory: {verdict: does not fit}}.
     """
     from simcluster.baseline import check
     from simcluster.cli.output.check_reports import ReportTargets
@@ -78,7 +78,8 @@ def check(
     from simcluster.workers import usable_cpus
 
     if (baseline is None) == (against is None):
-        raise ScenarioError("give either --baseline FILE, saved figures, or --against GITREF, a commit")
+        hint = "--baseline baseline.json for saved figures, --against main for those of a commit"
+        raise ScenarioError(Problem("give either --baseline or --against", hint=hint))
     if against is not None and (update or allow_new):
         option = "--update" if update else "--allow-new"
         raise ScenarioError(Problem("this is for a baseline, not for --against", where=option))

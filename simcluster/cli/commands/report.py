@@ -43,10 +43,10 @@ def report(
         typer.Option(metavar="FILE|-", help="Write the result there; - prints it instead of the summary."),
     ] = None,
 ) -> ExitCode:
-    """Report on a saved run: what run said of it, without simulating it again.
+    """Print or write reports of a saved run.
 
-    Prints the summary, and writes the files that are asked for. Runs are saved by run --out, and by
-    Result.save in Python.
+    Prints the summary and writes the files that are asked for, without simulating again. Runs are saved by
+    run --out, and by Result.save in Python.
     """
     from simcluster.cli.output import terminal
     from simcluster.cli.output.page_files import page_origin

@@ -31,7 +31,7 @@ def schema(
         DocumentKind, typer.Option("--of", help="What the file is: a scenario, or a part of one.")
     ] = DocumentKind.SCENARIO,
 ) -> None:
-    """Print the JSON Schema of scenarios, or of files for a part of them, for editors."""
+    """Print the JSON Schema of scenarios or their parts."""
     import json
 
     from simcluster.cli.output.terminal import print_result

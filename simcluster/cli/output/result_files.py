@@ -26,19 +26,24 @@ RUN, SCENARIO = "run.simrun", "scenario.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What ``--out``, ``--trace``, ``--json`` and ``--html`` name, and the scenarios whose results go there.
-
-    ``ranks`` are those whose tracks traces show, as text; by default one of each class. ``origin`` is what
-    the page of ``--html`` says of where it is from; the one of ``--out`` says nothing of it.
-    """
+    """What ``--out``, ``--trace``, ``--json`` and ``--html`` name, and whose results go there."""
 
     scenarios: Sequence[str]
+    """Their files."""
     out: Path | None = None
+    """The folder for all results; for several scenarios one in it for each."""
     trace: Path | None = None
+    """The file of the trace."""
     json: str | None = None
+    """The file of the JSON; ``-`` is standard output."""
     ranks: str | None = None
+    """Those whose tracks traces show, as text; by default one of each class."""
     html: Path | None = None
+    """The file of the page."""
     origin: PageOrigin | None = None
+    """What that page says of where it is from; the one in ``out`` says nothing of it."""
+    whatif: bool = False
+    """Whether pages also say what other hardware would change."""
 
     @property
     def json_to_screen(self) -> bool:
@@ -65,6 +70,8 @@ class Outputs:
             )
         if self.html is not None and len(self.scenarios) > 1:
             problems.append(Problem("one page shows one scenario; use --out DIR for several", where="--html"))
+        if self.whatif and self.html is None and self.out is None:
+            problems.append(Problem("no report is written to say it in; add --html FILE", where="--whatif"))
         for option, path in self._named():
             if path is not None:
                 problems += refused_file(option, path)

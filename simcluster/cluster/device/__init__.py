@@ -7,6 +7,7 @@ from simcluster.cluster.device.communication_kernels import SCALE, Communication
 from simcluster.cluster.device.device import DEVICES_OWN, Device, DispatchTime
 from simcluster.cluster.device.device_array import DeviceArray
 from simcluster.cluster.device.gemm import GemmModel
+from simcluster.cluster.device.power import PowerModel
 from simcluster.cluster.device.rates import (
     FASTEST,
     NOMINAL,
@@ -31,6 +32,7 @@ __all__ = [
     "DispatchTime",
     "EfficiencyCurve",
     "GemmModel",
+    "PowerModel",
     "Price",
     "ResourceShare",
     "nanoseconds",

@@ -9,22 +9,26 @@ from simcluster.cluster.device.rates import EfficiencyCurve, Rate, larger
 
 @dataclass(frozen=True, slots=True)
 class AttentionModel:
-    """A fused (flash) attention kernel: one block per head and tile of queries, blocks in waves.
-
-    ``forward``: by head dim, rising: the share of the matrix peak that a full device reaches without a
-    mask, over the number of keys; between two head dims interpolated on their logarithm.
-    ``causal``: speed of the masked kernel, per FLOP it counts, against the unmasked one.
-    ``backward``: speed of the backward kernel against the forward one, per FLOP.
-    ``tile``: queries of one block. ``units``: cores that run blocks. ``earlier``: by release, the speed of
-    older kernels that a framework may still run, against this one; others are as fast.
-    """
+    """A fused (flash) attention kernel: one block per head and tile of queries, blocks in waves."""
 
     units: int
+    """Cores that run blocks."""
     tile: int
+    """Queries of one block."""
     forward: tuple[tuple[int, EfficiencyCurve], ...]
+    """By head dim, rising: the share of the matrix peak that a full device reaches without a mask, over the
+    number of keys; between two head dims interpolated on their logarithm."""
     causal: float
+    """Speed of the masked kernel, per FLOP it counts, against the unmasked one."""
     backward: float
+    """Speed of the backward kernel against the forward one, per FLOP."""
     earlier: tuple[tuple[int, float], ...] = ()
+    """By release, the speed of older kernels that a framework may still run, against this one; others are as
+    fast."""
+    backward_tile: int = 0
+    """Keys of one block of the backward kernel, which cuts them instead of queries; 0: as ``tile``."""
+    start: float = 0.0
+    """Seconds that a kernel takes besides its work."""
 
     def seconds(
         self,
@@ -51,22 +55,23 @@ class AttentionModel:
         """
         rate = peak * self._share(skv, d) * (self.backward if backward else 1.0)
         rate *= dict(self.earlier).get(release, 1.0)
-        blocks = b * h * -(-sq // self.tile)
+        tile = (self.backward_tile or self.tile) if backward else self.tile
+        blocks = b * h * -(-sq // tile)
         if not blocks:
             return 0.0
         if not causal:
             waves = -(-blocks // self.units)
-            return flops / rate * (waves * self.units / blocks)
+            return self.start + flops / rate * (waves * self.units / blocks)
         mean = flops / (rate * self.causal)
         longest = 2 * mean * self.units / blocks
-        whole = self.tile / max(skv - before, self.tile)
+        whole = tile / max(skv - before, tile)
         if before:
             # So much of the work is a square that runs as without a mask, and no block is twice the mean.
             masked = (skv - before) / (skv + before)
             shared = mean * masked + flops / rate * (1 - masked)
             most = shared * self.units / blocks * (2 * skv / (skv + before))
-            return larger(shared + mean * masked * whole + most / 2, most)
-        return larger(mean * (1 + whole) + longest / 2, longest)
+            return self.start + larger(shared + mean * masked * whole + most / 2, most)
+        return self.start + larger(mean * (1 + whole) + longest / 2, longest)
 
     def _share(self, skv: int, d: int) -> float:
         return EfficiencyCurve(tuple((float(dim), curve.at(skv)) for dim, curve in self.forward)).at(d)

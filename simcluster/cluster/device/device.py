@@ -90,6 +90,10 @@ class Device:
             memory_bandwidth=self.memory_bandwidth * speed.memory_bandwidth,
         )
 
+    def in_burst(self) -> Device:
+        """The same device in a run too short to warm it, near its highest clock."""
+        return self if self.gemm.burst == 1 else replace(self, gemm=self.gemm.in_burst())
+
     def _body(self, work: Work) -> float:
         seconds = self._bodies.get(work)
         if seconds is None:

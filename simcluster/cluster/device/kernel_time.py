@@ -12,7 +12,7 @@ from simcluster.cluster.device.attention import AttentionModel
 from simcluster.cluster.device.gemm import GemmModel
 from simcluster.cluster.device.rates import EfficiencyCurve, Rate, larger
 from simcluster.errors import PlanError
-from simcluster.work import DType, Kernel, Work
+from simcluster.work import DType, GemmLayout, Kernel, Work
 
 
 class DeviceRates(Protocol):
@@ -78,21 +78,31 @@ def _gemm(work: Work, models: KernelModels, rates: DeviceRates) -> Rate:
         rates.memory_bandwidth * models.streaming[Kernel.COPY].at(max(1, work.bytes_moved)),
         work.bytes_moved,
         sizes.get("aligned"),
+        GemmLayout(sizes.get("layout", 0)),
+        bool(sizes.get("grouped", 0)),
     )
 
 
 def _attention(work: Work, models: KernelModels, rates: DeviceRates) -> Rate:
     sizes = dict(work.sizes)
+    head_dim = sizes["d"]
+    value_dim = sizes.get("dv", head_dim)
+    backward = bool(sizes.get("backward", 0))
+    flops = work.flops
+    if backward and value_dim < head_dim:
+        # Backward kernels pad values to the size of keys: five products of one size, not three and two.
+        flops = flops * 5 * head_dim // (3 * head_dim + 2 * value_dim)
+        value_dim = head_dim
     compute = models.attention.seconds(
         sizes["b"],
         sizes["h"],
         sizes["sq"],
         sizes["skv"],
         # Heads of two sizes run as well as heads of their mean would.
-        (sizes["d"] + sizes.get("dv", sizes["d"])) // 2,
+        (head_dim + value_dim) // 2,
         bool(sizes.get("causal", 0)),
-        bool(sizes.get("backward", 0)),
-        work.flops,
+        backward,
+        flops,
         _matrix_rate(work, models, rates),
         sizes.get("release", 0),
         sizes.get("before", 0),

@@ -12,6 +12,7 @@ from pydantic import ConfigDict, PrivateAttr, ValidationInfo, model_validator
 
 from simcluster.cluster.allocation import AllocatedSite, Allocation, MapBy, allocation_formats
 from simcluster.cluster.cluster import Assumption, Cluster
+from simcluster.cluster.device import PowerModel
 from simcluster.cluster.host import Host
 from simcluster.cluster.interconnect import FabricBuilder, FabricCards, NetworkFabric, Storage
 from simcluster.cluster.networks import Switch
@@ -255,7 +256,7 @@ class ClusterSpec(Section):
         named = [key for key in allocation_formats() if getattr(self, key, None)]
         if len(named) != 1:
             if not named:
-                raise Refused("ranks are dealt to the hosts of a hostfile or an MSJob", path="map_by")
+                raise Refused("ranks are assigned to the hosts of a hostfile or an MSJob", path="map_by")
             raise Refused(f"'{named[0]}' says where ranks are already; write one of the two", path=named[1])
         (key,) = named
         form = allocation_formats()[key]()
@@ -344,6 +345,11 @@ class ClusterSpec(Section):
             devices += [range(first + host * size, first + (host + 1) * size) for host in range(group.hosts)]
         return devices
 
+    @property
+    def _powers(self) -> list[PowerModel | None]:
+        """What the devices of every host take."""
+        return [group.made.device.power_model for group in self.written for _ in range(group.hosts)]
+
     def _check_changes(self) -> None:
         counts = [group.hosts * group.made.devices.value for group in self.written]
         if (count := sum(counts)) > MOST_DEVICES:
@@ -376,7 +382,7 @@ class ClusterSpec(Section):
         if len(kinds) > 1:
             assumed[_LIBRARY] = None
         devices = [change for change in self.changes if isinstance(change, ChangeSpec)]
-        changed = device_speeds(devices, self._devices, seed) if devices else {}
+        changed = device_speeds(devices, self._devices, seed, self._powers) if devices else {}
         storage = self.storage.build() if self.storage else None
         numbered: Iterable[tuple[int, Section]] = enumerate(self.changes)
         links = [(at, change) for at, change in numbered if isinstance(change, LinkChangeSpec)]

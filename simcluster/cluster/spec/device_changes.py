@@ -7,15 +7,17 @@ them: a plan is made for the devices as their file has them, and what it compute
 from __future__ import annotations
 
 import hashlib
+import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from simcluster.cluster.device import FASTEST, NOMINAL, SLOWEST, DeviceSpeed
+from simcluster.cluster.device import FASTEST, NOMINAL, SLOWEST, DeviceSpeed, PowerModel
 from simcluster.cluster.topology import LinkChangeSpec
-from simcluster.document import NonNegativeInt, Refused, Section
+from simcluster.document import NonNegativeInt, Power, Refused, Section
 from simcluster.errors import PlanError
 
 MOST_DEVICES = 2**20
@@ -68,6 +70,10 @@ class ChangeSpec(Section):
     memory_bandwidth: Factor | NormalSpec | None = None
     """Factor on the bandwidth of the device's memory."""
 
+    power: Power | None = None
+    """A cap of what each device may take, as hosts set it: ``500 W``; the matrix and vector units run at the
+    clock that it leaves. Of several caps of a device the lowest counts."""
+
     @model_validator(mode="after")
     def _is_whole(self) -> ChangeSpec:
         named = [name for name in ("device", "host", "devices") if getattr(self, name) is not None]
@@ -75,8 +81,8 @@ class ChangeSpec(Section):
             raise Refused("which devices? write device: 21, host: 3, devices: all, or link: NAME")
         if len(named) > 1:
             raise Refused(f"'{named[0]}' names devices already; write one of the two", path=named[1])
-        if self.compute is None and self.memory_bandwidth is None:
-            raise Refused("this changes nothing; write compute: 0.9, memory_bandwidth: 0.8 or both")
+        if self.compute is None and self.memory_bandwidth is None and self.power is None:
+            raise Refused("this changes nothing; write compute: 0.9, memory_bandwidth: 0.8 or power: 500 W")
         return self
 
     def check(self, devices: Sequence[range]) -> None:
@@ -111,13 +117,18 @@ AnyChange = Annotated[
 
 
 def device_speeds(
-    changes: Sequence[ChangeSpec], devices: Sequence[range], seed: int
+    changes: Sequence[ChangeSpec],
+    devices: Sequence[range],
+    seed: int,
+    powers: Sequence[PowerModel | None] = (),
 ) -> Mapping[int, DeviceSpeed]:
     """Rank -> speed of every device that is not as its file has it, by rank; ``devices`` by host.
 
+    ``powers``: by host what its devices take, for caps of it.
+
     A device's draw depends on the seed, on its rank, on what is drawn and on how many laws of that stand
     before in the list: not on the size of the cluster, nor on changes without a law.
-    Raises PlanError if the factors of one device multiply to something out of all bounds.
+    Raises PlanError if the factors of one device multiply to something out of all bounds, or a cap is none.
     """
     factors_of: dict[int, dict[str, float]] = {}
     for kind in ("compute", "memory_bandwidth"):
@@ -132,6 +143,9 @@ def device_speeds(
                 own = factors_of.setdefault(rank, {})
                 own[kind] = own.get(kind, 1.0) * times
             laws += drawn
+    for rank, factor in _capped(changes, devices, powers).items():
+        own = factors_of.setdefault(rank, {})
+        own["compute"] = own.get("compute", 1.0) * factor
     for rank, kind, factor in _factors(factors_of):
         if not SLOWEST <= factor <= FASTEST:
             raise PlanError(
@@ -141,6 +155,38 @@ def device_speeds(
             )
     every = {rank: DeviceSpeed(**factors) for rank, factors in sorted(factors_of.items())}
     return {rank: speed for rank, speed in every.items() if speed != NOMINAL}
+
+
+def _capped(
+    changes: Sequence[ChangeSpec], devices: Sequence[range], powers: Sequence[PowerModel | None]
+) -> dict[int, float]:
+    """Rank -> the factor that the lowest cap leaves of what its device computes per second."""
+    caps: dict[int, float] = {}
+    for change in changes:
+        if change.power is not None:
+            for rank in change.ranks(devices):
+                caps[rank] = min(change.power, caps.get(rank, math.inf))
+    if not caps:
+        return {}
+    firsts = [host.start for host in devices]
+    return {rank: _speed_at(cap, rank, powers[bisect_right(firsts, rank) - 1]) for rank, cap in caps.items()}
+
+
+def _speed_at(cap: float, rank: int, power: PowerModel | None) -> float:
+    if power is None:
+        raise PlanError(
+            f"nothing is known of the power of device {rank}, so none of what a cap leaves of it",
+            path="cluster.changes",
+            hint="give its device power: {idle: 70 W, peak: 700 W}",
+        )
+    if not power.idle < cap <= power.limit:
+        raise PlanError(
+            f"a cap of {cap:g} W is none for device {rank}",
+            path="cluster.changes",
+            hint=f"it lies above the {power.idle:g} W that it takes idle, and not above its limit of "
+            f"{power.limit:g} W",
+        )
+    return power.speed(cap)
 
 
 def _draw(law: NormalSpec, key: str) -> float:

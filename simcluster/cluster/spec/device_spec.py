@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources.abc import Traversable
 from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from simcluster.cluster.device import AttentionModel, CommunicationKernels, Device, EfficiencyCurve, GemmModel
+from simcluster.cluster.device import (
+    AttentionModel,
+    CommunicationKernels,
+    Device,
+    EfficiencyCurve,
+    GemmModel,
+    PowerModel,
+)
 from simcluster.cluster.spec.link_spec import LinksSpec
 from simcluster.document import (
     Bandwidth,
@@ -21,6 +29,7 @@ from simcluster.document import (
     Frequency,
     Name,
     NonNegativeFloat,
+    PositiveFloat,
     PositiveInt,
     Power,
     Refused,
@@ -30,7 +39,7 @@ from simcluster.registry import data_files
 from simcluster.work import DType, Kernel
 
 FloatType: TypeAlias = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8"]
-Streaming: TypeAlias = Literal["elementwise", "reduction", "gather_scatter", "optimizer", "copy"]
+StreamingKernel: TypeAlias = Literal["elementwise", "reduction", "gather_scatter", "optimizer", "copy"]
 
 
 def _rising(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
@@ -45,14 +54,50 @@ ByKeys: TypeAlias = Annotated[tuple[tuple[PositiveInt, Fraction], ...], AfterVal
 """Points of an efficiency over a number of keys, written ``[[512, 0.44], [4096, 0.60]]``."""
 
 
+AtLeastOne: TypeAlias = Annotated[float, Field(ge=1, le=10)]
+
+
+def _value(figure: Figure[float] | None, otherwise: float) -> float:
+    return otherwise if figure is None else figure.value
+
+
+class LayoutsSpec(Section):
+    """Speed of the matmuls of gradients against forward ones of the same sizes."""
+
+    input_gradient: Figure[PositiveFloat] | None = None
+    """NN: of gradients by the input; absent: as fast."""
+
+    weight_gradient: Figure[PositiveFloat] | None = None
+    """NT: of gradients by the weight, added up in fp32; absent: as fast."""
+
+
+class GroupedSpec(Section):
+    """Grouped matmuls, as experts have them: a product for each group of rows."""
+
+    speed: Figure[PositiveFloat] | None = None
+    """Speed of many rows a group against one matmul; absent: as fast."""
+
+    rows: Figure[NonNegativeFloat] | None = None
+    """Rows a group at which half of that is left, as every group fills the cores and drains them."""
+
+
 class GemmSpec(Section):
     """How the device's matmul library behaves; the model that uses it is explained in gemm.py."""
 
     sustained: Figure[Fraction]
     """Share of peak that the largest tile reaches at long k, with the device warm."""
 
+    burst: Figure[AtLeastOne] | None = None
+    """Speed of a few launches on a cool device against that share; absent: nothing is known of them."""
+
     formats: dict[FloatType, Figure[Fraction]] = {}
     """The same share of formats that reach another one of their peak."""
+
+    layouts: LayoutsSpec | None = None
+    """How gradients compare; absent: they are as fast as forward matmuls."""
+
+    grouped: GroupedSpec | None = None
+    """How the products of groups of rows compare; absent: they are as fast as one product of all rows."""
 
     tiles: Figure[Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)]]
     """Rows and columns of the output tiles the library chooses from."""
@@ -69,8 +114,13 @@ class GemmSpec(Section):
     misaligned: Figure[Fraction]
     """Speed left when n or k is odd."""
 
-    def build(self, cores: int) -> GemmModel:
-        """The model of a device with ``cores`` cores."""
+    start: Figure[Duration] | None = None
+    """What a matmul takes besides its work and its launch; absent: nothing."""
+
+    def build(self, cores: int, peak: Mapping[DType, float]) -> GemmModel:
+        """The model of a device with ``cores`` cores and these FLOP/s of its formats."""
+        layouts, grouped = self.layouts or LayoutsSpec(), self.grouped or GroupedSpec()
+        usual = peak.get(DType.BF16) or peak.get(DType.FP16) or max(peak.values())
         return GemmModel(
             units=cores,
             sustained=self.sustained.value,
@@ -80,6 +130,12 @@ class GemmSpec(Section):
             align=round(self.align.value),
             misaligned=self.misaligned.value,
             formats=tuple((DType.of(name), figure.value) for name, figure in self.formats.items()),
+            layouts=(_value(layouts.input_gradient, 1.0), _value(layouts.weight_gradient, 1.0)),
+            grouped=_value(grouped.speed, 1.0),
+            group_rows=_value(grouped.rows, 0.0),
+            burst=_value(self.burst, 1.0),
+            start=_value(self.start, 0.0),
+            paces=tuple((dtype, rate / usual) for dtype, rate in peak.items() if rate != usual),
         )
 
 
@@ -115,8 +171,14 @@ class AttentionSpec(Section):
     causal: Figure[Fraction]
     """Speed of the masked kernel, per FLOP it counts, against the unmasked one."""
 
-    backward: Figure[Fraction]
+    backward: Figure[PositiveFloat]
     """Speed of the backward kernel, per FLOP, against the forward one."""
+
+    backward_tile: Figure[PositiveInt] | None = None
+    """Keys of one block of the backward kernel; absent: as many as queries of a forward one."""
+
+    start: Figure[Duration] | None = None
+    """What a kernel takes besides its work and its launch; absent: nothing."""
 
     earlier: tuple[EarlierSpec, ...] = ()
     """Kernels of earlier releases; those that are not listed count as this one."""
@@ -139,6 +201,8 @@ class AttentionSpec(Section):
             causal=self.causal.value,
             backward=self.backward.value,
             earlier=tuple((older.release, older.speed.value) for older in self.earlier),
+            backward_tile=self.backward_tile.value if self.backward_tile else 0,
+            start=self.start.value if self.start else 0.0,
         )
 
 
@@ -201,19 +265,31 @@ class CommunicationSpec(Section):
 
 
 class PowerSpec(Section):
-    """What the device takes, host not counted: the energy of a job is made of it; no time depends on it."""
+    """What the device takes, host not counted: the energy of a job is made of it.
+
+    Times depend on it only where ``cluster.changes`` cap it: then on the clock that is left (power.py).
+    """
 
     idle: Figure[Power]
     """While no kernel runs."""
 
     peak: Figure[Power]
-    """While kernels run."""
+    """While kernels run: the limit that the device keeps to by its clock."""
+
+    matmul: Figure[Power] | None = None
+    """What a large matmul would take at the highest clock; absent: so much that the clock falls to where
+    ``gemm.sustained`` is ``gemm.burst`` times slower than short matmuls, by the cube of the clock."""
 
     @model_validator(mode="after")
     def _rises(self) -> PowerSpec:
         if self.idle.value > self.peak.value:
             raise Refused("it is more than at peak", path="idle")
         return self
+
+    def build(self, burst: float) -> PowerModel:
+        """The model of a device whose short matmuls are ``burst`` times as fast as sustained ones."""
+        made = PowerModel.of(self.idle.value, self.peak.value, burst)
+        return replace(made, demand=self.matmul.value) if self.matmul else made
 
 
 class DeviceSpec(CatalogSection):
@@ -275,7 +351,7 @@ class DeviceSpec(CatalogSection):
     attention: AttentionSpec
     """Fused attention."""
 
-    streaming: dict[Streaming, Figure[ByBytes]]
+    streaming: dict[StreamingKernel, Figure[ByBytes]]
     """Memory-bound kernels: share of the memory bandwidth they reach, over the bytes they move."""
 
     communication: CommunicationSpec | None = None
@@ -283,7 +359,7 @@ class DeviceSpec(CatalogSection):
 
     @model_validator(mode="after")
     def _streams_every_kernel(self) -> DeviceSpec:
-        if missing := [name for name in get_args(Streaming) if name not in self.streaming]:
+        if missing := [name for name in get_args(StreamingKernel) if name not in self.streaming]:
             raise Refused(f"'{missing[0]}' is missing; write points such as [[1 MB, 0.8]]", path="streaming")
         return self
 
@@ -292,12 +368,18 @@ class DeviceSpec(CatalogSection):
         """The shipped devices."""
         return data_files("simcluster.cluster.devices")
 
+    @property
+    def power_model(self) -> PowerModel | None:
+        """How its clock follows its power; None where nothing is known."""
+        return self.power.build(_value(self.gemm.burst, 1.0)) if self.power else None
+
     def build(self) -> Device:
         """The device."""
+        peak = {DType.of(name): figure.value for name, figure in self.peak.items()}
         return Device(
             name=self.use or self.title,
             kind=self.kind,
-            peak={DType.of(name): figure.value for name, figure in self.peak.items()},
+            peak=peak,
             vector={DType.of(name): figure.value for name, figure in self.vector.items()},
             memory=round(self.memory.value),
             memory_bandwidth=self.memory_bandwidth.value,
@@ -306,7 +388,7 @@ class DeviceSpec(CatalogSection):
             workspace=round(self.workspace.value) if self.workspace else 0,
             launch=self.launch.value,
             dispatch=self.dispatch.value,
-            gemm=self.gemm.build(self.cores.value),
+            gemm=self.gemm.build(self.cores.value, peak),
             attention=self.attention.build(self.cores.value),
             streaming={
                 Kernel(name): EfficiencyCurve(figure.value) for name, figure in self.streaming.items()

@@ -150,13 +150,13 @@ class Experts:
         parts = ("gate", "up") if activation in GATED else ("up",)
         shape = (self.count, hidden, self.ffn)
         rising = [build.parameter(f"mlp.experts.{part}.weight", shape) for part in parts]
-        product = Matmul(slotted, (up,) * len(parts), (inner,) * len(parts))
+        product = Matmul(slotted, (up,) * len(parts), (inner,) * len(parts), grouped=True)
         made = build.adds("mlp.experts.up", product, x, *rising)
         function = (GATED if activation in GATED else PLAIN)[activation](inner)
         assert isinstance(function, (Activation, Gate))
         y = build.add("mlp.experts.activation", RouterWeighted(function, places), *made, weights)
         falling = build.parameter("mlp.experts.down.weight", (self.count, self.ffn, hidden))
-        return build.add("mlp.experts.down", Matmul(inner, (down,), (slotted,)), y, falling)
+        return build.add("mlp.experts.down", Matmul(inner, (down,), (slotted,), grouped=True), y, falling)
 
     def _shared(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
         """The experts of all tokens, side by side as one MLP."""

@@ -30,7 +30,7 @@ from simcluster.model.graph import (
     TensorType,
 )
 from simcluster.model.operators.contraction import contract
-from simcluster.work import DType, Kernel, Work
+from simcluster.work import DType, GemmLayout, Kernel, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,16 @@ class Matmul(Operator):
 
     ``left`` names the dims of x; ``rights`` and ``results`` those of each weight and result. Dims of x and
     of a weight that its result lacks are contracted. Results have the dtype of x, or ``result_dtype``.
+    ``layout``: how its operands lie. ``grouped``: its batch is groups of rows, of experts for example, whose
+    products libraries compute one by one.
     """
 
     left: Labels
     rights: tuple[Labels, ...]
     results: tuple[Labels, ...]
     result_dtype: DType | None = None
+    layout: GemmLayout = GemmLayout.FORWARD
+    grouped: bool = False
 
     kind: ClassVar[str] = "matmul"
     family: ClassVar[str] = "matmul"
@@ -121,7 +125,7 @@ class Matmul(Operator):
         ]
         first = parts[0]
         sizes = _Sizes(first.b, first.m, sum(part.n for part in parts), first.k)
-        return (_gemm(sizes, inputs, outputs, accumulate),)
+        return (_gemm(sizes, inputs, outputs, accumulate, self.layout, self.grouped),)
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
@@ -132,14 +136,21 @@ class Matmul(Operator):
         gradients: list[str | None] = [None] * len(inputs)
         if live and tape.needs_gradient(x):
             dgrad = MatmulSum(
-                tuple(self.results[i] for i in live), tuple(self.rights[i] for i in live), self.left
+                tuple(self.results[i] for i in live),
+                tuple(self.rights[i] for i in live),
+                self.left,
+                grouped=self.grouped,
             )
             operands = [str(grads[i]) for i in live] + [weights[i] for i in live]
             (gradients[0],) = tape.emit("dgrad", dgrad, operands)
         wanted = [i for i in live if tape.needs_gradient(weights[i])]
         if wanted:
             wgrad = Matmul(
-                self.left, tuple(self.results[i] for i in wanted), tuple(self.rights[i] for i in wanted)
+                self.left,
+                tuple(self.results[i] for i in wanted),
+                tuple(self.rights[i] for i in wanted),
+                layout=GemmLayout.WEIGHT_GRADIENT,
+                grouped=self.grouped,
             )
             made = tape.emit("wgrad", wgrad, [x, *(str(grads[i]) for i in wanted)])
             for i, name in zip(wanted, made, strict=True):
@@ -160,13 +171,14 @@ class Matmul(Operator):
 class MatmulSum(Operator):
     """``x = sum_i y_i @ w_i``; inputs ``y_1 .. y_n, w_1 .. w_n``, output x.
 
-    It has the dtype of y_1, or ``result_dtype``.
+    It has the dtype of y_1, or ``result_dtype``. It is the gradient of a ``Matmul`` by its input.
     """
 
     lefts: tuple[Labels, ...]
     rights: tuple[Labels, ...]
     result: Labels
     result_dtype: DType | None = None
+    grouped: bool = False
 
     kind: ClassVar[str] = "matmul_sum"
     family: ClassVar[str] = "matmul"
@@ -204,7 +216,7 @@ class MatmulSum(Operator):
         ]
         first = parts[0]
         sizes = _Sizes(first.b, first.m, first.n, sum(part.k for part in parts))
-        return (_gemm(sizes, inputs, outputs, accumulate),)
+        return (_gemm(sizes, inputs, outputs, accumulate, GemmLayout.INPUT_GRADIENT, self.grouped),)
 
     def rewrite(self, request: Rewrite) -> Operator | None:
         """As the products it is a sum of."""
@@ -219,7 +231,12 @@ class MatmulSum(Operator):
 
 
 def _gemm(
-    sizes: _Sizes, inputs: Sequence[TensorType], outputs: Sequence[TensorType], accumulate: bool
+    sizes: _Sizes,
+    inputs: Sequence[TensorType],
+    outputs: Sequence[TensorType],
+    accumulate: bool,
+    layout: GemmLayout,
+    grouped: bool,
 ) -> Work:
     written = sum(tensor.num_bytes for tensor in outputs)
     return Work(
@@ -228,5 +245,12 @@ def _gemm(
         flops=sizes.flops,
         bytes_read=sum(tensor.num_bytes for tensor in inputs) + (written if accumulate else 0),
         bytes_written=written,
-        sizes=(("b", sizes.b), ("m", sizes.m), ("n", sizes.n), ("k", sizes.k)),
+        sizes=(
+            ("b", sizes.b),
+            ("m", sizes.m),
+            ("n", sizes.n),
+            ("k", sizes.k),
+            *((("layout", int(layout)),) if layout else ()),
+            *((("grouped", 1),) if grouped else ()),
+        ),
     )

@@ -9,7 +9,7 @@ from html import escape
 from simcluster.draw import Markup
 from simcluster.report.content import assumptions_text
 from simcluster.report.html.elements import data_table, page_section
-from simcluster.report.html.scenario_listing import scenario_listing
+from simcluster.report.html.scenario_yaml import scenario_listing
 from simcluster.trace import RunDocument
 
 
@@ -30,8 +30,8 @@ def assumptions_section(documents: RunDocument) -> Markup:
     return page_section(
         "assumptions",
         "What it leans on",
-        "figures that are assumed, each with its reasoning or the source that it is taken over from; all others are "
-        "measured or the vendor's, and the catalog says which",
+        "figures that are assumed, each with its reasoning or the source that it is taken over from; all "
+        "others are measured or the vendor's, and the catalog says which",
         lines,
         data_table(["assumption", "value", "source"], rows),
     )

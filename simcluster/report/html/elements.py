@@ -101,5 +101,6 @@ def _bar(
     spoken = ", ".join(f"{part.name} {reading(part.value)}" for part in parts if part.value > 0)
     return (
         f'<div class="bar-row"><span class="bar-label">{escape(label)}</span>'
-        f'<div class="bar" role="img" aria-label="{escape(label)}: {escape(spoken)}">{segments}{limit}</div>{said}</div>'
+        f'<div class="bar" role="img" aria-label="{escape(label)}: {escape(spoken)}">{segments}{limit}</div>'
+        f"{said}</div>"
     )

@@ -9,22 +9,26 @@ import numpy as np
 import orjson
 
 from simcluster.report.content import memory_category, stage_title
-from simcluster.report.html.packed_columns import differences, packed_bytes, packed_columns
+from simcluster.report.html.packing import differences, packed_bytes, packed_columns
 from simcluster.trace import Run, RunDocument
 
+MOST_CLASSES = 128
+"""Classes that are looked at: of very many each is made when it is asked for."""
+
 MOST_CHANGES = 1_000_000
-"""Allocations and releases of a page; classes beyond are left out, the emptiest first, and the page says so."""
+"""Allocations and releases of a page; classes beyond are left out, the emptiest first. The page says so."""
 
 
 def memory_pieces(run: Run) -> Iterator[tuple[str, str]]:
-    """The piece ``memory``, and ``changes.0`` ... for each class that is shown; none where nothing is held."""
+    """The piece ``memory``, and ``changes.0`` ... for each class shown; none where nothing is held."""
     end = run.recording.end
     entries = run.documents.get("memory") or run.documents["summary"]["peak_memory_bytes"]
-    chosen, left_out, columns, buffers = [], 0, [], dict[int, int]()
+    chosen, columns, buffers = [], [], dict[int, int]()
     ranked = sorted(entries, key=lambda entry: -_fullness(entry))
+    left_out = max(0, len(ranked) - MOST_CLASSES)
     count = 0
     kept: list[tuple[RunDocument, Any]] = []
-    for entry in ranked:
+    for entry in ranked[:MOST_CLASSES]:
         rows = run.memory.among("class", entry["class"])
         if not len(rows) or not end:
             continue
@@ -58,6 +62,7 @@ def memory_pieces(run: Run) -> Iterator[tuple[str, str]]:
         "categories": [
             [memory_category(name)[0], memory_category(name)[1].colour] for name in names["category"]
         ],
+        "used": sorted({number for _, rows in kept for number in np.unique(rows["category"]).tolist()}),
         "buffers": [names["buffer"][number] for number in buffers],
         "left_out": left_out,
     }

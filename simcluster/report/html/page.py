@@ -8,40 +8,34 @@ from importlib.resources import files
 
 import orjson
 
-from simcluster.draw import Column, Markup, quantities
-from simcluster.report.content import (
-    START_UP_FIGURES,
-    start_up_remarks,
-    start_up_rows,
-    start_up_title,
-)
+from simcluster.draw import Markup
 from simcluster.report.html.closing_sections import (
     PageOrigin,
     assumptions_section,
     page_foot,
     scenario_section,
 )
-from simcluster.report.html.elements import data_table, folded, page_section
-from simcluster.report.html.head_section import head_section
+from simcluster.report.html.elements import folded, page_section
+from simcluster.report.html.head import head_section
+from simcluster.report.html.job import job_section
+from simcluster.report.html.memory import memory_section
 from simcluster.report.html.memory_data import memory_pieces
-from simcluster.report.html.memory_section import memory_section
-from simcluster.report.html.network_section import matrix_pieces, network_section
-from simcluster.report.html.packed_columns import packed_bytes
+from simcluster.report.html.network import matrix_pieces, network_section
+from simcluster.report.html.packing import packed_bytes
 from simcluster.report.html.path_sections import critical_path_section, what_if_section
-from simcluster.report.html.step_section import step_section
+from simcluster.report.html.step import step_section
 from simcluster.report.html.timeline_data import schedule_pieces, timeline_pieces
-from simcluster.report.notebook import job_sections_html
 from simcluster.trace import Run, RunDocument
 
 SCRIPTS = ("columns.js", "view.js", "timeline.js", "memory.js", "matrix.js", "layouts.js", "page.js")
 """The page's script, in the order in which it stands there."""
 
-DRAWN = 960
-"""Width of drawings, in pixels."""
+_NO_SCRIPT = "Timelines, memory over time and layouts are shown by a script, and scripts are switched off."
 
 _KEYS = (
-    "Drag or arrow keys move; + and −, or Ctrl and the wheel, zoom; 0 shows all. Up and down choose a row, [ and ] a "
-    "block, Enter zooms to it, e unfolds the ranks of a class, / searches, n goes to the next match."
+    "Drag or arrow keys move; + and −, or Ctrl and the wheel, zoom; 0 shows all. Up and down choose "
+    "a row, [ and ] a block, Enter zooms to it, e unfolds the ranks of a class, / searches, n goes to the "
+    "next match."
 )
 
 
@@ -53,12 +47,13 @@ def report_page(run: Run, origin: PageOrigin | None = None) -> Iterator[str]:
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
     yield '<meta name="color-scheme" content="light dark">\n'
-    yield f"<title>{escape(documents['plan']['name'])}</title>\n<style>\n{_asset('page.css')}</style>\n</head>\n<body>\n"
+    yield f"<title>{escape(documents['plan']['name'])}</title>\n"
+    yield f"<style>\n{_asset('page.css')}</style>\n</head>\n<body>\n"
     yield f"<header>{head_section(documents)}</header>\n"
     links = "".join(f'<a href="#{key}">{escape(title)}</a>' for key, title, _ in sections)
     button = '<button type="button" id="theme" title="light or dark">theme</button>'
     yield f'<nav aria-label="sections"><div>{links}<span class="grow"></span>{button}</div></nav>\n<main>\n'
-    yield "<noscript><p class='note'>Timelines and memory over time are drawn by a script, which is switched off.</p></noscript>"
+    yield f'<noscript><p class="note">{_NO_SCRIPT}</p></noscript>\n'
     for _, _, body in sections:
         yield f"{body}\n"
     yield f"</main>\n{page_foot(documents, origin)}\n"
@@ -103,7 +98,7 @@ def _sections(run: Run, pieces: dict[str, str]) -> Iterator[tuple[str, str, Mark
     if "schedule" in pieces:
         yield "schedule", "Schedule", _schedule(documents)
     yield "layouts", "Layouts", _layouts(documents)
-    yield "job", "Job", _job(documents)
+    yield "job", "Job", job_section(documents)
     yield "assumptions", "Assumptions", assumptions_section(documents)
     yield "scenario", "Scenario", scenario_section(documents)
 
@@ -111,8 +106,8 @@ def _sections(run: Run, pieces: dict[str, str]) -> Iterator[tuple[str, str, Mark
 def _schedule(documents: RunDocument) -> Markup:
     schedule = documents["plan"]["schedule"]
     note = (
-        f"{schedule['kind']}, in units of time as if all stages were equal: a forward pass takes 1, a backward pass 2; "
-        "chunks of a stage in lighter and darker shades"
+        f"{schedule['kind']}, in units of time as if all stages were equal: a forward pass takes 1, a "
+        "backward pass 2; chunks of a stage in lighter and darker shades"
     )
     view = '<div id="schedule-view" class="view"></div>'
     text = folded("as text", f'<pre tabindex="0">{escape(schedule["text"])}</pre>')
@@ -124,18 +119,3 @@ def _layouts(documents: RunDocument) -> Markup:
         return Markup("")
     note = "how every operator's inputs and outputs lie on the mesh, what moves between layouts, and why"
     return page_section("layouts", "Layouts", note, '<div id="layouts-view"></div>')
-
-
-def _job(documents: RunDocument) -> Markup:
-    """How the job starts, and its days, where the scenario has them."""
-    start = documents.get("job", {}).get("start_up")
-    started = ""
-    if start:
-        phases: list[Column | str] = ["phase", *quantities(*START_UP_FIGURES)]
-        said = escape("; ".join(start_up_remarks(start)))
-        table = data_table(phases, start_up_rows(start))
-        started = f'<h3>{escape(start_up_title(start))}</h3><p class="note">{said}</p>{table}'
-    days = "".join(job_sections_html(documents, DRAWN))
-    return page_section(
-        "job", "The job", "", started, f'<div class="drawing scroll">{days}</div>' if days else ""
-    )

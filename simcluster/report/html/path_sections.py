@@ -18,6 +18,7 @@ from simcluster.draw import (
     TEAL,
     YELLOW,
     BarPart,
+    Column,
     Markup,
     Tone,
     quantities,
@@ -61,19 +62,20 @@ def critical_path_section(documents: RunDocument) -> Markup:
         ]
         for entry in path["operators"]
     ]
-    operators = data_table(["operator", "does", "axis", *quantities("on the path", "share", "times")], rows)
+    titles: list[Column | str] = ["operator", "does", "axis", *quantities("on the path", "share", "times")]
     return page_section(
         "path",
         "Critical path",
-        "the chain of kernels and transfers without which the step would be shorter; each begins when the one before "
-        "it ends, so the parts sum to the step",
+        "the chain of kernels and transfers without which the step would be shorter; each begins when the "
+        "one before it ends, so the parts sum to the step",
         key_of(tones.items()),
         whole,
         folded("the part of each stage", stages, opened=len(path["stages"]) <= FEW)
         if len(path["stages"]) > 1
         else "",
         _slack(path["stages"]),
-        folded("operators on it", operators, opened=True),
+        data_table(titles, rows[:FEW]),
+        folded(f"{len(rows) - FEW} more operators", data_table(titles, rows[FEW:])),
     )
 
 
@@ -108,7 +110,11 @@ def _slack(stages: Sequence[RunDocument]) -> Markup:
         for entry in stage.get("slack", ())
     ]
     note = '<p class="note">slack: how much later something could end without a longer step</p>'
-    titles = ["", "in", *quantities("busy", "without slack", "least slack", "median slack")]
+    titles: list[Column | str] = [
+        "",
+        "in",
+        *quantities("busy", "without slack", "least slack", "median slack"),
+    ]
     table = data_table(titles, rows)
     return folded("slack by stage", note, table) if table else Markup("")
 
@@ -124,7 +130,8 @@ def what_if_section(documents: RunDocument) -> Markup:
     return page_section(
         "what-if",
         "What if",
-        f"the step with each rate {by} higher or lower, each latency and overhead {by} less or more: all else as it is",
+        f"the step with each rate {by} higher or lower, each latency and overhead {by} less or more: all "
+        "else as it is",
         f'<div class="tornado">{bars}</div>',
         data_table(
             ["", *quantities("better", "change", "worse", "change")],

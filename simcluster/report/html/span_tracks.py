@@ -1,4 +1,4 @@
-"""The tracks of the page's timeline: per class of ranks its schedule, its streams and what they waited for."""
+"""The tracks of the page's timeline: per class its schedule, its streams, and what was waited for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.report.content import action_slices, distinct_rows, kernel_slices, stage_title
-from simcluster.report.html.packed_columns import Ints, differences, packed_columns
+from simcluster.report.html.packing import Ints, differences, packed_columns
 from simcluster.trace import COMPUTE, Run, RunDocument, Table
 
 MOST_SPANS = 1_000_000
@@ -26,7 +26,7 @@ _OF_KINDS = ("operator", "kind", "graph", "bytes", "flops")
 
 
 @dataclass(frozen=True)
-class Track:
+class SpanTrack:
     """A row of blocks that do not overlap: when each starts and ends (ns), what it is, and where it belongs.
 
     ``kinds`` [blocks] are rows of ``SpanKinds``, ``contexts`` [blocks] rows of contexts.
@@ -46,10 +46,10 @@ class Track:
 
 @dataclass(frozen=True)
 class ClassTracks:
-    """The tracks of one class, and its entry in the run's classes; without an entry that of the critical path."""
+    """The tracks of one class, and its entry in the run's classes; without one, that of the critical path."""
 
     entry: Mapping[str, Any] | None
-    tracks: Sequence[Track]
+    tracks: Sequence[SpanTrack]
 
     def packed(self) -> str:
         """All tracks: column by column of each."""
@@ -60,9 +60,9 @@ class ClassTracks:
 class Timeline:
     """What the page shows of a run's spans.
 
-    ``kinds`` has a row for every different thing that is done: operator, kind, graph, bytes, flops; ``contexts``
-    one for every place in the schedule: action, micro_batch, step. ``left_out`` counts classes that are not
-    among ``classes``, and their spans.
+    ``kinds`` has a row for every different thing that is done: operator, kind, graph, bytes, flops;
+    ``contexts`` one for every place in the schedule: action, micro_batch, step. ``left_out`` counts classes
+    that are not among ``classes``, and their spans.
     """
 
     classes: Sequence[ClassTracks]
@@ -83,7 +83,7 @@ class Timeline:
         )
         classes = list(_critical_path(run.documents, known))
         for index in chosen:
-            own = np.flatnonzero(spans["class"] == index)
+            own = slice(*np.searchsorted(spans["class"], [index, index + 1]).tolist())
             tracks = list(_tracks(run, index, spans.where(own), kinds[own], contexts[own], known))
             classes.append(ClassTracks(run.documents["classes"][index], tracks))
         others = np.setdiff1d(np.arange(len(sizes)), chosen)
@@ -136,7 +136,7 @@ def _critical_path(documents: RunDocument, known: _Numbering) -> Iterator[ClassT
         rows.append(known.of(kind, f"{spans['names'][name]}, {on}, {titles[index]}"))
     starts, ends = (np.array(spans[key], dtype=np.int64) for key in ("start_ns", "end_ns"))
     nowhere = np.full(len(rows), -1, dtype=np.int64)
-    yield ClassTracks(None, [Track(PATH, starts, ends, np.array(rows, dtype=np.int64), nowhere)])
+    yield ClassTracks(None, [SpanTrack(PATH, starts, ends, np.array(rows, dtype=np.int64), nowhere)])
 
 
 def _chosen(classes: Sequence[Mapping[str, Any]], sizes: Ints, most: int) -> list[int]:
@@ -146,7 +146,8 @@ def _chosen(classes: Sequence[Mapping[str, Any]], sizes: Ints, most: int) -> lis
         firsts.setdefault(str(entry.get("program") or entry["stage"]), entry["class"])
     first = list(firsts.values())
     others = [entry["class"] for entry in classes if entry["class"] not in set(first)]
-    chosen, count = [], 0
+    chosen: list[int] = []
+    count = 0
     for index in [*first, *others]:
         if count + int(sizes[index]) <= most or not chosen:
             chosen.append(index)
@@ -156,7 +157,7 @@ def _chosen(classes: Sequence[Mapping[str, Any]], sizes: Ints, most: int) -> lis
 
 def _tracks(
     run: Run, index: int, spans: Table, kinds: Ints, contexts: Ints, known: _Numbering
-) -> Iterator[Track]:
+) -> Iterator[SpanTrack]:
     """Those of a class: the schedule, kernels, waits, then the other streams by their first use."""
     compute = spans.index("stream", COMPUTE)
     is_kernel = spans["stream"] == compute
@@ -165,7 +166,7 @@ def _tracks(
     if len(actions):
         names = [spans.names["action"][number] for number in kernels["action"][actions.rows].tolist()]
         rows = np.array([known.of("action", name) for name in names], dtype=np.int64)
-        yield Track(SCHEDULE, actions.starts, actions.ends, rows, contexts[is_kernel][actions.rows])
+        yield SpanTrack(SCHEDULE, actions.starts, actions.ends, rows, contexts[is_kernel][actions.rows])
     yield from _stream(COMPUTE, spans, kinds, contexts, is_kernel)
     yield from _waits(run, index, known)
     for stream in dict.fromkeys(spans["stream"].tolist()):
@@ -176,17 +177,17 @@ def _tracks(
 
 def _stream(
     name: str, spans: Table, kinds: Ints, contexts: Ints, chosen: NDArray[np.bool_]
-) -> Iterator[Track]:
+) -> Iterator[SpanTrack]:
     if chosen.any():
         starts, ends = spans["start"][chosen], spans["end"][chosen]
-        yield Track(name, starts, ends, kinds[chosen], contexts[chosen])
+        yield SpanTrack(name, starts, ends, kinds[chosen], contexts[chosen])
 
 
-def _waits(run: Run, index: int, known: _Numbering) -> Iterator[Track]:
+def _waits(run: Run, index: int, known: _Numbering) -> Iterator[SpanTrack]:
     waits = run.waits.among("class", index)
     if not len(waits):
         return
     order = np.lexsort((waits["end"], waits["start"]))
     rows = np.array([known.of("wait", cause) for cause in waits.names["cause"]], dtype=np.int64)
     nowhere = np.full(len(order), -1, dtype=np.int64)
-    yield Track(WAITS, waits["start"][order], waits["end"][order], rows[waits["cause"][order]], nowhere)
+    yield SpanTrack(WAITS, waits["start"][order], waits["end"][order], rows[waits["cause"][order]], nowhere)

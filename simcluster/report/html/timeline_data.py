@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,23 +13,23 @@ from simcluster.draw import (
     OLIVE,
     ORANGE,
     PINK,
-    PURPLE,
     RED,
     TEAL,
     TONES,
     YELLOW,
     Tone,
+    chunk_of,
     schedule_layout,
 )
 from simcluster.report.content import stage_title
-from simcluster.report.html.packed_columns import packed_bytes, packed_columns
+from simcluster.report.html.packing import packed_bytes, packed_columns
 from simcluster.report.html.span_tracks import (
     PATH,
     PATH_KERNELS,
     PATH_TRANSFERS,
     ClassTracks,
+    SpanTrack,
     Timeline,
-    Track,
 )
 from simcluster.trace import Run, Table
 
@@ -41,12 +40,13 @@ _COLLECTIVES: Mapping[str, Tone] = {
     "all_to_all": OLIVE,
     "all_to_all_v": OLIVE,
 }
-_KINDS: Mapping[str, Tone] = {
-    "collective": ORANGE,
-    "send": PURPLE,
-    "receive": PURPLE,
-    "copy": TEAL,
-    "wait": GREY,
+_INDIGO = "#8f98e6"
+_KINDS: Mapping[str, str] = {
+    "collective": ORANGE.colour,
+    "send": _INDIGO,
+    "receive": _INDIGO,
+    "copy": TEAL.colour,
+    "wait": GREY.colour,
 }
 _ACTIONS: Mapping[str, str] = {
     "F": "forward",
@@ -57,10 +57,6 @@ _ACTIONS: Mapping[str, str] = {
     "begin": "begin",
     "end": "reduce and update",
 }
-
-_CHUNK = re.compile(r"c(\d+)")
-_SHADES = (0.0, 0.32, -0.26, 0.16, -0.14, 0.44, -0.36, 0.24)
-"""How much lighter (or darker) the chunks of a stage are drawn, one after the other."""
 
 Pieces = Iterator[tuple[str, str]]
 """Names of the page's pieces of data, and their text."""
@@ -127,7 +123,7 @@ def schedule_pieces(schedule: str, places: Sequence[tuple[int, int]]) -> Pieces:
         starts = np.array([slot.start for slot in row], dtype=np.int64)
         ends = np.array([slot.end for slot in row], dtype=np.int64)
         kinds = np.array([labels.setdefault(slot.label, len(labels)) for slot in row], dtype=np.int64)
-        track = Track("schedule", starts, ends, kinds, np.full(len(row), -1, dtype=np.int64))
+        track = SpanTrack("schedule", starts, ends, kinds, np.full(len(row), -1, dtype=np.int64))
         groups.append({"title": f"stage {stage}", "tracks": [["schedule", len(row)]]})
         columns.append(packed_columns(track.columns()))
     count = np.arange(len(labels))
@@ -192,10 +188,10 @@ def _kind_colour(kind: str, operator: str, palette: Palette) -> int:
         name = operator.rpartition(".")[2].rstrip("0123456789")
         if name in _COLLECTIVES:
             return palette.number(name.replace("_v", "").replace("_", "-"), _COLLECTIVES[name].colour)
-        return palette.number("other collectives", _KINDS[kind].colour)
+        return palette.number("other collectives", _KINDS[kind])
     if kind in _KINDS:
         named = {"send": "send, receive", "receive": "send, receive", "copy": "copies over the host"}
-        return palette.number(named.get(kind, kind), _KINDS[kind].colour)
+        return palette.number(named.get(kind, kind), _KINDS[kind])
     return -1
 
 
@@ -205,13 +201,4 @@ def _action_colour(action: str, palette: Palette) -> int:
     tone = TONES.get(kind, GREY)
     name = _ACTIONS.get(kind, "other actions")
     palette.legend.setdefault(name, tone.colour)
-    chunk = _CHUNK.search(action)
-    return palette.number_of(shaded(tone.colour, int(chunk[1]) if chunk else 0))
-
-
-def shaded(colour: str, chunk: int) -> str:
-    """A colour ``#rrggbb`` as a chunk of a stage is drawn."""
-    shade = _SHADES[chunk % len(_SHADES)]
-    towards = 255 if shade > 0 else 0
-    parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(part + (towards - part) * abs(shade)):02x}" for part in parts)
+    return palette.number_of(tone.shaded(chunk_of(action)).colour)

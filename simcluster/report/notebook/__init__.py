@@ -1,7 +1,6 @@
 """A result in a notebook: sections of HTML."""
 
-from simcluster.report.notebook.job_section import job_sections_html
 from simcluster.report.notebook.result_sections import result_html
 from simcluster.report.notebook.running_line import progress_display
 
-__all__ = ["job_sections_html", "progress_display", "result_html"]
+__all__ = ["progress_display", "result_html"]

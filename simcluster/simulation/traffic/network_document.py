@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ MOST_LINKS = 2**21
 
 
 def may_have_traffic(built: BuiltScenario) -> bool:
-    """Whether the document is made at all: not for one rank, nor where too much would have to be looked at."""
+    """Whether the document is made at all: not for one rank, nor where there is too much to look at."""
     return (
         built.placed.num_ranks > 1
         and len(built.classes) <= MOST_CLASSES
@@ -32,10 +31,10 @@ def traffic_document(built: BuiltScenario, step: float) -> dict[str, Any]:
     """What a step of ``step`` seconds sends.
 
     ``matrix`` [from, to] are bytes between runs of ``ranks_per_cell`` ranks. ``links`` has a row per kind of
-    links, both ways of a cable apart: its ``name`` with ``*`` for numbers, ``count``, ``used`` (how many carry
-    anything), ``rate`` in bytes/s, ``bytes_mean`` of those that carry something, ``bytes_max``, and
-    ``share_max``, the share of the step in which the busiest would be full. ``drawings`` are rows of boxes and
-    lines of the first rank's host and of the network over hosts.
+    links, both ways of a cable apart: its ``name`` with ``*`` for numbers, ``count``, ``used`` (how many
+    carry anything), ``rate`` in bytes/s, ``bytes_mean`` of those that carry something, ``bytes_max``, and
+    ``share_max``, the share of the step in which the busiest would be full. ``drawings`` are rows of boxes
+    and lines of the first rank's host and of the network over hosts.
     """
     flows, topology = built.classes.flows, built.cluster.topology
     carried = np.zeros(topology.num_links)
@@ -96,4 +95,4 @@ def _drawing(title: str, tiers: Tiers) -> dict[str, Any]:
 
 
 def _key(key: object) -> str:
-    return re.sub(r"[^a-z0-9.]+", " ", str(key)).strip()
+    return " ".join(map(str, key)) if isinstance(key, tuple) else str(key)

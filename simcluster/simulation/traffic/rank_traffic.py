@@ -105,25 +105,25 @@ def _add_routine(
     count, wide = members.shape[1], len(matrix)
     chunk = routine.cut.arrays / routine.cut.num_chunks * amount
     for step in routine.steps:
-        each = chunk * step.size * step.repeat
+        sent = chunk * step.size * step.repeat
         if isinstance(step, GroupExchange):
             for row in step.groups:
-                _add_exchange(members[:, row], each, matrix)
+                _add_exchange(members[:, row], sent, matrix)
             continue
         src, dst = step.sends()
         between = (src < count) & (dst < count)
         pairs = members[:, src[between]] * wide + members[:, dst[between]]
-        matrix += each * np.bincount(pairs.ravel(), minlength=wide * wide).reshape(wide, wide)
+        matrix += sent * np.bincount(pairs.ravel(), minlength=wide * wide).reshape(wide, wide)
         for rank in src[(src < count) & (dst >= count)].tolist():
             others = np.delete(members, rank, axis=1)
             pairs = members[:, [rank]] * wide + others
-            share = each / max(1, count - 1)
+            share = sent / max(1, count - 1)
             matrix += share * np.bincount(pairs.ravel(), minlength=wide * wide).reshape(wide, wide)
 
 
-def _add_exchange(members: Ints, each: float, matrix: Floats) -> None:
+def _add_exchange(members: Ints, sent: float, matrix: Floats) -> None:
     """Everyone of each row of ``members`` [groups, q] sends as much to every other."""
     wide = len(matrix)
     for row in members:
         held = np.bincount(row, minlength=wide).astype(np.float64)
-        matrix += each * (np.outer(held, held) - np.diag(held))
+        matrix += sent * (np.outer(held, held) - np.diag(held))

@@ -41,6 +41,14 @@ def test_help_lists_the_commands_and_exit_codes(simcluster):
     assert "130 interrupted" in out
 
 
+def test_help_shows_first_lines_whole(simcluster, monkeypatch):
+    """On a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = simcluster("--help").out.splitlines()
+    cut = [line.split()[0] for line in lines if line.startswith("  ") and line.endswith("...")]
+    assert cut == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_help_has_examples_and_fits(simcluster, name):
     code, out, err = simcluster(name, "--help")

@@ -240,6 +240,15 @@ def test_the_summary_keeps_to_the_terminal(simcluster, small, monkeypatch, colum
     assert all(len(line) <= int(columns) for line in simcluster("run", small).out.splitlines())
 
 
+def test_the_head_is_short_and_tells_all_on_request(simcluster, small):
+    _, short, _ = simcluster("run", small, "--set", "framework=megatron-core")
+    _, long, _ = simcluster("run", small, "--set", "framework=megatron-core", "-v")
+    assert "-v tells them" in short
+    assert "fuses only" not in short
+    assert "fuses only" in long
+    assert len(short.splitlines()) < len(long.splitlines())
+
+
 def test_scenarios_are_shared_among_processes(simcluster, here):
     for number in range(4):
         text = but("name: small", f"name: scenario {number}").replace(

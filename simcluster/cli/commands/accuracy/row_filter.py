@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from simcluster.accuracy import MeasuredRow, MeasuredRun, RunGrouping
+from simcluster.accuracy import KernelGrouping, MeasuredKernel, MeasuredRow, MeasuredRun, RunGrouping
 from simcluster.document import matches
 from simcluster.errors import Problem, ScenarioError, nearest
 
-Row = TypeVar("Row", MeasuredRow, MeasuredRun)
+Row = TypeVar("Row", MeasuredRow, MeasuredRun, MeasuredKernel)
+Grouping = TypeVar("Grouping", RunGrouping, KernelGrouping)
 
 
 def select_rows(rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None) -> list[Row]:
@@ -38,19 +39,30 @@ def select_rows(rows: Sequence[Row], hardware: str | None, op: str | None, name:
     return chosen
 
 
-def run_grouping(by: str) -> RunGrouping:
-    """What ``--by`` names; ScenarioError for anything else."""
-    names = [str(grouping) for grouping in RunGrouping]
+def run_grouping(by: str | None) -> RunGrouping:
+    """What ``--by`` names, sources if nothing; ScenarioError for anything else."""
+    return _grouping(by, RunGrouping, RunGrouping.SOURCE)
+
+
+def kernel_grouping(by: str | None) -> KernelGrouping:
+    """What ``--by`` names for kernels, sizes if nothing; ScenarioError for anything else."""
+    return _grouping(by, KernelGrouping, KernelGrouping.SIZE)
+
+
+def _grouping(by: str | None, groupings: type[Grouping], otherwise: Grouping) -> Grouping:
+    names = [str(grouping) for grouping in groupings]
+    if by is None:
+        return otherwise
     if by not in names:
         hint = nearest(by, names) or f"it is one of {', '.join(names)}"
         raise ScenarioError(Problem(f"errors cannot be put together by '{by}'", hint=hint, where="--by"))
-    return RunGrouping(by)
+    return groupings(by)
 
 
-def refuse_options_of_runs(*, scenario: bool, by: bool) -> None:
-    """Raises ScenarioError if a file of collectives is asked for what only one of runs has."""
-    if scenario or by:
-        where = "--scenario" if scenario else "--by"
+def refuse_options_of_runs(holds: str, **asked: bool) -> None:
+    """Raises ScenarioError if a file of ``holds`` (collectives) is asked for what only one of runs has."""
+    if any(asked.values()):
+        where = "--" + next(name for name, given in asked.items() if given)
         raise ScenarioError(
-            Problem("the file holds collectives, not training runs", hint="leave it out", where=where)
+            Problem(f"the file holds {holds}, not training runs", hint="leave it out", where=where)
         )

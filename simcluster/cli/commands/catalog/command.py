@@ -52,7 +52,7 @@ def catalog(
     from simcluster.listings import titles, titles_text
 
     if yaml and (json or (family is None and name is None) or (family in FOLDERS and name is None)):
-        problem = "it goes without --json" if json else "name an entry: simcluster catalog dgx-h100 --yaml"
+        problem = "use it without --json" if json else "name an entry: simcluster catalog dgx-h100 --yaml"
         raise ScenarioError(Problem(problem, where="--yaml"))
     colour = has_colour()
     if name is None and (json or family is None) and family in (None, *FOLDERS):

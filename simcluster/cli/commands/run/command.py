@@ -33,6 +33,10 @@ def run(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report there, as a page for a browser.")
     ] = None,
+    whatif: Annotated[
+        bool,
+        typer.Option("--whatif", help="Also say in the report what faster and slower hardware would change."),
+    ] = False,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
     ] = None,
@@ -49,9 +53,7 @@ def run(
     ] = None,
     replications: Annotated[
         int,
-        typer.Option(
-            min=1, metavar="N", help="Run a job over days so often, with other draws: means and bounds."
-        ),
+        typer.Option(min=1, metavar="N", help="Run a job N times with other random draws: means and bounds."),
     ] = 1,
     jobs: Annotated[
         int | None,
@@ -67,12 +69,16 @@ def run(
     unfold: Annotated[
         bool, typer.Option("--unfold", help="Simulate every rank, not one of each class of equal ranks.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Tell also what the framework's profile changes.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False,
 ) -> ExitCode:
     """Simulate scenarios and say where time, memory and traffic go.
 
-    With a job that has steps also its days: what breaks, and what fraction of the time is progress.
-    With tenants, other scenarios on the same cluster, also how much slower each is than alone.
+    A scenario with a job is also run over days: what breaks, and which fraction of the time is
+    progress. With tenants (other scenarios on the same cluster) the result also says how much slower each
+    one is than alone.
 
     Exit code 1 if one does not fit into memory or breaks its own bounds; one that is tight says so first. The
     JSON of several scenarios is a list.
@@ -82,8 +88,8 @@ def run(
     from simcluster.cli.output.result_files import Outputs
     from simcluster.cli.output.terminal import has_colour
 
-    outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj))
+    outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj), whatif)
     outputs.check()
     runs = Replications(replications, jobs)
-    session = Session(outputs, tuple(changes(settings)), unfold, quiet, runs, has_colour())
+    session = Session(outputs, tuple(changes(settings)), unfold, quiet, runs, has_colour(), verbose)
     return session.run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from simcluster.baseline import bounds_of, check_bounds, expected_verdict
@@ -17,9 +17,18 @@ from simcluster.errors import PlanError, Problem, ScenarioError, SimulationError
 from simcluster.report import result_json, shortage_text, summary_text, verdict_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
+from simcluster.trace import Run
 from simcluster.workers import Failure, in_order, local_executor, run_all, usable_cpus
 
 Outcome = TypeVar("Outcome")
+
+
+def with_what_if(run: Run, scenario: Scenario) -> Run:
+    """The run with the document ``what_if``: its step on a cluster with other figures."""
+    from simcluster.what_if import what_if, what_if_document
+
+    answer = what_if_document(what_if(build_scenario(scenario)))
+    return replace(run, documents={**run.documents, "what_if": answer})
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,7 @@ class Session:
     quiet: bool
     replications: Replications = Replications()
     colour: bool = False
+    verbose: bool = False
 
     @property
     def num_processes(self) -> int:
@@ -137,6 +147,9 @@ class Session:
                 replications=self.replications.count,
                 jobs=(self.replications.jobs or usable_cpus()) if alone else 1,
             )
+            if self.outputs.whatif:
+                progress.doing = "trying other hardware"
+                run = with_what_if(run, scenario)
             written = self.outputs.write(index, run, scenario_text(scenario, self.changes))
         name, said = run.documents["plan"]["name"], verdict_text(run.documents["summary"])
         broken = [bound for bound in check_bounds(scenario, run) if not bound.holds]
@@ -146,7 +159,7 @@ class Session:
             if lacking := shortage_text(run.documents["summary"]):
                 notes.append(f"{name}: {lacking}")
         else:
-            summary = summary_text(run, colour=self.colour)
+            summary = summary_text(run, colour=self.colour, details=self.verbose)
         notes += (f"{name}: expect: {bound}" for bound in broken)
         if said not in ("fits", expected):
             notes.append(f"what would make it fit: simcluster explain {self.outputs.scenarios[index]}")

@@ -1,5 +1,5 @@
 "use strict";
-// Reads what packed_columns.py writes: base64 of zlib-compressed numbers, seven bits at a time, or of JSON.
+// Reads what packing.py writes: base64 of zlib-compressed numbers, seven bits at a time, or of JSON.
 
 /** The bytes of one of the page's pieces of data. */
 async function unpackBytes(name) {

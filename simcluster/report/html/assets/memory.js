@@ -41,8 +41,8 @@ class MemoryChart {
         button("peak", "what is alive at the peak", () => this.choose(this.peak())),
         button("−", "zoom out", () => this.view.zoom(1 / 2)), button("+", "zoom in", () => this.view.zoom(2)),
         button("all", "the whole time", () => this.view.all())),
-      make("div", { class: "key" }, ...names.map(([name, colour]) =>
-        make("span", {}, make("i", { style: "background:" + colour }), name))),
+      make("div", { class: "key" }, ...this.data.used.map((c) =>
+        make("span", {}, make("i", { style: "background:" + names[c][1] }), names[c][0]))),
       this.box, this.alive, this.tip);
     moveByHand(this.box, this.view, () => ({ left: this.left, width: this.width }), (x) => this.choose(this.momentAt(x)));
     this.box.addEventListener("pointermove", (event) => this.hover(event));
@@ -238,7 +238,8 @@ class MemoryChart {
 
   show() {
     if (this.moment === null) {
-      this.alive.replaceChildren(make("p", { class: "note" }, "Click, or press Enter here, to see what is alive at a moment."));
+      const missing = this.data.left_out ? ` ${this.data.left_out} more classes of ranks, which hold less, are not in this file.` : "";
+      this.alive.replaceChildren(make("p", { class: "note" }, "Click, or press Enter here, to see what is alive at a moment." + missing));
       return;
     }
     const living = this.living(), { time, total } = this.at(this.moment);

@@ -59,7 +59,8 @@ class Timeline {
   build() {
     const unit = this.data.unit === "ns";
     this.text = unit ? timeText : (value) => digits(value).replace(/\.00$/, "") + " units";
-    this.input = make("input", { type: "search", placeholder: "search operators, such as attention or all_gather",
+    this.input = make("input", { type: "search",
+      placeholder: unit ? "search operators, such as attention or all_gather" : "search actions, such as F3",
       "aria-label": "search blocks by name", spellcheck: "false" });
     this.count = make("output", { class: "count" });
     const button = (label, title, act) => {

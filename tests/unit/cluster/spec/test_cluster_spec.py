@@ -68,7 +68,7 @@ def test_an_overridden_figure_is_no_longer_an_assumption():
 def test_assumptions_read_as_a_file_would_write_them():
     found = {entry.name: entry for entry in cluster("{use: atlas-800t-a2, hosts: 1}").assumptions}
     assert found["atlas-800t-a2.network.latency"].value == "1.5 us"
-    assert found["ascend-910b-313t.streaming.copy"].value == "[[1 MB, 0.6]]"
+    assert found["ascend-910b-313t.streaming.copy"].value == "[[1 MB, 0.8]]"
     assert found["atlas-800t-a2.collectives.default.hccl"].value.startswith("{base: 10 us, host_hop: 0.5 us")
     assert "msmodeling" in found["atlas-800t-a2.network.latency"].source
 
@@ -156,4 +156,5 @@ def test_the_schema_offers_the_catalog():
         "devices",
         "compute",
         "memory_bandwidth",
+        "power",
     }

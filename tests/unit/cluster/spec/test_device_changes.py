@@ -134,3 +134,29 @@ def test_factors_that_multiply_out_of_all_bounds():
 def test_a_cluster_without_end_is_refused_before_its_devices_are_listed():
     with pytest.raises(ScenarioError, match=r"8,000,000,000 devices; .* at most 1,048,576"):
         cluster({"devices": "all", "compute": 0.9}, hosts=10**9)
+
+
+def test_a_cap_leaves_the_clock_that_its_power_allows():
+    left = (430 / 630) ** (1 / 3)  # an H100 idles at 70 W and keeps to 700 W
+    assert speeds({"devices": "all", "power": "500 W"}) == [DeviceSpeed(pytest.approx(left))] * 32
+    both = speeds(
+        {"devices": "all", "power": "600 W"}, {"host": 1, "power": "500 W"}, {"device": 9, "compute": 0.5}
+    )
+    assert both[8] == DeviceSpeed(pytest.approx(left))
+    assert both[9] == DeviceSpeed(pytest.approx(left / 2))
+    assert left < both[0].compute < 1
+    assert speeds({"device": 3, "power": "700 W"}) == [NOMINAL] * 32
+
+
+@pytest.mark.parametrize("power", ["701 W", "70 W", "0 W"])
+def test_a_cap_beyond_what_a_device_can_take_is_refused(power):
+    with pytest.raises(PlanError, match="is none for device 0"):
+        cluster({"devices": "all", "power": power})
+
+
+def test_a_cap_of_a_device_whose_power_is_not_known_is_refused():
+    spec = validate_data(
+        {"use": "cpu-server", "hosts": 1, "changes": [{"device": 0, "power": "100 W"}]}, ClusterSpec
+    )
+    with pytest.raises(PlanError, match="nothing is known of the power of device 0"):
+        spec.build()

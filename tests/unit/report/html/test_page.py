@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ import pytest
 from simcluster.report import renderers
 from simcluster.report.html import PageOrigin, report_page
 from simcluster.report.html.memory_data import memory_pieces
-from simcluster.report.html.step_section import class_waits
+from simcluster.report.html.step import class_waits
 from simcluster.trace import Run
 from tests.support.html_page import Page
 from tests.support.page_data import document, numbers, piece
@@ -24,10 +25,9 @@ def test_it_is_well_formed_and_has_every_section(any_run):
 
 def test_it_loads_nothing(any_run):
     page = "".join(report_page(any_run))
-    assert set(re.findall(r"https?://[^\"'\s)<]+", page)) <= {"http://www.w3.org/2000/svg"} | {
-        address
-        for address in re.findall(r"https?://[^\"'\s)<]+", str(any_run.documents["summary"]["assumptions"]))
-    }
+    address = re.compile(r"https?://[^\"'\s)<]+")
+    quoted = set(address.findall(str(any_run.documents["summary"]["assumptions"])))
+    assert set(address.findall(page)) <= {"http://www.w3.org/2000/svg"} | quoted
     assert not re.search(r"<(link|img|iframe)|\bsrc=|@import|fetch\(", page)
 
 
@@ -74,16 +74,17 @@ def test_memory_is_given_back(any_run):
         assert [known["buffers"][at] for at in np.cumsum(buffers)] == rows.text("buffer").tolist()
 
 
-def test_chunks_are_told_apart():
-    from simcluster.report.html.timeline_data import shaded
-
-    shades = [shaded("#5b9bd5", chunk) for chunk in range(8)]
-    assert len(set(shades)) == 8 and shades[0] == "#5b9bd5"
+def test_the_error_band_is_in_the_head(run):
+    band = {"words": "27 comparable measured runs: nine of ten within 8 %.", "nine_of_ten_within": 0.08}
+    summary = {**run.documents["summary"], "error_band": band}
+    page = "".join(report_page(replace(run, documents={**run.documents, "summary": summary})))
+    assert band["words"] in page and "± 8.0 %" in page
+    unsure = {**summary, "error_band": {"words": "No error band: no comparable run was measured."}}
+    page = "".join(report_page(replace(run, documents={**run.documents, "summary": unsure})))
+    assert "no comparable run" in page and "±" not in page.partition("<nav")[0]
 
 
 def test_what_if_is_shown_where_a_run_has_it(run):
-    from dataclasses import replace
-
     factor = {
         "factor": "compute",
         "label": "compute rate",

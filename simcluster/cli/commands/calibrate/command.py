@@ -1,0 +1,102 @@
+"""``simcluster calibrate``, and the commands under it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simcluster.cli.arguments.options import complete_names
+from simcluster.cli.output.exit_code import ExitCode
+
+EXAMPLES = (
+    "simcluster calibrate fit kernels.csv --device b200-sxm",
+    "simcluster calibrate fit kernels.csv --device h100-sxm --out ours.yaml",
+    "simcluster calibrate fit kernels.csv --implementation megatron",
+    "simcluster calibrate measure --device cuda --out ours.yaml",
+)
+
+HELP = "Device files from measurements."
+
+calibrate = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@calibrate.callback()
+def _calibrate() -> None:
+    """Device files from measurements."""
+
+
+@calibrate.command()
+def fit(
+    file: Annotated[str, typer.Argument(metavar="ROWS.csv", help="Measured kernels.", show_default=False)],
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The device of the catalog that is fitted to its rows.",
+            autocompletion=complete_names("devices"),
+        ),
+    ] = None,
+    implementation: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Or the implementation of memory-bound operators."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Where the file is written.")] = None,
+) -> ExitCode:
+    """Fit the figures of a device file to measured kernels, or those of an implementation.
+
+    A few physical figures of the device move from what its file has, as far as the rows ask for it: shares
+    of peak and of memory bandwidth, tiles, what few rows and short dims cost. Shown are the median errors
+    before and after, on shapes and on sources that a fit has not seen, and what each figure buys.
+    """
+    from simcluster.accuracy import read_kernels
+    from simcluster.cli.commands.calibrate.fitted import fitted_device, fitted_implementation
+    from simcluster.cli.output.terminal import has_colour, print_result
+    from simcluster.errors import Problem, ScenarioError
+
+    if (device is None) == (implementation is None):
+        hint = "give one of --device NAME and --implementation NAME"
+        raise ScenarioError(Problem("what is to be fitted?", hint=hint, where="calibrate fit"))
+    rows = read_kernels(file)
+    if device is not None:
+        text, yaml = fitted_device(rows, device, colour=has_colour())
+    else:
+        text, yaml = fitted_implementation(rows, str(implementation), colour=has_colour())
+    print_result(text, drawn=True)
+    if out is not None:
+        out.write_text(yaml, encoding="utf-8")
+    return ExitCode.DONE
+
+
+@calibrate.command()
+def measure(
+    device: Annotated[str, typer.Option(metavar="KIND", help="cuda, npu or cpu, as PyTorch calls it.")],
+    out: Annotated[Path, typer.Option(metavar="FILE.yaml", help="Where the device file is written.")],
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The device of the catalog that it starts from; found by its name if not given.",
+            autocompletion=complete_names("devices"),
+        ),
+    ] = None,
+) -> ExitCode:
+    """Time kernels on a device of this machine, and write its device file.
+
+    Matmuls over shapes and formats, in short runs and in loops that go on until the clock settles; attention,
+    forward and backward; additions; launch and host costs; copies between host and device. Needs PyTorch
+    (pip install 'simcluster[calibrate]'), and torch_npu for NPUs. Figures that nothing here shows, such as
+    memory sizes and links, stay those of the device it starts from. A scenario uses the file as
+    device: ./FILE.yaml.
+    """
+    from simcluster.cli.commands.calibrate.measured import measured_file
+    from simcluster.cli.output.terminal import has_colour, print_result
+    from simcluster.errors import Problem, ScenarioError
+
+    if device not in ("cuda", "npu", "cpu"):
+        raise ScenarioError(Problem(f"'{device}' is none of cuda, npu and cpu", where="--device"))
+    text, yaml = measured_file(device, like, colour=has_colour())
+    out.write_text(yaml, encoding="utf-8")
+    print_result(text, drawn=True)
+    return ExitCode.DONE

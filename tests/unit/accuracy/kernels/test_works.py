@@ -1,0 +1,112 @@
+"""Rows of measured kernels as kernels of the simulator: bytes and FLOPs by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.accuracy.kernels.row import COLUMNS, read_kernels
+from simcluster.accuracy.kernels.works import kernel_task
+from simcluster.errors import PlanError, ScenarioError
+from simcluster.work import DType, GemmLayout, Kernel
+
+
+@pytest.fixture
+def rows(tmp_path):
+    def written(*cells):
+        lines = [
+            ",".join(
+                f'"{({"id": "ours-1", "device": "NVIDIA H200", "time_us": "10"} | cell).get(column, "")}"'
+                for column in COLUMNS
+            )
+            for cell in cells
+        ]
+        path = tmp_path / "kernels.csv"
+        path.write_text("\n".join([",".join(COLUMNS), *lines]) + "\n")
+        return read_kernels(path)
+
+    return written
+
+
+def gemm(**cells):
+    return {"kernel": "gemm", "op": "matmul", "dtype": "bf16", "m": "64", "n": "32", "k": "16"} | cells
+
+
+def test_a_matmul_by_layout_and_what_it_writes(rows):
+    notes = "wgrad; out_dtype=fp32, accumulate=True"
+    forward, wgrad = rows(gemm(layout="TN"), gemm(layout="NT", notes=notes))
+    (work,) = kernel_task(forward).works
+    assert (work.flops, work.bytes_read, work.bytes_written) == (2 * 64 * 32 * 16, 2 * 1536, 4096)
+    assert "layout" not in dict(work.sizes)
+    (work,) = kernel_task(wgrad).works
+    assert work.size("layout") == GemmLayout.WEIGHT_GRADIENT
+    assert (work.bytes_read, work.bytes_written) == (2 * 1536 + 8192, 8192)
+
+
+def test_a_short_run_is_told_by_its_notes_and_quantising_is_a_pass(rows):
+    short = "short, near boost clock"
+    plain, narrow = rows(gemm(notes=short), gemm(dtype="fp8", notes=f"{short}; may include quantising"))
+    assert kernel_task(plain).burst
+    quantise, product = kernel_task(narrow).works
+    assert (quantise.kernel, quantise.bytes_moved) == (Kernel.ELEMENTWISE, 3 * 64 * 16)
+    assert product.dtype is DType.FP8
+
+
+def test_both_gradients_are_two_matmuls(rows):
+    (row,) = rows(gemm(direction="bwd", notes="bwd = dgrad + wgrad (2x FLOPs)"))
+    works = kernel_task(row).works
+    assert [work.size("layout") for work in works] == [1, 2]
+    assert sum(work.flops for work in works) == 4 * 64 * 32 * 16
+
+
+def test_attention_counts_half_under_a_mask_and_pads_nothing_itself(rows):
+    cells = {"op": "sdp", "dtype": "bf16", "batch": "1", "heads": "2", "kv_heads": "1", "head_dim": "192"}
+    cells |= {"seq_q": "128", "seq_kv": "128", "causal": "true", "notes": "v_head_dim=128; x"}
+    forward, backward = rows(cells | {"kernel": "attention_fwd"}, cells | {"kernel": "attention_bwd"})
+    (work,) = kernel_task(forward).works
+    assert work.flops == (192 + 128) * 2 * 128 * 128
+    assert work.bytes_read == 2 * (2 * 128 * 192 + 128 * (192 + 128)) and work.size("dv") == 128
+    (work,) = kernel_task(backward).works
+    assert work.flops == (3 * 192 + 2 * 128) * 2 * 128 * 128
+
+
+def test_an_expert_mlp_is_grouped_matmuls_between_permutations(rows):
+    cells = {"kernel": "grouped_gemm", "op": "fused MoE MLP", "dtype": "bf16", "batch": "4"}
+    (row,) = rows(cells | {"m": "8", "n": "32", "k": "16", "direction": "fwd"})
+    works = kernel_task(row).works
+    assert [str(work.kernel) for work in works] == [
+        "gather_scatter", "gemm", "elementwise", "gemm", "gather_scatter"
+    ]  # fmt: skip
+    assert sum(work.flops for work in works) == 6 * 4 * 8 * 32 * 16
+    assert all(work.size("grouped") for work in works if work.kernel is Kernel.GEMM)
+
+
+def test_memory_bound_kernels_move_the_least_in_each_direction(rows):
+    cells = {"kernel": "norm", "op": "megatron_rms_norm [megatron]", "dtype": "bf16", "elements": "1000"}
+    forward, both = rows(cells | {"direction": "fwd"}, cells | {"direction": "full"})
+    task = kernel_task(forward)
+    assert (task.operator.implementation, task.operator.operator) == ("megatron", "rms_norm")
+    assert [work.bytes_moved for work in task.works] == [2 * 2000]
+    assert [work.bytes_moved for work in kernel_task(both).works] == [2 * 2000, 2 * 3000]
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        (gemm(dtype="int8"), "no device has a rate for int8"),
+        (gemm(m=""), "m is not stated"),
+        ({"kernel": "norm", "op": "unheard of", "dtype": "bf16"}, "it is not known what 'unheard of' reads"),
+        (
+            {"kernel": "other", "op": "attention fwd+bwd [PyTorch unfused]", "dtype": "bf16"},
+            "a chain of kernels",
+        ),
+    ],
+)
+def test_what_cannot_be_said_is_refused_with_its_reason(rows, cells, reason):
+    (row,) = rows(cells)
+    with pytest.raises(PlanError, match=reason):
+        kernel_task(row)
+
+
+def test_numbers_that_are_none_are_refused_with_their_line(rows):
+    with pytest.raises(ScenarioError, match=r"kernels.csv:2: m 'many' is no whole number"):
+        rows(gemm(m="many"))
