@@ -25,11 +25,11 @@ READERS = {
     "plan/strategies/assignment.py": NUMBERS,
     "plan/subgraphs/subgraph.py": NUMBERS,
     "program/communication/collective_overrides.py": NUMBERS,
+    "report/chakra/trace_files.py": SAVED,
     "report/content/run_header.py": SAVED,
     "report/html/scenario_yaml.py": "which texts YAML reads as they are",
     "report/perfetto/flow_arrows.py": SAVED,
     "report/terminal/weight_layouts.py": SAVED,
-    "simulation/traffic/drawn_topology.py": "names of links and nodes, as users write them",
     "simulation/verification/shrink_offload.py": "patterns that users write",
 }
 """The modules that use regular expressions, and what they read."""
@@ -61,6 +61,7 @@ CUTTERS = {
     "plan/spec/parameter_fusion_ids.py": NUMBERS,
     "plan/spec/parameter_server_spec.py": "laws that users write",
     "plan/subgraphs/subgraph.py": NUMBERS,
+    "report/chakra/trace_files.py": SAVED,
     "report/comparison/comparison.py": SAVED,
     "report/content/run_header.py": SAVED,
     "report/content/stage_peaks.py": "titles of stages, which end with their number",
@@ -72,7 +73,6 @@ CUTTERS = {
     "report/perfetto/json_columns.py": "JSON that a library wrote",
     "report/terminal/layouts.py": SAVED,
     "search/space/space.py": "keys and values that users write",
-    "simulation/traffic/drawn_topology.py": "names of links and nodes, as users write them",
     "simulation/views/run_documents.py": "key paths, as users write them",
     "simulation/views/sharded_graph.py": NUMBERS,
     "tuning/recompute_search.py": "patterns of names as users write them",
