@@ -112,7 +112,16 @@ class CatalogSection(Section):
         known = {"type": "string", "enum": list(cls.entries())}
         description = written["properties"]["use"]["description"]
         written["properties"]["use"] = {"anyOf": [known, FILE_NAME], "description": description}
-        return {"anyOf": [known, FILE_NAME, written | {"required": ["use"]}, written]}
+        changes = {name: _as_changes(part) for name, part in written["properties"].items()}
+        changed_entry = written | {"properties": changes, "required": ["use"]}
+        return {"anyOf": [known, FILE_NAME, changed_entry, written]}
+
+
+def _as_changes(part: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema of a key beside ``use``: of a section some keys are enough, the entry has the others."""
+    if "$ref" not in str(part):
+        return part
+    return {"anyOf": [part, {"type": "object"}], "description": part.get("description", "")}
 
 
 @cache
