@@ -21,6 +21,10 @@ FILE_NAME = {"type": "string", "pattern": r"\.ya?ml$"}
 """The schema of a file's name in place of an entry's; who holds the document reads the file."""
 
 
+SOME_KEYS = "some keys of the section; the entry has the others"
+"""The comment in a schema by which readers know what stands for a part of a section."""
+
+
 class CatalogSection(Section):
     """A section that may name an entry of a catalog instead: ``h100-sxm``, or ``{use: h100-sxm, ...}``.
 
@@ -121,7 +125,9 @@ def _as_changes(part: JsonSchemaValue) -> JsonSchemaValue:
     """The schema of a key beside ``use``: of a section some keys are enough, the entry has the others."""
     if "$ref" not in str(part):
         return part
-    return {"anyOf": [part, {"type": "object"}], "description": part.get("description", "")}
+    some_keys = {"type": "object", "$comment": SOME_KEYS}
+    described = {"description": part["description"]} if "description" in part else {}
+    return {"anyOf": [part, some_keys], **described}
 
 
 @cache
