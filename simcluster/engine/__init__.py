@@ -1,6 +1,7 @@
 """A Program in time: when every instruction of every class of ranks starts and ends."""
 
 from simcluster.engine.communication import (
+    ClassGates,
     Background,
     CapacityChange,
     Choices,
@@ -27,6 +28,7 @@ __all__ = [
     "NOTHING",
     "Background",
     "CapacityChange",
+    "ClassGates",
     "Choices",
     "ClassTiming",
     "CodeEntries",

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simcluster.analysis.critical_path.critical_entries import Cause, CriticalEntries
 from simcluster.analysis.critical_path.entry_graph import EntryGraph
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import NameIndex
+
+Ints = NDArray[np.int64]
 
 MOST_SPANS = 20_000
 """Spans beyond which those of one class that follow one another are put together."""
@@ -48,15 +51,27 @@ def spans_document(placed: PlacedProgram, graph: EntryGraph, path: CriticalEntri
         begins = ~same
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(begins)) - 1
+    streams_met, stream = _by_appearance(stream[first], streams)
+    names_met, name = _by_appearance(name[first], names)
     return {
         "class": of_class[first].tolist(),
-        "stream": stream[first].tolist(),
-        "name": name[first].tolist(),
+        "stream": stream.tolist(),
+        "name": name.tolist(),
         "start_ns": graph.starts[path.entries[first]].tolist(),
         "end_ns": graph.ends[path.entries[last]].tolist() if len(first) else [],
         "cause": path.causes[first].tolist(),
-        "streams": list(streams.names),
-        "names": list(names.names),
+        "streams": streams_met,
+        "names": names_met,
         "causes": [cause.name.lower() for cause in Cause],
         "merged": merged,
     }
+
+
+def _by_appearance(numbers: Ints, known: NameIndex) -> tuple[list[str], Ints]:
+    """The names that occur, in the order of the path, and the numbers as numbers of these."""
+    names = list(known.names)
+    met, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return [names[number] for number in met[order].tolist()], place[which]
