@@ -115,8 +115,9 @@ class Outputs:
         except ValueError as error:
             raise ScenarioError(Problem(str(error), where=f"--ranks {self.ranks}")) from None
 
-    def write(self, index: int, run: Run, scenario_text: str) -> list[Path]:
-        """Writes the files of one scenario and gives their names: a folder for ``--out``, trace and page.
+    def write(self, index: int, run: Run, scenario_text: str, shown: Run | None = None) -> list[Path]:
+        """Writes the files of one scenario and gives their names: a folder for ``--out``, trace and page;
+        the page of ``shown``, which has more documents, if it is given.
 
         A run of too many different ranks for one file is left out of the folder, whose files are the same
         bytes whenever the scenario is simulated.
@@ -134,7 +135,7 @@ class Outputs:
             if run.storable:
                 same.save(folder / RUN)
             written.append(folder)
-        return written + self.write_named(run)
+        return written + self.write_named(shown or run)
 
     def write_named(self, run: Run) -> list[Path]:
         """Writes the trace and the page, where they are asked for, and gives their names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simcluster.baseline import Bound, ExpectedVerdict, bounds_of, check_bounds, expected_verdict
 from simcluster.cli.commands.run.scenario_yaml import scenario_text
@@ -15,8 +15,11 @@ from simcluster.errors import PlanError, Problem, ScenarioError
 from simcluster.report import result_json, shortage_text, summary_text, verdict_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
-from simcluster.trace import Run
+from simcluster.trace import Documents, Run, RunDocument
 from simcluster.workers import usable_cpus
+
+MOST_EVENTS = 2**19
+"""Entries of streams up to which a page says what better hardware would buy: some seconds."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,9 @@ class Session:
                     jobs=self.replications.jobs or usable_cpus(),
                 )
                 text = scenario_text(scenario, self.changes)
-                written = self.outputs.write(index, run, text)
+                shown = None if self.outputs.html is None else _with_what_if(scenario, run)
+                progress.doing = "writing" if shown is None else "trying better and worse hardware"
+                written = self.outputs.write(index, run, text, shown)
             results.append(result_json(run))
             broken = [bound for bound in check_bounds(scenario, run) if not bound.holds]
             self._say(index, run, broken)
@@ -140,3 +145,19 @@ class Session:
             write_bytes(self.outputs.json_file, content)
             if not self.quiet:
                 terminal.print_note(f"written: {self.outputs.json_file}")
+
+
+def _with_what_if(scenario: Scenario, run: Run) -> Run:
+    """The run with what better and worse hardware would make of it, unless that takes too long."""
+
+    def made() -> RunDocument:
+        from simcluster.what_if import what_if, what_if_document
+
+        return what_if_document(what_if(build_scenario(scenario)))
+
+    if run.documents["summary"]["num_events"] > MOST_EVENTS:
+        terminal.print_note(
+            "the page does not say what better hardware would buy, which takes long: simcluster whatif --html"
+        )
+        return run
+    return replace(run, documents=Documents.more(run.documents, {"what_if": made}))
