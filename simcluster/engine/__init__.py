@@ -1,10 +1,10 @@
 """A Program in time: when every instruction of every class of ranks starts and ends."""
 
 from simcluster.engine.communication import (
-    ClassGates,
     Background,
     CapacityChange,
     Choices,
+    ClassGates,
     Fabric,
     FlowPhase,
     Links,
@@ -28,8 +28,8 @@ __all__ = [
     "NOTHING",
     "Background",
     "CapacityChange",
-    "ClassGates",
     "Choices",
+    "ClassGates",
     "ClassTiming",
     "CodeEntries",
     "Fabric",

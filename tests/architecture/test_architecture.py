@@ -81,6 +81,7 @@ def test_public_names():
             "TraceError",
             "__version__",
             "advise",
+            "check",
             "compare",
             "explain",
             "find_plan",

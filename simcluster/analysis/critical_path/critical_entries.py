@@ -14,7 +14,7 @@ from simcluster.engine import NOTHING
 Ints = NDArray[np.int64]
 
 
-class Cause(enum.IntEnum):
+class PathCause(enum.IntEnum):
     """What let an entry of the path begin when it did."""
 
     BEGIN = 0
@@ -52,13 +52,13 @@ class CriticalEntries:
             late = int(graph.ready[at]) != begun
             if late and at in graph.gates.waits:
                 at = _of_first_class(graph, graph.gates.opened_by(at, graph.ends))
-                causes.append(Cause.DATA)
+                causes.append(PathCause.DATA)
                 continue
             if late:
                 members = graph.members_of(int(graph.node[at]))
                 at = _of_first_class(graph, members[graph.ready[members] == begun])
             before = _before(graph, at, begun)
-            causes.append(Cause.MEMBER if late else _cause(graph, at, before))
+            causes.append(PathCause.MEMBER if late else _cause(graph, at, before))
             at = before
         chosen = np.array(entries[::-1], dtype=np.int64)
         takes = graph.ends[chosen] > graph.starts[chosen]
@@ -87,7 +87,7 @@ def _before(graph: EntryGraph, at: int, begun: int) -> int:
     raise AssertionError(f"entry {at} begins at {begun} ns, and nothing that it waits for ends then")
 
 
-def _cause(graph: EntryGraph, at: int, before: int) -> Cause:
+def _cause(graph: EntryGraph, at: int, before: int) -> PathCause:
     if before == NOTHING:
-        return Cause.BEGIN
-    return Cause.STREAM if before == graph.previous[at] else Cause.DATA
+        return PathCause.BEGIN
+    return PathCause.STREAM if before == graph.previous[at] else PathCause.DATA

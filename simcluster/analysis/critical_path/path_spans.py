@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.critical_path.critical_entries import Cause, CriticalEntries
+from simcluster.analysis.critical_path.critical_entries import CriticalEntries, PathCause
 from simcluster.analysis.critical_path.entry_graph import EntryGraph
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import NameIndex
@@ -62,7 +62,7 @@ def spans_document(placed: PlacedProgram, graph: EntryGraph, path: CriticalEntri
         "cause": path.causes[first].tolist(),
         "streams": streams_met,
         "names": names_met,
-        "causes": [cause.name.lower() for cause in Cause],
+        "causes": [cause.name.lower() for cause in PathCause],
         "merged": merged,
     }
 

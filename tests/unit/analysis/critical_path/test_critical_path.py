@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.analysis.critical_path import (
-    Cause,
     CriticalEntries,
     EntryGraph,
     PartKind,
+    PathCause,
     PathParts,
     critical_path_document,
     entry_slacks,
@@ -25,8 +25,6 @@ from simcluster.errors import TraceError
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition_ranks
-from simcluster.scenario import Scenario
-from simcluster.simulation.compose.build import build_scenario, run_alone
 from tests.support.implementations import many_from
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.random_runs import random_workload
@@ -54,8 +52,8 @@ def assert_exact(graph, end):
     assert starts[0] == 0
     assert ends[-1] == end
     assert np.array_equal(starts[1:], ends[:-1])
-    assert path.causes[0] == Cause.BEGIN
-    assert (path.causes[1:] != Cause.BEGIN).all()
+    assert path.causes[0] == PathCause.BEGIN
+    assert (path.causes[1:] != PathCause.BEGIN).all()
     parts = PathParts.of(graph, path)
     assert parts.spent.sum() == end
     assert (parts.spent > 0).all()
@@ -73,29 +71,6 @@ def test_path_of_random_programs_is_exact(seed, many):
     with many_from(many):
         (timing,) = run_together([workload], None, Implementation.REFERENCE)
     assert_exact(EntryGraph.of(workload.program, workload.classes, timing), timing.end)
-
-
-@pytest.mark.parametrize("update", ["synchronous", "asynchronous", "stale_synchronous"])
-def test_gates_of_parameter_servers_are_followed_to_who_opens_them(update):
-    servers = {"servers": 2, "update": update} | ({"staleness": 1} if update.startswith("stale") else {})
-    which = Scenario.of(
-        {
-            "simcluster": 1,
-            "name": "servers",
-            "cluster": {"use": "cpu-server", "hosts": 4, "changes": [{"device": 0, "compute": 0.5}]},
-            "model": {"layers": 2, "hidden": 64, "heads": 4, "ffn": 128, "vocab": 256},
-            "training": {"global_batch": 20, "micro_batch": 1, "seq_len": 16, "precision": "fp32"}
-            | {"optimizer": {"kind": "sgd"}},
-            "parallel": {"mesh": {"data": 5}, "parameter_server": servers},
-            "run": {"steps": 3},
-        }
-    )
-    built = build_scenario(which)
-    timing = run_alone(built)
-    graph = EntryGraph.of(built.program, built.classes, timing)
-    assert_exact(graph, timing.end)
-    assert graph.gates.waits
-    assert set(graph.gates.waits.values()) <= set(graph.gates.openers)
 
 
 @pytest.mark.parametrize("schedule", [GPipe(), OneFOneB()])
