@@ -97,6 +97,9 @@ def explain_scenario(
     better: Mapping[HardwareFigure, float] = {}
     if thorough or entries <= FEW_ENTRIES:
         better = better_steps(built, watch=lambda figure: tell(f"trying 10 % better {figure}"))
+    # What is told of the run itself counts before any change.
+    for name in ("time_use", "critical_path"):
+        run.documents.get(name)
     tips, untried = tried_tips(
         Trials(trials.scenario, simulate),
         PresentRun(scenario, run.documents["summary"], run.documents["plan"]),
