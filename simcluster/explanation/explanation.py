@@ -17,7 +17,6 @@ from simcluster.trace import Run
 from simcluster.tuning import PresentRun, Trial, Trials, trial_from_run
 from simcluster.what_if import better_steps
 
-
 FIGURES = 4
 """About how many times what simulating takes it costs to try all figures of a cluster: nothing is planned."""
 
