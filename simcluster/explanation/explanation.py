@@ -17,6 +17,9 @@ from simcluster.trace import Run
 from simcluster.tuning import PresentRun, Trial, Trials, trial_from_run
 from simcluster.what_if import better_steps
 
+FIGURES = 4
+"""About how many times what simulating takes it costs to try all figures of a cluster: nothing is planned."""
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -95,8 +98,11 @@ def explain_scenario(
         changes = fitting_changes(trials, run.documents["plan"])
         return Explanation(run, present, changes)
     better: Mapping[HardwareFigure, float] = {}
-    if thorough or entries <= FEW_ENTRIES:
+    if thorough or (entries <= FEW_ENTRIES and deadline.leaves(FIGURES * took)):
         better = better_steps(built, watch=lambda figure: tell(f"trying 10 % better {figure}"))
+    # What is told of the run itself counts before any change.
+    for name in ("time_use", "critical_path"):
+        run.documents.get(name)
     tips, untried = tried_tips(
         Trials(trials.scenario, simulate),
         PresentRun(scenario, run.documents["summary"], run.documents["plan"]),

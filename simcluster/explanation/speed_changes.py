@@ -18,8 +18,11 @@ simulating the plan took.
 """
 PATIENCE, TIMES = 5.0, 3.0
 
-RESERVE = 0.15
+RESERVE = 0.05
 """The share of that time which is left for everything else."""
+
+LONGER = 1.5
+"""How many times what the longest trial so far took the next one may take: other plans have more to plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def tried_tips(
                 why = "it is planned by simulating"
             elif len(tips) == MOST_TRIALS:
                 why = f"{MOST_TRIALS} others were tried"
-            elif not deadline.leaves(longest):
+            elif not deadline.leaves(LONGER * longest if tips else took):
                 why = "no time was left"
         if why:
             untried.append(UntriedChange(knob.kind, knob.turns[0], why))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 Making = Callable[[], Any]
@@ -17,6 +18,12 @@ class Documents(Mapping[str, Any]):
     def __init__(self, known: Mapping[str, Any], later: Mapping[str, Making]) -> None:
         self._known = dict(known)
         self._later = dict(later)
+
+    @classmethod
+    def more(cls, documents: Mapping[str, Any], later: Mapping[str, Making]) -> Documents:
+        """Documents with others that are made when they are first read; what is made is made for both."""
+        known = {name: partial(documents.__getitem__, name) for name in documents}
+        return cls({}, {**known, **later})
 
     def __getitem__(self, name: str) -> Any:
         if name in self._later:

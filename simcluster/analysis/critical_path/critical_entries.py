@@ -14,7 +14,7 @@ from simcluster.engine import NOTHING
 Ints = NDArray[np.int64]
 
 
-class Cause(enum.IntEnum):
+class PathCause(enum.IntEnum):
     """What let an entry of the path begin when it did."""
 
     BEGIN = 0
@@ -22,7 +22,7 @@ class Cause(enum.IntEnum):
     STREAM = 1
     """The entry before on its stream was over."""
     DATA = 2
-    """An entry of another stream of its rank was over."""
+    """An entry of another stream of its rank was over, or what opens the gate that it waited at."""
     MEMBER = 3
     """The last of the ranks that meet was ready."""
 
@@ -50,11 +50,15 @@ class CriticalEntries:
             entries.append(at)
             begun = int(graph.starts[at])
             late = int(graph.ready[at]) != begun
+            if late and at in graph.gates.waits:
+                at = _of_first_class(graph, graph.gates.opened_by(at, graph.ends))
+                causes.append(PathCause.DATA)
+                continue
             if late:
                 members = graph.members_of(int(graph.node[at]))
-                at = graph.first_of(members[graph.ready[members] == begun])
+                at = _of_first_class(graph, members[graph.ready[members] == begun])
             before = _before(graph, at, begun)
-            causes.append(Cause.MEMBER if late else _cause(graph, at, before))
+            causes.append(PathCause.MEMBER if late else _cause(graph, at, before))
             at = before
         chosen = np.array(entries[::-1], dtype=np.int64)
         takes = graph.ends[chosen] > graph.starts[chosen]
@@ -65,7 +69,12 @@ def _last(graph: EntryGraph) -> int:
     """The first of the entries that end with the run; ``NOTHING`` if nothing takes any time."""
     if not graph.end:
         return NOTHING
-    return graph.first_of(np.flatnonzero(graph.ends == graph.end))
+    return _of_first_class(graph, np.flatnonzero(graph.ends == graph.end))
+
+
+def _of_first_class(graph: EntryGraph, entries: Ints) -> int:
+    """Of some entries that of the first class, and of several the first: however classes are grouped."""
+    return int(entries[np.argmin(graph.classes_of(entries))])
 
 
 def _before(graph: EntryGraph, at: int, begun: int) -> int:
@@ -78,7 +87,7 @@ def _before(graph: EntryGraph, at: int, begun: int) -> int:
     raise AssertionError(f"entry {at} begins at {begun} ns, and nothing that it waits for ends then")
 
 
-def _cause(graph: EntryGraph, at: int, before: int) -> Cause:
+def _cause(graph: EntryGraph, at: int, before: int) -> PathCause:
     if before == NOTHING:
-        return Cause.BEGIN
-    return Cause.STREAM if before == graph.previous[at] else Cause.DATA
+        return PathCause.BEGIN
+    return PathCause.STREAM if before == graph.previous[at] else PathCause.DATA

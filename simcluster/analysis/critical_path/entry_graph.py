@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.analysis.critical_path.gate_entries import GateEntries
 from simcluster.engine import NOTHING, GroupTiming, LinkedPart, Timing, Who, meeting_of
 from simcluster.errors import TraceError
 from simcluster.program import Program, RankClasses
@@ -82,6 +83,8 @@ class EntryGraph:
     """The entry of another stream of its class that it waits for, or ``NOTHING``."""
     node: Ints
     """Of those who meet the number of the first of them, else its own."""
+    gates: GateEntries
+    """Who waits at gates, and who opens them; waiting there takes no time of its own."""
 
     @classmethod
     def of(cls, program: Program, classes: RankClasses, timing: Timing) -> EntryGraph:
@@ -102,7 +105,10 @@ class EntryGraph:
         entries, number = _Meetings(program, classes).of_blocks(blocks)
         _, first, which = np.unique(number, return_index=True, return_inverse=True)
         node[entries] = entries[first][which]
-        return cls(timing, blocks, starts, ready, ends, previous, awaited, node)
+        gates = GateEntries.of(program, classes, list(zip(firsts, timing.groups, strict=True)))
+        waiting = np.array(list(gates.waits), dtype=np.int64)
+        starts[waiting] = ends[waiting]
+        return cls(timing, blocks, starts, ready, ends, previous, awaited, node, gates)
 
     @property
     def end(self) -> int:
@@ -123,13 +129,6 @@ class EntryGraph:
         for block, places, _, column in self.by_block(entries):
             classes[places] = np.array(block.timing.group.indices)[column]
         return classes
-
-    def first_of(self, entries: Ints) -> int:
-        """Of some entries that of the first class and its first stream, whatever groups classes are in."""
-        entry = np.zeros(len(entries), dtype=np.int64)
-        for _, places, own, _ in self.by_block(entries):
-            entry[places] = own
-        return int(entries[np.lexsort((entry, self.classes_of(entries)))[0]])
 
     @cached_property
     def members(self) -> Ints:

@@ -25,9 +25,31 @@ def entry_slacks(graph: EntryGraph) -> Ints:
     # chance, and are looked at again as long as that changes anything.
     order = np.lexsort((graph.starts, graph.ends))[::-1]
     columns = graph.node, graph.starts, graph.ends, graph.previous, graph.awaited
-    while _lowered(latest, order, columns, graph.node):
+    while _lowered(latest, order, columns, graph.node) | _lowered_by_gates(latest, graph):
         pass
     return np.asarray(latest[graph.node] - graph.ends, dtype=np.int64)
+
+
+def _lowered_by_gates(latest: Ints, graph: EntryGraph) -> bool:
+    """Lowers the latest ends of what opens gates to those of who waits there later; whether any was lowered.
+
+    Of several that open a gate, all count as needed.
+    """
+    lowered = False
+    for gate, opening in graph.gates.openers.items():
+        waiting = np.array(
+            [entry for entry, awaited in graph.gates.waits.items() if awaited == gate], dtype=np.int64
+        )
+        if not len(waiting):
+            continue
+        waiting = waiting[np.argsort(graph.ends[waiting], kind="stable")]
+        bounds = np.minimum.accumulate(latest[graph.node[waiting]][::-1])[::-1]
+        first = np.searchsorted(graph.ends[waiting], graph.ends[opening])
+        needed = first < len(waiting)
+        nodes, bound = graph.node[opening[needed]], bounds[first[needed]]
+        lowered |= bool((latest[nodes] > bound).any())
+        np.minimum.at(latest, nodes, bound)
+    return lowered
 
 
 def _lowered(latest: Ints, order: Ints, columns: tuple[Ints, ...], node: Ints) -> bool:

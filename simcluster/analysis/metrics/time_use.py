@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import exposed_times
 from simcluster.cluster import Device
 from simcluster.engine import NOTHING, GroupTiming, Timing
-from simcluster.program import Instruction, InstructionKind, charged_to, runs_kernels
+from simcluster.program import InstructionKind, charged_to, runs_kernels
 from simcluster.work import Kernel, Work
+
+Ints = NDArray[np.int64]
 
 _MATRIX = (Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION)
 """Kernels that run on the matrix units where the device has some."""
@@ -88,87 +91,101 @@ class CollectiveTime:
         }
 
 
+Place = tuple[int, int]
+"""A code, and an instruction of it."""
+
+
 @dataclass
 class _TimeUse:
+    """Sums are of integers, and what is made of them in the order of the Program: how classes are grouped
+    does not change a bit.
+    """
+
     placed: PlacedProgram
     timing: Timing
-    operators: dict[tuple[str, str], KernelTime] = field(default_factory=dict)
-    kernels: dict[str, KernelTime] = field(default_factory=dict)
-    collectives: dict[tuple[str, str], CollectiveTime] = field(default_factory=dict)
-    made_of: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    spent: dict[tuple[Place, Device], Ints] = field(default_factory=dict)
+    """By instruction and device as its file has it: what kernels take by what bounds them, and how many."""
+    moved: dict[Place, Ints] = field(default_factory=dict)
+    """By instruction: how long it is under way, and how often."""
 
-    def add_kernels(self) -> None:
-        """The kernels of all classes; whole nanoseconds are summed first, whatever groups classes are in.
+    def add_group(self, group: GroupTiming) -> None:
+        """What the classes of a group do."""
+        indices = group.group.indices
+        sizes = np.array(self.placed.classes.sizes, dtype=np.int64)[np.array(indices)]
+        first = self.placed.classes.representatives[indices[0]]
+        self._add_kernels(group, sizes, self.placed.cluster.fleet([first]).device)
+        self._add_communication(group, sizes)
 
-        As in the summary's MFU, a changed device counts with the peak of its file.
-        """
-        cluster, classes = self.placed.cluster, self.placed.classes
-        totals: dict[tuple[int, int], tuple[Any, int]] = {}
-        for group in self.timing.groups:
-            indices = np.array(group.group.indices)
-            sizes = np.array(classes.sizes)[indices]
-            kind = int(cluster.group_of(np.array([classes.representatives[indices[0]]]))[0])
-            for code, executions in group.group.part.by_code().items():
-                priced, runs = group.group.codes[code], len(executions)
-                parts = priced.parts(np.arange(len(self.placed.program.codes[code].instructions)))
-                spent = (parts * (sizes if parts.shape[2] > 1 else sizes.sum())).sum(axis=2) * runs
-                before, count = totals.get((code, kind), (0, 0))
-                totals[code, kind] = before + spent, count + int(sizes.sum()) * runs
-        for (code, kind), (spent, count) in totals.items():
-            block, device = self.placed.program.codes[code], cluster.groups[kind].host.device
-            for instruction, row in zip(block.instructions, spent.tolist(), strict=True):
+    def _add_kernels(self, group: GroupTiming, sizes: Ints, device: Device) -> None:
+        for code, executions in group.group.part.by_code().items():
+            block = self.placed.program.codes[code]
+            parts = group.group.codes[code].parts(np.arange(len(block.instructions)))
+            ranks = sizes if parts.shape[2] > 1 else sizes.sum(keepdims=True)
+            spent = (parts * ranks).sum(axis=2) * len(executions)
+            count = int(sizes.sum()) * len(executions)
+            for place, instruction in enumerate(block.instructions):
                 if instruction.action is InstructionKind.COMPUTE and runs_kernels(instruction):
-                    self._add_operator(block.name, instruction, row, device, count)
+                    known = self.spent.setdefault(((code, place), device), np.zeros(4, dtype=np.int64))
+                    known += np.append(spent[place], count)
 
-    def _add_operator(
-        self, block: str, instruction: Instruction, parts: Sequence[float], device: Device, count: int
-    ) -> None:
-        weights = [max(0.0, device.kernel_time(work) - device.launch) for work in instruction.works]
-        whole = sum(weights)
-        if not whole:
-            weights, whole = [1.0] * len(weights), float(len(weights))
-        key = block, instruction.name
-        operator, made_of = self.operators.setdefault(key, KernelTime()), self.made_of.setdefault(key, {})
-        operator.times += count
-        for work, weight in zip(instruction.works, weights, strict=True):
-            peak, bandwidth = (spent * count for spent in _ideal(work, device))
-            name = str(work.kernel)
-            operator.add(parts, weight / whole, peak, bandwidth, 0)
-            kernel = self.kernels.setdefault(name, KernelTime())
-            kernel.add(parts, weight / whole, peak, bandwidth, count)
-            made_of[name] = made_of.get(name, 0.0) + weight
-
-    def add_collectives(self, group: GroupTiming) -> None:
-        """The communication of the classes of a group, as long as it is under way."""
-        sizes = np.array(self.placed.classes.sizes)[np.array(group.group.indices)]
+    def _add_communication(self, group: GroupTiming, sizes: Ints) -> None:
         part = group.group.part
         for number in range(len(part.streams)):
             if number == part.compute:
                 continue
-            rows = part.entries(number)
+            rows = slice(*part.begins[number : number + 2].tolist())
             kinds = part.kinds(number)
             doing = kinds.which != NOTHING
-            spent = ((group.ends[rows] - group.starts[rows]) * sizes).sum(axis=1)
-            sums = np.bincount(kinds.which[doing], spent[doing], len(kinds.places))
-            counts = np.bincount(kinds.which[doing], minlength=len(kinds.places)) * int(sizes.sum())
-            for place, under_way, times in zip(kinds.places, sums, counts.tolist(), strict=True):
-                collective = self._collective(place)
-                collective.under_way += round(under_way)
-                collective.times += times
+            under_way = ((group.ends[rows] - group.starts[rows]) * sizes).sum(axis=1)
+            sums = np.zeros((len(kinds.places), 2), dtype=np.int64)
+            np.add.at(sums[:, 0], kinds.which[doing], under_way[doing])
+            np.add.at(sums[:, 1], kinds.which[doing], int(sizes.sum()))
+            for place, own in zip(kinds.places, sums, strict=True):
+                self.moved[place] = self.moved.get(place, 0) + own
 
-    def _collective(self, place: tuple[int, int]) -> CollectiveTime:
-        block = self.placed.program.codes[place[0]]
-        instruction = block.instructions[place[1]]
-        axis = "+".join(charged_to(instruction.stream, self.placed.program.stage_axis))
-        made = CollectiveTime(axis, instruction.operation or str(instruction.action), instruction.num_bytes)
-        return self.collectives.setdefault((block.name, instruction.name), made)
+    def kernels(self) -> tuple[dict[tuple[str, str, str], KernelTime], dict[str, KernelTime]]:
+        """What operators take, by block, name and the kernel that they spend most in; and kernels."""
+        operators: dict[tuple[str, str], KernelTime] = {}
+        made_of: dict[tuple[str, str], dict[str, float]] = {}
+        kernels: dict[str, KernelTime] = {}
+        for ((code, place), device), row in sorted(
+            self.spent.items(), key=lambda entry: (entry[0][0], entry[0][1].name)
+        ):
+            block = self.placed.program.codes[code]
+            instruction = block.instructions[place]
+            *parts, count = row.tolist()
+            weights = [max(0.0, device.kernel_time(work) - device.launch) for work in instruction.works]
+            if not any(weights):
+                weights = [1.0] * len(weights)
+            key = block.name, instruction.name
+            operator, own = operators.setdefault(key, KernelTime()), made_of.setdefault(key, {})
+            operator.times += count
+            for work, weight in zip(instruction.works, weights, strict=True):
+                peak, bandwidth = (spent * count for spent in _ideal(work, device))
+                name, share = str(work.kernel), weight / sum(weights)
+                operator.add(parts, share, peak, bandwidth, 0)
+                kernels.setdefault(name, KernelTime()).add(parts, share, peak, bandwidth, count)
+                own[name] = own.get(name, 0.0) + weight
+        named = {(*key, max(own, key=lambda name: own[name])): operators[key] for key, own in made_of.items()}
+        return named, kernels
 
-    def add_exposed(self) -> None:
-        """How long each lets kernels wait."""
+    def collectives(self) -> dict[tuple[str, str], CollectiveTime]:
+        """What collectives, transfers and copies take, by block and name."""
         placed = self.placed
-        times = exposed_times(placed.program, self.timing, placed.num_stages, placed.classes.sizes)
-        for place, exposed in times.items():
-            self._collective(place).exposed += exposed
+        exposed = exposed_times(placed.program, self.timing, placed.num_stages, placed.classes.sizes)
+        collectives: dict[tuple[str, str], CollectiveTime] = {}
+        for code, place in sorted(self.moved):
+            block = placed.program.codes[code]
+            instruction = block.instructions[place]
+            axis = "+".join(charged_to(instruction.stream, placed.program.stage_axis))
+            operation = instruction.operation or str(instruction.action)
+            made = CollectiveTime(axis, operation, instruction.num_bytes)
+            collective = collectives.setdefault((block.name, instruction.name), made)
+            under_way, times = self.moved[code, place].tolist()
+            collective.under_way += under_way
+            collective.times += times
+            collective.exposed += exposed.get((code, place), 0)
+        return collectives
 
 
 def _ideal(work: Work, device: Device) -> tuple[float, float]:
@@ -187,31 +204,24 @@ def time_use_document(placed: PlacedProgram, timing: Timing, steps: int) -> dict
     """
     use = _TimeUse(placed, timing)
     for group in timing.groups:
-        use.add_collectives(group)
-    use.add_kernels()
-    use.add_exposed()
+        use.add_group(group)
+    operators, kernels = use.kernels()
     scale, step = 1e-9 / placed.num_ranks / steps, timing.end * 1e-9 / steps
     return {
         "operators": _sorted(
-            {"block": block, "name": name, "kernel": _largest(use.made_of[block, name])}
-            | own.document(scale, step)
-            for (block, name), own in use.operators.items()
+            {"block": block, "name": name, "kernel": kernel} | own.document(scale, step)
+            for (block, name, kernel), own in operators.items()
         ),
-        "kernels": _sorted(
-            {"kernel": kernel} | own.document(scale, step) for kernel, own in use.kernels.items()
-        ),
+        "kernels": _sorted({"kernel": kernel} | own.document(scale, step) for kernel, own in kernels.items()),
         "collectives": _sorted(
             {"block": block, "name": name} | own.document(scale, step)
-            for (block, name), own in use.collectives.items()
+            for (block, name), own in use.collectives().items()
         ),
     }
 
 
-def _largest(kernels: Mapping[str, float]) -> str:
-    """The kernel that an operator spends most of its time in."""
-    return max(kernels, key=lambda name: kernels[name]) if kernels else ""
-
-
 def _sorted(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Entries by what they cost: what is exposed of collectives, the time of kernels."""
+    """Entries by what they cost: what is exposed of collectives, the time of kernels; equal ones in the order
+    of the Program.
+    """
     return sorted(entries, key=lambda entry: (-entry.get("exposed_s", 0.0), -entry["seconds"]))

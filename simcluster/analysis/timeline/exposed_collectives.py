@@ -64,13 +64,15 @@ def _charge(by_entry: Ints, piece: GapPieces, sizes: Ints, group: GroupTiming) -
 
 def _by_place(group: GroupTiming, by_entry: Ints) -> list[tuple[Place, int]]:
     """What entries of communication streams were charged, by instruction."""
-    part, charged = group.group.part, []
+    part = group.group.part
+    charged: list[tuple[Place, int]] = []
     for number in range(len(part.streams)):
         if number == part.compute:
             continue
         kinds = part.kinds(number)
         own = by_entry[part.begins[number] : part.begins[number + 1]]
         doing = kinds.which != NOTHING
-        sums = np.bincount(kinds.which[doing], own[doing], len(kinds.places))
-        charged += [(place, round(exposed)) for place, exposed in zip(kinds.places, sums, strict=True)]
+        sums = np.zeros(len(kinds.places), dtype=np.int64)
+        np.add.at(sums, kinds.which[doing], own[doing])
+        charged += zip(kinds.places, sums.tolist(), strict=True)
     return charged

@@ -40,7 +40,10 @@ class AxisOrderKnob(Knob):
 
     def reason(self, present: PresentRun) -> str:
         """Groups of an axis that communicates in every layer span hosts."""
-        sizes, devices = present.plan["mesh"], present.scenario.cluster.host.num_devices
+        cluster = present.scenario.cluster
+        if cluster.mixed:  # ranks of its groups of hosts are not alike, whatever the order
+            return ""
+        sizes, devices = present.plan["mesh"], cluster.host.num_devices
         for axis in reversed(_INNERMOST):
             if sizes.get(axis, 1) > 1 and (hosts := _hosts_spanned(sizes, axis, devices)) > 1:
                 share = units.percent(present.exposed(axis))

@@ -10,7 +10,8 @@ import pytest
 from simcluster.registry import kinds
 from simcluster.scenario import Scenario
 from simcluster.tuning import Knob, KnobPurpose, open_knobs, reasoned_knobs
-from tests.support.made_up_runs import made_up_run
+from simcluster.tuning.knobs.axis_order import AxisOrderKnob
+from tests.support.made_up_runs import USUAL, made_up_run
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 SHARDED = {"states": True, "gradients": True, "weights": True, "split": "flat"}
@@ -190,3 +191,12 @@ def test_explain_is_offered_what_saves_memory_alone():
 def test_a_program_by_hand_is_left_alone():
     manual = Scenario.load(SCENARIOS / "manual-all-reduce-8-ascend-910.yaml")
     assert not reasoned_knobs(replace(made_up_run(bubble=0.3), scenario=manual))
+
+
+def test_in_a_mixed_cluster_no_order_of_axes_is_better():
+    """Its groups have hosts of several sizes: no one number of devices says which groups span hosts."""
+    present = made_up_run(parallel=TENSOR_OUTSIDE)
+    assert AxisOrderKnob().reason(present)
+    groups = [{"use": "dgx-h100", "hosts": 1}, {"use": "atlas-800t-a2", "hosts": 1}]
+    mixed = Scenario.of(USUAL | {"cluster": {"groups": groups}, "parallel": TENSOR_OUTSIDE})
+    assert AxisOrderKnob().reason(replace(present, scenario=mixed)) == ""

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.analysis.critical_path import (
-    Cause,
     CriticalEntries,
     EntryGraph,
     PartKind,
+    PathCause,
     PathParts,
     critical_path_document,
     entry_slacks,
@@ -52,8 +52,8 @@ def assert_exact(graph, end):
     assert starts[0] == 0
     assert ends[-1] == end
     assert np.array_equal(starts[1:], ends[:-1])
-    assert path.causes[0] == Cause.BEGIN
-    assert (path.causes[1:] != Cause.BEGIN).all()
+    assert path.causes[0] == PathCause.BEGIN
+    assert (path.causes[1:] != PathCause.BEGIN).all()
     parts = PathParts.of(graph, path)
     assert parts.spent.sum() == end
     assert (parts.spent > 0).all()
