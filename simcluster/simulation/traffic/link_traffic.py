@@ -13,6 +13,8 @@ from simcluster.simulation.compose import BuiltScenario
 
 Floats = NDArray[np.float64]
 
+_NOT_COUNTED = (InstructionKind.COMPUTE, InstructionKind.RECEIVE, InstructionKind.GATE)
+
 
 def bytes_on_links(built: BuiltScenario) -> Floats:
     """Bytes per step on one link of each class of links of ``built.classes.flows`` [classes of links]."""
@@ -35,7 +37,7 @@ def meetings(built: BuiltScenario) -> Iterator[tuple[int, Instruction, int]]:
     for index, part in enumerate(placed.parts):
         for code, runs in placed.program.parts[part].columns.times().items():
             for instruction in placed.program.codes[code].instructions:
-                if instruction.action in (InstructionKind.COMPUTE, InstructionKind.RECEIVE):
+                if instruction.action in _NOT_COUNTED:
                     continue
                 who, _ = meeting_of(placed.classes, index, instruction)
                 if told_by.setdefault(who, index) == index:

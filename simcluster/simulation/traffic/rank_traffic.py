@@ -12,6 +12,7 @@ from simcluster.cluster import Cluster, GroupPlacement
 from simcluster.collectives import GroupExchange, Operation, Routine, algorithm_routine, group_site_of
 from simcluster.engine import Choices
 from simcluster.program import (
+    WITH_SERVER,
     Axes,
     CollectiveRequests,
     Instruction,
@@ -58,6 +59,11 @@ def bytes_between_ranks(built: BuiltScenario) -> RankTraffic:
     for index, instruction, runs in meetings(built):
         if instruction.action is InstructionKind.SEND:
             _add_transfers(built, index, instruction, runs, cells, matrix)
+        elif instruction.action in WITH_SERVER:
+            ranks = cells[built.classes.of_rank == index]
+            ends = ranks, np.full_like(ranks, cells[instruction.server])
+            pushed = instruction.action is InstructionKind.PUSH
+            np.add.at(matrix, ends if pushed else ends[::-1], float(instruction.num_bytes) * runs)
         elif instruction.action is InstructionKind.COLLECTIVE:
             operation = Operation(instruction.operation)
             key = index, instruction.group, operation, choices.of(index, instruction).algorithm

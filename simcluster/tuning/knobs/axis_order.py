@@ -40,6 +40,8 @@ class AxisOrderKnob(Knob):
 
     def reason(self, present: PresentRun) -> str:
         """Groups of an axis that communicates in every layer span hosts."""
+        if present.scenario.cluster.mixed:
+            return ""
         sizes, devices = present.plan["mesh"], present.scenario.cluster.host.num_devices
         for axis in reversed(_INNERMOST):
             if sizes.get(axis, 1) > 1 and (hosts := _hosts_spanned(sizes, axis, devices)) > 1:
