@@ -33,7 +33,7 @@ def lost(told):
     return {phase: seconds for phase, seconds in told["time_s"].items() if seconds}
 
 
-@pytest.mark.parametrize("update", ["synchronous", "asynchronous"])
+@pytest.mark.parametrize("update", ["synchronous", pytest.param("asynchronous", marks=pytest.mark.thorough)])
 def test_workers_that_fail_are_left_out_until_they_are_back(update):
     told = document(WORKER, update=update)
     times = lost(told)

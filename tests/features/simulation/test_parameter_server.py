@@ -20,7 +20,9 @@ def summary(*arguments, **keywords):
 
 
 @pytest.mark.parametrize("training", [{}, {"optimizer": "adam", "precision": "bf16"}])
-@pytest.mark.parametrize(("workers", "servers"), [(1, 1), (4, 3), (8, 2)])
+@pytest.mark.parametrize(
+    ("workers", "servers"), [(1, 1), (4, 3), pytest.param(8, 2, marks=pytest.mark.thorough)]
+)
 def test_synchronous_updates_are_those_of_one_device(workers, servers, training):
     assert verify(server_scenario(workers, servers, training=training))
 
@@ -75,7 +77,7 @@ def test_synchronous_workers_wait_for_the_slowest_and_others_do_not():
     assert sync["staleness"]["max"] == 0
 
 
-@pytest.mark.parametrize("bound", [0, 1, 3])
+@pytest.mark.parametrize("bound", [0, pytest.param(1, marks=pytest.mark.thorough), 3])
 def test_no_worker_is_more_steps_ahead_than_the_bound(bound):
     steps = 8
     which = server_scenario(
