@@ -192,6 +192,11 @@ def test_optimizers_that_servers_do_not_have(training, message):
         build_scenario(server_scenario(4, 2, training=training))
 
 
+def test_servers_have_the_speed_of_their_file():
+    with pytest.raises(PlanError, match="rank 4 is a server, and a server's processor of another speed"):
+        build_scenario(server_scenario(4, 2, changes=[{"device": 4, "compute": 0.5}]))
+
+
 def test_servers_run_on_processors():
     data = changed()
     data["cluster"] = {"use": "dgx-h100", "hosts": 1, "host": None} | {}
