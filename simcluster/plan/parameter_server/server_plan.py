@@ -151,6 +151,13 @@ def serve_parameters(
         return None
     names = [graph.canonical(name) for name in parameter_names(graph)]
     check_patterns(spec.parameters, names, "parameter", f"{PATH}.parameters.{{}}")
+    others = [name for name in names if not optimizer.serves(name)]
+    if others and spec.update is not ServerUpdate.SYNCHRONOUS:
+        raise PlanError(
+            f"'{others[0]}' is on no server: workers add up its gradient, and so wait for each other",
+            path=f"{PATH}.parameters",
+            hint=f"put all parameters on servers, or write update: {ServerUpdate.SYNCHRONOUS}",
+        )
     served: list[ServedParameter] = []
     dense = 0
     for instance in graph.instances:

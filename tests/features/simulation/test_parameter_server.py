@@ -157,6 +157,10 @@ def changed(**parallel):
             "'nothing.*' matches no parameter",
         ),
         ({"parameter_server": {"servers": 6}}, "data 4 . 6 servers"),
+        (
+            {"parameter_server": {"servers": 2, "update": "asynchronous", "parameters": ["layers.*"]}},
+            "is on no server: workers add up its gradient",
+        ),
     ],
 )
 def test_what_does_not_go_with_servers_is_refused(parallel, message):
@@ -172,6 +176,7 @@ def test_what_does_not_go_with_servers_is_refused(parallel, message):
         ({"update": "stale_synchronous"}, "needs the steps between fastest and slowest"),
         ({"staleness": 2}, "synchronous updates have no bound of staleness"),
         ({"update": "sometimes"}, "sometimes"),
+        ({"update": "asynchronous", "vocab_cache_size": 10}, "which then wait for each other"),
         ({"ids": "poisson"}, "ids"),
     ],
 )
