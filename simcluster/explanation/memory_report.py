@@ -92,7 +92,7 @@ def _stages(memory: list[Mapping[str, Any]]) -> RenderableType:
             f"stage {stage['stage']}{_device(stage, memory)}",
             units.size(stage["allocated"]),
             units.size(stage["reserved"]),
-            units.percent((stage["reserved"] - stage["allocated"]) / stage["reserved"]),
+            units.percent((stage["reserved"] - stage["allocated"]) / (stage["reserved"] or 1)),
             units.size(stage["outside"]),
             units.size(stage["capacity"]),
             units.percent(_share(stage)),

@@ -100,6 +100,10 @@ def run_built(
 def _job(built: BuiltScenario, summary: RunDocument, replications: int, jobs: int) -> dict[str, Any]:
     """The start and the checkpoints of the job, where the scenario says how, and its run over days."""
     step_s, busy_s = summary["step_time_s"], summary["compute_s"]
+    servers = built.plan.servers
+    if servers is not None and not servers.is_synchronous:
+        # Workers that do not wait for each other go at paces of their own.
+        step_s = built.scenario.spec.task.global_batch / summary["parameter_server"]["samples_per_s"]
     parts: dict[str, Any] = {}
     try:
         if (timeline := start_timeline(built)) is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine import ClassGates, GroupTiming
-from simcluster.program import Gate, Program, RankClasses
+from simcluster.program import StepGate, Program, RankClasses
 
 Ints = NDArray[np.int64]
 
@@ -19,16 +19,16 @@ Ints = NDArray[np.int64]
 class GateEntries:
     """By entry the gate at which it ``waits``, and by gate the entries that open it, rising."""
 
-    waits: Mapping[int, Gate]
-    openers: Mapping[Gate, Ints]
+    waits: Mapping[int, StepGate]
+    openers: Mapping[StepGate, Ints]
 
     @classmethod
     def of(
         cls, program: Program, classes: RankClasses, blocks: Sequence[tuple[int, GroupTiming]]
     ) -> GateEntries:
         """Those of the groups of a run, each with the number of its first entry."""
-        waits: dict[int, Gate] = {}
-        openers: defaultdict[Gate, list[int]] = defaultdict(list)
+        waits: dict[int, StepGate] = {}
+        openers: defaultdict[StepGate, list[int]] = defaultdict(list)
         for first, timing in blocks:
             for entries, column, place in _gated(program, first, timing):
                 code, instruction = place

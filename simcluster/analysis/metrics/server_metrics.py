@@ -67,7 +67,8 @@ class _Servers:
     def workers(self) -> list[int]:
         """The classes of workers."""
         representatives = self.placed.classes.representatives
-        return [index for index, rank in enumerate(representatives) if rank < self.servers.num_active]
+        active = set(self.servers.active)
+        return [index for index, rank in enumerate(representatives) if rank in active]
 
     @cached_property
     def _class_of_rank(self) -> Mapping[int, int]:

@@ -19,6 +19,8 @@ class ClusterState:
 
     slow: tuple[SlowDevice, ...] = ()
     lost_replicas: int = 0
+    workers: tuple[int, ...] = ()
+    """Of workers of parameter servers, whose plan stays as it is, which replicas these are."""
 
 
 NOMINAL_STATE = ClusterState()

@@ -209,7 +209,9 @@ class _JobRun:
                 if not self._is_left_out(device):
                     factors[device] = factors.get(device, 1.0) * slow.factor
         state = ClusterState(
-            tuple(SlowDevice(device, factor) for device, factor in sorted(factors.items())), len(self.lost)
+            tuple(SlowDevice(device, factor) for device, factor in sorted(factors.items())),
+            len(self.lost),
+            tuple(sorted(self.lost)) if self.job.policy.goes_on else (),
         )
         self.states[state] += 1
         self.trainer.step = self.step_of(state)

@@ -103,8 +103,8 @@ class ServerPlan:
     """Of stale-synchronous updates: steps between the fastest worker and the slowest."""
     parameters: tuple[ServedParameter, ...]
     """What is on the servers, in the order in which gradients are made."""
-    num_lost: int = 0
-    """Workers that are gone, the last ones: nobody waits for them."""
+    lost: frozenset[int] = frozenset()
+    """Workers that are gone: nobody waits for them."""
 
     @property
     def is_synchronous(self) -> bool:
@@ -114,7 +114,12 @@ class ServerPlan:
     @property
     def num_active(self) -> int:
         """Workers that are there."""
-        return self.num_workers - self.num_lost
+        return self.num_workers - len(self.lost)
+
+    @property
+    def active(self) -> list[int]:
+        """The ranks of these."""
+        return [rank for rank in range(self.num_workers) if rank not in self.lost]
 
     @property
     def pushed(self) -> tuple[ServedParameter, ...]:
@@ -146,6 +151,13 @@ def serve_parameters(
         return None
     names = [graph.canonical(name) for name in parameter_names(graph)]
     check_patterns(spec.parameters, names, "parameter", f"{PATH}.parameters.{{}}")
+    others = [name for name in names if not optimizer.serves(name)]
+    if others and spec.update is not ServerUpdate.SYNCHRONOUS:
+        raise PlanError(
+            f"'{others[0]}' is on no server: workers add up its gradient, and so wait for each other",
+            path=f"{PATH}.parameters",
+            hint=f"put all parameters on servers, or write update: {ServerUpdate.SYNCHRONOUS}",
+        )
     served: list[ServedParameter] = []
     dense = 0
     for instance in graph.instances:

@@ -56,6 +56,12 @@ class ParameterServerSpec(Section):
         stale = self.update is ServerUpdate.STALE_SYNCHRONOUS
         if stale and self.staleness is None:
             raise Refused("stale_synchronous needs the steps between fastest and slowest: staleness: 2")
+        if self.vocab_cache_size and self.update is not ServerUpdate.SYNCHRONOUS:
+            raise Refused(
+                "cached rows are updated by all workers together, which then wait for each other",
+                path="vocab_cache_size",
+                hint="leave it out, or write update: synchronous",
+            )
         if not stale and self.staleness is not None:
             raise Refused(
                 f"{self.update} updates have no bound of staleness",

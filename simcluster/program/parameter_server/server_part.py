@@ -48,7 +48,7 @@ class ServerBuilder:
     def build(self) -> StageProgram:
         """The part of the server."""
         held = list(self.servers.shards_of(self.server))
-        workers = (None,) if self.servers.is_synchronous else tuple(range(self.servers.num_active))
+        workers = (None,) if self.servers.is_synchronous else tuple(self.servers.active)
         executions = [self._update(held, worker) for worker in workers] if held else []
         return StageProgram(Executions.of(executions), tuple(self.residents.values()))
 

@@ -34,7 +34,7 @@ def add_servers(program: Program, plan: Plan) -> Program:
         parts.append(ServerBuilder(servers, server, codes).build())
     scheduler = StageProgram(Executions.of([]), ())
     # Workers that are gone do what the scheduler does: nothing.
-    workers = (0,) * servers.num_active + (len(parts),) * servers.num_lost
+    workers = tuple(len(parts) if rank in servers.lost else 0 for rank in range(servers.num_workers))
     assigned = workers + tuple(range(1, len(parts) + 1))
     return replace(
         program,

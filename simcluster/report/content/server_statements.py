@@ -42,7 +42,7 @@ def server_rows(summary: RunDocument) -> list[list[str]]:
     servers = summary.get("parameter_server", {}).get("servers_busy", [])
     return [
         [
-            f"  rank {server['rank']}, {server['host']}",
+            f"rank {server['rank']}, {server['host']}",
             units.size(server["memory_bytes"]),
             units.size(server["pushed_bytes"]),
             units.size(server["pulled_bytes"]),

@@ -23,6 +23,7 @@ from simcluster.report.html.memory_data import memory_pieces
 from simcluster.report.html.network import matrix_pieces, network_section
 from simcluster.report.html.packing import packed_bytes
 from simcluster.report.html.path_sections import critical_path_section, what_if_section
+from simcluster.report.html.server_section import server_section
 from simcluster.report.html.step import step_section
 from simcluster.report.html.timeline_data import schedule_pieces, timeline_pieces
 from simcluster.trace import Run, RunDocument
@@ -95,6 +96,7 @@ def _sections(run: Run, pieces: dict[str, str]) -> Iterator[tuple[str, str, Mark
     yield "what-if", "What if", what_if_section(documents)
     yield "memory", "Memory", memory_section(documents, over_time="memory" in pieces)
     yield "communication", "Communication", network_section(documents, matrix="matrix" in pieces)
+    yield "servers", "Servers", server_section(documents)
     if "schedule" in pieces:
         yield "schedule", "Schedule", _schedule(documents)
     yield "layouts", "Layouts", _layouts(documents)

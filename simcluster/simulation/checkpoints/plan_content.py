@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.errors import PlanError
 from simcluster.job import CheckpointContent, SavedTensor
 from simcluster.layout import Layout
 from simcluster.model import MemoryPlace
@@ -21,6 +22,12 @@ def content_of(program: Program, vocabulary: int = 0, *, weights_only: bool = Fa
     ``vocabulary``: its size as the plan pads it. ``weights_only``: the weights as the forward pass reads
     them, with no master copies and no optimizer states.
     """
+    if program.mesh.off_axes:
+        raise PlanError(
+            "files of parameter servers, which hold rows of tables, are not supported yet",
+            path="parallel.parameter_server",
+            hint="say what they cost: recovery: {checkpoint: {every: 30 min, save: 20 s, load: 60 s}}",
+        )
     held: dict[tuple[str, Layout], list[int]] = {}
     buffers: dict[tuple[str, Layout], PersistentBuffer] = {}
     for number, part in enumerate(program.parts):

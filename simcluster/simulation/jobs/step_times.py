@@ -61,6 +61,7 @@ class StepTimes:
         places = [(int(self._hosts[device]), *coordinates) for _, _, coordinates, device in rows]
         return (
             state.lost_replicas,
+            state.workers,
             tuple((number, factor) for number, factor, _, _ in rows),
             tuple(
                 _by_appearance([place[column] for place in places]) for column in range(len(mesh.names) + 1)
@@ -83,11 +84,16 @@ class StepTimes:
         return cluster.topology.network.kind == "switch"
 
     def _timed(self, state: ClusterState) -> StepSummary:
-        built = self._without(state.lost_replicas) if state.lost_replicas else self.built
+        built = self.built
+        if state.workers:
+            built = self._without_workers(state.workers)
+        elif state.lost_replicas:
+            built = self._without(state.lost_replicas)
         if state.slow:
             speeds = dict(built.cluster.speeds)
             for entry in state.slow:
-                rank = self._rank_left(entry.device, state.lost_replicas, built)
+                left = 0 if state.workers else state.lost_replicas
+                rank = self._rank_left(entry.device, left, built)
                 own = speeds.get(rank, DeviceSpeed())
                 speeds[rank] = replace(own, compute=own.compute * entry.factor)
             cluster = replace(built.cluster, speeds=speeds)
@@ -117,8 +123,6 @@ class StepTimes:
 
     def _without(self, lost: int) -> BuiltScenario:
         """The plan with fewer replicas of the data, each with its share of the batch as before."""
-        if self.built.plan.servers is not None:
-            return self._without_workers(lost)
         scenario, axis = self.built.scenario, data_axis(self.built)
         spec = scenario.spec
         if spec.cluster.groups or spec.cluster.own_hosts or spec.tenants or spec.training is None or not axis:
@@ -148,11 +152,13 @@ class StepTimes:
                 path="job.recovery.policy",
             ) from None
 
-    def _without_workers(self, lost: int) -> BuiltScenario:
-        """The same plan, in which the last workers of parameter servers are gone."""
-        servers, cluster = self.built.plan.servers, self.built.cluster
+    def _without_workers(self, replicas: Sequence[int]) -> BuiltScenario:
+        """The same plan, in which the workers of parameter servers that are these replicas are gone."""
+        servers, cluster, mesh = self.built.plan.servers, self.built.cluster, self.built.program.mesh
         assert servers is not None, "the plan has servers"
-        plan = replace(self.built.plan, servers=replace(servers, num_lost=lost))
+        index = mesh.coordinates[: mesh.num_on_axes, mesh.names.index(data_axis(self.built))]
+        lost = frozenset(np.flatnonzero(np.isin(index, replicas)).tolist())
+        plan = replace(self.built.plan, servers=replace(servers, lost=lost))
         program = build(plan)
         classes, fabric = classes_on_links(program, cluster, plan.execution.algorithms)
         return replace(self.built, plan=plan, program=program, classes=classes, fabric=fabric)

@@ -13,7 +13,6 @@ from simcluster.simulation.compose import BuiltScenario
 
 Floats = NDArray[np.float64]
 
-
 _MOVES_NOTHING = (InstructionKind.COMPUTE, InstructionKind.GATE, InstructionKind.RECEIVE)
 """What puts nothing on links; a receive beside its send."""
 

@@ -33,7 +33,7 @@ def lost(told):
     return {phase: seconds for phase, seconds in told["time_s"].items() if seconds}
 
 
-@pytest.mark.parametrize("update", ["synchronous", "asynchronous"])
+@pytest.mark.parametrize("update", ["synchronous", pytest.param("asynchronous", marks=pytest.mark.thorough)])
 def test_workers_that_fail_are_left_out_until_they_are_back(update):
     told = document(WORKER, update=update)
     times = lost(told)
@@ -65,7 +65,7 @@ def test_all_reduce_stops_where_workers_of_servers_go_on():
 
 def test_a_step_without_some_workers_trains_on_fewer_samples():
     times = StepTimes(build_scenario(server_scenario(8, 2)))
-    whole, left = times(ClusterState()), times(ClusterState(lost_replicas=4))
+    whole, left = times(ClusterState()), times(ClusterState((), 4, (4, 5, 6, 7)))
     assert (whole.samples, left.samples) == (16, 8)
     # Half the gradients and weights go through the cards of the servers.
     assert left.step_ns < whole.step_ns

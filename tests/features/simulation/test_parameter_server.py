@@ -20,7 +20,9 @@ def summary(*arguments, **keywords):
 
 
 @pytest.mark.parametrize("training", [{}, {"optimizer": "adam", "precision": "bf16"}])
-@pytest.mark.parametrize(("workers", "servers"), [(1, 1), (4, 3), (8, 2)])
+@pytest.mark.parametrize(
+    ("workers", "servers"), [(1, 1), (4, 3), pytest.param(8, 2, marks=pytest.mark.thorough)]
+)
 def test_synchronous_updates_are_those_of_one_device(workers, servers, training):
     assert verify(server_scenario(workers, servers, training=training))
 
@@ -75,7 +77,7 @@ def test_synchronous_workers_wait_for_the_slowest_and_others_do_not():
     assert sync["staleness"]["max"] == 0
 
 
-@pytest.mark.parametrize("bound", [0, 1, 3])
+@pytest.mark.parametrize("bound", [0, pytest.param(1, marks=pytest.mark.thorough), 3])
 def test_no_worker_is_more_steps_ahead_than_the_bound(bound):
     steps = 8
     which = server_scenario(
@@ -155,6 +157,10 @@ def changed(**parallel):
             "'nothing.*' matches no parameter",
         ),
         ({"parameter_server": {"servers": 6}}, "data 4 . 6 servers"),
+        (
+            {"parameter_server": {"servers": 2, "update": "asynchronous", "parameters": ["layers.*"]}},
+            "is on no server: workers add up its gradient",
+        ),
     ],
 )
 def test_what_does_not_go_with_servers_is_refused(parallel, message):
@@ -170,6 +176,7 @@ def test_what_does_not_go_with_servers_is_refused(parallel, message):
         ({"update": "stale_synchronous"}, "needs the steps between fastest and slowest"),
         ({"staleness": 2}, "synchronous updates have no bound of staleness"),
         ({"update": "sometimes"}, "sometimes"),
+        ({"update": "asynchronous", "vocab_cache_size": 10}, "which then wait for each other"),
         ({"ids": "poisson"}, "ids"),
     ],
 )
@@ -188,6 +195,11 @@ def test_wrong_keys_of_the_section(servers, message):
 def test_optimizers_that_servers_do_not_have(training, message):
     with pytest.raises(PlanError, match=message):
         build_scenario(server_scenario(4, 2, training=training))
+
+
+def test_servers_have_the_speed_of_their_file():
+    with pytest.raises(PlanError, match="rank 4 is a server, and a server's processor of another speed"):
+        build_scenario(server_scenario(4, 2, changes=[{"device": 4, "compute": 0.5}]))
 
 
 def test_servers_run_on_processors():

@@ -273,6 +273,23 @@ def test_samples_of_ms_operator(tmp_path, shape):
 
 
 @pytest.mark.parametrize("shape", [(1, 2, 1), (1, 2, 4)])
+def test_samples_of_ms_operator_with_parameter_servers(tmp_path, shape):
+    """With one Worker, and with four: Workers on the devices, PS and Scheduler on processors."""
+    scheduler, servers, workers = shape
+    groups = [
+        {"host": {"use": "dgx-h100", "devices": workers}, "hosts": 1},
+        {"host": {"use": "cpu-server", "devices": 1}, "hosts": servers + scheduler},
+    ]
+    cluster = {"groups": groups, "msjob": msjob(tmp_path, *shape)["msjob"]}
+    parallel = {"mesh": {"data": workers}, "parameter_server": {"servers": servers}}
+    job = {"steps": 10, "launch": {"method": "ms_operator"}}
+    run = simulate(scenario(tmp_path, cluster, job=job, parallel=parallel))
+    assert run.documents["summary"]["num_ranks"] == sum(shape)
+    start = run.documents["job"]["start_up"]
+    assert (start["workers"], start["parameter_servers"]) == (workers, servers)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 1), (1, 2, 4)])
 def test_parameter_servers_of_an_msjob_are_those_of_the_plan(tmp_path, shape):
     with pytest.raises(ScenarioError, match="the MSJob has 2 PS, but the plan has 0 parameter servers"):
         scenario(tmp_path, msjob(tmp_path, *shape), parallel={"mesh": {"data": sum(shape)}})

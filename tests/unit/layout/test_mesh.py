@@ -141,3 +141,12 @@ def test_groups_with_a_root():
     both = rooted_groups(("data", "tensor"), 2)
     assert (both, base_axis(both), whole_axes([both])) == ("data+tensor@2", "data+tensor", ("data", "tensor"))
     assert {pickle.loads(pickle.dumps(axis)).base, copy.deepcopy(axis).base} == {"pair"}
+
+
+def test_ranks_behind_the_axes_are_alone():
+    mesh = Mesh.of({"data": 2, "tensor": 2}).with_off_axes(3)
+    assert (mesh.num_on_axes, mesh.num_ranks) == (4, 7)
+    assert mesh.groups(("tensor",)).tolist() == [[0, 1], [2, 3]]
+    assert mesh.groups(("elsewhere",)).tolist() == [[rank] for rank in range(7)]
+    assert mesh.coordinates.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1], [0, 0], [0, 0], [0, 0]]
+    assert mesh.with_groups({"pair": [[0, 3]]}).off_axes == 3
