@@ -14,7 +14,6 @@ from simcluster.calibration.figure_yaml import yaml_text
 from simcluster.calibration.shape_folds import fold_of
 from simcluster.cluster import Direction, load_device
 from simcluster.errors import PlanError
-from simcluster.work import Work
 
 LARGE_BYTES = 2**26
 """Rows from here on show traffic: smaller tensors stay in caches, and floors hide them."""
@@ -34,15 +33,16 @@ LARGEST_ERROR = 0.7
 
 @dataclass(frozen=True, slots=True)
 class StreamedRow:
-    """A memory-bound row of one direction: what a single pass would take, and what it took, in seconds."""
+    """A row of one direction of an operator: seconds of single passes, and of their launches."""
 
     row: MeasuredKernel
     implementation: str
     operator: str
     direction: Direction
-    work: Work
+    bytes_moved: int
     single: float
     launch: float
+    kernels: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +73,24 @@ def streamed_rows(rows: Sequence[MeasuredKernel]) -> list[StreamedRow]:
             task = kernel_task(row)
         except PlanError:
             continue
-        if task.operator is None or len(task.works) != 1:
+        if not task.operator or len(set(task.directions)) != 1:
             continue
-        device, known, (work,) = load_device(name), task.operator, task.works
+        device = load_device(name)
+        device = device.in_burst() if task.burst else device
+        try:
+            single = sum(stream_seconds(work, device) for work in task.works)
+        except PlanError:
+            continue
         streamed.append(
             StreamedRow(
                 row,
-                known.implementation,
-                known.operator,
+                task.implementation,
+                task.operator,
                 task.directions[0],
-                work,
-                stream_seconds(work, device),
-                device.launch,
+                sum(work.bytes_moved for work in task.works),
+                single,
+                device.launch * len(task.works),
+                len(task.works),
             )
         )
     return streamed
@@ -117,11 +123,13 @@ def fit_pass(rows: Sequence[StreamedRow]) -> PassFit:
 
     Without a floor, unless one lowers the error by a tenth.
     """
-    large = [row for row in rows if row.work.bytes_moved >= LARGE_BYTES] or list(rows)
+    large = [row for row in rows if row.bytes_moved >= LARGE_BYTES] or list(rows)
     ratios = sorted({_ratio(row) for row in large})
     middle = float(np.median([_ratio(row) for row in large]))
     measured = _measured(rows)
-    floors = [0.0, *sorted(set(measured))] if len(rows) >= LEAST_ROWS else [0.0]
+    # A floor is one of a single kernel.
+    may_wait = len(rows) >= LEAST_ROWS and rows[0].kernels == 1
+    floors = [0.0, *sorted(set(measured))] if may_wait else [0.0]
     costs = {
         (traffic, floor): _cost(_predicted(rows, traffic, floor), measured)
         for traffic in (middle, *ratios)
