@@ -36,30 +36,43 @@ class StreamedRow:
     """A row of one direction of an operator: seconds of single passes, and of their launches."""
 
     row: MeasuredKernel
+    """What was measured."""
     implementation: str
+    """Whose code it was."""
     operator: str
+    """What it computes."""
     direction: Direction
+    """Forward or backward."""
     bytes_moved: int
+    """The least traffic."""
     single: float
+    """Seconds in which the device moves these bytes once."""
     launch: float
+    """Seconds of all launches."""
     kernels: int
+    """How many there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassFit:
-    """One direction of an operator: traffic, floor in seconds (0: none), rows and their median error.
-
-    ``unseen_shapes``: that of rows predicted without those of their shape; None where all are of one.
-    """
+    """One direction of an operator as an implementation computes it."""
 
     implementation: str
+    """Whose code it is."""
     operator: str
+    """What it computes."""
     direction: Direction
+    """Forward or backward."""
     traffic: float
+    """Bytes moved, as a multiple of the least."""
     floor: float
+    """Seconds that it takes at least; 0: no such floor shows."""
     rows: tuple[StreamedRow, ...]
+    """What it is fitted to."""
     error: float
+    """Their median error."""
     unseen_shapes: float | None = None
+    """That of rows predicted without those of their shape; None where all are of one."""
 
 
 def streamed_rows(rows: Sequence[MeasuredKernel]) -> list[StreamedRow]:

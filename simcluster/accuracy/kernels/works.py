@@ -74,8 +74,8 @@ def kernel_task(row: MeasuredKernel) -> KernelTask:
         library = EXPERT_MLPS.get(row.words["op"])
         if library is None:
             return KernelTask(works, burst)
-        directions = DIRECTIONS[row.words["direction"]] * len(works)
-        return KernelTask(works, burst, "expert_mlp", library, directions)
+        (direction,) = DIRECTIONS[row.words["direction"]]
+        return KernelTask(works, burst, "expert_mlp", library, (direction,) * len(works))
     if row.operation in ("attention_fwd", "attention_bwd", "attention_decode"):
         return KernelTask((_attention(row, backward=row.operation == "attention_bwd"),), burst)
     if row.operation == "other" and "attention fwd+bwd" in row.words["op"]:
