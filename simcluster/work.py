@@ -83,6 +83,10 @@ class Kernel(enum.StrEnum):
     COPY = "copy"
 
 
+MATRIX_KERNELS = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
+"""The kernels of matrix units."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """One kernel launch on local shapes.

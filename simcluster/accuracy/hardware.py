@@ -23,11 +23,17 @@ class HardwareSpec(Section):
     notes: Name = "*"
     """A pattern over the row's notes, where the words leave it open how the bytes went."""
 
+    link: Name = "*"
+    """A pattern over what the row says of the links between hosts."""
+
     cluster: Name
     """The host of the catalog."""
 
     why: Name
     """Why it is that one, and what in it is inferred."""
+
+    changes: tuple[Mapping[str, Any], ...] = ()
+    """What differs of the devices while they run, as ``cluster.changes`` has it: a limit of their power."""
 
     places: tuple[NonNegativeInt, ...] | None = None
     """The devices of each host on which ranks sit, in order; the first ones if not given."""
@@ -48,9 +54,10 @@ class HardwareSpec(Section):
             raise Refused(f"there is no host '{self.cluster}'", path="cluster")
         return self
 
-    def fits(self, hardware: str, notes: str) -> bool:
+    def fits(self, hardware: str, notes: str, link: str = "") -> bool:
         """Whether a row is of this hardware."""
-        return matches(self.words.lower(), hardware.lower()) and matches(self.notes.lower(), notes.lower())
+        said = ((self.words, hardware), (self.notes, notes), (self.link, link or "-"))
+        return all(matches(pattern.lower(), text.lower()) for pattern, text in said)
 
 
 class HardwareTable(Section):
@@ -67,9 +74,9 @@ def known_hardware() -> tuple[HardwareSpec, ...]:
     return validate(Document.parse(text, "hardware.yaml"), HardwareTable).hardware
 
 
-def hardware_of(hardware: str, notes: str = "") -> HardwareSpec | None:
+def hardware_of(hardware: str, notes: str = "", link: str = "") -> HardwareSpec | None:
     """The first entry that matches, or None."""
-    return next((entry for entry in known_hardware() if entry.fits(hardware, notes)), None)
+    return next((entry for entry in known_hardware() if entry.fits(hardware, notes, link)), None)
 
 
 def named_hardware(cluster: str) -> HardwareSpec:

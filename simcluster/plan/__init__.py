@@ -20,11 +20,13 @@ from simcluster.plan.execution import (
     ExecutionPolicy,
     Fusion,
     GraphLaunch,
+    HostWork,
     ReadyTimes,
     kernel_nodes,
 )
 from simcluster.plan.modes import make_plan
 from simcluster.plan.optimizer import gathered_name, whole_name
+from simcluster.plan.parameter_server import ServedParameter, ServerPlan, ServerShard
 from simcluster.plan.pass_list import PASSES, Pass, PassList
 from simcluster.plan.pipeline import (
     BACKWARD,
@@ -89,6 +91,7 @@ from simcluster.plan.spec import (
     RoutingSpec,
     RuleSpec,
     ScheduleSpec,
+    ServerUpdate,
     ShardingChoice,
     StrategySpec,
     SubgraphSpec,
@@ -146,6 +149,7 @@ __all__ = [
     "Fusion",
     "FusionSpec",
     "GraphLaunch",
+    "HostWork",
     "InferenceSpec",
     "InputPipeline",
     "Layers",
@@ -171,6 +175,10 @@ __all__ = [
     "Schedule",
     "ScheduleSpec",
     "SearchReport",
+    "ServedParameter",
+    "ServerPlan",
+    "ServerShard",
+    "ServerUpdate",
     "ShardRequest",
     "ShardingChoice",
     "StrategySpec",

@@ -1,7 +1,7 @@
 """Published collectives against their prediction: medians by host and operation stay within recorded bounds.
 
 ``collectives.csv`` holds figures with their source, of the notes only what says how a row was measured.
-``--update-baselines`` writes the bounds and the README's table again: each bound is the median of today, in
+``--update-baselines`` writes the bounds and the guide's table again: each bound is the median of today, in
 whole percent upwards. A bound that rises needs a reason in the commit.
 """
 
@@ -26,13 +26,12 @@ from simcluster.accuracy import (
     unsupported,
 )
 from simcluster.document import Document
+from tests.support.marked_tables import ACCURACY, hold_marked_table
 
 HERE = Path(__file__).parent
-README = HERE.parents[1] / "README.md"
 BOUNDS = HERE / "collectives.yaml"
-START, END = "<!-- collectives -->\n", "<!-- /collectives -->\n"
 SHOWN_FROM = 20
-"""Hosts of fewer rows stand together in the README's table."""
+"""Hosts of fewer rows stand together in the guide's table."""
 
 
 @cache
@@ -94,10 +93,5 @@ def test_only_disks_are_not_predicted():
     assert all("nvme" in reason for reason, _ in unsupported(predictions()))
 
 
-def test_the_readme_shows_it(request):
-    before, rest = README.read_text(encoding="utf-8").split(START)
-    shown, after = rest.split(END)
-    if request.config.getoption("--update-baselines"):
-        README.write_text(before + START + table() + END + after, encoding="utf-8")
-        return
-    assert shown == table(), "run pytest tests/accuracy --update-baselines"
+def test_the_guide_shows_it(request):
+    hold_marked_table(ACCURACY, "collectives", table(), request)

@@ -1,4 +1,4 @@
-"""Published peaks of memory against their simulation, by publisher: the README shows the table."""
+"""Published peaks of memory against their simulation, by publisher: the guide shows the table."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from simcluster.accuracy.runs.report import run_errors_by_group
 from simcluster.document import Document
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
+from tests.support.marked_tables import ACCURACY, hold_marked_table
 
 HERE = Path(__file__).parent
-README = HERE.parents[1] / "README.md"
 BOUNDS = Document.read(HERE / "memory.yaml").data
-START, END = "<!-- memory -->\n", "<!-- /memory -->\n"
 
 
 @cache
@@ -37,18 +36,12 @@ def errors():
 
 
 @pytest.mark.thorough
-def test_median_errors_stay_within_their_bounds_and_the_readme_shows_them(request):
+def test_median_errors_stay_within_their_bounds_and_the_guide_shows_them(request):
     """One test, so that its rows, a minute and a half of them, are simulated by one process only."""
     medians = {name: 100 * error.median for name, error in errors().items()}
     assert set(medians) == set(BOUNDS)
     assert not {name: median for name, median in medians.items() if median > BOUNDS[name]}
-    before, rest = README.read_text(encoding="utf-8").split(START)
-    shown, after = rest.split(END)
-    table = runs_markdown(predictions())
-    if request.config.getoption("--update-baselines"):
-        README.write_text(before + START + table + END + after, encoding="utf-8")
-        return
-    assert shown == table, "run pytest tests/accuracy -m thorough --update-baselines"
+    hold_marked_table(ACCURACY, "memory", runs_markdown(predictions()), request)
 
 
 def test_what_was_reserved_is_predicted_too():

@@ -1,7 +1,7 @@
 """Published runs against their simulation: the error stays within its recorded bound, in the open.
 
-What is simulated stands in the goldens, which their tests hold to it: no run is made twice. The README shows
-the table; ``--update-baselines`` writes it again, behind that of the goldens.
+What is simulated stands in the goldens, which their tests hold to it: no run is made twice. The guide
+shows the table; ``--update-baselines`` writes it again, behind that of the goldens.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ import pytest
 
 from simcluster import units
 from simcluster.document import Document
+from tests.support.marked_tables import ACCURACY, ROOT, hold_marked_table
 
-ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
 ROWS = Document.read(Path(__file__).with_name("published.yaml")).data["runs"]
-START, END = "<!-- published -->\n", "<!-- /published -->\n"
 SHOWN = {
     "step_time_s": ("step", units.seconds),
     "tokens_per_s_per_device": ("tokens/s per device", lambda value: f"{value:,.0f}"),
@@ -41,7 +39,7 @@ def table():
     for row in ROWS:
         found = summary(row["scenario"])
         figure, shown = SHOWN[row["figure"]]
-        name = f"[{found['name']}](scenarios/{row['scenario']}.yaml)"
+        name = f"[{found['name']}](../../scenarios/{row['scenario']}.yaml)"
         values = f"{shown(row['measured'])} | {shown(found[row['figure']])} | {error(row):+.0%}"
         lines.append(f"| {name} | {figure} | {values} |")
     return "\n".join(lines) + "\n"
@@ -52,10 +50,5 @@ def test_the_error_stays_within_its_bound(row):
     assert abs(error(row)) <= row["within"], f"{error(row):+.1%}"
 
 
-def test_the_readme_shows_it(request):
-    before, rest = README.read_text(encoding="utf-8").split(START)
-    shown, after = rest.split(END)
-    if request.config.getoption("--update-baselines"):
-        README.write_text(before + START + table() + END + after, encoding="utf-8")
-        return
-    assert shown == table(), "run pytest tests/accuracy --update-baselines"
+def test_the_guide_shows_it(request):
+    hold_marked_table(ACCURACY, "published", table(), request)

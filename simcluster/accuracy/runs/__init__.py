@@ -4,6 +4,8 @@ predictions = predict_runs(read_runs("training.csv"))
 print(runs_text(predictions))
 """
 
+from simcluster.accuracy.runs.error_band_coverage import band_table, coverage
+from simcluster.accuracy.runs.error_picture import runs_html
 from simcluster.accuracy.runs.grouping import RunGrouping
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction, predict_runs
 from simcluster.accuracy.runs.report import runs_csv, runs_markdown, runs_text
@@ -18,10 +20,13 @@ __all__ = [
     "RunGrouping",
     "RunPrediction",
     "RunScenario",
+    "band_table",
+    "coverage",
     "predict_runs",
     "read_runs",
     "run_scenario_yaml",
     "runs_csv",
+    "runs_html",
     "runs_markdown",
     "runs_text",
     "scenario_of",

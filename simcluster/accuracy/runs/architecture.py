@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.uneven_stages import idle_layers
 from simcluster.accuracy.runs.words import known_words
 from simcluster.errors import PlanError
 from simcluster.model import ModelSpec
@@ -72,7 +73,10 @@ def _compact(name: str) -> str:
 
 
 def _stated(run: MeasuredRun, sizes: tuple[str, ...]) -> dict[str, int]:
-    return {size: run.counts[size] for size in sizes if size in run.counts}
+    stated = {size: run.counts[size] for size in sizes if size in run.counts}
+    if "layers" in stated:
+        stated["layers"] -= len(idle_layers(run))
+    return stated
 
 
 def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Architecture:

@@ -9,7 +9,13 @@ from typing import Any
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import known_words
 
-_COUNTED = {"model_tflops_per_gpu": "mfu", "hw_tflops_per_gpu": "hfu", "mfu": "mfu", "hfu": "hfu"}
+_COUNTED = {
+    "model_tflops_per_gpu": "mfu",
+    "hw_tflops_per_gpu": "hfu",
+    "aggregate_tflops": "mfu",
+    "mfu": "mfu",
+    "hfu": "hfu",
+}
 """What of a run's FLOPs a metric counts: those of the model, or with what is computed again."""
 
 _PEAK = re.compile(r"(?:MFU vs|peak) ([0-9.]+) TFLOP")
@@ -33,6 +39,8 @@ def implied_step(run: MeasuredRun, summary: Mapping[str, Any]) -> tuple[float, s
     peak = summary["model_flops_per_s_per_device"] / summary["mfu"]
     flops = summary[counted + _FULL if full else counted] * peak * summary["step_time_s"]
     rate = run.value * 1e12
+    if run.words["metric"] == "aggregate_tflops":
+        rate /= run.count("num_devices")
     if run.words["metric"] in ("mfu", "hfu"):
         stated = _PEAK.search(run.words.get("notes", ""))
         rate = run.value / 100 * (float(stated[1]) * 1e12 if stated else peak)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.uneven_stages import stage_layers
 from simcluster.accuracy.runs.words import known_words
 from simcluster.accuracy.table import parse_whole
 from simcluster.errors import PlanError
@@ -25,6 +26,10 @@ _SCHEDULES = {
 
 _FOUND_BY_SEARCH = ("zb-1p", "zb-2p")
 """Zero-bubble schedules that a search makes within the memory of 1F1B, or twice that (arXiv 2401.10241)."""
+
+_OVERLAPPED_EXPERTS = "moe_a2a_overlap=True"
+"""How notes say that a forward runs beside a backward, so that exchanges of tokens hide behind products
+(overlap_moe_expert_parallel_comm of Megatron-Core)."""
 
 _SHARDED = ("fsdp", "torchtitan", "llm-foundry")
 """Profiles whose third ZeRO stage is PyTorch's FSDP."""
@@ -59,8 +64,11 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
             parallel["overlap"] = {"tensor": overlap}
     if context > 1:
-        if _context(run) == "ring":
+        remain = run.count("kv_heads", run.count("heads")) % (tensor * context)
+        if _context(run) == "ring" or remain:
             parallel["context"] = "ring"
+            if _context(run) != "ring":
+                assumed += ("parts of sequences in a ring: heads do not divide for an exchange of them",)
         else:
             strategies.append(ulysses_entry([axis for axis in ("tensor", "context") if mesh[axis] > 1]))
     if experts.axes:
@@ -71,10 +79,16 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
     if strategies:
         parallel["strategies"] = strategies
     parallel |= _sharding(run, profile)
-    schedule = _schedule(run)
+    schedule, chunks = _schedule(run)
+    assumed += chunks
+    if _OVERLAPPED_EXPERTS in run.words.get("notes", "") and run.count("pipeline") == 1:
+        schedule = _overlapping_micro_batches(run)
+    if layers := stage_layers(run):
+        schedule["stages"] = layers
     if schedule:
         parallel["schedule"] = schedule
     if schedule and run.words["schedule"] in _FOUND_BY_SEARCH:
+        schedule["p2p"] = "overlapped"
         assumed += (f"the schedule {schedule['kind']} of the same paper for {run.words['schedule']}",)
     return ParallelPlan(parallel, assumed)
 
@@ -120,16 +134,27 @@ def _sharding(run: MeasuredRun, profile: str) -> dict[str, Any]:
     raise PlanError(f"the ZeRO stage '{run.words['zero_stage']}'")
 
 
-def _schedule(run: MeasuredRun) -> dict[str, Any]:
-    """The pipeline schedule; nothing where it is the usual one. PlanError for one that is not simulated."""
+def _overlapping_micro_batches(run: MeasuredRun) -> dict[str, Any]:
+    """The schedule of one stage that runs every forward beside the backward of the micro-batch before it."""
+    count = run.counts["global_batch"] // (run.counts["micro_batch"] * run.count("data"))
+    pairs = (f"F{number}&B{number - 1}" for number in range(1, count))
+    return {"kind": "text", "text": " ".join(["F0", *pairs, f"B{count - 1}"])}
+
+
+def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The pipeline schedule, and what is assumed of it; nothing where it is the usual one. PlanError for one
+    that is not simulated.
+    """
     named, chunks = run.words["schedule"], run.count("virtual_pipeline")
     if named not in _SCHEDULES:
         raise PlanError(f"the schedule {named}")
     kind = _SCHEDULES[named]
     if run.count("pipeline") == 1:
-        return {}
+        return {}, ()
     if kind in ("1f1b", "interleaved") and chunks > 1:
-        return {"kind": "interleaved", "chunks": chunks}
-    if kind == "interleaved" or chunks > (2 if kind in ("dualpipe_v", "v_half") else 1):
+        return {"kind": "interleaved", "chunks": chunks}, ()
+    if kind == "interleaved":
+        return {}, ("1F1B without interleaving: the number of chunks is not stated",)
+    if chunks > (2 if kind in ("dualpipe_v", "v_half") else 1):
         raise PlanError(f"the schedule {named} with {chunks} chunks a device")
-    return {} if kind == "1f1b" else {"kind": kind}
+    return ({} if kind == "1f1b" else {"kind": kind}), ()

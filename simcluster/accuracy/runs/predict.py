@@ -12,6 +12,7 @@ from simcluster.accuracy.prediction import FigurePrediction
 from simcluster.accuracy.runs.flop_rate import implied_step, states_flop_rate
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.translate import framework_of, scenario_of
+from simcluster.analysis import RunKind
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -24,11 +25,13 @@ class RunFigure(enum.StrEnum):
     STEP = "step time"
     MEMORY = "peak memory"
     ACTIVATIONS = "activation memory"
+    FITS = "fits"
 
 
 @dataclass(frozen=True, slots=True)
 class RunPrediction(FigurePrediction):
-    """A row with one figure of it: seconds of a step, or bytes that a device's tensors take at their peak.
+    """A row with one figure of it: seconds of a step, or bytes that a device's tensors take at their peak; of
+    FITS 1 for a run that fits into memory, and 2 for one that does not.
 
     The latter are what PyTorch calls allocated, and frameworks log: without runtime and communicators.
     """
@@ -37,6 +40,8 @@ class RunPrediction(FigurePrediction):
     figure: RunFigure
     assumed: tuple[str, ...] = ()
     """What the row does not state, and was assumed."""
+    kind: RunKind | None = None
+    """What results of such runs are compared by; None where nothing is predicted."""
 
 
 def predict_runs(
@@ -58,6 +63,10 @@ def predict_runs(
     ]
 
 
+FITS = {True: 1.0, False: 2.0}
+"""The figure of a run that fits into memory, and of one that does not."""
+
+_DETERMINISTIC = "deterministic mode, whose kernels are others: the row states memory, and no time to compare"
 _KILLED = "the process that simulated it was killed, twice: perhaps this machine has not enough memory for it"
 
 
@@ -67,6 +76,7 @@ def _asked(row: MeasuredRun) -> list[RunPrediction]:
         RunFigure.STEP: row.step_seconds,
         RunFigure.MEMORY: row.peak_memory,
         RunFigure.ACTIVATIONS: row.activation_memory,
+        RunFigure.FITS: None if row.fits is None else FITS[row.fits],
     }
     asked = [
         RunPrediction(row, figure, measured=value) for figure, value in stated.items() if value is not None
@@ -99,13 +109,17 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
     figures = {
         RunFigure.STEP: summary["step_time_s"],
         RunFigure.MEMORY: max(stage["allocated"] for stage in stages),
+        RunFigure.FITS: FITS[summary["verdict"] != "does not fit"],
         RunFigure.ACTIVATIONS: max(peak["breakdown"]["activations"] for peak in summary["peak_memory_bytes"]),
     }
+    kind = RunKind(**summary["error_band"]["kind"])
     done = [
-        replace(prediction, predicted=figures[prediction.figure], assumed=scenario.assumed)
+        replace(prediction, predicted=figures[prediction.figure], assumed=scenario.assumed, kind=kind)
         for prediction in asked
     ]
-    if done[0].measured:
+    if row.is_deterministic:
+        done = [replace(one, reason=_DETERMINISTIC) if one.figure is RunFigure.STEP else one for one in done]
+    if done[0].measured or done[0].reason:
         return done
     measured, counted = implied_step(row, summary)
     return [replace(done[0], measured=measured, assumed=(*scenario.assumed, counted)), *done[1:]]

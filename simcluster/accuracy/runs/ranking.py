@@ -38,6 +38,21 @@ def rank_plans(
     return {choice: _ranking(rows) for choice, rows in sorted(choices.items()) if len(rows) >= least_rows}
 
 
+def rank_publishers(predictions: Iterable[RunPrediction], least_rows: int = LEAST_ROWS) -> dict[str, float]:
+    """The rank correlation of predicted and measured step times of each publisher with enough rows."""
+    groups: dict[str, list[RunPrediction]] = {}
+    for prediction in predictions:
+        if not prediction.reason and prediction.figure is RunFigure.STEP:
+            groups.setdefault(prediction.row.group, []).append(prediction)
+    return {
+        group: rank_correlation(
+            np.array([row.measured for row in rows]), np.array([row.predicted for row in rows])
+        )
+        for group, rows in sorted(groups.items())
+        if len(rows) >= least_rows
+    }
+
+
 def _choice(prediction: RunPrediction) -> Choice:
     row = prediction.row
     words = (row.words[column] for column in ("model", "seq_len", "hardware", "num_devices"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -13,7 +14,7 @@ from simcluster import units
 from simcluster.accuracy.report import farthest_off, not_predicted
 from simcluster.accuracy.runs.grouping import RunGrouping
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
-from simcluster.accuracy.runs.ranking import rank_plans
+from simcluster.accuracy.runs.ranking import rank_plans, rank_publishers
 from simcluster.accuracy.runs.row import COLUMNS
 from simcluster.accuracy.summary import FIGURES, Errors, worst
 from simcluster.draw import Column, csv_text, quantities, render_text, text_table
@@ -28,7 +29,7 @@ def run_errors_by_group(predictions: Sequence[RunPrediction], by: RunGrouping = 
     groups: dict[tuple[str, RunFigure], list[RunPrediction]] = {}
     overall: dict[tuple[str, RunFigure], list[RunPrediction]] = {}
     for prediction in predictions:
-        if not prediction.reason:
+        if not prediction.reason and prediction.figure is not RunFigure.FITS:
             groups.setdefault((by.of(prediction.row), prediction.figure), []).append(prediction)
             overall.setdefault(("all", prediction.figure), []).append(prediction)
     ordered = {key: groups[key] for key in sorted(groups)}
@@ -55,6 +56,7 @@ def runs_text(
             "figure",
         ]
         parts += ["", text_table([*titles, *quantities(*FIGURES)], lines)]
+        parts += _verdicts(done)
         parts += _rankings(done)
     if num_worst and done:
         parts += farthest_off("figures", _worst(worst(done, num_worst)))
@@ -87,6 +89,13 @@ def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _verdicts(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
+    """Of how many runs it is predicted rightly whether they fit into memory; nothing if no row says it."""
+    said = [prediction for prediction in predictions if prediction.figure is RunFigure.FITS]
+    right = sum(prediction.predicted == prediction.measured for prediction in said)
+    return ["", f"{right:,} of {len(said):,} verdicts on memory are right"] if said else []
+
+
 def _rankings(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
     """How well the plans of each model on each machine are put in order, with a title; nothing if few are."""
     lines = [
@@ -97,7 +106,18 @@ def _rankings(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
     titles += [Column("hardware", wraps=True), *quantities("devices", "rows", "rank correlation", "regret")]
     table = text_table(titles, lines)
     title = Text("Plans of one model on one machine: predicted against measured order", "bold")
-    return ["", title, table] if lines else []
+    return ["", title, table, *_overall_ranking(predictions)] if lines else []
+
+
+def _overall_ranking(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
+    """The rank correlations within models and within publishers, in a line each."""
+    of_models = [ranking.correlation for ranking in rank_plans(predictions).values()]
+    of_publishers = list(rank_publishers(predictions).values())
+    return [
+        f"Rank correlation within {what}: median {np.nanmedian(values):.2f}, least {np.nanmin(values):.2f}"
+        for what, values in (("a model on a machine", of_models), ("a publisher", of_publishers))
+        if len(values) and not np.all(np.isnan(values))
+    ]
 
 
 def _assumed(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
@@ -128,7 +148,7 @@ def _worst(rows: Sequence[RunPrediction]) -> Table:
                 f"{prediction.row.count('num_devices')}",
                 str(prediction.figure),
                 *(
-                    _quantity(prediction.figure, value)
+                    figure_text(prediction.figure, value)
                     for value in (prediction.measured, prediction.predicted)
                 ),
                 f"{prediction.error:+.0%}",
@@ -138,5 +158,6 @@ def _worst(rows: Sequence[RunPrediction]) -> Table:
     )
 
 
-def _quantity(figure: RunFigure, value: float) -> str:
+def figure_text(figure: RunFigure, value: float) -> str:
+    """A figure with its unit."""
     return units.seconds(value) if figure is RunFigure.STEP else units.size(value)

@@ -56,6 +56,11 @@ _REQUIRED = tuple(
 )
 _GIB = 2**30
 _UNITS = {"GiB": _GIB, "GB": 10**9, "MiB": 2**20, "MB": 10**6}
+_DURATIONS = {"": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0, "d": 86400.0}
+_TIMES = {"M": 1e6, "B": 1e9, "T": 1e12}
+_TOKENS = re.compile(r"([0-9.]+) ?([MBT]) tokens")
+_FITTED = ("0", "0.0", "no", "false", "fits")
+"""How rows of the metric oom say that there was room."""
 _DERIVED = re.compile(r"derived step_s=([0-9.]+)")
 
 
@@ -111,8 +116,32 @@ class MeasuredRun:
             }.get(self.words["metric"])
             if done is not None:
                 return done / self.value
+        if self.words["metric"] == "time_to_train":
+            return self._step_of_whole_run
         derived = _DERIVED.search(self.words.get("notes", ""))
         return float(derived[1]) if derived else None
+
+    @property
+    def _step_of_whole_run(self) -> float | None:
+        """Seconds per step of a run whose duration and number of tokens are stated; None without them."""
+        tokens = _TOKENS.search(self.words.get("notes", ""))
+        unit = _DURATIONS.get(self.words.get("unit", "").lower().rstrip("s"))
+        if tokens is None or unit is None or not {"global_batch", "seq_len"} <= set(self.counts):
+            return None
+        steps = float(tokens[1]) * _TIMES[tokens[2]] / (self.counts["global_batch"] * self.counts["seq_len"])
+        return self.value * unit / steps
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the run fitted into memory, where that is what the row states."""
+        if self.words["metric"] != "oom":
+            return None
+        return self.words["value"].strip().lower() in _FITTED
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether it ran in a deterministic mode, with other kernels: its time says little of others."""
+        return "deterministic-mode" in self.words.get("notes", "")
 
     @property
     def activation_memory(self) -> float | None:

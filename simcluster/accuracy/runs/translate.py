@@ -16,6 +16,7 @@ from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import FrameworkWords, known_words
 from simcluster.cluster import Host, load_cluster
 from simcluster.errors import PlanError
+from simcluster.plan import FrameworkSpec
 
 _NEEDED = ("layers", "seq_len", "num_devices", "micro_batch", "global_batch")
 
@@ -41,26 +42,79 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     precision = words.precision(run.words["precision"], notes)
     if precision is None:
         raise PlanError(f"no number formats are known as '{run.words['precision']}'")
-    optimizer = "lamb" if "LAMB" in notes else "adamw"
     architecture, again = architecture_of(run), recomputation_of(run)
+    practices = _Practices.of(run, framework.profile, "lamb" if "LAMB" in notes else "adamw")
     parallel = parallel_plan(run, framework.profile)
     data = {
         "simcluster": 1,
         "name": run.name,
         "cluster": _cluster(run, entry),
-        "framework": framework.profile,
-        "model": dict(architecture.model),
+        "framework": practices.framework,
+        "model": practices.with_model(architecture.model),
         "training": {
             "global_batch": run.counts["global_batch"],
             "micro_batch": run.counts["micro_batch"],
             "seq_len": run.counts["seq_len"],
             "precision": precision,
-            "optimizer": optimizer,
+            "optimizer": practices.optimizer,
+            **practices.training,
         },
         "parallel": {**parallel.data, **({"recompute": dict(again.recompute)} if again.recompute else {})},
     }
     nearest = (framework.why,) if framework.nearest and framework.why else ()
-    return RunScenario(data, (*nearest, *architecture.assumed, *parallel.assumed, *again.assumed))
+    return RunScenario(
+        data, (*nearest, *architecture.assumed, *parallel.assumed, *again.assumed, *practices.assumed)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Practices:
+    """What is done in a run though its row does not state it, as keys of the scenario."""
+
+    framework: Any
+    model: Mapping[str, Any]
+    optimizer: Any
+    training: Mapping[str, Any]
+    assumed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, run: MeasuredRun, profile: str, rule: str) -> _Practices:
+        """Those of a row that runs under a framework profile with an update rule."""
+        framework: dict[str, Any] = {}
+        model: dict[str, Any] = {}
+        optimizer: dict[str, Any] = {}
+        training: dict[str, Any] = {}
+        assumed = []
+        for practice in known_words().practices_of(run.words, run.counts["seq_len"]):
+            framework |= _merged(framework, practice.framework)
+            model |= practice.model
+            optimizer |= practice.optimizer
+            training |= practice.training
+            assumed += [] if practice.stated else [practice.why]
+        if framework:
+            own = FrameworkSpec.entry(profile)
+            framework = {"use": profile, **_merged({key: own.get(key) for key in framework}, framework)}
+        return cls(
+            framework or profile,
+            model,
+            {"kind": rule, **optimizer} if optimizer else rule,
+            training,
+            tuple(assumed),
+        )
+
+    def with_model(self, model: Mapping[str, Any]) -> dict[str, Any]:
+        """The ``model:`` section; what rows or their names say of it wins."""
+        return {**self.model, **model}
+
+
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with others over them, sections within them likewise."""
+    merged = dict(one)
+    for key, value in other.items():
+        before = merged.get(key)
+        both = isinstance(before, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(before, value) if both else value  # type: ignore[arg-type]
+    return merged
 
 
 def framework_of(run: MeasuredRun) -> FrameworkWords:
@@ -91,7 +145,7 @@ def _check(run: MeasuredRun) -> None:
 def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
     hardware = run.words["hardware"]
     stated = run.words.get("inter_link", "") if entry is None else ""
-    entry = entry or hardware_of(hardware, run.words.get("notes", ""))
+    entry = entry or hardware_of(hardware, run.words.get("notes", ""), stated)
     if entry is None:
         raise PlanError(f"no host of the catalog is known to be '{hardware}'")
     devices, host = run.counts["num_devices"], load_cluster(entry.cluster).host
@@ -114,9 +168,10 @@ def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
     if host.pod is not None and (pods := math.ceil(hosts / host.num_hosts_per_pod)) > 1 and hosts % pods == 0:
         # A scheduler gives a job equally many hosts of each (Slurm's --segment): no group of ranks straddles.
         written["pod"] = {"hosts": hosts // pods}
+    changes = {"changes": [dict(change) for change in entry.changes]} if entry.changes else {}
     if set(written) == {"use"}:
-        return {"use": entry.cluster, "hosts": hosts}
-    return {"host": written, "hosts": hosts}
+        return {"use": entry.cluster, "hosts": hosts, **changes}
+    return {"host": written, "hosts": hosts, **changes}
 
 
 def _cards(host: Host, num_devices: int, stated: str) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Literal
 
-from simcluster.document import Document, Name, Section, matches, validate
+from simcluster.document import Document, Name, PositiveInt, Section, matches, validate
 from simcluster.registry import data_files
 
 
@@ -55,6 +55,46 @@ class FrameworkWords(Section):
 
     nearest: bool = False
     """Whether it is another framework's profile, for want of one."""
+
+
+class PracticeWords(Section):
+    """What those who ran some rows do, though the rows do not state it."""
+
+    frameworks: Name = "*"
+    """A pattern over the frameworks of these rows."""
+
+    models: Name = "*"
+    """A pattern over their models."""
+
+    sources: Name = "*"
+    """A pattern over their sources."""
+
+    notes: Name = "*"
+    """A pattern over their notes."""
+
+    precisions: Name = "*"
+    """A pattern over their number formats."""
+
+    seq_len: PositiveInt | None = None
+    """Only rows of this sequence length."""
+
+    framework: Mapping[str, Any] = {}
+    """Keys of the framework profile."""
+
+    training: Mapping[str, Any] = {}
+    """Keys of ``training``."""
+
+    model: Mapping[str, Any] = {}
+    """Keys of ``model``."""
+
+    optimizer: Mapping[str, Any] = {}
+    """Keys of ``training.optimizer``."""
+
+    stated: bool = False
+    """Whether the row says it, so that nothing is assumed."""
+
+    why: Name
+    """Why it is so."""
 
 
 class UnlikeWords(Section):
@@ -157,6 +197,9 @@ class Words(Section):
     frameworks: tuple[FrameworkWords, ...]
     """Framework profiles."""
 
+    practices: tuple[PracticeWords, ...]
+    """What is done though rows do not state it."""
+
     unlike: tuple[UnlikeWords, ...]
     """What is not simulated."""
 
@@ -211,6 +254,20 @@ class Words(Section):
             if all(_fits(pattern, text) for pattern, text in said):
                 return entry
         return None
+
+    def practices_of(self, words: Mapping[str, str], seq_len: int) -> Iterator[PracticeWords]:
+        """The practices of a row, in order."""
+        for entry in self.practices:
+            said = (
+                (entry.frameworks, words.get("framework", "")),
+                (entry.models, words.get("model", "")),
+                (entry.sources, words.get("source", "")),
+                (entry.notes, words.get("notes", "")),
+                (entry.precisions, words.get("precision", "")),
+            )
+            fits = all(_fits(pattern, text or "-") for pattern, text in said)
+            if fits and entry.seq_len in (None, seq_len):
+                yield entry
 
     def overlap(self, notes: str, ranks: int) -> dict[str, Any] | None:
         """``parallel.overlap`` for a number of tensor ranks; None if collectives are not cut into chunks."""

@@ -1,6 +1,14 @@
 """The figures of a run: step time, throughput, MFU, FLOPs, traffic, host dispatch, and those of inference."""
 
 from simcluster.analysis.metrics.assumed_figures import assumptions
+from simcluster.analysis.metrics.error_band import (
+    ErrorBand,
+    RunKind,
+    bands_of,
+    bands_yaml,
+    error_band_document,
+    nearest_band,
+)
 from simcluster.analysis.metrics.host_dispatch import dispatch_counts
 from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS, inference_figures
 from simcluster.analysis.metrics.model_flops import (
@@ -11,6 +19,7 @@ from simcluster.analysis.metrics.model_flops import (
     prefill_flops,
     step_flops,
 )
+from simcluster.analysis.metrics.server_metrics import summarise_servers
 from simcluster.analysis.metrics.summary import (
     ATTENTION_METRICS,
     METRICS,
@@ -18,21 +27,30 @@ from simcluster.analysis.metrics.summary import (
     summarise_run,
     wait_times,
 )
+from simcluster.analysis.metrics.time_use import time_use_document
 
 __all__ = [
     "ATTENTION_METRICS",
     "INFERENCE_METRICS",
     "METRICS",
     "SHARED_METRICS",
+    "ErrorBand",
     "Flops",
+    "RunKind",
     "assumptions",
+    "bands_of",
+    "bands_yaml",
     "dispatch_counts",
+    "error_band_document",
     "executed_flops",
     "forward_flops",
     "inference_figures",
     "matrix_flops",
+    "nearest_band",
     "prefill_flops",
     "step_flops",
     "summarise_run",
+    "summarise_servers",
+    "time_use_document",
     "wait_times",
 ]

@@ -9,6 +9,7 @@ from simcluster.plan.execution.execution_policy import (
     ExecutionPolicy,
     Fusion,
     GraphLaunch,
+    HostWork,
 )
 from simcluster.plan.execution.kernel_fusion import KernelOrder, fuse, kernel_nodes
 
@@ -21,6 +22,7 @@ __all__ = [
     "ExecutionPolicy",
     "Fusion",
     "GraphLaunch",
+    "HostWork",
     "KernelOrder",
     "ReadyTimes",
     "fuse",

@@ -10,6 +10,7 @@ from typing import Any
 from simcluster.cluster import DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.layout import Mesh
+from simcluster.plan.execution.kernel_traffic import implemented_traffic
 from simcluster.plan.spec import (
     USUAL,
     BucketSpec,
@@ -110,6 +111,16 @@ class GraphLaunch:
     """How many kernels ahead of its first reader a collective of the graph may start."""
 
 
+@dataclass(frozen=True, slots=True)
+class HostWork:
+    """What operators cost the host, by kind or family."""
+
+    calls: Mapping[str, float] = field(default_factory=dict)
+    """How many operators' time one of them takes; 1 if not named."""
+    waits: tuple[str, ...] = ()
+    """Operators of forwards for whose results the host waits."""
+
+
 USUAL_GRAPH_LAUNCH = GraphLaunch()
 """A graph is launched like one operator."""
 
@@ -208,8 +219,14 @@ class ExecutionPolicy:
     """Host time to dispatch an operator."""
     collective_call: float = 0.0
     """Host seconds for every call of a collective."""
+    step_overhead: float = 0.0
+    """Host seconds of every step for which devices wait, whatever the step does."""
     call_reuse: int | None = None
     """Calls of collectives that are alike run as one in groups of so many; None: each call by itself."""
+    traffic: Mapping[str, float] = field(default_factory=dict)
+    """How often kernels of an operator, or of its family, move the least bytes; once if not given."""
+    host_work: HostWork = HostWork()
+    """What operators cost the host, where that is not what one operator does."""
     graphs: GraphLaunch = USUAL_GRAPH_LAUNCH
     """Launch of subgraphs that run as one graph."""
     algorithms: Selection = AUTOMATIC
@@ -255,6 +272,9 @@ class ExecutionPolicy:
             prefetch=framework.prefetch,
             dispatch=framework.host,
             collective_call=float(framework.collective_call or 0.0),
+            step_overhead=float(framework.step_overhead or 0.0),
+            traffic={**implemented_traffic(framework.implementations), **framework.traffic},
+            host_work=HostWork(framework.calls, framework.host_waits),
         )
         for choice in framework.choices:
             policy = replace(policy, **choice.execution)

@@ -15,17 +15,17 @@ def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
     """Layers per stage (DESIGN 5).
 
     Equal if they divide; where layers + 2 divide, the first and the last stage have one less (Llama 3 405B:
-    126 + 2 = 8 x 16); otherwise the larger stages are in the middle. PlanError if a stage would have no
-    layer.
+    126 + 2 = 8 x 16, or 128 x 1: then those two have the embedding, or the head, alone); otherwise the larger
+    stages are in the middle. PlanError if another stage would have no layer.
     """
-    if num_layers < num_stages:
+    if num_layers < num_stages and num_layers + 2 != num_stages:
         raise PlanError(
             f"{num_stages} pipeline stages for {num_layers} layers: every stage needs at least one layer",
             path="parallel.mesh.pipeline",
             hint=f"use at most {num_layers} stages",
         )
     whole, extra = divmod(num_layers, num_stages)
-    if extra == 0:
+    if extra == 0 and num_layers:
         return (whole,) * num_stages
     if num_stages > 2 and (num_layers + 2) % num_stages == 0:
         size = (num_layers + 2) // num_stages
@@ -76,8 +76,16 @@ def place(graph: Graph, layers: Sequence[int], chain: VirtualStages | None = Non
             f"{listed} = {sum(layers)} layers in stages, but the model has {len(layered)}",
             path="parallel.schedule.stages",
         )
+    if 0 in layers[1:-1] or (layered and not any(layers)):
+        raise PlanError(
+            "a stage between others has no layer",
+            path="parallel.schedule.stages",
+            hint="only the first stage, with the embedding, and the last one, with the head, may have none",
+        )
     stages = [stage for stage, count in enumerate(layers) for _ in range(count)]
     stage_of = _stages(graph, dict(zip(layered, stages, strict=True)))
+    if stages:
+        stage_of = _with_ends(stage_of, layered, stages, len(layers) - 1)
     placed = tuple(replace(instance, stage=stage_of[instance.name]) for instance in graph.instances)
     repeated = _repeated(replace(graph, instances=placed))
     places = [chain.places[instance.stage] for instance in repeated.instances]
@@ -116,6 +124,19 @@ def _stages(graph: Graph, of_layer: Mapping[str, int]) -> dict[str, int]:
             ahead[maker] = min(own, ahead.get(maker, own))
     names = [instance.name for instance in graph.instances]
     return {name: behind.get(name, ahead.get(name, 0)) for name in names}
+
+
+def _with_ends(
+    stage_of: Mapping[str, int], layered: Sequence[str], stages: Sequence[int], last: int
+) -> dict[str, int]:
+    """Instance -> virtual stage, where the first or the last stage has no layer: what is in front of the
+    first layer, or behind the last one, is there.
+    """
+    moved = {stages[0]: 0, stages[-1]: last}
+    if stages[0] == stages[-1]:
+        return dict(stage_of)
+    others = set(layered)
+    return {name: stage if name in others else moved.get(stage, stage) for name, stage in stage_of.items()}
 
 
 def _repeated(graph: Graph) -> Graph:

@@ -25,16 +25,6 @@ from simcluster.document import (
 )
 from simcluster.errors import nearest
 from simcluster.plan.spec.allocator import AllocatorSpec
-from simcluster.plan.spec.switch_words import (
-    accumulation_words,
-    fusion_words,
-    gradient_words,
-    headroom_words,
-    limit_words,
-    passes_words,
-    prefetch_words,
-    scratch_words,
-)
 from simcluster.plan.switches import (
     AttentionKernels,
     FrameworkSwitch,
@@ -46,6 +36,18 @@ from simcluster.plan.switches import (
     UpdateKernels,
     WeightCopies,
     WeightGathers,
+    accumulation_words,
+    calls_words,
+    fusion_words,
+    gradient_words,
+    headroom_words,
+    host_waits_words,
+    implementation_words,
+    limit_words,
+    passes_words,
+    prefetch_words,
+    scratch_words,
+    traffic_words,
 )
 from simcluster.registry import data_files, kinds
 
@@ -181,6 +183,18 @@ class FrameworkMemorySpec(Section):
     """Operator families of layers whose weight gradients, added to their buffers, leave a tensor behind that
     stands for them: one in the compute format for every shape, held for good."""
 
+    split_masters: Annotated[
+        bool,
+        Phrase(
+            {
+                True: "bf16 weights are the upper halves of their master copies",
+                False: "whole master copies",
+            }.__getitem__
+        ),
+    ] = False
+    """Whether bf16 weights are the upper halves of their fp32 master copies, of which only the lower halves
+    are held besides (MindSpeed's reuse-fp32-param)."""
+
     workspaces: Annotated[NonNegativeInt, Phrase("{} workspaces of the matmul library".format)] = 0
     """Handles of the matmul library, each with the workspace of the device."""
 
@@ -232,11 +246,34 @@ class FrameworkProfile(CatalogSection):
     dispatch_time: Annotated[Duration | None, Phrase("host dispatches an operator in {}".format)] = None
     """Host time per operator instead of the device's figure, where that is another framework's."""
 
+    calls: Annotated[dict[Name, NonNegativeFloat], Phrase(calls_words)] = {}
+    """Operators (``route``) or families (``router``) that cost the host as much as so many operators: what is
+    one operator here, and dozens of calls there. 1 if not named."""
+
+    host_waits: Annotated[tuple[Name, ...], Phrase(host_waits_words)] = ()
+    """Operators or families for whose results the host waits in every forward before it launches anything
+    more: sizes that it must know, such as how many tokens each expert gets."""
+
     graphs: GraphsSpec = GraphsSpec()
     """How pieces of the network that run as graphs are launched."""
 
     collective_call: Annotated[Duration | None, Phrase("host calls for a collective in {}".format)] = None
     """Host time per collective, a floor under its time; not counted if absent."""
+
+    step_overhead: Annotated[Duration | None, Phrase("devices wait {} for the host once a step".format)] = (
+        None
+    )
+    """Host time of every step while devices wait, whatever the step does: reading the loss, logging, the
+    gradient scale, the next batch; none if absent."""
+
+    implementations: Annotated[tuple[Name, ...], Phrase(implementation_words)] = ()
+    """Libraries whose kernels compute memory-bound operators (``simcluster/cluster/implementations``): how
+    often these pass over memory was measured. The first that has an operator counts."""
+
+    traffic: Annotated[dict[Name, PositiveFloat], Phrase(traffic_words)] = {}
+    """How often kernels move the bytes that the mathematics needs at least, by operator (``rms_norm_grad``)
+    or family (``loss``): passes of eager code, casts, what a kernel reads again. What is not named is as its
+    implementation has it, or else 1."""
 
     gradients: Annotated[Gradients | dict[Literal["fp16", "bf16"], Gradients], Phrase(gradient_words)]
     """Number format of accumulated gradients in mixed precision, for all compute formats or for each."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
-from simcluster.document import Name, PositiveInt, Refused, Section
+from simcluster.document import Name, NonNegativeInt, PositiveInt, Refused, Section
 from simcluster.errors import PlanError, nearest
 from simcluster.plan.pipeline import Schedule, VirtualStages, parse
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.registry import kinds
+
+LayerCounts: TypeAlias = tuple[NonNegativeInt, ...]
 
 
 def schedule_kinds() -> dict[str, type[Schedule]]:
@@ -52,8 +54,9 @@ class ScheduleSpec(Section):
     placement: Literal["wrapped", "folded"] | None = None
     """Of kind text, with chunks: from the last stage on to the first again (if absent), or folded back."""
 
-    stages: Literal["auto"] | tuple[PositiveInt, ...] | tuple[tuple[PositiveInt, ...], ...] = "auto"
-    """Layers of each stage, or auto: equal, where that divides. With chunks, one such list for each chunk."""
+    stages: Literal["auto"] | LayerCounts | tuple[LayerCounts, ...] = "auto"
+    """Layers of each stage, or auto: equal, where that divides. With chunks, one such list for each chunk.
+    The first stage may have none, and hold the embedding alone, and the last one, with the head."""
 
     p2p: Literal["overlapped", "blocking"] | None = None
     """Receives posted one action ahead on streams of their own, or transfers that kernels wait for; the

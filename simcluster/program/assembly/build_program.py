@@ -24,6 +24,9 @@ from simcluster.program.isa import (
     HOST,
     BlockExecution,
     Executions,
+    Instruction,
+    InstructionBlock,
+    InstructionKind,
     PersistentBuffer,
     Program,
     StageProgram,
@@ -40,6 +43,7 @@ from simcluster.program.lowering import (
     Lowering,
     order_copies,
 )
+from simcluster.program.parameter_server import add_servers
 from simcluster.program.routing import apply_routing
 from simcluster.program.stages import (
     BoundaryTensors,
@@ -84,6 +88,7 @@ def build(plan: Plan) -> Program:
         policy.storage.workspaces,
         placement.part_of_rank,
     )
+    program = add_servers(program, plan)
     return apply_routing(program, plan.routing, [instance.name for instance in plan.graph.instances])
 
 
@@ -107,6 +112,7 @@ class _PartBuilder:
                 run for phase in (NORM, MEASURE, UPDATE) for run in part.once(phase, part.instances[::-1])
             ),
         ]
+        end += self._overhead()
         executions = self._gathered(schedule.executions(begin, end), len(begin))
         by_phase = {instance.name: part.codes_of(instance) for instance in part.instances}
         executions = add_unit_executions(
@@ -122,7 +128,10 @@ class _PartBuilder:
         fetches = {name: own_codes[FETCH] for name, own_codes in by_phase.items() if FETCH in own_codes}
         executions = add_prefetches(executions, codes.codes, fetches)
         executions = order_copies(executions, codes.codes)
-        residents = list(persistent_buffers_of(part.graph, part.instances, codes.settings.mesh, part.buffer))
+        mesh, split = codes.settings.mesh, codes.policy.storage.split_masters
+        residents = list(
+            persistent_buffers_of(part.graph, part.instances, mesh, part.buffer, split_masters=split)
+        )
         residents += buckets.buffers(residents)
         residents += gradient_placeholders(part.graph, part.instances, codes.settings)
         if self.inputs is not None:
@@ -133,6 +142,12 @@ class _PartBuilder:
             if part.num_slices > 1
         }
         return StageProgram(executions, tuple(residents), part.names, slices)
+
+    def _overhead(self) -> Iterator[BlockExecution]:
+        """What the host does at the end of every step, while the device waits for it."""
+        codes = self.part.codes
+        if codes.policy.step_overhead:
+            yield BlockExecution(codes.add(_step_overhead(codes.policy.step_overhead)), "step", 0, UPDATE)
 
     def _fed(
         self, inputs: InputPipeline, executions: Executions, residents: list[PersistentBuffer]
@@ -171,3 +186,10 @@ class _PartBuilder:
         waiting = np.flatnonzero(np.isin(executions.code[first:], kernels))[:1] + first
         waits = dict.fromkeys(waiting.tolist(), streams)
         return replace(executions, after_streams={**executions.after_streams, **waits})
+
+
+def _step_overhead(seconds: float) -> InstructionBlock:
+    """The code of what the host does once a step."""
+    reason = "the host reads the loss, logs, looks at the gradient scale and fetches the next batch"
+    waiting = Instruction("host", InstructionKind.COMPUTE, COMPUTE, (), reason=reason, host_time=seconds)
+    return InstructionBlock("step.host", UPDATE, (waiting,), ())

@@ -27,11 +27,17 @@ MASTER = "master"
 
 
 def persistent_buffers_of(
-    graph: Graph, instances: Sequence[Instance], mesh: Mesh, buffer: Callable[[str, str], str]
+    graph: Graph,
+    instances: Sequence[Instance],
+    mesh: Mesh,
+    buffer: Callable[[str, str], str],
+    *,
+    split_masters: bool = False,
 ) -> Iterator[PersistentBuffer]:
     """The buffers of some instances that outlive the step, each once; ``buffer`` gives a value's name.
 
-    Views of others take no memory but hold values.
+    Views of others take no memory but hold values, and with ``split_masters`` master copies of 16-bit weights
+    take half of theirs: the upper halves of fp32 numbers are bf16 ones.
     """
     buffers: dict[str, PersistentBuffer] = {}
     lasting: dict[str, list[tuple[str, Value, int]]] = {}
@@ -47,6 +53,8 @@ def persistent_buffers_of(
                 continue
             source = value if kind.role is Role.PARAMETER else kind.copy_of
             origin = graph.canonical(f"{instance.weight_owner}.{source}") if source else ""
+            if split_masters and value.endswith(f".{MASTER}") and value in owners[instance.block]:
+                size //= 2
             category = PERSISTENT.get(kind.role, Category.PARAMETERS)
             tensor = _tensor(graph, instance, value, kind, owners[instance.block])
             buffers[name] = PersistentBuffer(

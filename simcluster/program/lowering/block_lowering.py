@@ -29,8 +29,8 @@ from simcluster.program.isa import (
     Slot,
     record_producer,
 )
-from simcluster.program.lowering.fused_kernel import fused_work
-from simcluster.program.lowering.graph_launch import dispatch_costs
+from simcluster.program.lowering.fused_kernel import fused_work, with_traffic
+from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs
 from simcluster.program.lowering.host_device_copies import copy_instruction, kernels_awaited
 from simcluster.program.lowering.host_operators import host_instruction
 from simcluster.program.lowering.lifetimes import ValueUses
@@ -51,13 +51,12 @@ from simcluster.program.lowering.storage import (
     whole_sizes,
     with_storage,
 )
-from simcluster.work import DType, Kernel, Work
+from simcluster.work import MATRIX_KERNELS, DType, Kernel, Work
 
 _COMPUTED = (FORWARD, RECOMPUTE, BACKWARD, WEIGHTS)
 """What is done for every micro-batch, in order of the kernels."""
 
 _ADDED = (Role.ACCUMULATOR, Role.SUM)
-_MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,11 @@ class _CodeWriter:
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
         phase = phase_of(self.name)
-        self.instructions = dispatch_costs(self.instructions, self.settings.policy.graphs.launch)
+        self.instructions = dispatch_costs(
+            self.instructions, self.settings.policy.graphs.launch, self.settings.policy.host_work.calls
+        )
+        if phase in (FORWARD, RECOMPUTE):
+            self.instructions = awaited_by_host(self.instructions, self.settings.policy.host_work.waits)
         instructions = tuple(
             with_storage(self._with_edges(), self.slots, self.settings.policy.storage, phase)
         )
@@ -231,7 +234,8 @@ class _CodeWriter:
         outputs = [self.slots[self._slot(value)].type for value in node.outputs]
         if isinstance(node.operator, Operator):
             adds = any(self.block.values[value].role in _ADDED for value in node.outputs)
-            return tuple(map(self._rated, node.operator.work(inputs, outputs, accumulate=adds)))
+            works = map(self._rated, node.operator.work(inputs, outputs, accumulate=adds))
+            return tuple(with_traffic(works, node.operator, self.settings.policy.traffic))
         if self.block.values[node.outputs[0]].role is Role.VIEW:
             return ()
         moved = outputs[0].num_bytes
@@ -241,7 +245,7 @@ class _CodeWriter:
         """The work at the rate of the format in which matrix units multiply, by the kernel there is."""
         if work.kernel in self.settings.policy.releases:
             work = replace(work, sizes=(*work.sizes, ("release", self.settings.policy.releases[work.kernel])))
-        if self.settings.tf32 and work.kernel in _MATRIX and work.dtype is DType.FP32:
+        if self.settings.tf32 and work.kernel in MATRIX_KERNELS and work.dtype is DType.FP32:
             return replace(work, dtype=DType.TF32)
         return work
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from simcluster.work import Kernel, Work
+from simcluster.model import Operator
+from simcluster.program.lowering.graph_launch import named
+from simcluster.work import MATRIX_KERNELS, Kernel, Work
 
 _LEADING = (
     Kernel.GEMM,
@@ -42,3 +45,17 @@ def fused_work(parts: Sequence[tuple[Work, ...]], internal: tuple[int, int]) -> 
             sizes=leading.sizes,
         ),
     )
+
+
+def with_traffic(works: Iterable[Work], operator: Operator, traffic: Mapping[str, float]) -> Iterator[Work]:
+    """The work of an operator whose kernels pass over memory more often than they must.
+
+    ``traffic`` says how often by the operator's kind or family. Matrix kernels are as they are.
+    """
+    times = named(operator, traffic, 1.0)
+    for work in works:
+        if times == 1.0 or work.kernel in MATRIX_KERNELS:
+            yield work
+        else:
+            read, written = (round(times * size) for size in (work.bytes_read, work.bytes_written))
+            yield replace(work, bytes_read=read, bytes_written=written)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
+from simcluster.model import Operator
 from simcluster.program.isa import Instruction, InstructionKind
 
+Setting = TypeVar("Setting")
 
-def dispatch_costs(instructions: Sequence[Instruction], launch: float) -> list[Instruction]:
+
+def dispatch_costs(
+    instructions: Sequence[Instruction], launch: float, calls: Mapping[str, float]
+) -> list[Instruction]:
     """The instructions of a code with the host time of each, in multiples of that for one operator.
 
     For the first kernel of a graph it launches the graph, which costs ``launch``; the others cost it nothing.
-    Everything else is dispatched by itself.
+    Everything else is dispatched by itself, and costs as many as ``calls`` has for its kind or family: of
+    operators in one kernel, the most.
     """
     begun: set[str] = set()
     made = []
@@ -21,8 +28,31 @@ def dispatch_costs(instructions: Sequence[Instruction], launch: float) -> list[I
             first = runs_kernels(instruction) and instruction.piece not in begun
             instruction = replace(instruction, dispatch_cost=launch if first else 0.0)
             begun.update([instruction.piece] if first else ())
+        elif calls and runs_kernels(instruction):
+            cost = max(named(call.operator, calls, 1.0) for call in instruction.calls)
+            instruction = replace(instruction, dispatch_cost=cost)
         made.append(instruction)
     return made
+
+
+def awaited_by_host(instructions: Sequence[Instruction], names: Collection[str]) -> list[Instruction]:
+    """The instructions; the host waits for kernels of operators of these kinds or families."""
+    table = dict.fromkeys(names, True)
+    return [
+        replace(instruction, host_waits=True)
+        if table
+        and runs_kernels(instruction)
+        and any(named(call.operator, table, False) for call in instruction.calls)
+        else instruction
+        for instruction in instructions
+    ]
+
+
+def named(operator: object, table: Mapping[str, Setting], otherwise: Setting) -> Setting:
+    """What a table has for an operator, by its kind or else its family."""
+    if not isinstance(operator, Operator):
+        return otherwise
+    return table.get(operator.kind, table.get(operator.family, otherwise))
 
 
 def runs_kernels(instruction: Instruction) -> bool:

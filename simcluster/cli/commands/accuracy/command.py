@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ EXAMPLES = (
     "simcluster accuracy collectives.csv --hardware '*H100*' --op all_reduce",
     "simcluster accuracy training.csv --id 'megatron-*' --jobs 2",
     "simcluster accuracy training.csv --by plan",
+    "simcluster accuracy training.csv --html picture.html",
     "simcluster accuracy kernels.csv --by device --worst 10",
     "simcluster accuracy training.csv --scenario megatron-sel-0001 > plan.yaml",
     "simcluster accuracy ours.csv --cluster dgx-h200 --csv > predicted.csv",
@@ -69,11 +71,21 @@ def accuracy(
         typer.Option(metavar="ID", help="Print the scenario of a run, with what is assumed, instead."),
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that simulate runs.")] = 1,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write a page: runs as measured against predicted, a point for each."
+        ),
+    ] = None,
+    bands: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the table of error bands that results carry."),
+    ] = None,
     csv: Annotated[
         bool, typer.Option("--csv", help="Print every row with its prediction, comma-separated.")
     ] = False,
 ) -> ExitCode:
-    """Compare published collectives, kernels, or training runs, with their prediction.
+    """Compare measurements with their predictions.
 
     A file of collectives begins with the titles id,source,op,hardware,num_devices,num_hosts,
     message_bytes,time_us,algbw_gb_s,busbw_gb_s,notes; sizes and rates count as in nccl-tests. A row needs
@@ -85,6 +97,7 @@ def accuracy(
     from simcluster.accuracy import (
         accuracy_csv,
         accuracy_text,
+        band_table,
         column_titles,
         kernels_csv,
         kernels_text,
@@ -96,6 +109,7 @@ def accuracy(
         read_runs,
         run_scenario_yaml,
         runs_csv,
+        runs_html,
         runs_text,
     )
     from simcluster.cli.commands.accuracy.row_filter import (
@@ -104,11 +118,14 @@ def accuracy(
         run_grouping,
         select_rows,
     )
+    from simcluster.cli.output.result_files import check_writable, write_text
     from simcluster.cli.output.terminal import has_colour, print_result
 
     titles = column_titles(file)
     if {"kernel", "time_us"} <= set(titles):
-        refuse_options_of_runs("kernels", scenario=scenario is not None, by=False)
+        refuse_options_of_runs(
+            "kernels", scenario=scenario is not None, html=html is not None, bands=bands is not None
+        )
         kernel_by = kernel_grouping(by)
         kernels = predict_kernels(select_rows(read_kernels(file), hardware, op, id_)[::every], device)
         print_result(
@@ -117,6 +134,8 @@ def accuracy(
         )
         return ExitCode.DONE
     grouping = run_grouping(by)
+    check_writable("--html", html)
+    check_writable("--bands", bands)
     if "metric" in titles:
         if scenario is not None:
             (run,) = select_rows(read_runs(file), None, None, scenario)[:1]
@@ -124,12 +143,21 @@ def accuracy(
             return ExitCode.DONE
         runs = select_rows(read_runs(file), hardware, op, id_)[::every]
         predictions = predict_runs(runs, cluster, jobs=jobs)
+        for path, made in ((html, runs_html), (bands, band_table)):
+            if path is not None:
+                write_text(path, made(predictions))
         print_result(
             runs_csv(predictions) if csv else runs_text(predictions, worst, grouping, colour=has_colour()),
             drawn=not csv,
         )
         return ExitCode.DONE
-    refuse_options_of_runs("collectives", scenario=scenario is not None, by=by is not None)
+    refuse_options_of_runs(
+        "collectives",
+        scenario=scenario is not None,
+        by=by is not None,
+        html=html is not None,
+        bands=bands is not None,
+    )
     rows = predict(select_rows(read_rows(file), hardware, op, id_)[::every], cluster)
     print_result(
         accuracy_csv(rows) if csv else accuracy_text(rows, worst, colour=has_colour()), drawn=not csv

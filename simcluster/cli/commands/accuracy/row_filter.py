@@ -59,10 +59,10 @@ def _grouping(by: str | None, groupings: type[Grouping], otherwise: Grouping) ->
     return groupings(by)
 
 
-def refuse_options_of_runs(holds: str, *, scenario: bool, by: bool) -> None:
+def refuse_options_of_runs(holds: str, **asked: bool) -> None:
     """Raises ScenarioError if a file of ``holds`` (collectives) is asked for what only one of runs has."""
-    if scenario or by:
-        where = "--scenario" if scenario else "--by"
+    if any(asked.values()):
+        where = "--" + next(name for name, given in asked.items() if given)
         raise ScenarioError(
             Problem(f"the file holds {holds}, not training runs", hint="leave it out", where=where)
         )

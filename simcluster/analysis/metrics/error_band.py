@@ -1,0 +1,156 @@
+"""How far predictions of comparable runs are from what was measured: the error band of a result.
+
+The table beside this file is made from published runs by ``simcluster accuracy RUNS.csv --bands FILE``: for
+every kind of run, and for kinds put together, how many were measured and how far predictions of them are off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+from simcluster.document import Document
+from simcluster.registry import data_files
+
+LEAST_RUNS = 9
+"""Of fewer runs nothing can be said that holds for nine of ten further ones."""
+
+ANY = "any"
+"""Stands for all devices, frameworks or plans."""
+
+_LEVELS = (
+    ("device", "framework", "plan"),
+    ("device", "framework"),
+    ("framework", "plan"),
+    ("device", "plan"),
+    ("framework",),
+    ("device",),
+    (),
+)
+"""What comparable runs share, from the nearest kind to the farthest."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunKind:
+    """What runs are compared by: the family of the device, the framework profile, and how the plan splits."""
+
+    device: str
+    framework: str
+    plan: str
+
+    @classmethod
+    def of(cls, device: str, framework: str, axes: Iterable[str], *, mixture: bool) -> RunKind:
+        """The kind of a run on a device of the catalog; ``axes`` are those of more than one rank."""
+        words = device.partition(",")[0].split("-")
+        family = "-".join(words[: 2 if words[0] == "ascend" else 1])
+        split = " + ".join(axes) or "one device"
+        return cls(family, framework, f"mixture, {split}" if mixture else split)
+
+    def levels(self) -> Iterator[RunKind]:
+        """The kind itself and those that it is part of, the nearest first."""
+        own = asdict(self)
+        for level in _LEVELS:
+            yield RunKind(**{name: own[name] if name in level else ANY for name in own})
+
+    def __str__(self) -> str:
+        named = [word for word in (self.device, self.framework, self.plan) if word != ANY]
+        return ", ".join(named) or "of all kinds"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBand:
+    """Of so many measured runs: the median of the relative errors' sizes, and the size within which nine of
+    ten further runs of the kind lie.
+    """
+
+    runs: int
+    median: float
+    nine_of_ten: float
+
+    @classmethod
+    def of(cls, errors: Sequence[float]) -> ErrorBand:
+        """The band of errors (predicted / measured - 1).
+
+        The second size is the ceil(0.9 (n + 1))-th smallest: nine of ten runs drawn as these were then lie
+        inside (conformal prediction: Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World, 2005).
+        """
+        sizes = sorted(map(abs, errors))
+        rank = min(len(sizes), -(-9 * (len(sizes) + 1) // 10))
+        middle = (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2
+        return cls(len(sizes), middle, sizes[rank - 1])
+
+
+def bands_of(errors: Iterable[tuple[RunKind, float]]) -> dict[RunKind, ErrorBand]:
+    """The bands of all kinds, and of kinds put together, of which there are runs enough."""
+    groups: dict[RunKind, list[float]] = {}
+    for kind, error in errors:
+        for level in kind.levels():
+            groups.setdefault(level, []).append(error)
+    return {
+        kind: ErrorBand.of(groups[kind])
+        for kind in sorted(groups, key=lambda kind: tuple(asdict(kind).values()))
+        if len(groups[kind]) >= LEAST_RUNS
+    }
+
+
+def nearest_band(kind: RunKind, bands: Mapping[RunKind, ErrorBand]) -> tuple[RunKind, ErrorBand] | None:
+    """The band of the nearest kind of which enough runs were measured; None if there is none at all."""
+    return next(((level, bands[level]) for level in kind.levels() if level in bands), None)
+
+
+def error_band_document(kind: RunKind) -> dict[str, Any]:
+    """How sure a step time is, as results have it: figures, and a sentence.
+
+    ``comparable_runs`` is 0 where no run of this kind was measured; the figures are then those of the nearest
+    kind. A profile that is a bound on what hardware can do (ideal) has none.
+    """
+    if kind.framework == "ideal":
+        words = (
+            "No error band: the profile ideal is a bound that no framework reaches. A prediction names a"
+            " framework profile, such as megatron-core or fsdp."
+        )
+        return {"kind": asdict(kind), "comparable_runs": 0, "words": words}
+    nearest = nearest_band(kind, shipped_bands())
+    if nearest is None:
+        words = "No error band: no comparable run was measured."
+        return {"kind": asdict(kind), "comparable_runs": 0, "words": words}
+    near, band = nearest
+    exact = near == kind
+    said = f"median error {band.median:.0%}, nine of ten within {band.nine_of_ten:.0%}"
+    words = (
+        f"{band.runs} comparable measured runs ({near}): {said}."
+        if exact
+        else f"Too few runs like this one ({kind}) were measured; {band.runs} of the nearest kind ({near}): "
+        f"{said}."
+    )
+    return {
+        "kind": asdict(kind),
+        "comparable_runs": band.runs if exact else 0,
+        "nearest_kind": asdict(near),
+        "nearest_runs": band.runs,
+        "median_error": band.median,
+        "nine_of_ten_within": band.nine_of_ten,
+        "words": words,
+    }
+
+
+@cache
+def shipped_bands() -> Mapping[RunKind, ErrorBand]:
+    """The table beside this file."""
+    file = data_files("simcluster.analysis.metrics").get("error_bands")
+    if file is None:
+        return {}
+    rows = Document.parse(file.read_text(encoding="utf-8"), "error_bands.yaml").data["step_time"]
+    return {RunKind(*row[:3]): ErrorBand(*row[3:]) for row in rows}
+
+
+def bands_yaml(bands: Mapping[RunKind, ErrorBand], remarks: Iterable[str] = ()) -> str:
+    """The table as it is shipped: a line per kind."""
+    lines = [*(f"# {remark}" for remark in remarks), "step_time:"]
+    lines += ["  # device, framework, plan, runs, median, nine of ten within"]
+    for kind, band in bands.items():
+        numbers = f"{band.runs}, {band.median:.4f}, {band.nine_of_ten:.4f}"
+        lines.append(f'  - [{kind.device}, {kind.framework}, "{kind.plan}", {numbers}]')
+    return "\n".join(lines) + "\n"
