@@ -17,7 +17,7 @@ from simcluster.calibration.implementation_fit import (
 )
 from simcluster.calibration.measure import (
     Benchmark,
-    Measurement,
+    DeviceMeasurement,
     TorchBackend,
     benchmarks,
     measure,
@@ -28,7 +28,7 @@ from simcluster.calibration.report import fit_text, passes_text
 __all__ = [
     "Benchmark",
     "DeviceFit",
-    "Measurement",
+    "DeviceMeasurement",
     "Move",
     "PassFit",
     "StageFit",

@@ -155,7 +155,7 @@ def errors(device: Device, rows: Sequence[MeasuredTask]) -> NDArray[np.float64]:
 
 
 def _seconds(row: MeasuredTask, device: Device) -> float:
-    if row.task.operator is not None:  # fitted are single passes only
+    if row.task.operator:  # fitted are single passes only
         return sum(device.kernel_time(work) for work in row.task.works)
     return task_seconds(row.task, device)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from simcluster.accuracy import MeasuredKernel, device_of, kernel_task, stream_seconds
 from simcluster.calibration.figure_yaml import yaml_text
+from simcluster.calibration.shape_folds import fold_of
 from simcluster.cluster import Direction, load_device
 from simcluster.errors import PlanError
-from simcluster.work import Work
 
 LARGE_BYTES = 2**26
 """Rows from here on show traffic: smaller tensors stay in caches, and floors hide them."""
@@ -33,28 +33,46 @@ LARGEST_ERROR = 0.7
 
 @dataclass(frozen=True, slots=True)
 class StreamedRow:
-    """A memory-bound row of one direction: what a single pass would take, and what it took, in seconds."""
+    """A row of one direction of an operator: seconds of single passes, and of their launches."""
 
     row: MeasuredKernel
+    """What was measured."""
     implementation: str
+    """Whose code it was."""
     operator: str
+    """What it computes."""
     direction: Direction
-    work: Work
+    """Forward or backward."""
+    bytes_moved: int
+    """The least traffic."""
     single: float
+    """Seconds in which the device moves these bytes once."""
     launch: float
+    """Seconds of all launches."""
+    kernels: int
+    """How many there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassFit:
-    """One direction of an operator: traffic, floor in seconds (0: none), rows and their median error."""
+    """One direction of an operator as an implementation computes it."""
 
     implementation: str
+    """Whose code it is."""
     operator: str
+    """What it computes."""
     direction: Direction
+    """Forward or backward."""
     traffic: float
+    """Bytes moved, as a multiple of the least."""
     floor: float
+    """Seconds that it takes at least; 0: no such floor shows."""
     rows: tuple[StreamedRow, ...]
+    """What it is fitted to."""
     error: float
+    """Their median error."""
+    unseen_shapes: float | None = None
+    """That of rows predicted without those of their shape; None where all are of one."""
 
 
 def streamed_rows(rows: Sequence[MeasuredKernel]) -> list[StreamedRow]:
@@ -68,18 +86,24 @@ def streamed_rows(rows: Sequence[MeasuredKernel]) -> list[StreamedRow]:
             task = kernel_task(row)
         except PlanError:
             continue
-        if task.operator is None or len(task.works) != 1:
+        if not task.operator or len(set(task.directions)) != 1:
             continue
-        device, known, (work,) = load_device(name), task.operator, task.works
+        device = load_device(name)
+        device = device.in_burst() if task.burst else device
+        try:
+            single = sum(stream_seconds(work, device) for work in task.works)
+        except PlanError:
+            continue
         streamed.append(
             StreamedRow(
                 row,
-                known.implementation,
-                known.operator,
+                task.implementation,
+                task.operator,
                 task.directions[0],
-                work,
-                stream_seconds(work, device),
-                device.launch,
+                sum(work.bytes_moved for work in task.works),
+                single,
+                device.launch * len(task.works),
+                len(task.works),
             )
         )
     return streamed
@@ -90,7 +114,21 @@ def fit_implementations(rows: Sequence[StreamedRow]) -> list[PassFit]:
     groups: dict[tuple[str, str, Direction], list[StreamedRow]] = {}
     for row in rows:
         groups.setdefault((row.implementation, row.operator, row.direction), []).append(row)
-    return [fit_pass(groups[key]) for key in sorted(groups)]
+    return [_cross_validated(fit_pass(groups[key])) for key in sorted(groups)]
+
+
+def _cross_validated(fit: PassFit) -> PassFit:
+    """The fit with its error on shapes left out, one fifth of them after the other."""
+    parts: dict[int, list[StreamedRow]] = {}
+    for row in fit.rows:
+        parts.setdefault(fold_of(row.row), []).append(row)
+    if len(parts) < 2:
+        return fit
+    sizes = []
+    for left in parts.values():
+        other = fit_pass([row for row in fit.rows if row not in left])
+        sizes.append(np.abs(_predicted(left, other.traffic, other.floor) / _measured(left) - 1))
+    return replace(fit, unseen_shapes=float(np.median(np.concatenate(sizes))))
 
 
 def fit_pass(rows: Sequence[StreamedRow]) -> PassFit:
@@ -98,11 +136,13 @@ def fit_pass(rows: Sequence[StreamedRow]) -> PassFit:
 
     Without a floor, unless one lowers the error by a tenth.
     """
-    large = [row for row in rows if row.work.bytes_moved >= LARGE_BYTES] or list(rows)
+    large = [row for row in rows if row.bytes_moved >= LARGE_BYTES] or list(rows)
     ratios = sorted({_ratio(row) for row in large})
     middle = float(np.median([_ratio(row) for row in large]))
     measured = _measured(rows)
-    floors = [0.0, *sorted(set(measured))] if len(rows) >= LEAST_ROWS else [0.0]
+    # A floor is one of a single kernel.
+    may_wait = len(rows) >= LEAST_ROWS and rows[0].kernels == 1
+    floors = [0.0, *sorted(set(measured))] if may_wait else [0.0]
     costs = {
         (traffic, floor): _cost(_predicted(rows, traffic, floor), measured)
         for traffic in (middle, *ratios)
@@ -138,7 +178,8 @@ def implementation_data(fits: Sequence[PassFit], title: str) -> dict[str, Any]:
     operators: dict[str, Any] = {}
     for fit in fits:
         sources = ", ".join(sorted({row.row.source for row in fit.rows}))
-        source = f"{len(fit.rows)} rows ({sources}): median error {fit.error:.1%}"
+        left_out = "" if fit.unseen_shapes is None else f", {fit.unseen_shapes:.1%} on shapes left out"
+        source = f"{len(fit.rows)} rows ({sources}): median error {fit.error:.1%}{left_out}"
         figures: dict[str, Any] = {"traffic": _figure(float(f"{fit.traffic:.3g}"), source)}
         if fit.floor:
             figures["floor"] = _figure(f"{fit.floor * 1e6:.3g} us", source)

@@ -94,13 +94,10 @@ def _is_single_precision(measured: MeasuredTask) -> bool:
 
 
 def _is_grouped(measured: MeasuredTask) -> bool:
-    """Not the best of searches, whose kernels skip work that rows count, nor what includes autograd's."""
-    row = measured.row
-    whole_mlp = len(measured.task.works) > 1
+    """Those of matmul libraries, which training runs: no MLPs in one kernel."""
     return (
-        row.operation == "grouped_gemm"
-        and row.group not in BEST_OF_SEARCHES
-        and not (whole_mlp and row.words["direction"] == "bwd")
+        measured.row.operation == "grouped_gemm"
+        and not measured.task.operator
         and any(work.dtype in HALF and work.kernel is Kernel.GEMM for work in measured.task.works)
     )
 
@@ -144,8 +141,7 @@ def _attention_forms(device: Device, rows: Sequence[MeasuredTask]) -> list[Devic
 
 
 def _is_single_pass(measured: MeasuredTask) -> bool:
-    known = measured.task.operator
-    if known is None or known.operator not in SINGLE_PASS or "FLAG" in measured.row.notes:
+    if measured.task.operator not in SINGLE_PASS or "FLAG" in measured.row.notes:
         return False
     # What fits a cache does not show the memory.
     return measured.task.works[-1].bytes_moved >= 4 * SMALL_BYTES

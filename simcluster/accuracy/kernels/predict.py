@@ -48,7 +48,7 @@ def _predicted(row: MeasuredKernel, name: str | None) -> KernelPrediction:
 
 
 def _how(task: KernelTask) -> str:
-    return task.operator.implementation if task.operator else "burst" if task.burst else "sustained"
+    return task.implementation or ("burst" if task.burst else "sustained")
 
 
 @cache
@@ -62,17 +62,16 @@ def task_seconds(task: KernelTask, device: Device) -> float:
 
     Raises PlanError if the device has no rate for it, or nothing is known of its implementation.
     """
-    if task.operator is None:
+    if not task.operator:
         return sum(device.kernel_time(work) for work in task.works)
-    known = task.operator
     seconds = 0.0
     for work, direction in zip(task.works, task.directions, strict=True):
-        passes = operator_passes(known.implementation, known.operator, direction)
+        passes = operator_passes(task.implementation, task.operator, direction)
         floor = passes.floor.value if passes.floor else 0.0
         seconds += max(floor, device.launch + stream_seconds(work, device) * passes.traffic.value)
     return seconds
 
 
 def stream_seconds(work: Work, device: Device) -> float:
-    """Seconds of a single pass over the least bytes of a memory-bound kernel, launch not included."""
+    """Seconds of a kernel without its launch: of a memory-bound one, a single pass over the least bytes."""
     return device.kernel_time(work) - device.launch

@@ -35,6 +35,13 @@ DIRECTIONS: dict[str, tuple[Direction, ...]] = {
 }
 """Directions by their names in the files."""
 
+EXPERT_MLPS = {
+    "moe (fused expert MLP)": "vllm",
+    "fused_moe [liger]": "liger",
+    "fused MoE MLP": "aiter",
+}
+"""Whole expert MLPs in kernels of their own, not those of matmul libraries that training runs."""
+
 _BURST = "near boost clock"
 _QUANTISES = "may include quantising"
 _BOTH = "(2x FLOPs)"
@@ -46,12 +53,14 @@ _ACCUMULATES = "accumulate=True"
 class KernelTask:
     """What a row measured: kernels one after another, on a warm device or, if ``burst``, in a short run.
 
-    ``operator`` is what memory-bound kernels are, and ``directions`` says of each whether it is backward.
+    ``operator`` is what they are where it depends on the ``implementation`` how often they pass over memory,
+    and ``directions`` says of each whether it is backward.
     """
 
     works: tuple[Work, ...]
     burst: bool = False
-    operator: MemoryOperator | None = None
+    operator: str = ""
+    implementation: str = ""
     directions: tuple[Direction, ...] = ()
 
 
@@ -61,7 +70,12 @@ def kernel_task(row: MeasuredKernel) -> KernelTask:
     if row.operation == "gemm":
         return KernelTask((*_quantised(row), *_gemms(row)), burst)
     if row.operation == "grouped_gemm":
-        return KernelTask(_grouped(row), burst)
+        works = _grouped(row)
+        library = EXPERT_MLPS.get(row.words["op"])
+        if library is None:
+            return KernelTask(works, burst)
+        (direction,) = DIRECTIONS[row.words["direction"]]
+        return KernelTask(works, burst, "expert_mlp", library, (direction,) * len(works))
     if row.operation in ("attention_fwd", "attention_bwd", "attention_decode"):
         return KernelTask((_attention(row, backward=row.operation == "attention_bwd"),), burst)
     if row.operation == "other" and "attention fwd+bwd" in row.words["op"]:
@@ -73,7 +87,7 @@ def kernel_task(row: MeasuredKernel) -> KernelTask:
     if directions is None:
         raise PlanError(f"direction '{row.words['direction']}' is none of {', '.join(DIRECTIONS)}")
     works = tuple(_stream(row, known, direction) for direction in directions)
-    return KernelTask(works, burst, known, directions)
+    return KernelTask(works, burst, known.operator, known.implementation, directions)
 
 
 def _dtype(row: MeasuredKernel, otherwise: str | None = None) -> DType:

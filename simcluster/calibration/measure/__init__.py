@@ -6,8 +6,8 @@ fit, data = measured_device(found, like="h100-sxm")
 
 from simcluster.calibration.measure.backend import Backend
 from simcluster.calibration.measure.benchmark import Benchmark, benchmarks
-from simcluster.calibration.measure.measurement import (
-    Measurement,
+from simcluster.calibration.measure.device_measurement import (
+    DeviceMeasurement,
     best_rates,
     measure,
     measured_device,
@@ -19,7 +19,7 @@ from simcluster.calibration.measure.torch_backend import TorchBackend
 __all__ = [
     "Backend",
     "Benchmark",
-    "Measurement",
+    "DeviceMeasurement",
     "TorchBackend",
     "benchmarks",
     "best_rates",

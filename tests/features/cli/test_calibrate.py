@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.cluster import DeviceSpec
-from simcluster.document import validate_data
+from simcluster.document import Document, validate_data
 
 ROWS = "tests/accuracy/kernels.csv"
 
@@ -15,7 +15,17 @@ def test_a_device_file_from_rows_is_a_device(simcluster, tmp_path):
     code, out, err = simcluster("calibrate", "fit", ROWS, "--device", "arc-pro-b60", "--out", out_file)
     assert (code, err) == (0, "")
     assert "matmuls in bf16 and fp16" in out and "shapes left out" in out
-    assert validate_data({"use": "ours.yaml"}, DeviceSpec, folder=tmp_path).build().gemm.sustained > 0.3
+    assert validate_data(Document.read(out_file).data, DeviceSpec).build().gemm.sustained > 0.3
+    scenario = tmp_path / "small.yaml"
+    scenario.write_text(
+        "simcluster: 1\nname: small\ncluster: {host: {use: arc-pro-b60-8, device: ./ours.yaml}, hosts: 1}\n"
+        "model: {use: gpt2}\n"
+        "training: {global_batch: 8, micro_batch: 1, seq_len: 512, precision: bf16}\n"
+        "parallel: {mesh: {data: 8}}\n",
+        encoding="utf-8",
+    )
+    code, out, err = simcluster("run", scenario)
+    assert (code, err) == (0, "") and "Step time" in out
 
 
 def test_an_implementation_from_rows(simcluster):

@@ -140,7 +140,7 @@ def test_a_cache_that_is_off_by_one_is_seen(mutant):
 )
 def test_a_token_takes_as_long_as_memory_needs_for_weights_and_cache(host, mesh, batch):
     """Never less than every weight but the table of tokens, and what the cache holds, take at full bandwidth;
-    on one device, where nothing travels, not much more.
+    on one device, where nothing travels, not much more: matmuls of few rows read weights at 0.82 of it.
     """
     scenario = inference(mesh, host=host, batch=batch, prompt=1024, tokens=65)
     found, model = summary(scenario), scenario.model
@@ -151,7 +151,7 @@ def test_a_token_takes_as_long_as_memory_needs_for_weights_and_cache(host, mesh,
     for tokens, seconds in ((1025, found["tpot_first_s"]), (1024 + 64, found["tpot_last_s"])):
         least = (weights + position * tokens) / ranks / device.memory_bandwidth
         assert seconds > least
-        assert ranks > 1 or seconds < 1.35 * least
+        assert ranks > 1 or seconds < 1.45 * least
     assert 0 < found["decode_mbu"] < 1
     assert 0 < found["prefill_mfu"] < 1
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from simcluster.cluster import (
-    ClusterSpec,
     DeviceSpec,
     device_names,
     host_names,
@@ -98,22 +97,3 @@ def test_changes_replace_figures_whole_and_sections_key_by_key():
         "device": {"use": "one", "memory": 4},
     }
     assert DeviceSpec.document("h100-sxm").data["title"].startswith("NVIDIA H100")
-
-
-def test_a_file_of_a_user_is_read_beside_the_catalog(tmp_path):
-    (tmp_path / "ours.yaml").write_text("use: h100-sxm\ngemm: {sustained: 0.5}\n", encoding="utf-8")
-    (tmp_path / "host.yaml").write_text("use: dgx-h100\ndevice: ./ours.yaml\n", encoding="utf-8")
-    spec = validate_data({"host": "./host.yaml", "hosts": 1}, ClusterSpec, folder=tmp_path)
-    device = spec.build().host.device
-    assert device.gemm.sustained == 0.5
-    assert device.peak == load_device("h100-sxm").peak
-
-
-def test_a_file_that_is_not_there_or_says_nothing_is_told(tmp_path):
-    (tmp_path / "ours.yaml").write_text("use: h100-sx\n", encoding="utf-8")
-    for name, words in (
-        ("./our.yaml", "did you mean '.*ours.yaml'"),
-        ("./ours.yaml", "did you mean 'h100-sxm'"),
-    ):
-        with pytest.raises(ScenarioError, match=words):
-            validate_data({"use": name}, DeviceSpec, folder=tmp_path)

@@ -228,9 +228,7 @@ def test_hosts_have_the_network_that_a_row_states(tmp_path, stated, network):
     assert scenario_of(row, named_hardware("dgx-a100")).data["cluster"] == {"use": "dgx-a100", "hosts": 2}
 
 
-@pytest.mark.parametrize(
-    ("devices", "network"), [("8", {"nics": 4}), ("12", {"nics": 4})]
-)
+@pytest.mark.parametrize(("devices", "network"), [("8", {"nics": 4}), ("12", {"nics": 4})])
 def test_hosts_of_which_a_part_works_have_the_cards_of_that_part(tmp_path, devices, network):
     """Four or six devices on each of two hosts with cards for 800 Gb/s."""
     row = run_of(

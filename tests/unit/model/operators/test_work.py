@@ -67,7 +67,7 @@ def test_a_fan_in_is_one_gemm_with_its_rows_stacked():
         (("rows", "q"), ("rows", "k")), (("hidden", "q"), ("hidden", "k")), ("rows", "hidden")
     )
     work = work_of(operator, bf16(8, 12), bf16(8, 4), bf16(16, 12), bf16(16, 4))
-    assert dict(work.sizes) == {"b": 1, "m": 8, "n": 16, "k": 16}
+    assert dict(work.sizes) == {"b": 1, "m": 8, "n": 16, "k": 16, "layout": 1}
     assert work.flops == 2 * 8 * 16 * 16
 
 

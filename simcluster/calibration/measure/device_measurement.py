@@ -29,7 +29,7 @@ TINY = Benchmark("elementwise", "add", "fp32", {"elements": 16})
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class DeviceMeasurement:
     """What was found on a device."""
 
     device: str
@@ -52,7 +52,7 @@ class Measurement:
 
 def measure(
     backend: Backend, *, small: bool = False, step: Callable[[str, int, int], None] | None = None
-) -> Measurement:
+) -> DeviceMeasurement:
     """All benchmarks on a device; ``step(name, done, all)`` is told before each, for a progress bar."""
     asked = benchmarks(backend.dtypes, small=small)
     rows = []
@@ -67,7 +67,7 @@ def measure(
     backend.dispatch_times(WARM_UPS)
     dispatch = median(backend.dispatch_times(10 * LAUNCHES))
     launch = short_time(backend, TINY)
-    return Measurement(
+    return DeviceMeasurement(
         backend.device, backend.software, backend.cores, tuple(rows), launch, dispatch, *copies
     )
 
@@ -94,7 +94,7 @@ def _copy_rate(backend: Backend, *, to_device: bool) -> float:
 
 
 def measured_device(
-    measured: Measurement, like: str, *, processor: bool = False
+    measured: DeviceMeasurement, like: str, *, processor: bool = False
 ) -> tuple[DeviceFit, dict[str, Any]]:
     """The device of the catalog that is called ``like``, fitted to what was found, and its file as data.
 
@@ -111,7 +111,7 @@ def measured_device(
     return fit, data
 
 
-def _processor(measured: Measurement, source: str) -> dict[str, Any]:
+def _processor(measured: DeviceMeasurement, source: str) -> dict[str, Any]:
     """Cores, peaks and bandwidth of a processor: its best kernels over the share that good ones reach."""
     flops, moved = best_rates(measured.rows)
     peaks = {name: _figure(f"{rate / BEST_SHARE / 1e12:.3g} TFLOP/s", source) for name, rate in flops.items()}
