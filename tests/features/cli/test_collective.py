@@ -6,11 +6,11 @@ import csv
 import io
 
 import pytest
-from simcluster.cli.commands.collective.benchmark_table import CollectiveBenchmark
 
 from simcluster.cli.commands.collective.benchmark_plot import link_limit
 from simcluster.cluster import host_names, load_cluster
 from simcluster.collectives import Operation, all_algorithms, collective_time
+from simcluster.listings import CollectiveBenchmark
 
 TWO = ("--cluster", "dgx-h100", "--hosts", 2)
 
