@@ -50,6 +50,7 @@ def test_regular_expressions_read_what_users_wrote(package):
 
 CUTTERS = {
     "collectives/traffic/imbalance.py": "factors that users write",
+    "engine/compiled/arrays.py": "names of fields of records, written as for a namedtuple",
     "model/huggingface/model_types.py": "keys in files of other tools",
     "model/operators/contraction.py": "einsum's notation",
     "model/operators/ring_attention.py": "pairs of names, in the notation of the module",
