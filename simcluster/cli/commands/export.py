@@ -40,11 +40,7 @@ def export(
     ] = None,
     settings: Settings = None,
 ) -> ExitCode:
-<<<<<<< HEAD
-    """Write a run for other tools: CSV, Parquet, Chakra.
-=======
     """Write a run as CSV, Parquet or Chakra execution traces.
->>>>>>> main
 
     Tables are those of a Result in Python: spans, transfers, memory and waits, times in seconds. Traces need
     the extra chakra, Parquet the extra notebook. For Perfetto: simcluster run --trace.
