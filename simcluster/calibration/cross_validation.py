@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from simcluster.calibration.fit import LEAST_ROWS, DeviceFit, StageFit, errors, fit_stage, median_error
+from simcluster.calibration.shape_folds import fold_of
 from simcluster.calibration.stage import MeasuredTask
 from simcluster.cluster import Device, load_device
-
-FOLDS = 5
-"""Parts of the shapes, each of which is left out once."""
-
-
-def shape_of(measured: MeasuredTask) -> str:
-    """What all formats and implementations of one shape share: its kernel and its sizes."""
-    row = measured.row
-    return f"{row.hardware} {row.operation} {sorted(row.counts.items())}"
-
-
-def fold_of(measured: MeasuredTask) -> int:
-    """The part in which a row is left out, by a hash of its shape."""
-    return int.from_bytes(hashlib.sha256(shape_of(measured).encode()).digest()[:4], "big") % FOLDS
 
 
 def cross_validated(fit: DeviceFit, start: Device | None = None) -> DeviceFit:
@@ -35,7 +21,7 @@ def cross_validated(fit: DeviceFit, start: Device | None = None) -> DeviceFit:
     device = start or load_device(fit.name)
     stages: list[StageFit] = []
     for stage in fit.stages:
-        by_shape = _left_out(device, stage, lambda measured: str(fold_of(measured)))
+        by_shape = _left_out(device, stage, lambda measured: str(fold_of(measured.row)))
         by_source = _left_out(device, stage, lambda measured: measured.row.group)
         stages.append(replace(stage, unseen_shapes=by_shape, unseen_sources=by_source))
         device = fit_stage(device, stage.stage, stage.rows)[0]

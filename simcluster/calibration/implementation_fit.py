@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from simcluster.accuracy import MeasuredKernel, device_of, kernel_task, stream_seconds
 from simcluster.calibration.figure_yaml import yaml_text
+from simcluster.calibration.shape_folds import fold_of
 from simcluster.cluster import Direction, load_device
 from simcluster.errors import PlanError
 from simcluster.work import Work
@@ -46,7 +47,10 @@ class StreamedRow:
 
 @dataclass(frozen=True, slots=True)
 class PassFit:
-    """One direction of an operator: traffic, floor in seconds (0: none), rows and their median error."""
+    """One direction of an operator: traffic, floor in seconds (0: none), rows and their median error.
+
+    ``unseen_shapes``: that of rows predicted without those of their shape; None where all are of one.
+    """
 
     implementation: str
     operator: str
@@ -55,6 +59,7 @@ class PassFit:
     floor: float
     rows: tuple[StreamedRow, ...]
     error: float
+    unseen_shapes: float | None = None
 
 
 def streamed_rows(rows: Sequence[MeasuredKernel]) -> list[StreamedRow]:
@@ -90,7 +95,21 @@ def fit_implementations(rows: Sequence[StreamedRow]) -> list[PassFit]:
     groups: dict[tuple[str, str, Direction], list[StreamedRow]] = {}
     for row in rows:
         groups.setdefault((row.implementation, row.operator, row.direction), []).append(row)
-    return [fit_pass(groups[key]) for key in sorted(groups)]
+    return [_cross_validated(fit_pass(groups[key])) for key in sorted(groups)]
+
+
+def _cross_validated(fit: PassFit) -> PassFit:
+    """The fit with its error on shapes left out, one fifth of them after the other."""
+    parts: dict[int, list[StreamedRow]] = {}
+    for row in fit.rows:
+        parts.setdefault(fold_of(row.row), []).append(row)
+    if len(parts) < 2:
+        return fit
+    sizes = []
+    for left in parts.values():
+        other = fit_pass([row for row in fit.rows if row not in left])
+        sizes.append(np.abs(_predicted(left, other.traffic, other.floor) / _measured(left) - 1))
+    return replace(fit, unseen_shapes=float(np.median(np.concatenate(sizes))))
 
 
 def fit_pass(rows: Sequence[StreamedRow]) -> PassFit:
@@ -138,7 +157,8 @@ def implementation_data(fits: Sequence[PassFit], title: str) -> dict[str, Any]:
     operators: dict[str, Any] = {}
     for fit in fits:
         sources = ", ".join(sorted({row.row.source for row in fit.rows}))
-        source = f"{len(fit.rows)} rows ({sources}): median error {fit.error:.1%}"
+        left_out = "" if fit.unseen_shapes is None else f", {fit.unseen_shapes:.1%} on shapes left out"
+        source = f"{len(fit.rows)} rows ({sources}): median error {fit.error:.1%}{left_out}"
         figures: dict[str, Any] = {"traffic": _figure(float(f"{fit.traffic:.3g}"), source)}
         if fit.floor:
             figures["floor"] = _figure(f"{fit.floor * 1e6:.3g} us", source)

@@ -61,9 +61,10 @@ def passes_text(fits: Sequence[PassFit], *, colour: bool = False) -> str:
             f"{fit.traffic:.2f} x",
             units.seconds(fit.floor) if fit.floor else "-",
             f"{fit.error:.1%}",
+            _percent(fit.unseen_shapes),
         ]
         for fit in fits
     ]
-    titles = quantities("rows", "traffic", "at least", "median error")
+    titles = quantities("rows", "traffic", "at least", "median error", "shapes left out")
     head = Text("Bytes moved against the least, by operator", "bold")
     return render_text(head, "", text_table(["operator", "direction", *titles], lines), colour=colour)

@@ -62,3 +62,36 @@ def test_wrong_file(simcluster, file):
     code, out, err = simcluster("accuracy", file)
     assert (code, out) == (2, "")
     assert "rows.csv:2: 12 cells, but 11 titles" in err
+
+
+KERNELS = "tests/accuracy/kernels.csv"
+
+
+def test_kernels_by_device_with_the_worst(simcluster):
+    code, out, err = simcluster("accuracy", KERNELS, "--id", "simumax-a100-*", "--by", "device", "--worst", 1)
+    assert (code, err) == (0, "")
+    assert "132 of 132 kernels predicted from their device's file" in out
+    assert "NVIDIA A100-PCIe-80GB" in out and "The 1 kernels farthest off" in out
+
+
+def test_kernels_as_lines_on_a_named_device(simcluster):
+    code, out, _ = simcluster(
+        "accuracy", KERNELS, "--op", "gemm", "--every", 100, "--device", "h100-sxm", "--csv"
+    )
+    lines = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0 and len(lines) > 10
+    assert {line["catalog_device"] for line in lines} == {"h100-sxm"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--by", "framework"), "errors cannot be put together by 'framework'"),
+        (("--scenario", "x"), "the file holds kernels, not training runs"),
+        (("--device", "h10-sxm"), "there is no device 'h10-sxm'"),
+        (("--op", "gem"), "no row is of operation 'gem'"),
+    ],
+)
+def test_wrong_words_about_kernels(simcluster, options, words):
+    code, _, err = simcluster("accuracy", KERNELS, *options)
+    assert code == 2 and words in err
