@@ -16,25 +16,37 @@ from simcluster._version import __version__
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
+    from simcluster import search
     from simcluster.advice import advise
     from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
+    from simcluster.baseline import check
+    from simcluster.comparison import compare
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
+    from simcluster.explanation import explain
     from simcluster.layout import MindSporeLayout
+    from simcluster.listings import catalog, collective
     from simcluster.plan import shard_rows
     from simcluster.scenario import Scenario
     from simcluster.search import find_plan
+    from simcluster.what_if import whatif
 else:
     __getattr__ = exported_lazily(
         __name__,
         {
             "advice": "advise",
             "api": "Result graph infer_predict_layout load shard simulate sweep verify",
+            "baseline": "check",
+            "comparison": "compare",
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
+            "explanation": "explain",
             "layout": "MindSporeLayout",
+            "listings": "catalog collective",
             "plan.data.distributed_sampler": "shard_rows",
             "scenario": "Scenario",
             "search": "find_plan",
+            "what_if": "whatif",
         },
+        packages=["search"],
     )
 
 __all__ = [
@@ -48,15 +60,22 @@ __all__ = [
     "TraceError",
     "__version__",
     "advise",
+    "catalog",
+    "check",
+    "collective",
+    "compare",
+    "explain",
     "find_plan",
     "graph",
     "infer_predict_layout",
     "load",
+    "search",
     "shard",
     "shard_rows",
     "simulate",
     "sweep",
     "verify",
+    "whatif",
 ]
 
 

@@ -13,35 +13,39 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from simcluster import simulation, units
+from simcluster.engine import Progress
 from simcluster.errors import TraceError, nearest
 from simcluster.printable import printable_text
 from simcluster.report import (
+    Frame,
+    PlanSummary,
+    Rows,
+    RunPlots,
     emphasised_verdict,
     fullest_entry,
+    progress_display,
     renderers,
     result_html,
     summary_text,
+    table_rows,
+    write_chakra,
     write_perfetto,
+    write_tables,
 )
 from simcluster.report import tables as columns
 from simcluster.scenario import Scenario
 from simcluster.simulation import Entry, GraphPiece, Operand, ShardedGraph, Verification, predict_layouts
-from simcluster.trace import WALL_TIME, Run, Table, write_file
+from simcluster.trace import WALL_TIME, Run, write_file
 
 if TYPE_CHECKING:
-    import polars
-
     from simcluster.sweeps import SweepResult
 
-Rows: TypeAlias = "polars.DataFrame | NDArray[np.void]"
+Described: TypeAlias = "Scenario | ShardedGraph | Mapping[str, Any] | str | Path"
+"""A scenario: itself, its file, plain data as a file would hold it, or a graph that was sharded."""
 
 
 def load(path: str | Path, **changes: object) -> Scenario:
@@ -56,7 +60,7 @@ def load(path: str | Path, **changes: object) -> Scenario:
     return Scenario.load(path, [(key.replace("__", "."), _yaml(value)) for key, value in changes.items()])
 
 
-def graph(scenario: Scenario | str | Path) -> ShardedGraph:
+def graph(scenario: Described) -> ShardedGraph:
     """The operators of a scenario's model, to be sharded from Python.
 
     ``graph.shard("layers.*.mlp.up", in_strategy, out_strategy)`` gives a graph with one more strategy, which
@@ -82,26 +86,29 @@ def shard(
 
 
 def simulate(
-    scenario: Scenario | ShardedGraph | str | Path,
+    scenario: Described,
     *,
     unfold: bool = False,
     replications: int = 1,
     jobs: int = 1,
 ) -> Result:
-    """The result of running a scenario, given itself or by its file.
+    """The result of running a scenario: given itself, by its file, or as a dict of what a file would say.
 
     With ``unfold`` every rank is simulated, not one of each class of equal ranks. A job over days is run
     ``replications`` times with other draws, by ``jobs`` processes. A plan that does not fit
     into memory is a result (``result.fits``), not an error. Raises ScenarioError for a wrong file, PlanError
     for an impossible plan and SimulationError for a deadlock.
     """
-    return Result(
-        simulation.simulate(_scenario(scenario), unfold=unfold, replications=replications, jobs=jobs)
-    )
+    which, progress = _scenario(scenario), Progress()
+    with progress_display(which.name, progress):
+        run = simulation.simulate(
+            which, unfold=unfold, replications=replications, jobs=jobs, progress=progress
+        )
+    return Result(run)
 
 
 def verify(
-    scenario: Scenario | ShardedGraph | str | Path,
+    scenario: Described,
     *,
     dtype: Literal["float64", "float32"] = "float64",
     save: str | Path | None = None,
@@ -119,7 +126,7 @@ def verify(
 
 
 def sweep(
-    scenario: Scenario | ShardedGraph | str | Path,
+    scenario: Described,
     vary: Mapping[str, Iterable[object]],
     *,
     objective: str | None = None,
@@ -165,7 +172,7 @@ def sweep(
     return result
 
 
-def infer_predict_layout(scenario: Scenario | ShardedGraph | str | Path) -> dict[str, dict[str, Any]]:
+def infer_predict_layout(scenario: Described) -> dict[str, dict[str, Any]]:
     """How every weight of an inference lies on the devices, by full name, as MindSpore's function tells it.
 
     Of each: ``stages`` that hold it, ``shape``, ``dtype``, the ``device_matrix`` of a stage's ranks, the
@@ -175,9 +182,11 @@ def infer_predict_layout(scenario: Scenario | ShardedGraph | str | Path) -> dict
     return predict_layouts(_scenario(scenario))
 
 
-def _scenario(scenario: Scenario | ShardedGraph | str | Path) -> Scenario:
+def _scenario(scenario: Described) -> Scenario:
     if isinstance(scenario, ShardedGraph):
         return scenario.scenario
+    if isinstance(scenario, Mapping):
+        return Scenario.of(scenario)
     return scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
 
 
@@ -191,7 +200,7 @@ def _plain(value: object) -> object:
     return item() if callable(item) else str(value)
 
 
-class Result:
+class Result(RunPlots):
     """What a simulation found.
 
     Every figure of the summary is an attribute: seconds, bytes, and rates per second; means over ranks, with
@@ -333,9 +342,9 @@ class Result:
         return dict(self._run.documents["summary"])
 
     @property
-    def plan(self) -> dict[str, Any]:
-        """What was decided: mesh, stages, schedule, precision, sharding."""
-        return dict(self._run.documents["plan"])
+    def plan(self) -> PlanSummary:
+        """What was decided: mesh, stages, schedule, precision, sharding; it draws its schedule."""
+        return PlanSummary(self._run.documents["plan"])
 
     @property
     def job(self) -> dict[str, Any]:
@@ -364,7 +373,7 @@ class Result:
         public = [name for name in object.__dir__(self) if not name.startswith("_")]
         return sorted({*public, *self._run.documents["summary"]})
 
-    def spans(self, *, ranks: Iterable[int] | None = None, frame: bool | None = None) -> Rows:
+    def spans(self, *, ranks: Iterable[int] | None = None, frame: Frame = None) -> Rows:
         """Every kernel, collective, send and receive; see ``transfers`` for when each could have started.
 
         Columns: class, stage, rank (the one simulated), ranks (how many it stands for), stream, kind,
@@ -374,34 +383,34 @@ class Result:
         Those of one rank of every class, or of the ``ranks`` that are named, each by itself. Raises
         TraceError if there is no such rank, or if they are too many for one table: name some ranks then.
 
-        A polars DataFrame where polars is installed, else a NumPy structured array; ``frame`` asks for one or
-        the other.
+        A polars DataFrame where polars is installed, else a NumPy structured array; ``frame`` asks for
+        ``"polars"``, ``"pandas"``, or with False for NumPy.
         """
-        return _rows(columns.spans_table(self._run, ranks), frame)
+        return table_rows(columns.spans_table(self._run, ranks), frame)
 
-    def transfers(self, *, ranks: Iterable[int] | None = None, frame: bool | None = None) -> Rows:
+    def transfers(self, *, ranks: Iterable[int] | None = None, frame: Frame = None) -> Rows:
         """Every collective, send and receive: columns as in ``spans`` less flops, and ready_s.
 
         A collective starts when the last of its members is ready. ``ranks`` and ``frame`` as in ``spans``.
         """
-        return _rows(columns.transfers_table(self._run, ranks), frame)
+        return table_rows(columns.transfers_table(self._run, ranks), frame)
 
-    def memory(self, *, ranks: Iterable[int] | None = None, frame: bool | None = None) -> Rows:
+    def memory(self, *, ranks: Iterable[int] | None = None, frame: Frame = None) -> Rows:
         """Every allocation and release.
 
         Columns: class, stage, rank, ranks, time_s, category, buffer, micro_batch, bytes (negative: released),
         held_bytes (of all categories, after the change). ``ranks`` and ``frame`` as in
         ``spans``.
         """
-        return _rows(columns.memory_table(self._run, ranks), frame)
+        return table_rows(columns.memory_table(self._run, ranks), frame)
 
-    def waits(self, *, ranks: Iterable[int] | None = None, frame: bool | None = None) -> Rows:
+    def waits(self, *, ranks: Iterable[int] | None = None, frame: Frame = None) -> Rows:
         """Every time the kernels of a class stood still, and why.
 
         Columns: class, stage, rank, ranks, cause, start_s, end_s, duration_s. ``ranks`` and ``frame`` as in
         ``spans``.
         """
-        return _rows(columns.waits_table(self._run, ranks), frame)
+        return table_rows(columns.waits_table(self._run, ranks), frame)
 
     def save(self, path: str | Path) -> None:
         """Writes everything to one file, which ``Result.load`` reads. Raises TraceError if it cannot."""
@@ -435,12 +444,33 @@ class Result:
         """
         write_perfetto(self._run, path, ranks)
 
+    def to_tables(
+        self,
+        folder: str | Path,
+        kind: Literal["csv", "parquet"] = "csv",
+        *,
+        ranks: Iterable[int] | None = None,
+    ) -> tuple[Path, ...]:
+        """Writes spans, transfers, memory and waits as files of a folder; ``ranks`` as in ``spans``."""
+        return write_tables(self._run, folder, kind, ranks)
+
+    def to_chakra(self, folder: str | Path, *, ranks: Iterable[int] | None = None) -> tuple[Path, ...]:
+        """Writes a Chakra execution trace for every rank, or for ``ranks``; needs the extra ``chakra``."""
+        return write_chakra(self._run, folder, ranks).paths
+
     def to_json(self, path: str | Path | None = None) -> str:
         """The figures, the name and the plan as JSON text; also written to ``path`` if given.
 
         Raises TraceError if the file cannot be written.
         """
         return self.to("result", path).decode()
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The whole report as one page for a browser; also written to ``path`` if given.
+
+        Raises TraceError if the file cannot be written.
+        """
+        return self.to("report", path).decode()
 
     def __repr__(self) -> str:
         worst = fullest_entry(self.summary)
@@ -461,18 +491,3 @@ class Result:
 
     def _repr_html_(self) -> str:
         return result_html(self._run)
-
-
-def _rows(table: Table, frame: bool | None) -> Rows:
-    if frame is False or (frame is None and find_spec("polars") is None):
-        return table.structured()
-    import polars
-
-    columns = {}
-    for name, column in table.columns.items():
-        if name in table.names:
-            words = polars.Series(name, list(table.names[name]), dtype=polars.String)
-            columns[name] = words.gather(polars.Series(column.astype(np.uint32)))
-        else:
-            columns[name] = polars.Series(name, column)
-    return polars.DataFrame(columns)

@@ -11,19 +11,24 @@ Such a package imports its names for readers and type checkers alone, and says i
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 
 
-def exported_lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
+def exported_lazily(
+    package: str, modules: Mapping[str, str], packages: Collection[str] = ()
+) -> Callable[[str], object]:
     """The ``__getattr__`` of a package.
 
-    ``modules`` has by module, named from the package on, the names that it defines, separated by blanks.
+    ``modules`` has by module, named from the package on, the names that it defines, separated by blanks;
+    ``packages`` are those inside that are exported themselves.
     """
     module_of = {name: module for module, names in modules.items() for name in names.split()}
 
     def resolved(name: str) -> object:
         """A name of the package, imported from where it lives and kept there from then on."""
+        if name in packages:
+            return import_module(f"{package}.{name}")
         if name not in module_of:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
         value = getattr(import_module(f"{package}.{module_of[name]}"), name)

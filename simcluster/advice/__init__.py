@@ -4,9 +4,22 @@ advice = advise_scenario(Scenario.load("plan.yaml"), InlineExecutor())
 print(advice_text(advice))
 """
 
-from simcluster.advice.advice import Advice, Tip, advise_scenario
+from simcluster.advice.advice import Advice, Tip, advise_scenario, single_trials
+from simcluster.advice.combination import EQUAL_TIME, gains, rank
 from simcluster.advice.from_python import advise
 from simcluster.advice.given_advice import GivenAdvice
 from simcluster.advice.report import advice_document, advice_text
 
-__all__ = ["Advice", "GivenAdvice", "Tip", "advice_document", "advice_text", "advise", "advise_scenario"]
+__all__ = [
+    "EQUAL_TIME",
+    "Advice",
+    "GivenAdvice",
+    "Tip",
+    "advice_document",
+    "advice_text",
+    "advise",
+    "advise_scenario",
+    "gains",
+    "rank",
+    "single_trials",
+]

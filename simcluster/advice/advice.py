@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
@@ -124,7 +124,7 @@ def _round(scenario: Scenario, executor: Executor, watch: Callable[[int, int], N
     run = simulate(scenario)
     present_run = PresentRun(scenario, run.documents["summary"], run.documents["plan"])
     present = trial_from_run((), (), run)
-    wanted = _single_trials(reasoned_knobs(present_run))
+    wanted = single_trials(reasoned_knobs(present_run))
     # A scenario that nothing was asked of: its cluster, once it is built, cannot be sent to a process.
     trials = TipTrials(scenario.changed(()), executor)
     if watch is not None:
@@ -138,7 +138,7 @@ def _round(scenario: Scenario, executor: Executor, watch: Callable[[int, int], N
     return Advice(scenario.name, present_run, present, tips, best)
 
 
-def _single_trials(reasoned: list[ReasonedKnob]) -> list[tuple[ReasonedKnob, OpenKnob]]:
+def single_trials(reasoned: Sequence[ReasonedKnob]) -> list[tuple[ReasonedKnob, OpenKnob]]:
     """The knobs, those of which every turn is to be tried by turns; what two of them change alike once."""
     wanted: list[tuple[ReasonedKnob, OpenKnob]] = []
     known = set()

@@ -7,11 +7,12 @@ from typing import Any
 
 from simcluster.advice.advice import Advice
 from simcluster.advice.report import advice_document, advice_text
+from simcluster.draw import ShownAsText
 from simcluster.tuning import Changes, Trial
 
 
 @dataclass(frozen=True)
-class GivenAdvice:
+class GivenAdvice(ShownAsText):
     """What to change of a plan, round by round; ``print`` shows what was tried and why."""
 
     rounds: tuple[Advice, ...]

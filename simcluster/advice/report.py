@@ -95,7 +95,7 @@ def _round(advice: Advice) -> Iterator[RenderableType]:
     if not gaining:
         yield Text(_nothing(advice))
     else:
-        yield Text("What gains, each tried by simulation", "bold")
+        yield Text("What makes it better, each tried by simulation", "bold")
     for kind in dict.fromkeys(tip.kind for tip in gaining):
         tips = [tip for tip in gaining if tip.kind == kind]
         yield ""
@@ -105,7 +105,7 @@ def _round(advice: Advice) -> Iterator[RenderableType]:
         yield _table(advice, tips, width)
     if advice.idle:
         yield ""
-        yield Text("Tried, gains nothing", "bold")
+        yield Text("Tried, without a gain", "bold")
         yield _table(advice, advice.idle, width)
     if advice.impossible:
         yield ""
@@ -186,7 +186,7 @@ def _together(advice: Advice) -> Iterator[RenderableType]:
         return
     kinds = ", ".join(kind for kind, _ in groupby(best.kinds))
     yield ""
-    yield Text(f"Together, as long as each gains: {kinds}", "bold")
+    yield Text(f"Together, as long as each one helps: {kinds}", "bold")
     yield _figures_line(present, best)
     yield _options(best.settings)
 

@@ -11,7 +11,7 @@ from simcluster.simulation import simulate
 from simcluster.tuning import Changes, OpenKnob, Trial, Trials, nearest_change
 from simcluster.workers import Failure, run_all
 
-_LOST = "the process that simulated it died, for want of memory or by a signal"
+_LOST = "the process that simulated it died: out of memory, or stopped by a signal"
 
 
 @dataclass(frozen=True, slots=True)

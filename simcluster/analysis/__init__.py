@@ -3,6 +3,15 @@ of a step.
 """
 
 from simcluster.analysis.class_splits import find_class_splits
+from simcluster.analysis.critical_path import (
+    CriticalEntries,
+    EntryGraph,
+    PartKind,
+    PathParts,
+    critical_path_document,
+    entry_slacks,
+    may_have_critical_path,
+)
 from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.analysis.memory_usage import (
     RULE,
@@ -10,7 +19,6 @@ from simcluster.analysis.memory_usage import (
     MemoryRule,
     MemoryUse,
     MemoryVerdict,
-    build_allocation_table,
     deciding_verdict,
     headroom,
     memory_maxima,
@@ -37,6 +45,8 @@ from simcluster.analysis.metrics import (
     prefill_flops,
     step_flops,
     summarise_run,
+    summarise_servers,
+    time_use_document,
     wait_times,
 )
 from simcluster.analysis.placed_program import PlacedProgram
@@ -49,26 +59,33 @@ __all__ = [
     "RULE",
     "SHARED_METRICS",
     "AllocationAccount",
+    "CriticalEntries",
+    "EntryGraph",
     "ErrorBand",
     "Flops",
     "LazyTrace",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
+    "PartKind",
+    "PathParts",
     "PlacedProgram",
     "RunKind",
     "assumptions",
     "bands_of",
     "bands_yaml",
     "build_allocation_table",
+    "critical_path_document",
     "deciding_verdict",
     "dispatch_counts",
+    "entry_slacks",
     "error_band_document",
     "find_class_splits",
     "find_idle_gaps",
     "headroom",
     "inference_figures",
     "instruction_times",
+    "may_have_critical_path",
     "memory_maxima",
     "nearest_band",
     "overall_verdict",
@@ -79,5 +96,7 @@ __all__ = [
     "step_flops",
     "summarise_host_memory",
     "summarise_run",
+    "summarise_servers",
+    "time_use_document",
     "wait_times",
 ]

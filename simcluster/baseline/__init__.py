@@ -1,6 +1,7 @@
-"""Regression checks for CI: runs against a saved baseline, and against the bounds scenarios set themselves.
+"""Regression checks for CI: runs against a saved baseline or a commit, and against the scenarios' own bounds.
 
 report = check(["scenarios/"], "baseline.json", tolerances="step_time=1%")
+report = check(["scenarios/"], against="main")
 report.passed, report
 """
 
@@ -9,19 +10,46 @@ from typing import TYPE_CHECKING
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
+    from simcluster.baseline.check_format import CheckFormat, check_formats
+    from simcluster.baseline.file_search import is_scenario
+    from simcluster.baseline.measurement import MeasuredFile, Measurement, measure_scenario
     from simcluster.baseline.regression_check import check
     from simcluster.baseline.report import CheckReport
-    from simcluster.baseline.scenario_bounds import Bound, bounds_of, check_bounds
+    from simcluster.baseline.scenario_bounds import (
+        Bound,
+        ExpectedVerdict,
+        bounds_of,
+        check_bounds,
+        expected_verdict,
+    )
     from simcluster.baseline.tolerance import Tolerances
 else:
     __getattr__ = exported_lazily(
         __name__,
         {
+            "check_format": "CheckFormat check_formats",
+            "file_search": "is_scenario",
+            "measurement": "MeasuredFile Measurement measure_scenario",
             "regression_check": "check",
             "report": "CheckReport",
-            "scenario_bounds": "Bound bounds_of check_bounds",
+            "scenario_bounds": "Bound ExpectedVerdict bounds_of check_bounds expected_verdict",
             "tolerance": "Tolerances",
         },
     )
 
-__all__ = ["Bound", "CheckReport", "Tolerances", "bounds_of", "check", "check_bounds"]
+__all__ = [
+    "Bound",
+    "CheckFormat",
+    "CheckReport",
+    "ExpectedVerdict",
+    "MeasuredFile",
+    "Measurement",
+    "Tolerances",
+    "bounds_of",
+    "check",
+    "check_bounds",
+    "check_formats",
+    "expected_verdict",
+    "is_scenario",
+    "measure_scenario",
+]

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from simcluster.analysis import INFERENCE_METRICS, METRICS
+from simcluster.baseline.causes import DriftCause, causes_of
 from simcluster.baseline.figure import JUDGED, GoodDirection, good_direction
+from simcluster.baseline.measurement import Measurement
 from simcluster.baseline.record import Record
-from simcluster.baseline.scenario_bounds import Bound
+from simcluster.baseline.scenario_bounds import Bound, ExpectedVerdict
 from simcluster.baseline.tolerance import FigureTolerance, Tolerances
 from simcluster.errors import SimclusterError
 
@@ -105,11 +107,38 @@ class CheckOutcome:
     """One scenario of a check: its records, what drifted, its own bounds, or why it did not run."""
 
     key: str
+    """Its file, as reports name it."""
+
     old: Record | None = None
+    """What it was in the baseline, or in the commit."""
+
     new: Record | None = None
+    """What it is now."""
+
     drifts: tuple[Drift, ...] = ()
-    bounds: tuple[Bound, ...] = ()
+    """Figures that moved beyond their tolerance."""
+
+    bounds: tuple[Bound | ExpectedVerdict, ...] = ()
+    """What its own section ``expect`` bounds."""
+
     error: SimclusterError | None = None
+    """Why it could not be run."""
+
+    edits: tuple[str, ...] = ()
+    """The keys of its file that changed, where both files are at hand."""
+
+    old_error: SimclusterError | None = None
+    """Why the commit's file could not be run."""
+
+    @property
+    def causes(self) -> tuple[DriftCause, ...]:
+        """What made its time or memory move: parts of the step, operators, collectives, kinds of tensors."""
+        if self.old is None or self.new is None:
+            return ()
+        if self.old.composition is None or self.new.composition is None:
+            return ()
+        figures = [drift.figure for drift in self.drifts if drift.judged]
+        return causes_of(self.old.composition, self.new.composition, figures)
 
     @property
     def status(self) -> CheckStatus:
@@ -133,6 +162,17 @@ class CheckOutcome:
         return CheckStatus.DRIFTED if self.drifts else CheckStatus.SAME
 
     @property
-    def broken(self) -> tuple[Bound, ...]:
+    def broken(self) -> tuple[Bound | ExpectedVerdict, ...]:
         """The scenario's own bounds that do not hold."""
         return tuple(bound for bound in self.bounds if not bound.holds)
+
+
+def outcome_of(
+    key: str, old: Record | None, measurement: Measurement, tolerances: Tolerances
+) -> CheckOutcome:
+    """The outcome of a scenario that was measured, beside its record."""
+    new = measurement.record
+    if new is None:
+        return CheckOutcome(key, old, error=measurement.error)
+    moved = drifts(old, new, tolerances) if old is not None else ()
+    return CheckOutcome(key, old, new, moved, measurement.bounds)

@@ -43,11 +43,11 @@ def _inside(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(parent, name)
-            if path.suffix in SUFFIXES and not name.startswith(".") and _is_scenario(path):
+            if path.suffix in SUFFIXES and not name.startswith(".") and is_scenario(path):
                 yield path
 
 
-def _is_scenario(path: Path) -> bool:
+def is_scenario(path: Path) -> bool:
     """Whether a file says it is one; a broken file that says so is a scenario with a mistake."""
     try:
         text = content_of(path).decode("utf-8", errors="replace")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from simcluster.analysis import INFERENCE_METRICS, METRICS, MemoryVerdict
+from simcluster.baseline.composition import Composition
 from simcluster.document import Document, Name, Section, real_path, validate
 from simcluster.trace import Run, atomic_path
 
@@ -33,6 +34,9 @@ class Record(Section):
     metrics: dict[Name, int | float]
     """Its figures by full name, in SI units."""
 
+    composition: Composition | None = None
+    """What its step and its memory were made of; files of earlier versions do not tell."""
+
     @classmethod
     def of(cls, run: Run) -> Record:
         """The record of a run."""
@@ -46,6 +50,7 @@ class Record(Section):
             metrics={
                 figure: summary[figure] for figure in (*METRICS, *INFERENCE_METRICS) if figure in summary
             },
+            composition=Composition.of(run),
         )
 
     def lost(self, old: Record) -> int:
@@ -79,7 +84,7 @@ def save(path: Path, records: Mapping[str, Record]) -> None:
     """Writes a baseline file, complete or not at all; sorted, one figure per line: short diffs."""
     content = {
         "simcluster_baseline": FORMAT,
-        "scenarios": {name: records[name].model_dump(mode="json") for name in records},
+        "scenarios": {name: records[name].model_dump(mode="json", exclude_none=True) for name in records},
     }
     with atomic_path(path) as partial:
         partial.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -14,9 +14,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from simcluster.analysis import MemoryVerdict
+from simcluster.baseline.causes import cause_lines
 from simcluster.baseline.compare import CheckOutcome, CheckStatus, Drift, DriftVerdict
 from simcluster.baseline.figure import figure_texts, short_name
-from simcluster.draw import Cell, Column, render_text, screen_width, text_table
+from simcluster.baseline.record import Record
+from simcluster.draw import Cell, Column, ShownAsText, render_text, screen_width, text_table
 from simcluster.printable import printable_text
 
 WIDE = 80
@@ -39,21 +41,32 @@ _VERDICTS = {DriftVerdict.WORSE: "bold red", DriftVerdict.BETTER: "green", Drift
 
 
 @dataclass(frozen=True, repr=False)
-class CheckReport:
-    """The outcome of every scenario of a check.
+class CheckReport(ShownAsText):
+    """The outcome of every scenario of a check. A report is true if it passed."""
 
-    ``paths`` are those that were given; ``unseen`` counts the records outside them, ``update`` says whether a
-    new baseline was asked for and ``written`` whether it was written; with ``allow_new`` a scenario that the
-    baseline does not have is no failure. A report is true if it passed.
-    """
+    reference: str
+    """The name of the baseline file, or of the commit."""
 
-    baseline: Path
     paths: tuple[Path, ...]
+    """Files and folders that were to be checked."""
+
     outcomes: tuple[CheckOutcome, ...]
+    """Every scenario."""
+
     unseen: int = 0
+    """Records of the baseline that lie outside of the paths."""
+
     update: bool = False
+    """Whether a new baseline was asked for."""
+
     written: bool = False
+    """Whether it was written."""
+
     allow_new: bool = False
+    """Whether a scenario that the baseline does not have is no failure."""
+
+    ref: str = ""
+    """What the user called the commit; empty: it is about a baseline."""
 
     def __bool__(self) -> bool:
         return self.passed
@@ -65,14 +78,19 @@ class CheckReport:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is worse, new, missing or wrong and every bound holds; an update accepts what
-        moved and what is new.
+        """Whether no scenario fails."""
+        return not any(map(self.is_failure, self.outcomes))
+
+    def is_failure(self, outcome: CheckOutcome) -> bool:
+        """Whether a scenario is worse, new, missing or wrong, or breaks a bound; an update accepts what moved
+        and what is new, and against a commit what only one side has is no failure.
         """
         failing = {CheckStatus.WRONG}
         if not self.update:
-            failing |= {CheckStatus.WORSE, CheckStatus.MISSING}
-            failing |= set() if self.allow_new else {CheckStatus.NEW}
-        return not any(outcome.status in failing or outcome.broken for outcome in self.outcomes)
+            failing |= {CheckStatus.WORSE}
+            failing |= set() if self.ref else {CheckStatus.MISSING}
+            failing |= set() if self.allow_new or self.ref else {CheckStatus.NEW}
+        return outcome.status in failing or bool(outcome.broken)
 
     def text(self, *, width: int | None = None, colour: bool = False, errors: bool = True) -> str:
         """A line per scenario, a paragraph for what moved or broke, and the sum of it.
@@ -81,47 +99,57 @@ class CheckReport:
         """
         parts = []
         for outcome in self.outcomes:
-            lines = _outcome_text(outcome, wide=screen_width(width) >= WIDE, written=self.written)
+            lines = _outcome_text(outcome, self, wide=screen_width(width) >= WIDE)
             parts.append(render_text(*lines, width=width, colour=colour))
             if outcome.error is not None and errors:
                 parts.append(textwrap.indent(str(outcome.error), "  "))
-        return "\n".join([*parts, "", *map(printable_text, (self._sum(), *self._hints()))])
+        return "\n".join([*parts, "", *map(printable_text, (self.summary, *self._hints()))])
 
     def __repr__(self) -> str:
         return self.text()
 
-    def _sum(self) -> str:
+    @property
+    def summary(self) -> str:
+        """``3 scenarios: 1 worse, 2 unchanged``, and what was left out."""
         counts = Counter(outcome.status for outcome in self.outcomes)
         listed = ", ".join(f"{counts[status]} {status}" for status in _STYLES if counts[status])
         noun = "scenario" if len(self.outcomes) == 1 else "scenarios"
         worse = sum(bool(outcome.broken) for outcome in self.outcomes if outcome.status is CheckStatus.WORSE)
         bounds = f"; {worse} of the worse also out of bounds" if worse else ""
-        unseen = f"; {self.unseen} more in {self.baseline} not checked" if self.unseen else ""
-        return f"{len(self.outcomes)} {noun}: {listed or 'none'}{bounds}{unseen}"
+        unseen = f"; {self.unseen} more in {self.reference} not checked" if self.unseen else ""
+        against = f", against {self.reference}" if self.ref else ""
+        return f"{len(self.outcomes)} {noun}{against}: {listed or 'none'}{bounds}{unseen}"
 
     def _hints(self) -> Iterator[str]:
+        if self.ref:
+            return
         if self.written:
-            yield f"{self.baseline} is written"
+            yield f"{self.reference} is written"
         elif self.update:
-            yield f"{self.baseline} is left as it was: every scenario must run first"
+            yield f"{self.reference} is left as it was: every scenario must run first"
         elif not self.wrong and any(outcome.status in _ACCEPTED for outcome in self.outcomes):
-            yield f"to accept: {update_command(self.baseline, self.paths)}"
+            yield f"to accept: {update_command(self.reference, self.paths)}"
         may_be_new = self.update or self.allow_new
         if not may_be_new and any(outcome.status is CheckStatus.NEW for outcome in self.outcomes):
             yield "to pass without a baseline for what is new: --allow-new"
 
 
-def update_command(baseline: Path, paths: Sequence[Path]) -> str:
+def update_command(baseline: str, paths: Sequence[Path]) -> str:
     """The command that writes a baseline anew."""
-    return shlex.join(["simcluster", "check", *map(str, paths), "--baseline", str(baseline), "--update"])
+    return shlex.join(["simcluster", "check", *map(str, paths), "--baseline", baseline, "--update"])
 
 
-def _outcome_text(outcome: CheckOutcome, *, wide: bool, written: bool) -> Iterator[RenderableType]:
+def _outcome_text(outcome: CheckOutcome, report: CheckReport, *, wide: bool) -> Iterator[RenderableType]:
     yield _headline(outcome)
     if outcome.drifts:
         yield _drift_table(outcome.drifts, wide=wide)
-    for line in _remarks(outcome, written=written):
-        yield Padding(line, (0, 0, 0, 2))
+    for heading, causes in cause_lines(outcome.causes):
+        yield Padding(Text.assemble((f"{heading}: ", "bold"), causes), (0, 0, 0, 2))
+    for line in remarks(outcome, report):
+        style = "bold" if line in _MEMORY.values() else "dim"
+        yield Padding(Text(line, style), (0, 0, 0, 2))
+    for bound in outcome.broken:
+        yield Padding(Text.assemble(("expect: ", "bold red"), str(bound)), (0, 0, 0, 2))
 
 
 def _headline(outcome: CheckOutcome) -> Text:
@@ -168,25 +196,43 @@ _MEMORY = {
 }
 
 
-def _remarks(outcome: CheckOutcome, *, written: bool) -> Iterator[Text]:
+def remarks(outcome: CheckOutcome, report: CheckReport) -> Iterator[str]:
+    """What is to be said of a scenario beside its figures, a sentence each."""
     old, new = outcome.old, outcome.new
+    if outcome.old_error is not None:
+        yield f"at {report.ref} it cannot be run: {outcome.old_error.problems[0]}"
     if outcome.error is not None:
         return
     if new is None:
-        yield Text(
-            "taken out of the baseline" if written else "the baseline has it, but there is no such file"
-        )
+        yield from _gone(report)
     elif old is None:
-        known = "added to the baseline" if written else "not in the baseline yet"
-        yield Text(known if new.fits else f"{known}; its memory: {new.said}")
+        yield from _unknown(new, report)
     else:
         if new.lost(old):
-            yield Text(_MEMORY[new.said], "bold")
+            yield _MEMORY[new.said]
         if not all(drift.judged for drift in outcome.drifts):
-            yield Text("(in brackets: explains the rest, judged only with a tolerance of its own)", "dim")
-        if outcome.drifts and old.program == new.program:
-            yield Text("the Program is the same: what it costs on this hardware changed", "dim")
+            yield "(in brackets: explains the rest, judged only with a tolerance of its own)"
+        if outcome.edits:
+            yield f"changed in the file: {'; '.join(outcome.edits)}"
+        elif outcome.drifts and old.program == new.program:
+            yield "the Program is the same: what it costs on this hardware changed"
         elif old.program != new.program:
-            yield Text("the Program changed: the scenario, or how it is planned", "dim")
-    for bound in outcome.broken:
-        yield Text.assemble(("expect: ", "bold red"), str(bound))
+            yield "the Program changed: the scenario, or how it is planned"
+
+
+def _gone(report: CheckReport) -> Iterator[str]:
+    if report.ref:
+        yield f"{report.ref} has it, but there is no such file here"
+    else:
+        yield (
+            "taken out of the baseline"
+            if report.written
+            else "the baseline has it, but there is no such file"
+        )
+
+
+def _unknown(new: Record, report: CheckReport) -> Iterator[str]:
+    known = f"not in {report.ref}: nothing to compare it with"
+    if not report.ref:
+        known = "added to the baseline" if report.written else "not in the baseline yet"
+    yield known if new.fits else f"{known}; its memory: {new.said}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from simcluster.analysis import ATTENTION_METRICS, INFERENCE_METRICS, METRICS, SHARED_METRICS
+from simcluster.analysis import ATTENTION_METRICS, INFERENCE_METRICS, METRICS, SHARED_METRICS, MemoryVerdict
 from simcluster.baseline.figure import figure_list_text, figure_named, figure_text, figure_texts, short_name
 from simcluster.document import Refused
 from simcluster.errors import Problem, ScenarioError
@@ -37,12 +37,35 @@ class Bound:
         return f"{short_name(self.figure)} is {value}, expected {listed}"
 
 
+MEMORY = "memory"
+"""The key of ``expect`` whose bound is a verdict, not a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedVerdict:
+    """The verdict on a run's memory, and the one that its scenario expects."""
+
+    value: MemoryVerdict
+    expected: MemoryVerdict
+
+    @property
+    def holds(self) -> bool:
+        """Whether memory is what it was expected to be."""
+        return self.value is self.expected
+
+    def __str__(self) -> str:
+        return f"its memory: {self.value}, expected: {self.expected}"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a figure may be, in SI units; None: no limit on that side."""
 
     least: float | None
     most: float | None
+
+
+_VERDICT_HINT = "write for example memory: {verdict: does not fit}"
 
 
 def bounds_of(scenario: Scenario) -> dict[str, Limits]:
@@ -57,6 +80,15 @@ def bounds_of(scenario: Scenario) -> dict[str, Limits]:
     unknown = False
     for name, bound in scenario.spec.expect.items():
         path = f"expect.{name}"
+        if name == MEMORY:
+            if bound.verdict is None or bound.min is not None or bound.max is not None:
+                problems.append(
+                    Problem("memory has a verdict alone; peak_memory has min and max", path, _VERDICT_HINT)
+                )
+            continue
+        if bound.verdict is not None:
+            problems.append(Problem("only memory has a verdict", f"{path}.verdict", _VERDICT_HINT))
+            continue
         try:
             figure = figure_named(name)
         except ValueError as error:
@@ -110,8 +142,14 @@ def _figures(scenario: Scenario) -> Iterator[str]:
         yield from INFERENCE_METRICS
 
 
-def check_bounds(scenario: Scenario, run: Run) -> tuple[Bound, ...]:
-    """Every bounded figure of a run of this scenario, in the order of the file.
+def expected_verdict(scenario: Scenario) -> MemoryVerdict | None:
+    """The verdict on memory that a scenario expects: ``expect: {memory: {verdict: does not fit}}``."""
+    bound = scenario.spec.expect.get(MEMORY)
+    return None if bound is None or bound.verdict is None else MemoryVerdict(bound.verdict)
+
+
+def check_bounds(scenario: Scenario, run: Run) -> tuple[Bound | ExpectedVerdict, ...]:
+    """Every bounded figure of a run of this scenario, in the order of the file, and the verdict on memory.
 
     Raises ScenarioError for a figure that only models with attention have.
     """
@@ -123,7 +161,15 @@ def check_bounds(scenario: Scenario, run: Run) -> tuple[Bound, ...]:
             Problem(f"only a model with attention has a {name}", f"expect.{name}") for name in lacking
         )
         raise scenario.located(ScenarioError(*problems))
-    return tuple(
-        Bound(figure, float(summary[figure]), limits.least, limits.most)
-        for figure, limits in bounds_of(scenario).items()
+    verdict = expected_verdict(scenario)
+    return (
+        *(
+            Bound(figure, float(summary[figure]), limits.least, limits.most)
+            for figure, limits in bounds_of(scenario).items()
+        ),
+        *(
+            ()
+            if verdict is None
+            else (ExpectedVerdict(MemoryVerdict(run.documents["summary"]["verdict"]), verdict),)
+        ),
     )

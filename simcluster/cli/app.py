@@ -22,6 +22,7 @@ Examples:
   simcluster run scenarios/quickstart.yaml --trace trace.json.gz
   simcluster lint scenarios/*.yaml
   simcluster check scenarios/ --baseline baseline.json
+  simcluster guide
 
 \b
 Exit codes: 0 done; 1 does not fit, or a check failed;
@@ -101,7 +102,9 @@ def command_line(arguments: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # bars on a terminal that has no such characters
     try:
-        _application(_needed(arguments)).main(args=list(arguments), prog_name="simcluster")
+        _application(_needed(arguments)).main(
+            args=list(arguments), prog_name="simcluster", obj=tuple(arguments)
+        )
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0

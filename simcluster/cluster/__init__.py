@@ -31,6 +31,7 @@ from simcluster.cluster.device import (
     ResourceShare,
     nanoseconds,
 )
+from simcluster.cluster.drawn_topology import LinkUse, Tiers, draw_host, draw_network
 from simcluster.cluster.host import CORE, Host, HostKernels, KernelOnCores, Protocol
 from simcluster.cluster.interconnect import (
     GroupPlacement,
@@ -46,6 +47,7 @@ from simcluster.cluster.interconnect import (
     equal_rows,
 )
 from simcluster.cluster.mesh_placements import placements_of
+from simcluster.cluster.scaled_cluster import ClusterScale, HardwareFigure, figures_of
 from simcluster.cluster.spec import (
     ClusterSpec,
     DeviceSpec,
@@ -89,6 +91,7 @@ __all__ = [
     "Assumption",
     "BackgroundTraffic",
     "Cluster",
+    "ClusterScale",
     "ClusterSpec",
     "Device",
     "DeviceArray",
@@ -98,6 +101,7 @@ __all__ = [
     "DispatchTime",
     "EfficiencyCurve",
     "GroupPlacement",
+    "HardwareFigure",
     "Host",
     "HostFabric",
     "HostGroup",
@@ -113,6 +117,7 @@ __all__ = [
     "Level",
     "Link",
     "LinkChange",
+    "LinkUse",
     "MSJobSpec",
     "MapBy",
     "Numbers",
@@ -125,12 +130,16 @@ __all__ = [
     "ResourceShare",
     "Routes",
     "StreamingKernel",
+    "Tiers",
     "Topology",
     "Wiring",
     "allocation_formats",
     "bisection_rate",
     "device_names",
+    "draw_host",
+    "draw_network",
     "equal_rows",
+    "figures_of",
     "format_index_list",
     "host_names",
     "host_path_links",

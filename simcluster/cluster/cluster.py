@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +125,30 @@ class Cluster:
     def group_of(self, ranks: Ranks) -> Ranks:
         """The group of each rank, in the shape of ``ranks``."""
         return MixedRankPlaces.of(self.groups).group_of(ranks)
+
+    def draw(self) -> Any:
+        """The network over hosts as a plot, or the inside of the host if there is only one.
+
+        Raises SimclusterError where plotly is not installed.
+        """
+        from simcluster.cluster.drawn_topology import draw_host, draw_network
+        from simcluster.draw import tiers_plot
+
+        nothing = np.zeros(0, dtype=np.int64)
+        if self.topology.num_hosts > 1:
+            rows, lines = draw_network(self.topology, nothing, None)
+        else:
+            rows, lines = draw_host(self.topology, 0, nothing)
+        return tiers_plot(rows, lines, str(self))
+
+    def _repr_html_(self) -> str:
+        return f"<div>{escape(str(self))}</div>"
+
+    def __str__(self) -> str:
+        return " + ".join(
+            f"{group.num_hosts:,} x {group.host.name} ({group.num_devices:,} x {group.host.device.name})"
+            for group in self.groups
+        )
 
     @property
     def topology(self) -> Topology:

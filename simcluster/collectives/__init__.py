@@ -25,7 +25,7 @@ from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.run_on_arrays import CollectiveResult, run_on_rank_arrays
 from simcluster.collectives.spec import CollectivesSpec
-from simcluster.collectives.step import AlgorithmStep, ChunkLayout, Routine
+from simcluster.collectives.step import AlgorithmStep, ChunkLayout, GroupExchange, Routine
 from simcluster.collectives.traffic import (
     MOST_RANKS,
     Imbalance,
@@ -49,6 +49,7 @@ __all__ = [
     "CollectiveRequest",
     "CollectiveResult",
     "CollectivesSpec",
+    "GroupExchange",
     "GroupSite",
     "Imbalance",
     "ImbalanceLaw",

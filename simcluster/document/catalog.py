@@ -6,10 +6,9 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo, model_validator
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -18,14 +17,12 @@ from simcluster.document.section import Name, Refused, Section
 from simcluster.document.validation import validate, validate_data
 from simcluster.errors import ScenarioError, nearest
 
-SUFFIXES = (".yaml", ".yml")
-"""How names end that are files of users, not entries of a catalog."""
+FILE_NAME = {"type": "string", "pattern": r"\.ya?ml$"}
+"""The schema of a file's name in place of an entry's; who holds the document reads the file."""
 
 
 class CatalogSection(Section):
     """A section that may name an entry of a catalog instead: ``h100-sxm``, or ``{use: h100-sxm, ...}``.
-
-    Or a file: ``./ours.yaml``, beside the document that names it.
 
     What is written beside ``use`` replaces those keys of the entry. ``noun`` is what messages call an entry.
     """
@@ -74,10 +71,8 @@ class CatalogSection(Section):
         return dict(cls.expanded(cls.document(name).data))
 
     @classmethod
-    def expanded(cls, written: Any, folder: Path | None = None) -> Any:
+    def expanded(cls, written: Any) -> Any:
         """``h100-sxm`` or ``{use: h100-sxm, memory: 96 GB}`` as the whole entry, with the changes in it.
-
-        ``./ours.yaml`` is a file that may be any of these, from ``folder`` on or the working directory.
 
         A key written as null is left out. Anything without ``use`` is returned as it is. An entry may itself
         ``use`` another one. Raises Refused for an unknown name, and for ``borrowed`` without ``use``.
@@ -89,29 +84,16 @@ class CatalogSection(Section):
                 raise Refused("nothing is borrowed without 'use'", path="borrowed")
             return written
         name = written["use"]
-        if name in cls.entries():
-            entry = {**cls.entry(name), "borrowed": None}
-        elif Path(name).suffix in SUFFIXES:
-            entry = {**cls._of_file(name, folder or Path()), "borrowed": None}
-        else:
+        if name not in cls.entries():
             raise Refused(f"unknown {cls.noun} '{name}'", path="use", hint=cls.hint(name))
+        entry = {**cls.entry(name), "borrowed": None}
         reason = written.get("borrowed")
         return changed(_borrowed(entry, f"{reason} (as {name}: ") if reason else entry, written)
 
-    @classmethod
-    def _of_file(cls, name: str, folder: Path) -> dict[str, Any]:
-        """An entry that a user's file has; what that file uses may be a file beside it."""
-        path = folder / name
-        data = Document.read(path).data
-        entry = cls.expanded(data, path.parent)
-        if not isinstance(entry, Mapping):
-            raise Refused(f"{name} describes no {cls.noun}", path="use")
-        return dict(entry)
-
     @model_validator(mode="before")
     @classmethod
-    def _expand(cls, written: Any, info: ValidationInfo) -> Any:
-        return cls.expanded(written, (info.context or {}).get("folder"))
+    def _expand(cls, written: Any) -> Any:
+        return cls.expanded(written)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:
@@ -127,10 +109,10 @@ class CatalogSection(Section):
     ) -> JsonSchemaValue:
         """A name of the catalog, an entry with changes, or the whole."""
         written = handler.resolve_ref_schema(super().__get_pydantic_json_schema__(schema, handler))
-        names = {"type": "string", "enum": list(cls.entries())}
-        known: dict[str, Any] = {"anyOf": [names, {"type": "string", "pattern": r"\.ya?ml$"}]}
-        written["properties"]["use"] = known | {"description": written["properties"]["use"]["description"]}
-        return {"anyOf": [known, written | {"required": ["use"]}, written]}
+        known = {"type": "string", "enum": list(cls.entries())}
+        description = written["properties"]["use"]["description"]
+        written["properties"]["use"] = {"anyOf": [known, FILE_NAME], "description": description}
+        return {"anyOf": [known, FILE_NAME, written | {"required": ["use"]}, written]}
 
 
 @cache

@@ -138,7 +138,7 @@ class _Composer:
             if name.data in children and name.data not in merged:
                 first = children[name.data].key
                 raise self.error(
-                    event, f"duplicate key '{key_text(name.data)}'; it stands already at {first}"
+                    event, f"duplicate key '{key_text(name.data)}'; it is already at {first}"
                 )
             merged.discard(name.data)
             children[name.data] = value

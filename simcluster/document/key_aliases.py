@@ -10,12 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from simcluster.document.document import Document
-from simcluster.document.mark import Mark
 from simcluster.document.section import Name, Section
-from simcluster.document.tree import DocumentNode, Key
+from simcluster.document.tree import DocumentNode, Key, plain_nodes
 from simcluster.errors import Problem, ScenarioError, nearest
-
-_NOWHERE = Mark("")
 
 
 class OtherNameSpec(Section):
@@ -61,7 +58,7 @@ class OtherNames:
 
     def read_data(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Plain data with its own keys only; ScenarioError, with key paths, as ``read``."""
-        renamed: Mapping[str, Any] = self._renamed(_planted(data)).data
+        renamed: Mapping[str, Any] = self._renamed(plain_nodes(data)).data
         return renamed
 
     def in_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -134,21 +131,10 @@ def _meaning(node: DocumentNode, meant: OtherNameSpec) -> DocumentNode:
     """The node with its value in the document's own words."""
     data = node.data
     if meant.values and isinstance(data, (str, bool)) and data in meant.values:
-        return _planted(meant.values[data], node.mark, node.key)
+        return plain_nodes(meant.values[data], node.mark, node.key)
     if meant.unit and isinstance(data, (int, float)) and not isinstance(data, bool):
         return replace(node, data=f"{data} {meant.unit}")
     return node
-
-
-def _planted(data: Any, mark: Mark = _NOWHERE, key: Mark | None = None) -> DocumentNode:
-    """Plain data as nodes that all stand in one place."""
-    items: Mapping[Key, Any] = {}
-    if isinstance(data, Mapping):
-        items = data
-    elif isinstance(data, (list, tuple)):
-        items = dict(enumerate(data))
-    children = {name: _planted(value, mark) for name, value in items.items()}
-    return DocumentNode(data, mark, mark if key is None else key, children)
 
 
 def _without(node: DocumentNode, keys: Sequence[Key]) -> DocumentNode:

@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
+from html import escape
 from itertools import pairwise
 from textwrap import dedent
 from typing import Annotated, Any, ClassVar
@@ -133,6 +134,11 @@ class Section(BaseModel):
 
     shorthand: ClassVar[str] = ""
     """The key that a plain value stands for, in a section whose validator accepts one."""
+
+    def _repr_html_(self) -> str:
+        """What is written, as JSON with a key a line: a notebook's alternative to a page of fields."""
+        written = self.model_dump_json(exclude_unset=True, indent=2)
+        return f"<pre>{escape(written)}</pre>"
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:

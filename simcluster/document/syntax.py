@@ -39,7 +39,7 @@ def syntax_error(source: SourceText, error: YAMLError) -> ScenarioError:
     opened = error.context_mark.index if error.context_mark is not None else place
     problem = " ".join(str(error.problem).split())
     if source.text[place : place + 1] == "\t" or _indented_with_tab(source, place):
-        return error_at(source, place, "a tab where YAML wants spaces; indent and align with spaces only")
+        return error_at(source, place, "a tab where YAML needs spaces; indent and align with spaces only")
     for pattern, words in _WORDS:
         match = re.search(pattern, problem)
         if match:
@@ -153,7 +153,7 @@ _WORDS: tuple[tuple[str, _Words], ...] = (
     ),
     (
         "expected '<document start>'",
-        _saying("this line does not belong to what stands above; check the indentation of the first line"),
+        _saying("this line does not belong to what is above; check the indentation of the first line"),
     ),
     ("URI|tag handle|expected '>'|expected '!'|expected ' '", _saying("tags ('!') are not accepted")),
 )

@@ -80,6 +80,20 @@ class DocumentNode:
         return parent.with_children({**parent.children, key: child.with_value(tuple(deeper), value)})
 
 
+_NOWHERE = Mark("")
+
+
+def plain_nodes(data: Any, mark: Mark = _NOWHERE, key: Mark | None = None) -> DocumentNode:
+    """Plain data as nodes that all stand in one place."""
+    items: Mapping[Key, Any] = {}
+    if isinstance(data, Mapping):
+        items = data
+    elif isinstance(data, (list, tuple)):
+        items = dict(enumerate(data))
+    children = {name: plain_nodes(value, mark) for name, value in items.items()}
+    return DocumentNode(data, mark, mark if key is None else key, children)
+
+
 def keys_of(data: Any, path: str) -> Path:
     """A dotted path as keys: those of the data where they exist, text and indexes where they do not.
 

@@ -10,16 +10,26 @@ from simcluster.lazy_exports import exported_lazily
 if TYPE_CHECKING:
     from simcluster.draw.area import stacked_area, thin_levels
     from simcluster.draw.grid import TONES, schedule_grid
-    from simcluster.draw.markup import Markup, html_legend, html_page, html_table, section, swatch
-    from simcluster.draw.schedule_slots import ScheduleSlot, schedule_layout
+    from simcluster.draw.markup import (
+        Markup,
+        html_legend,
+        html_page,
+        html_table,
+        preformatted,
+        section,
+        swatch,
+    )
+    from simcluster.draw.plots import Interval, areas_plot, intervals_plot, stacked_bars_plot, tiers_plot
+    from simcluster.draw.schedule_slots import ScheduleSlot, chunk_of, schedule_layout
     from simcluster.draw.screen import render_text, screen_width
+    from simcluster.draw.shown_as_text import ShownAsText
     from simcluster.draw.step_curve import step_curve_svg
     from simcluster.draw.svg import FONT, Canvas, ticks
     from simcluster.draw.svg_bars import LIMIT, Stack, stacked_bars_svg
     from simcluster.draw.svg_timeline import TimelineBlock, timeline_svg
     from simcluster.draw.text_bars import text_bar, text_legend, wrap_items
     from simcluster.draw.text_tables import Cell, Column, csv_text, quantities, text_table
-    from simcluster.draw.tier_diagram import Box, BoxRow, Connection, tier_diagram_svg
+    from simcluster.draw.tier_diagram import Box, BoxRow, Connection, tier_diagram_svg, use_colour
     from simcluster.draw.tone import (
         BLUE,
         GREEN,
@@ -34,6 +44,7 @@ if TYPE_CHECKING:
         BarPart,
         Tone,
         sum_of_parts,
+        with_ascii_glyphs,
     )
 else:
     __getattr__ = exported_lazily(
@@ -41,17 +52,20 @@ else:
         {
             "area": "stacked_area thin_levels",
             "grid": "TONES schedule_grid",
-            "markup": "Markup html_legend html_page html_table section swatch",
-            "schedule_slots": "ScheduleSlot schedule_layout",
+            "markup": "Markup html_legend html_page html_table preformatted section swatch",
+            "plots": "Interval areas_plot intervals_plot stacked_bars_plot tiers_plot",
+            "schedule_slots": "ScheduleSlot chunk_of schedule_layout",
             "screen": "render_text screen_width",
+            "shown_as_text": "ShownAsText",
             "step_curve": "step_curve_svg",
             "svg": "FONT Canvas ticks",
             "svg_bars": "LIMIT Stack stacked_bars_svg",
             "svg_timeline": "TimelineBlock timeline_svg",
             "text_bars": "text_bar text_legend wrap_items",
             "text_tables": "Cell Column csv_text quantities text_table",
-            "tier_diagram": "Box BoxRow Connection tier_diagram_svg",
-            "tone": "BLUE GREEN GREY OLIVE ORANGE PINK PURPLE RED TEAL YELLOW BarPart Tone sum_of_parts",
+            "tier_diagram": "Box BoxRow Connection tier_diagram_svg use_colour",
+            "tone": "BLUE GREEN GREY OLIVE ORANGE PINK PURPLE RED TEAL YELLOW BarPart Tone "
+            "sum_of_parts with_ascii_glyphs",
         },
     )
 
@@ -76,15 +90,21 @@ __all__ = [
     "Cell",
     "Column",
     "Connection",
+    "Interval",
     "Markup",
     "ScheduleSlot",
+    "ShownAsText",
     "Stack",
     "TimelineBlock",
     "Tone",
+    "areas_plot",
+    "chunk_of",
     "csv_text",
     "html_legend",
     "html_page",
     "html_table",
+    "intervals_plot",
+    "preformatted",
     "quantities",
     "render_text",
     "schedule_grid",
@@ -92,6 +112,7 @@ __all__ = [
     "screen_width",
     "section",
     "stacked_area",
+    "stacked_bars_plot",
     "stacked_bars_svg",
     "step_curve_svg",
     "sum_of_parts",
@@ -102,6 +123,9 @@ __all__ = [
     "thin_levels",
     "ticks",
     "tier_diagram_svg",
+    "tiers_plot",
     "timeline_svg",
+    "use_colour",
+    "with_ascii_glyphs",
     "wrap_items",
 ]

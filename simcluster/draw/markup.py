@@ -64,6 +64,12 @@ def html_legend(entries: Iterable[tuple[str, Tone]]) -> Markup:
     return Markup(f'<div style="margin:2px 0;font-size:12px">{" ".join(spans)}</div>')
 
 
+def preformatted(text: str) -> Markup:
+    """Text as it is, in letters of one width."""
+    style = "font-size:12px;line-height:1.35;overflow-x:auto;margin:2px 0;color:inherit;background:none"
+    return Markup(f'<pre style="{style}">{escape(text)}</pre>')
+
+
 def html_page(title: str, style: str, body: str) -> str:
     """A whole page for a browser, for light and dark screens; ``style`` is that of its body."""
     return (

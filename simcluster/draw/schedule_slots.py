@@ -98,6 +98,12 @@ def schedule_layout(
     return placed
 
 
+def chunk_of(label: str) -> int:
+    """The chunk of its stage that an action works on, of a pair that of the first half; 0 if none is named."""
+    halves = _halves(label)
+    return halves[0].chunk if halves else 0
+
+
 def _halves(word: str) -> list[_Half]:
     matches = [_ACTION.fullmatch(half) for half in word.split("&")]
     return [

@@ -35,6 +35,7 @@ def render_text(*renderables: RenderableType, width: int | None = None, colour: 
         file=io.StringIO(),
         width=screen_width(width),
         force_terminal=colour,
+        force_jupyter=False,  # there rich would display what is captured, too
         color_system="standard" if colour else None,
         no_color=not colour,
         legacy_windows=False,

@@ -70,10 +70,12 @@ class Canvas:
         width: float,
         strong: bool,
         title: str,
+        colour: str = "",
     ) -> None:
-        """A line pulled towards a point; ``strong`` is one to be seen first."""
+        """A line pulled towards a point; ``strong`` is one to be seen first, ``colour`` that of another."""
         points = [f"{coordinate(x)} {coordinate(y)}" for x, y in (start, pull, end)]
-        colour, opacity = ("#e4572e", "1") if strong else ("currentColor", "0.35")
+        opacity = "1" if strong or colour else "0.35"
+        colour = "#e4572e" if strong else colour or "currentColor"
         look = f'fill="none" stroke="{colour}" stroke-opacity="{opacity}" stroke-width="{coordinate(width)}"'
         data = f"M{points[0]}Q{points[1]} {points[2]}"
         self.shapes.append(f'<path d="{data}" {look}><title>{escape(title)}</title></path>')

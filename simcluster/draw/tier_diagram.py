@@ -9,6 +9,9 @@ from simcluster.draw.markup import Markup
 from simcluster.draw.svg import CHARACTER, Canvas, text_fits
 from simcluster.draw.tone import Tone
 
+_USED = ((0x5B, 0x9B, 0xD5), (0xF0, 0xA0, 0x4B), (0xD9, 0x3F, 0x3F))
+"""The colours of lines that are used never, half of the time, always."""
+
 _BOX, _GAP, _ROOM, _NAME, _SIZE = 24.0, 6.0, 44.0, 96.0, 10.0
 
 
@@ -37,13 +40,14 @@ class BoxRow:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A line between two boxes, ``weight`` pixels wide."""
+    """A line between two boxes, ``weight`` pixels wide; ``use``, from 0 to 1, gives it its colour."""
 
     one: Hashable
     other: Hashable
     title: str
     weight: float = 1.0
     strong: bool = False
+    use: float | None = None
 
 
 def tier_diagram_svg(
@@ -81,6 +85,16 @@ def _draw(canvas: Canvas, line: Connection, start: tuple[float, float], end: tup
     """A straight line, or a bow over a row between boxes of the same row."""
     (x1, y1), (x2, y2) = start, end
     bow = 0.0 if y1 != y2 else -(_BOX / 2 + 6 + min(_ROOM / 2, abs(x2 - x1) / 12))
-    canvas.curve(
-        (x1, y1), ((x1 + x2) / 2, (y1 + y2) / 2 + 2 * bow), (x2, y2), line.weight, line.strong, line.title
-    )
+    pull = (x1 + x2) / 2, (y1 + y2) / 2 + 2 * bow
+    colour = "" if line.use is None or line.strong else use_colour(line.use)
+    canvas.curve((x1, y1), pull, (x2, y2), line.weight, line.strong, line.title, colour)
+
+
+def use_colour(use: float) -> str:
+    """The colour of a line that is in use for a share of the time: blue, orange, red; none if for nothing."""
+    if use <= 0:
+        return ""
+    place = min(1.0, use) * (len(_USED) - 1)
+    low = min(int(place), len(_USED) - 2)
+    parts = (round(a + (b - a) * (place - low)) for a, b in zip(_USED[low], _USED[low + 1], strict=True))
+    return "#" + "".join(f"{part:02x}" for part in parts)

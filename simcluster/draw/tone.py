@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,17 @@ class Tone:
         """The character that fills a bar: where colour tells tones apart, the same for all."""
         return SOLID if colour else self.glyph
 
+    def shaded(self, number: int) -> Tone:
+        """The tone of the chunk of a stage with this number: lighter or darker than those beside it."""
+        shade = _SHADES[number % len(_SHADES)]
+        towards = 255 if shade > 0 else 0
+        parts = (int(self.colour[at : at + 2], 16) for at in (1, 3, 5))
+        mixed = (round(part + (towards - part) * abs(shade)) for part in parts)
+        return replace(self, colour="#" + "".join(f"{part:02x}" for part in mixed))
+
+
+_SHADES = (0.0, 0.32, -0.26, 0.16, -0.14, 0.44, -0.36, 0.24)
+"""How much lighter (or darker) tones are for chunks, one after the other."""
 
 SOLID = "█"
 
@@ -38,6 +49,17 @@ GREY = Tone("bright_black", "#a3a8ae", ":")
 
 EMPTY = Tone("bright_black", "#808890", "·")
 """What is there but not used: free memory, time without work."""
+
+
+_ASCII = str.maketrans(
+    {"█": "@", "▓": "%", "▒": "o", "░": "~", "·": ".", "┃": "|", "─": "-", "│": "|", "…": ".", "→": ">"}
+)
+"""Characters of drawings, and others that stay different where there is nothing but ASCII."""
+
+
+def with_ascii_glyphs(text: str) -> str:
+    """The text with glyphs of ASCII, which are as wide, in place of those of bars and grids."""
+    return text.translate(_ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,21 @@
 from simcluster.engine.communication import (
     Background,
     CapacityChange,
+    Choices,
     Fabric,
     FlowPhase,
     Links,
     Transfer,
     Vectors,
+    Who,
     classes_on_links,
     classes_together,
+    meeting_of,
 )
 from simcluster.engine.garbage import no_collection
 from simcluster.engine.implementation import Implementation
-from simcluster.engine.linking import NOTHING, ClassProgram, LinkedPart, TimedCode
-from simcluster.engine.pricing import Workload
+from simcluster.engine.linking import NOTHING, CodeEntries, LinkedPart
+from simcluster.engine.pricing import Prices, Workload
 from simcluster.engine.progress import Progress
 from simcluster.engine.run_programs import run, run_together
 from simcluster.engine.spec import RunSpec
@@ -24,23 +27,26 @@ __all__ = [
     "NOTHING",
     "Background",
     "CapacityChange",
-    "ClassProgram",
+    "Choices",
     "ClassTiming",
+    "CodeEntries",
     "Fabric",
     "FlowPhase",
     "GroupTiming",
     "Implementation",
     "LinkedPart",
     "Links",
+    "Prices",
     "Progress",
     "RunSpec",
-    "TimedCode",
     "Timing",
     "Transfer",
     "Vectors",
+    "Who",
     "Workload",
     "classes_on_links",
     "classes_together",
+    "meeting_of",
     "no_collection",
     "run",
     "run_together",

@@ -10,6 +10,8 @@ class Progress:
 
     def __init__(self, total: int = 0) -> None:
         self.total = total
+        self.doing = ""
+        """What is done beside it, or in place of it; empty: nothing that would have to be told."""
         self._reached = 0, 0
         self._look: Callable[[], tuple[int, int]] | None = None
 

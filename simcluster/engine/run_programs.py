@@ -63,6 +63,8 @@ def run_together(
         workload.fabric is None or workload.fabric.links is not links for workload in workloads
     ):
         raise ValueError("Programs that run at once need fabrics with common links")
+    if len(workloads) > 1 and any(workload.program.has_gates for workload in workloads):
+        raise ValueError("a Program with gates runs alone: who begins anew would find them open")
     watched = progress or Progress()
     try:
         # What the events leave behind goes before anybody looks for cycles in it.

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.linking import ClassProgram, TimedCode
-from simcluster.engine.pricing import ManyClasses, PricedGroup, PricedProgram
+from simcluster.engine.linking import LinkedPart
+from simcluster.engine.pricing import PricedGroup
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]
@@ -75,20 +75,15 @@ class ClassTiming:
         """Its column in the arrays of its group."""
         return slice(self.column, self.column + 1)
 
-    @cached_property
-    def program(self) -> PricedProgram:
+    @property
+    def part(self) -> LinkedPart:
         """What it ran."""
-        return self.group.group.program(self.column)
+        return self.group.group.part
 
-    @property
-    def linked(self) -> ClassProgram:
-        """Its linked entries. Ends of communication are results: there is what it takes alone."""
-        return self.program.linked
-
-    @property
-    def codes(self) -> Mapping[int, TimedCode]:
-        """Its codes at their prices."""
-        return self.program.codes
+    def durations(self, code: int) -> Ints:
+        """Nanoseconds of the instructions of a code; of communication, what it takes alone."""
+        durations = self.group.group.codes[code].duration
+        return durations[:, self.column % durations.shape[1]]
 
     @cached_property
     def starts(self) -> Sequence[Ints]:
@@ -98,7 +93,7 @@ class ClassTiming:
     @cached_property
     def arrivals(self) -> Sequence[Ints]:
         """By stream when every entry was ready."""
-        arrivals, compute = self._streams(self.group.arrivals), self.group.group.part.compute
+        arrivals, compute = self._streams(self.group.arrivals), self.part.compute
         return [*arrivals[:compute], self.starts[compute], *arrivals[compute + 1 :]]
 
     @cached_property
@@ -110,10 +105,10 @@ class ClassTiming:
     def stretched(self) -> Table:
         """Entry, start and end of every kernel of the segments that communication slowed, by entry."""
         slowed = self.group.slowed.get(self.column, NONE_SLOWED)
-        return slowed.table(self.starts[self.group.group.part.compute])
+        return slowed.table(self.starts[self.part.compute])
 
     def _streams(self, times: Ints) -> Sequence[Ints]:
-        return np.split(times[:, self.column], self.group.group.part.begins[1:-1])
+        return np.split(times[:, self.column], self.part.begins[1:-1])
 
 
 @dataclass(frozen=True)
@@ -147,4 +142,4 @@ class Timing:
     @property
     def many(self) -> bool:
         """Whether there are many classes beside each other: their tables would be very large."""
-        return any(isinstance(timing.group, ManyClasses) for timing in self.groups)
+        return any(timing.group.many for timing in self.groups)

@@ -1,1 +1,7 @@
-"""The guide for users: one Markdown file per topic, and a reader that finds topics by name."""
+"""The guide for users: any Markdown file of this folder is a topic, and what reads them."""
+
+from __future__ import annotations
+
+from simcluster.guide.topic import SUFFIX, Topic, find_topic, topics
+
+__all__ = ["SUFFIX", "Topic", "find_topic", "topics"]

@@ -6,6 +6,9 @@ Rank numbers run row-major over the axes, outermost first, so ranks of the last 
 Wherever an axis is named, a *restricted* axis ``pipeline[0,3]`` may stand: the ranks at coordinates 0 and 3
 of ``pipeline`` only. It is how the stages that share a tied parameter form a group. And so may the name of
 explicit groups, lists of ranks that somebody wrote down (``create_group``).
+
+Behind the ranks of the axes there may be others, *beside* the axes: parameter servers and their scheduler.
+They are in no group but alone.
 """
 
 from __future__ import annotations
@@ -26,11 +29,13 @@ class Mesh:
     """Axes with their sizes, outermost first, and explicit groups by name.
 
     Groups of one name are equally large and have no rank in common; a rank may be in none of them. Their
-    members stand in the order that counts. A group is over one such name, or over axes.
+    members stand in the order that counts. A group is over one such name, or over axes. ``off_axes`` is the
+    number of ranks behind those of the axes.
     """
 
     axes: tuple[tuple[str, int], ...]
     explicit: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = ()
+    off_axes: int = 0
 
     @classmethod
     def of(cls, sizes: Mapping[str, int]) -> Mesh:
@@ -56,7 +61,11 @@ class Mesh:
     def with_groups(self, groups: Mapping[str, Sequence[Sequence[int]]]) -> Mesh:
         """The same axes with these explicit groups."""
         made = tuple((name, tuple(tuple(group) for group in lists)) for name, lists in groups.items())
-        return Mesh(self.axes, made)
+        return Mesh(self.axes, made, self.off_axes)
+
+    def with_off_axes(self, count: int) -> Mesh:
+        """The same with so many ranks behind those of the axes."""
+        return Mesh(self.axes, self.explicit, count)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,9 +73,14 @@ class Mesh:
         return tuple(name for name, _ in self.axes)
 
     @property
-    def num_ranks(self) -> int:
+    def num_on_axes(self) -> int:
         """Product of the axes."""
         return math.prod(size for _, size in self.axes)
+
+    @property
+    def num_ranks(self) -> int:
+        """All ranks: those of the axes, and those beside them."""
+        return self.num_on_axes + self.off_axes
 
     def size(self, axis: str) -> int:
         """Ranks along an axis (1 if the mesh does not have it); restricted axes count what they keep."""
@@ -90,10 +104,11 @@ class Mesh:
 
     @cached_property
     def coordinates(self) -> NDArray[np.int64]:
-        """Coordinates of every rank, shape [ranks, axes]."""
+        """Coordinates of every rank, shape [ranks, axes]; 0 for ranks beside the axes."""
         # The leading 1 is for a mesh without axes, which is one rank.
         shape = (1, *(size for _, size in self.axes))
-        return np.stack(np.unravel_index(np.arange(self.num_ranks), shape), axis=1)[:, 1:].astype(np.int64)
+        own = np.stack(np.unravel_index(np.arange(self.num_on_axes), shape), axis=1)[:, 1:].astype(np.int64)
+        return np.pad(own, ((0, self.off_axes), (0, 0)))
 
     def coordinate(self, rank: int, axis: str) -> int:
         """Position of a rank along an axis; of a restricted axis, its position among the kept coordinates.
@@ -136,19 +151,24 @@ class Mesh:
         """All groups over ``axes``: shape [groups, members], members ordered with the first axis outermost.
 
         With restricted axes, ranks outside the kept coordinates are in no group. Explicit groups stand alone.
+        Ranks beside the axes are groups of one where all groups are.
         """
         if len(axes) == 1 and axes[0] in self._explicit:
             return self._explicit[axes[0]]
         present = [axis for axis in axes if base_axis(axis) in self.sizes]
         moved = [self.names.index(base_axis(axis)) for axis in present]
-        ranks = np.arange(self.num_ranks).reshape([size for _, size in self.axes])
+        ranks = np.arange(self.num_on_axes).reshape([size for _, size in self.axes])
         for axis, position in zip(present, moved, strict=True):
             coordinates = kept(axis)
             if coordinates is not None:
                 ranks = np.take(ranks, coordinates, axis=position)
         rest = [position for position in range(len(self.axes)) if position not in moved]
         members = math.prod(self.size(axis) for axis in present)
-        return ranks.transpose(rest + moved).reshape(-1, members)
+        groups = ranks.transpose(rest + moved).reshape(-1, members)
+        if self.off_axes and members == 1:
+            alone = np.arange(self.num_on_axes, self.num_ranks)[:, np.newaxis]
+            groups = np.concatenate([groups, alone])
+        return groups
 
     def __str__(self) -> str:
         return " x ".join(f"{name} {size}" for name, size in self.axes) or "one rank"

@@ -57,7 +57,7 @@ class SplitMesh:
                 made = piece(name, index) if len(digits) > 1 else name
                 axes.append((made, digit.size))
                 places.append((made, digit))
-        return cls(Mesh(tuple(axes)), tuple(places), stage_axis)
+        return cls(Mesh(tuple(axes), off_axes=mesh.off_axes), tuple(places), stage_axis)
 
     def axes(self, digit: SubAxis) -> tuple[str, ...]:
         """The axes that make up a digit, outermost first."""
@@ -88,7 +88,7 @@ def unsplit_mesh(mesh: Mesh) -> Mesh:
     sizes: dict[str, int] = {}
     for name, size in mesh.axes:
         sizes[whole(name)] = sizes.get(whole(name), 1) * size
-    return Mesh.of(sizes)
+    return Mesh.of(sizes).with_off_axes(mesh.off_axes)
 
 
 def _edges(digit: SubAxis) -> tuple[int, int]:

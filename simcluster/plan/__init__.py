@@ -26,6 +26,7 @@ from simcluster.plan.execution import (
 )
 from simcluster.plan.modes import make_plan
 from simcluster.plan.optimizer import gathered_name, whole_name
+from simcluster.plan.parameter_server import ServedParameter, ServerPlan, ServerShard
 from simcluster.plan.pass_list import PASSES, Pass, PassList
 from simcluster.plan.pipeline import (
     BACKWARD,
@@ -90,6 +91,7 @@ from simcluster.plan.spec import (
     RoutingSpec,
     RuleSpec,
     ScheduleSpec,
+    ServerUpdate,
     ShardingChoice,
     StrategySpec,
     SubgraphSpec,
@@ -173,6 +175,10 @@ __all__ = [
     "Schedule",
     "ScheduleSpec",
     "SearchReport",
+    "ServedParameter",
+    "ServerPlan",
+    "ServerShard",
+    "ServerUpdate",
     "ShardRequest",
     "ShardingChoice",
     "StrategySpec",

@@ -35,7 +35,7 @@ class AutoPlanner(StrategyPlanner):
 
     def _search(self) -> SearchReport:
         roles = AxisRoles(roles_of(self.parallel))
-        mesh = Mesh.of(self.parallel.sizes)
+        mesh = Mesh.of(self.parallel.sizes).with_off_axes(self.parallel.num_server_ranks)
         self._check(mesh, roles)
         placement = Placement.of(mesh, roles)
         if splits := [axis for axis in roles.resolve((SEQUENCE,), mesh) if mesh.size(axis) > 1]:

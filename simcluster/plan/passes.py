@@ -79,9 +79,14 @@ def derivative_passes(numerics: Numerics) -> Iterator[Pass]:
         yield Pass("quantise", partial(quantise, plan=numerics.fp8))
 
 
-def sparse_gradients(rules: Rules, num_terms: int) -> Pass:
-    """The pass that keeps gradients of tables as ids and rows, ``num_terms`` of them to be added up."""
-    return Pass("sparse_gradients", partial(use_sparse_gradients, rules=rules, num_terms=num_terms))
+def sparse_gradients(rules: Rules, num_terms: int, served: Sequence[str] = ()) -> Pass:
+    """The pass that keeps gradients of tables as ids and rows, ``num_terms`` of them to be added up; those of
+    ``served`` parameters are split as the samples are.
+    """
+    own = tuple(served)
+    return Pass(
+        "sparse_gradients", partial(use_sparse_gradients, rules=rules, num_terms=num_terms, served=own)
+    )
 
 
 def sharding_pass(

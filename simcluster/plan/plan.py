@@ -11,6 +11,7 @@ from simcluster.plan.auto import SearchReport
 from simcluster.plan.data import InputPipeline, MicroBatches
 from simcluster.plan.execution import FREE_EXECUTION, ExecutionPolicy
 from simcluster.plan.optimizer import OptimizerPlan
+from simcluster.plan.parameter_server import ServerPlan
 from simcluster.plan.pass_list import PassList
 from simcluster.plan.pipeline import Timetable, VirtualStages
 from simcluster.plan.precision import Numerics
@@ -130,6 +131,8 @@ class Plan:
     """How strategies were found; None: nothing was searched."""
     notes: tuple[str, ...] = ()
     """Notes for the user."""
+    servers: ServerPlan | None = None
+    """Parameter servers; None: there are none."""
 
     @property
     def graph(self) -> Graph:

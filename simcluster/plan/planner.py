@@ -6,23 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.errors import PlanError, Problem
-from simcluster.layout import Layout, Mesh, unsplit_mesh, whole
+from simcluster.layout import Layout, Mesh, whole
 from simcluster.model import (
     Generative,
     Graph,
     Model,
-    Routed,
-    WithVocabulary,
     generation_refusal,
-    padded,
     vocabulary_of,
 )
-from simcluster.plan.data import check_inputs, check_shares, check_unequal_batches, micro_batches_of
+from simcluster.plan.data import check_inputs, check_shares, check_unequal_batches
 from simcluster.plan.diagnostics import (
     balance_hints,
     better_order,
-    check_passes,
-    check_rates,
     check_tensors,
     padding_notes,
     plan_notes_of,
@@ -30,15 +25,13 @@ from simcluster.plan.diagnostics import (
     settings_without_effect,
     size_problems,
 )
-from simcluster.plan.execution import ExecutionPolicy, GraphLaunch
 from simcluster.plan.offload import check_hosts, report_not_offloaded
 from simcluster.plan.optimizer import OptimizerPlan, report_dense_updates, sparse_parameters
 from simcluster.plan.overlap import (
     describe_chunked_collectives,
     describe_interleaving,
-    interleave_micro_batches,
-    interleaved_samples,
 )
+from simcluster.plan.parameter_server import serve_parameters, server_problems
 from simcluster.plan.pass_list import PassList
 from simcluster.plan.passes import (
     Passes,
@@ -50,29 +43,20 @@ from simcluster.plan.passes import (
     sparse_gradients,
     subgraph_assignment,
 )
-from simcluster.plan.pipeline import VirtualStages, default_layers, forward_only, written_layers
 from simcluster.plan.plan import PipelinePlan, Placement, Plan
-from simcluster.plan.planner_base import Planner
-from simcluster.plan.precision import Numerics, groups_of, states_of, update_of
+from simcluster.plan.plan_values import PlanValues
+from simcluster.plan.precision import Numerics
 from simcluster.plan.redistribution import RedistributionPlanner, kernel_cost, movement_cost
 from simcluster.plan.rules import (
     SEQUENCE,
     AxisRoles,
-    ShardRequest,
     StrategyRule,
-    sequence_slices,
     stage_devices,
 )
-from simcluster.plan.sequence import check_slices, check_slicing_axes, slice_length
+from simcluster.plan.sequence import check_slices, slice_length
 from simcluster.plan.sharding import propagate
 from simcluster.plan.spec import (
-    InferenceSpec,
-    RecipeSpec,
     ShardingChoice,
-    fusible_collectives,
-    fusion_ids,
-    mesh_sharding,
-    samples,
     sharding_sub_axes,
     unused_fusion,
 )
@@ -85,7 +69,6 @@ from simcluster.plan.strategies import (
     split_mesh_axes,
     unknown_axes,
     unused_axes,
-    vocabulary_divisor_of,
 )
 from simcluster.plan.subgraphs import (
     BlockSubgraphs,
@@ -95,16 +78,15 @@ from simcluster.plan.subgraphs import (
     find_boundary_constraints,
     subgraph_refusal,
 )
-from simcluster.work import DType
 
 
-class StrategyPlanner(Planner):
+class StrategyPlanner(PlanValues):
     """Plans a model by strategies of its operators."""
 
     def plan(self) -> Plan:
         """The plan: its frozen values, made one from another, and the graph that the passes give."""
         roles = AxisRoles(roles_of(self.parallel))
-        mesh = Mesh.of(self.parallel.sizes)
+        mesh = Mesh.of(self.parallel.sizes).with_off_axes(self.parallel.num_server_ranks)
         self._check(mesh, roles)
         placement = Placement.of(mesh, roles)
         pipeline = self._pipeline(placement)
@@ -165,71 +147,9 @@ class StrategyPlanner(Planner):
             pieces=subgraphs,
             recipe=self._recipe(mesh),
             vocab=vocabulary_of(model),
+            servers=serve_parameters(done.graph, self.parallel.parameter_server, optimizer, mesh),
         )
         return replace(plan, notes=tuple(self._notes(plan, forward.graph, sharder)))
-
-    # -- values, one from the other ---------------------------------------------------------------------
-
-    def _pipeline(self, placement: Placement) -> PipelinePlan:
-        """What the stages do, with how many micro-batches."""
-        num_stages = placement.mesh.size(placement.stage_axis)
-        schedule = self.parallel.schedule.build()
-        once = schedule.chain(num_stages)
-        slices = 1 if self.inference else schedule.num_slices
-        check_slicing_axes(slices, placement.roles.resolve((SEQUENCE,), placement.mesh))
-        length = slice_length(self.task.seq_len, slices)
-        if slices > 1 and (refusal := self.model.seq_len_error(length)):
-            refusal += f", as each of {slices} slices has"
-            raise PlanError(refusal, path="parallel.schedule.slices")
-        layers = self._layers(once)
-        copies = self.parallel.copies
-        size = samples(self.task, placement.batch_ways)
-        micro_batch = interleaved_samples(size, copies)
-        batches = micro_batches_of(
-            self.task.global_batch,
-            size,
-            self.task.batch_shares,
-            placement.batch_axes,
-            placement.mesh,
-            "inference.batch" if self.inference else "training.global_batch",
-        ).in_copies(copies)
-        generation = self.inference.generation(batches.most) if self.inference else None
-        passes = generation.num_passes if generation else 1
-        check_passes(self.model.num_layers, batches.most, passes=passes)
-        return PipelinePlan(
-            chain=VirtualStages.round_robin(num_stages, passes) if generation else once,
-            timetables=tuple(
-                interleave_micro_batches(
-                    forward_only(num_stages, passes, count // copies)
-                    if generation
-                    else schedule.timetable(num_stages, count // copies),
-                    copies,
-                )
-                for count in batches.counts
-            ),
-            batches=batches,
-            micro_batch=micro_batch,
-            layers=layers,
-            chunks=once.by_chunk(layers),
-            micro_batch_interleave=copies,
-            slices=slices,
-            overlapped=bool(generation) or self.parallel.schedule.overlapped(self.framework, once),
-            inputs=self.inputs,
-            generation=generation,
-        )
-
-    def _numerics(self, sharding: ShardingChoice) -> Numerics:
-        """The number formats of a scenario whose optimizer is sharded so."""
-        numerics = Numerics.of(self.task.formats, self.framework, sharding)
-        check_rates(self.cluster, numerics.compute, numerics.matmul)
-        return numerics
-
-    def _model(self, placement: Placement) -> Model:
-        """The model as this plan computes it, its vocabulary padded."""
-        rules = self._rules(placement.mesh)
-        model = self.computed(self._padded(rules, placement))
-        slices = sequence_slices(rules, placement.roles, placement.mesh)
-        return model.in_slices(slices) if slices > 1 and isinstance(model, Routed) else model
 
     def _forward_on_stages(
         self,
@@ -319,19 +239,6 @@ class StrategyPlanner(Planner):
         mesh, stage_axis = placement.mesh, placement.stage_axis
         return self.inputs.layouts(logical, mesh, stage_axis, placement.roles.cut, pads=self.parallel.pads)
 
-    def _execution(
-        self, logical: Graph, graph: Graph, placement: Placement, sharding: ShardingChoice
-    ) -> ExecutionPolicy:
-        """What overlaps, what waits, and what travels together."""
-        fusion, said = self.parallel.fused, self.framework.graphs
-        ids = fusion_ids(fusion.ids, [name for name, _ in logical.parameters()])
-        mesh, batch_axes, stage_axis = placement.mesh, placement.batch_axes, placement.stage_axis
-        fusion = fusion.only(fusible_collectives(graph))
-        policy = ExecutionPolicy.of(self.framework, sharding, mesh, batch_axes, stage_axis, fusion, ids)
-        prefetch = self.framework.prefetch if said.prefetch is None else said.prefetch
-        launch = GraphLaunch(said.launch, prefetch)
-        return replace(policy, graphs=launch, algorithms=self.algorithms, call_reuse=self.parallel.reuse)
-
     def _differentiated(
         self,
         forward: PassList,
@@ -342,7 +249,7 @@ class StrategyPlanner(Planner):
         """The graph with its backward pass, if it is trained; PlanError if its gradients cannot be used."""
         if optimizer is None:
             return forward
-        sparse = sparse_gradients(optimizer.rules, pipeline.num_terms)
+        sparse = sparse_gradients(optimizer.rules, pipeline.num_terms, optimizer.served_by_rows)
         logical = forward.then(*derivative_passes(numerics), sparse)
         if optimizer.clip is not None and (rows := sparse_parameters(logical.graph)):
             raise PlanError(
@@ -352,26 +259,10 @@ class StrategyPlanner(Planner):
             )
         return logical
 
-    def _optimizer(self, numerics: Numerics, sharding: ShardingChoice) -> OptimizerPlan | None:
-        if isinstance(self.task, InferenceSpec):
-            return None
-        update = update_of(self.task.optimizer)
-        return OptimizerPlan(
-            update,
-            numerics.master,
-            states_of(update, self.task.optimizer),
-            sharding,
-            self.framework.main_gradients,
-            self.framework.reduction.copies,
-            self.parallel.recompute.gathers,
-            groups=groups_of(self.task.optimizer),
-            clip=self.task.optimizer.clip,
-        )
 
     def _notes(self, plan: Plan, placed: Graph, sharder: RedistributionPlanner) -> Iterator[str]:
         """What the user should be told."""
-        graph, mesh, pipeline = plan.graph, plan.mesh, plan.pipeline
-        roles = plan.placement.roles
+        graph, mesh, pipeline, roles = plan.graph, plan.mesh, plan.pipeline, plan.placement.roles
         yield from self.model.remarks(self.task.seq_len)
         yield from plan_notes_of(
             self.parallel,
@@ -406,8 +297,6 @@ class StrategyPlanner(Planner):
             staged=self.parallel.schedule.stages != "auto" or pipeline.chain.num_chunks > 1,
         )
 
-    # -- what can be wrong before anything is built -----------------------------------------------------
-
     def _check(self, mesh: Mesh, roles: AxisRoles) -> None:
         shards = self._shards()
         problems = check_mesh(mesh, self.cluster)
@@ -429,67 +318,12 @@ class StrategyPlanner(Planner):
             problems.append(Problem(refusal, "inference.prompt" if self.inference else "training.seq_len"))
         if self.inference and (refusal := generation_refusal(self.model)):
             problems.append(Problem(refusal, "model"))
+        if self.parallel.parameter_server:
+            sharding = self._sharding(Placement.of(mesh, roles))
+            problems += server_problems(self.parallel, self.task, mesh, roles, sharding, self.cluster)
         if problems:
             raise PlanError(*problems)
-
-    def _shards(self) -> list[ShardRequest]:
-        """The functions that are to be graphs, as they are written."""
-        return [entry.build(place) for place, entry in enumerate(self.parallel.shard)]
 
     def _unused_axes(self, mesh: Mesh, roles: AxisRoles, rules: Sequence[StrategyRule]) -> list[Problem]:
         """Problems of axes that nothing uses."""
         return unused_axes(mesh, roles, rules)
-
-    # -- decisions --------------------------------------------------------------------------------------
-
-    def _rules(self, mesh: Mesh) -> list[StrategyRule]:
-        """All rules by precedence: later entries before earlier ones, the user's before the recipe's."""
-        own = [
-            entry.rule("scenario", f"parallel.strategies.{index}")
-            for index, entry in enumerate(self.parallel.strategies)
-        ]
-        name = self._recipe(mesh)
-        shipped = [entry.rule(f"recipe {name}") for entry in RecipeSpec.load(name).strategies]
-        return own[::-1] + shipped[::-1]
-
-    @property
-    def inference(self) -> InferenceSpec | None:
-        """The inference section, if nothing is trained."""
-        return self.task if isinstance(self.task, InferenceSpec) else None
-
-    def _recipe(self, mesh: Mesh) -> str:
-        """The recipe that is used: the one that is named, or the usual one for the mesh."""
-        if self.parallel.recipe is not None:
-            return self.parallel.recipe
-        chosen = self.parallel.mode == "semi_auto" and not (self.parallel.propagate or self.parallel.shard)
-        tensor = chosen and "tensor" in unsplit_mesh(mesh).sizes
-        return self.model.tensor_recipe if tensor else "data"
-
-    def _layers(self, chain: VirtualStages) -> tuple[int, ...]:
-        """Layers of each virtual stage."""
-        given = self.parallel.schedule.stages
-        if given == "auto":
-            return default_layers(self.model.num_layers, len(chain))
-        return written_layers(given, chain)
-
-    def _padded(self, rules: Sequence[StrategyRule], placement: Placement) -> Model:
-        """The model with a vocabulary that every rank which shares it holds an equal part of."""
-        model = self.model
-        if not isinstance(model, WithVocabulary):
-            return model
-
-        def unpadded() -> Graph:
-            return self.model.graph(1, self.task.seq_len, DType.FP32, 1)
-
-        operators = model.vocabulary_operators
-        ways = vocabulary_divisor_of(operators, unpadded, rules, placement.mesh, placement.roles)
-        return padded(model, self.framework.vocabulary_multiple * ways)
-
-    def _sharding(self, placement: Placement) -> ShardingChoice:
-        """What lies sharded: as the scenario says, or else the recipe."""
-        written = self.parallel.optimizer_sharding
-        if self.inference:
-            return ShardingChoice()
-        if written is None:
-            written = RecipeSpec.load(self._recipe(placement.mesh)).optimizer_sharding
-        return mesh_sharding(written, placement.roles, placement.mesh, placement.stage_axis)

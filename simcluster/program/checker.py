@@ -6,7 +6,7 @@ in one order, and no category of memory goes below zero.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from simcluster.collectives import UnequalPartsByGroup
 from simcluster.errors import SimulationError
 from simcluster.program.isa import (
+    OWN,
     RECEIVER_OF,
     Instruction,
     InstructionBlock,
     InstructionKind,
     Program,
     Scope,
+    StepGate,
     peer_is_next_stage,
 )
 from simcluster.program.memory_balance import booking_faults
@@ -36,9 +38,34 @@ def check_program(program: Program, classes: RankClasses) -> None:
     faults = [fault for code in program.codes for fault in _code_faults(code)]
     faults += _transfer_faults(program)
     faults += _order_faults(program, classes)
+    faults += _gate_faults(program, classes)
     faults += booking_faults(program)
     if faults:
         raise SimulationError(*faults)
+
+
+def _gate_faults(program: Program, classes: RankClasses) -> Iterator[str]:
+    """Gates count in every step as many as are waited for, at least."""
+    if not program.has_gates:
+        return
+    counted: Counter[tuple[str, int | None]] = Counter()
+    waits: dict[tuple[str, int | None], tuple[int, str]] = {}
+    for index, rank in enumerate(classes.representatives):
+        for code, times in program.parts[program.part_of(rank)].columns.times().items():
+            for instruction in program.codes[code].instructions:
+                for gate in instruction.opens:
+                    counted[_resolved(gate, rank)] += times * classes.sizes[index]
+                if (wait := instruction.gate) is not None:
+                    waits[_resolved(wait.gate, rank)] = wait.count, f"rank {rank}, {instruction.name}"
+    for key, (count, who) in waits.items():
+        if counted[key] < count:
+            gate = StepGate(*key)
+            yield f"{who}: gate '{gate}' counts {counted[key]} in a step, but {count} are waited for"
+
+
+def _resolved(gate: StepGate, rank: int) -> tuple[str, int | None]:
+    """A gate as a rank means it."""
+    return gate.name, rank if gate.rank == OWN else gate.rank
 
 
 def _code_faults(code: InstructionBlock) -> Iterator[str]:

@@ -6,6 +6,7 @@ from simcluster.lazy_exports import exported_lazily
 from simcluster.report import tables
 
 if TYPE_CHECKING:
+    from simcluster.report.chakra import ChakraFiles, write_chakra
     from simcluster.report.comparison import Comparison, comparison_html, comparison_page, comparison_text
     from simcluster.report.content import (
         checkpoint_rows,
@@ -18,10 +19,15 @@ if TYPE_CHECKING:
         transform_rows,
         verdict_text,
     )
+    from simcluster.report.data_frames import Frame, Rows, table_rows
+    from simcluster.report.html import PageOrigin, report_page
     from simcluster.report.json_result import result_json
-    from simcluster.report.notebook import result_html
+    from simcluster.report.notebook import progress_display, result_html
     from simcluster.report.perfetto import write_perfetto
+    from simcluster.report.plan_summary import PlanSummary
     from simcluster.report.renderer import Renderer, renderers
+    from simcluster.report.run_plots import RunPlots
+    from simcluster.report.table_files import write_tables
     from simcluster.report.terminal import (
         launch_text,
         layouts_text,
@@ -34,12 +40,18 @@ else:
     __getattr__ = exported_lazily(
         __name__,
         {
+            "chakra": "ChakraFiles write_chakra",
+            "table_files": "write_tables",
             "comparison": "Comparison comparison_html comparison_page comparison_text",
             "content": "checkpoint_rows emphasised_verdict fullest_entry header_rows overfull_hosts "
             "shortage_text tight_text transform_rows verdict_text",
+            "html": "PageOrigin report_page",
+            "data_frames": "Frame Rows table_rows",
             "json_result": "result_json",
-            "notebook": "result_html",
+            "notebook": "progress_display result_html",
             "perfetto": "write_perfetto",
+            "plan_summary": "PlanSummary",
+            "run_plots": "RunPlots",
             "renderer": "Renderer renderers",
             "terminal": "launch_text layouts_text summary_renderable summary_text verification_text "
             "weights_text",
@@ -47,8 +59,14 @@ else:
     )
 
 __all__ = [
+    "ChakraFiles",
     "Comparison",
+    "Frame",
+    "PageOrigin",
+    "PlanSummary",
     "Renderer",
+    "Rows",
+    "RunPlots",
     "checkpoint_rows",
     "comparison_html",
     "comparison_page",
@@ -59,17 +77,22 @@ __all__ = [
     "launch_text",
     "layouts_text",
     "overfull_hosts",
+    "progress_display",
     "renderers",
+    "report_page",
     "result_html",
     "result_json",
     "shortage_text",
     "summary_renderable",
     "summary_text",
+    "table_rows",
     "tables",
     "tight_text",
     "transform_rows",
     "verdict_text",
     "verification_text",
     "weights_text",
+    "write_chakra",
     "write_perfetto",
+    "write_tables",
 ]

@@ -1,8 +1,20 @@
 """The scenario document as a whole: what users write, validated and turned into what it names."""
 
-from simcluster.scenario.aliases import other_tool_names, scenario_schema
+from simcluster.scenario.aliases import entry_schema, other_tool_names, scenario_schema
+from simcluster.scenario.entry_files import has_entry_files
+from simcluster.scenario.key_reference import key_references
 from simcluster.scenario.scenario import Scenario
 from simcluster.scenario.spec import BoundSpec, ScenarioSpec
 from simcluster.scenario.written import commented_yaml
 
-__all__ = ["BoundSpec", "Scenario", "ScenarioSpec", "commented_yaml", "other_tool_names", "scenario_schema"]
+__all__ = [
+    "BoundSpec",
+    "Scenario",
+    "ScenarioSpec",
+    "commented_yaml",
+    "entry_schema",
+    "has_entry_files",
+    "key_references",
+    "other_tool_names",
+    "scenario_schema",
+]

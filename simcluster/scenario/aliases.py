@@ -6,7 +6,17 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from simcluster.document import Document, OtherNames, OtherNameSpec, json_schema, validate_data
+from simcluster.cluster import DeviceSpec, HostSpec
+from simcluster.document import (
+    CatalogSection,
+    Document,
+    OtherNames,
+    OtherNameSpec,
+    json_schema,
+    validate_data,
+)
+from simcluster.model import ModelSpec
+from simcluster.plan import FrameworkSpec
 from simcluster.scenario.axis_names import with_long_names
 from simcluster.scenario.spec import ScenarioSpec
 
@@ -30,3 +40,17 @@ def other_tool_names() -> OtherNames:
 def scenario_schema() -> dict[str, Any]:
     """The JSON schema of scenarios, with all names."""
     return other_tool_names().in_schema(json_schema(ScenarioSpec))
+
+
+ENTRIES: dict[str, type[CatalogSection]] = {
+    "model": ModelSpec,
+    "framework": FrameworkSpec,
+    "host": HostSpec,
+    "device": DeviceSpec,
+}
+"""What a file in place of a catalog entry holds, by the key that names it."""
+
+
+def entry_schema(kind: str) -> dict[str, Any]:
+    """The JSON schema of a file in place of a catalog entry; ``kind`` is one of ``ENTRIES``."""
+    return json_schema(ENTRIES[kind])

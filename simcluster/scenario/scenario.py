@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
+from simcluster import units
 from simcluster.cluster import Cluster, ClusterSpec, parse_index_list
 from simcluster.document import Document, Refused, validate, validate_data
+from simcluster.draw import Column, html_table
 from simcluster.errors import Problem, ScenarioError, SimclusterError
 from simcluster.model import Model
 from simcluster.plan import FrameworkSpec
+from simcluster.printable import printable_text
 from simcluster.scenario.aliases import other_tool_names
+from simcluster.scenario.entry_files import with_entry_files, with_entry_files_in
 from simcluster.scenario.spec import ScenarioSpec
 from simcluster.scenario.tenant import TenantFileSpec, TenantSpec, TenantWorkloadSpec
 
 Located = TypeVar("Located", bound=SimclusterError)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scenario:
     """What a user wrote, validated; ``document`` is None if it was given as plain data.
 
@@ -43,14 +48,14 @@ class Scenario:
 
         Raises ScenarioError with every problem of the file, each with ``file:line:column``.
         """
-        document = _with_values(Document.read(path), changes)
         folder = Path(path).parent
+        document = _with_values(Document.read(path), folder, changes)
         return cls(validate(document, ScenarioSpec, folder=folder), document, folder)
 
     @classmethod
     def of(cls, data: Mapping[str, Any], folder: str | Path = ".") -> Scenario:
         """A scenario from plain data, as a YAML file would hold it."""
-        read = other_tool_names().read_data(data)
+        read = other_tool_names().read_data(with_entry_files_in(data, Path(folder)))
         return cls(validate_data(read, ScenarioSpec, folder=Path(folder)), None, Path(folder))
 
     def changed(self, changes: Iterable[tuple[str, str]], option: str = "--set") -> Scenario:
@@ -64,8 +69,32 @@ class Scenario:
         if document is None:
             data = self.spec.model_dump(mode="json", exclude_unset=True)
             document = Document.parse(json.dumps(data), self.name)
-        document = _with_values(document, changes, option)
+        document = _with_values(document, self.folder, changes, option)
         return Scenario(validate(document, ScenarioSpec, folder=self.folder), document, self.folder)
+
+    def __repr__(self) -> str:
+        return "\n".join(["Scenario:", *(f"  {label:9}  {text}" for label, text in self._rows())])
+
+    def _repr_html_(self) -> str:
+        written = "" if self.document is None else self.document.source.text
+        source = f"<details><summary>as written</summary><pre>{escape(written)}</pre></details>"
+        return html_table(["", Column(wraps=True)], self._rows()) + (source if written else "")
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        """(label, text) of what a reader asks first."""
+        spec, task = self.spec, self.spec.task
+        yield "name", printable_text(self.name)
+        yield "model", f"{spec.model.called}, {units.count(self.model.num_parameters)} parameters"
+        yield "cluster", str(self.cluster)
+        yield "framework", spec.framework.name
+        what = "training" if spec.training is not None else "inference"
+        batch = f"{task.global_batch:,} samples of {task.seq_len:,} tokens"
+        yield what, batch if spec.training is None else f"{batch}, {task.micro_batch} in a micro-batch"
+        yield "mesh", " x ".join(f"{axis} {size}" for axis, size in spec.parallel.sizes.items())
+        if spec.tenants:
+            yield "tenants", f"{len(spec.tenants)} other scenarios on the same cluster"
+        if spec.job is not None:
+            yield "job", "a run over days"
 
     @property
     def name(self) -> str:
@@ -113,7 +142,7 @@ class Scenario:
         if isinstance(workload, str):
             path = self.folder / workload
             try:
-                document = other_tool_names().read(Document.read(path))
+                document = _with_values(Document.read(path), path.parent, ())
             except ScenarioError as error:
                 raise ScenarioError(
                     *(Problem(problem.message, under) for problem in error.problems)
@@ -180,9 +209,14 @@ def _title(cluster: ClusterSpec) -> str:
     return f"{host.use or host.title}{changed}"
 
 
-def _with_values(document: Document, changes: Iterable[tuple[str, str]], option: str = "--set") -> Document:
-    """A document under its own names, with (key path, YAML text) pairs that replace what it says."""
-    document = other_tool_names().read(document)
+def _with_values(
+    document: Document, folder: Path, changes: Iterable[tuple[str, str]], option: str = "--set"
+) -> Document:
+    """A document under its own names, with (key path, YAML text) pairs that replace what it says.
+
+    Files that it or they name in place of catalog entries are in it; their paths start in ``folder``.
+    """
+    document = other_tool_names().read(with_entry_files(document, folder))
     for key, text in changes:
         document = document.with_value(key, text, option)
-    return other_tool_names().read(document)
+    return other_tool_names().read(with_entry_files(document, folder))

@@ -22,7 +22,7 @@ from simcluster.scenario.tenant import TenantSpec, check_hosts, own_devices, own
 
 class BoundSpec(Section):
     """Bounds on one figure of the result; both included. Numbers are in SI units, or have the unit of the
-    figure: ``8.5 s``, ``64 GiB``, ``45 %``, ``250 k tokens/s``.
+    figure: ``8.5 s``, ``64 GiB``, ``45 %``, ``250 k tokens/s``. Of ``memory``: the verdict.
     """
 
     min: float | Name | None = None
@@ -31,9 +31,13 @@ class BoundSpec(Section):
     max: float | Name | None = None
     """The most that is accepted."""
 
+    verdict: Literal["fits", "tight", "does not fit"] | None = None
+    """Of ``memory``: whether the plan is expected to fit. One that is to run out of memory then passes as
+    long as it does."""
+
     @model_validator(mode="after")
     def _has_a_bound(self) -> BoundSpec:
-        if self.min is None and self.max is None:
+        if self.min is None and self.max is None and self.verdict is None:
             raise Refused("give min, max or both")
         if isinstance(self.min, float) and isinstance(self.max, float) and self.min > self.max:
             raise Refused(f"min {self.min:g} is above max {self.max:g}")
@@ -129,7 +133,8 @@ class ScenarioSpec(Section):
     @property
     def num_servers(self) -> int:
         """Parameter servers; their scheduler is one more rank."""
-        return max(0, self.num_ranks - math.prod(self.parallel.sizes.values()) - 1)
+        servers = self.parallel.parameter_server
+        return servers.servers if servers else 0
 
     def _filled(self) -> ScenarioSpec:
         """The same with a mesh whose sizes are numbers."""
@@ -147,8 +152,8 @@ class ScenarioSpec(Section):
 
     @property
     def num_ranks(self) -> int:
-        """Ranks of the mesh."""
-        return math.prod(self.parallel.sizes.values())
+        """Ranks of the mesh, and those of parameter servers and their scheduler."""
+        return math.prod(self.parallel.sizes.values()) + self.parallel.num_server_ranks
 
     @property
     def own_hosts(self) -> tuple[int, ...] | None:

@@ -1,6 +1,12 @@
-"""Choosing plans: the best one of a space, proven by bounds, and the first that fits, by a plain rule."""
+"""Choosing plans: the best one of a space, proven by bounds, and the first that fits, by a plain rule.
 
-from typing import TYPE_CHECKING
+The package can be called: ``simcluster.search(...)`` is ``simcluster.find_plan(...)``, for those who guess
+the name of the command.
+"""
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from simcluster.lazy_exports import exported_lazily
 
@@ -53,3 +59,15 @@ __all__ = [
     "verdict",
     "why_it_lost",
 ]
+
+
+class _SearchPackage(ModuleType):
+    """What this package is: a module that does, when it is called, what the command of its name does."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> "FoundPlan":
+        from simcluster.search.from_python import find_plan
+
+        return find_plan(*arguments, **named)
+
+
+sys.modules[__name__].__class__ = _SearchPackage

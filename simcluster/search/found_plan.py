@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from simcluster.draw import ShownAsText
 from simcluster.scenario import Scenario
 from simcluster.search.planner import SearchResult, SimulatedPlan
 from simcluster.search.report import search_document, search_text
 
 
 @dataclass(frozen=True)
-class FoundPlan:
+class FoundPlan(ShownAsText):
     """The best plan of a space, and what it took to find it; ``print`` shows the table."""
 
     result: SearchResult

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     )
     from simcluster.simulation.compose import BuiltScenario, build_scenario
     from simcluster.simulation.jobs import launch_document, launcher_file
-    from simcluster.simulation.run_scenario import simulate
+    from simcluster.simulation.other_hardware import scaled_step
+    from simcluster.simulation.run_scenario import run_built, simulate
     from simcluster.simulation.verification import Verification, verify
     from simcluster.simulation.views import (
         Entry,
@@ -41,7 +42,8 @@ else:
             "transform_checkpoint transform_document",
             "compose": "BuiltScenario build_scenario",
             "jobs": "launch_document launcher_file",
-            "run_scenario": "simulate",
+            "other_hardware": "scaled_step",
+            "run_scenario": "run_built simulate",
             "verification": "Verification verify",
             "views": "Entry GraphPiece Operand ShardedGraph effective_strategies_of "
             "layouts_after layouts_document planned_documents predict_layouts",
@@ -68,7 +70,9 @@ __all__ = [
     "predict_layouts",
     "price_checkpoints",
     "resume_checkpoint",
+    "run_built",
     "save_small_run",
+    "scaled_step",
     "simulate",
     "source_slices_of",
     "strategy_file_of",

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from simcluster.analysis import LazyTrace, inference_figures, prefill_flops
+from simcluster.analysis import (
+    LazyTrace,
+    critical_path_document,
+    inference_figures,
+    may_have_critical_path,
+    prefill_flops,
+    time_use_document,
+)
 from simcluster.engine import Progress
 from simcluster.errors import SimclusterError
 from simcluster.job import JOB_METRICS
@@ -28,8 +36,9 @@ from simcluster.simulation.jobs import (
     start_timeline,
     start_up_document,
 )
+from simcluster.simulation.traffic import may_have_traffic, traffic_document
 from simcluster.simulation.views import documents_of
-from simcluster.trace import WALL_TIME, Run, RunDocument, Table
+from simcluster.trace import WALL_TIME, Documents, Run, RunDocument, Table
 
 
 def simulate(
@@ -79,7 +88,13 @@ def run_built(
     if built.scenario.spec.job is not None:
         made["job"] = _job(built, made["summary"], replications, jobs)
         made["summary"] |= {name: made["job"][name] for name in JOB_METRICS}
-    return Run(trace.recording, trace.memory, trace.waits, _ranks(built), made)
+    steps = built.scenario.spec.run.steps
+    later = {"time_use": partial(time_use_document, built.placed, timing, steps)}
+    if may_have_critical_path(timing):
+        later["critical_path"] = partial(critical_path_document, built.placed, timing, steps)
+    if may_have_traffic(built):
+        later["traffic"] = partial(traffic_document, built, made["summary"]["step_time_s"])
+    return Run(trace.recording, trace.memory, trace.waits, _ranks(built), Documents(made, later))
 
 
 def _job(built: BuiltScenario, summary: RunDocument, replications: int, jobs: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What a simulation records: tables of columns, documents, and the file that holds both."""
 
 from simcluster.trace.atomic_files import atomic_path, write_file
+from simcluster.trace.documents import Documents
 from simcluster.trace.lazy_recording import LazyRecording
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.run import WALL_TIME, Run, RunDocument, moves_data
@@ -10,6 +11,7 @@ __all__ = [
     "COMPUTE",
     "WALL_TIME",
     "Column",
+    "Documents",
     "LazyRecording",
     "Recording",
     "Run",

@@ -42,7 +42,8 @@ WALL_TIME = "wall_s"
 class Run:
     """A recording, tables ``memory, waits, ranks``, documents ``scenario, summary, layouts, classes, ...``.
 
-    Times in tables are integer nanoseconds, sizes bytes; documents are JSON-able, in SI units. ``ranks`` has
+    Times in tables are integer nanoseconds, sizes bytes; documents are JSON-able, in SI units, and
+    ``critical_path`` and ``time_use`` are made when they are first read. ``ranks`` has
     a row per rank: its class, and the next rank along the pipeline (-1: none). Where classes are very many,
     what is recorded of a class is made when it is asked for.
     """
@@ -97,7 +98,7 @@ class Run:
                 zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
             ):
                 _put(archive, "format.json", orjson.dumps({"simcluster_run": FORMAT}))
-                _put(archive, "documents.json", orjson.dumps(self.documents))
+                _put(archive, "documents.json", orjson.dumps(dict(self.documents)))
                 for name in _TABLES:
                     _write(archive, name, getattr(self, name))
                 for name in _RECORDED:

@@ -14,12 +14,14 @@ class ReasonedKnob:
     """A knob with what it can change, why the run asks for it, and who advises so.
 
     ``nearest``: it is turned as little as the plan needs to fit; otherwise every turn is worth a trial.
+    ``stake``: the share of the step that is lost to what it is about.
     """
 
     knob: OpenKnob
     why: str
     source: str
     nearest: bool = False
+    stake: float = 0.0
 
 
 def reasoned_knobs(present: PresentRun) -> list[ReasonedKnob]:
@@ -38,5 +40,8 @@ def reasoned_knobs(present: PresentRun) -> list[ReasonedKnob]:
             continue
         if turns := tuple(knob.turns(present.scenario, present.plan)):
             nearest = lacking and KnobPurpose.MEMORY in knob.serves
-            reasoned.append(ReasonedKnob(OpenKnob(kind, turns, knob.uneven), why, knob.source, nearest))
+            stake = present.lost(knob.about) if knob.about else 0.0
+            reasoned.append(
+                ReasonedKnob(OpenKnob(kind, turns, knob.uneven), why, knob.source, nearest, stake)
+            )
     return reasoned

@@ -127,7 +127,7 @@ def by_idle_time(probe: TrialRun) -> list[str]:
         for code, times in instruction_times(timing).items():
             slots = probe.program.codes[code].slots
             for row, number in enumerate(times.executions.tolist()):
-                run = timing.linked.executions[number]
+                run = timing.part.executions[number]
                 for index, instruction in enumerate(probe.program.codes[code].instructions):
                     begin, over = int(times.starts[row, index]), int(times.ends[row, index])
                     end = max(end, over)

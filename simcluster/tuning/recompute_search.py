@@ -84,7 +84,7 @@ class _Search:
                 block: Block = graph.block_of(instance)
                 if block.name not in known:
                     number, code = runs[instance.name]
-                    took = stage.members[0].codes[number].duration
+                    took = stage.members[0].durations(number)
                     spent = {
                         call.name: int(time) // len(instruction.calls)
                         for instruction, time in zip(code.instructions, took, strict=True)

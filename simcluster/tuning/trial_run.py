@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import MemoryRule, build_allocation_table
+from simcluster.analysis import AllocationAccount, MemoryRule
 from simcluster.cluster import Cluster
 from simcluster.engine import ClassTiming, Timing, classes_on_links, run
 from simcluster.model import Instance
@@ -75,8 +75,8 @@ class TrialRun:
             rank = self.classes.representatives[index]
             device = cluster.device(rank)
             own_timing = self.timing.classes[index]
-            account = build_allocation_table(self.program, [part], [device], [own_timing])
-            use = rule.use(account, device.memory)
+            account = AllocationAccount(self.program, [part], [device], [own_timing])
+            use = rule.use(account.rows(0), device.memory)
             lacking = use.lacking if limit is None else use.needed - limit(device.memory)
             stage = self.program.stage_of(rank)
             by_stage[stage] = max(lacking, by_stage.get(stage, lacking))
@@ -145,7 +145,7 @@ class StageTrialRun:
             instruction.action is InstructionKind.COMPUTE
             for instruction in self.run.program.codes[code].instructions
         ]
-        durations = [np.asarray(member.codes[code].duration) for member in self.members]
+        durations = [member.durations(code) for member in self.members]
         return np.asarray(np.where(kernels, np.max(durations, axis=0), 0))
 
     def updates(self) -> tuple[int, dict[str, int]]:
@@ -164,20 +164,20 @@ class StageTrialRun:
 
 def _last(timing: ClassTiming, places: Ints) -> int:
     """When the last kernel of some executions is over."""
-    names = [stream.name for stream in timing.linked.streams]
+    names = [stream.name for stream in timing.part.streams]
     kernels = names.index(COMPUTE)
-    chosen = np.isin(timing.linked.streams[kernels].execution, places)
+    chosen = np.isin(timing.part.streams[kernels].execution, places)
     return int(timing.ends[kernels][chosen].max(initial=0))
 
 
 def _ready(timing: ClassTiming, place: int, code: int, index: int) -> int:
     """When all kernels have ended that an instruction of another stream waits for (ns)."""
-    timed = timing.codes[code]
-    name = timed.streams[int(timed.stream_of[index])]
-    names = [stream.name for stream in timing.linked.streams]
-    stream = timing.linked.streams[names.index(name)]
+    entries = timing.part.codes[code]
+    name = entries.streams[int(entries.stream_of[index])]
+    names = [stream.name for stream in timing.part.streams]
+    stream = timing.part.streams[names.index(name)]
     kernels = names.index(COMPUTE)
-    last = int(timing.linked.bases[place, names.index(name)]) + int(timed.entry[index])
+    last = int(timing.part.bases[place, names.index(name)]) + int(entries.entry[index])
     waits = stream.wait_stream[: last + 1] == kernels
     position = int(stream.wait_position[: last + 1][waits].max(initial=0))
     return int(timing.ends[kernels][position - 1]) if position else 0

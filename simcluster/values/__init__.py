@@ -1,7 +1,13 @@
 """A Program on arrays: replayed in a trace's order on every simulated device, compared with one device."""
 
 from simcluster.values.buffers import RankArrays, RankState
-from simcluster.values.comparison import TensorComparison, ValueTolerance, compare_generated, compare_training
+from simcluster.values.comparison import (
+    TensorComparison,
+    ValueTolerance,
+    compare_first_step,
+    compare_generated,
+    compare_training,
+)
 from simcluster.values.exchange import local_part
 from simcluster.values.generation_oracle import GenerationOracle
 from simcluster.values.oracle import Oracle
@@ -19,6 +25,7 @@ __all__ = [
     "SeededData",
     "TensorComparison",
     "ValueTolerance",
+    "compare_first_step",
     "compare_generated",
     "compare_training",
     "local_part",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class Buffers:
         slot = event.code.slots[index]
         if slot.place is not place:
             raise SimulationError(
-                f"{event.label} reads {slot.name} on the {place}, but it lies on the {slot.place}"
+                f"{event.label} reads {slot.name} on the {place}, but it is on the {slot.place}"
             )
         key, held = event.keys[index], self._held[event.rank]
         if key in event.made:
@@ -88,7 +88,7 @@ class Buffers:
         slot = event.code.slots[index]
         if slot.place is not place:
             raise SimulationError(
-                f"{event.label} makes {slot.name} on the {place}, but it lies on the {slot.place}"
+                f"{event.label} makes {slot.name} on the {place}, but it is on the {slot.place}"
             )
         if array.shape != slot.type.shape:
             raise SimulationError(
@@ -145,6 +145,14 @@ class Buffers:
         shape = weight.layout.local_shape(weight.whole.shape, mesh)
         return np.concatenate(runs)[: math.prod(shape)].reshape(shape)
 
+    def resident(self, rank: int, name: str, place: MemoryPlace) -> Array:
+        """What a rank holds in a buffer that is there from before a step to after it."""
+        return self._held[rank][place, name, 0, 0]
+
+    def put(self, rank: int, name: str, place: MemoryPlace, array: Array) -> None:
+        """Replaces what a rank holds in such a buffer."""
+        self._held[rank][place, name, 0, 0] = array
+
     def drop(self, event: Event) -> None:
         """Releases what an instruction is the last one to use."""
         held, left = self._held[event.rank], self._left[event.rank]
@@ -161,7 +169,11 @@ class Buffers:
             if restored is not None:
                 yield (resident.place, resident.name, 0, 0), np.array(restored)
                 continue
-            if resident.origin:
+            if resident.origin and resident.rows_of is not None:
+                first, of = resident.rows_of
+                every = replace(resident.whole, shape=(of, *resident.whole.shape[1:]))
+                whole = self.source.parameter(resident.origin, every)[first:][: resident.whole.shape[0]]
+            elif resident.origin:
                 whole = self.source.parameter(resident.origin, resident.whole)
             else:
                 whole = np.zeros(resident.whole.shape, dtype=self.source.dtype)

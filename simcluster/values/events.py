@@ -28,7 +28,13 @@ from simcluster.trace import Table
 Key = tuple[MemoryPlace, str, int, int]
 """What tells the buffers of a rank apart: place, name, and the execution or the step and micro-batch."""
 
-ALONE = (InstructionKind.COMPUTE, InstructionKind.COPY)
+ALONE = (
+    InstructionKind.COMPUTE,
+    InstructionKind.COPY,
+    InstructionKind.PUSH,
+    InstructionKind.PULL,
+    InstructionKind.GATE,
+)
 """Instructions that no other rank takes part in."""
 
 

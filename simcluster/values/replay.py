@@ -30,12 +30,14 @@ from simcluster.model import (
 from simcluster.program import (
     FORWARD,
     REDUCE,
+    WITH_SERVER,
     Call,
     Category,
     InstructionKind,
     PersistentBuffer,
     Program,
     Scope,
+    ServerUpdateCall,
     host_path_of,
     runs_on_host,
 )
@@ -51,8 +53,10 @@ from simcluster.values.events import (
     replay_events,
 )
 from simcluster.values.exchange import exchange_arrays, route_arrays, slice_array, without_padding
+from simcluster.values.server_exchange import AppliedUpdate, ServerExchange
 from simcluster.values.source import SeededData
 from simcluster.values.traffic import InputBytes, check_collective, crossing_elements
+from simcluster.work import DType
 
 SEQ = "seq"
 """What operators call the dim of tokens."""
@@ -99,6 +103,10 @@ class Replay:
     _extents: dict[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
     _regions: dict[tuple[int, int, int, int], tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     _inputs: InputBytes = field(default_factory=InputBytes)
+    _terms: dict[int, dict[int, RankTensor]] = field(default_factory=lambda: defaultdict(dict))
+    _on_servers: dict[tuple[int, str], dict[int, tuple[Array, Array]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
 
     def run(self) -> None:
         """Replays the whole trace.
@@ -107,6 +115,7 @@ class Replay:
         """
         self.mesh: Mesh = self.program.mesh
         self._buffers = Buffers(self.program, self.source, self._inputs, self.first_step, self.initial)
+        self._servers = ServerExchange(self._buffers, self.source.seed)
         self._origins = [
             {resident.name: resident.origin for resident in part.residents if resident.origin}
             for part in self.program.parts
@@ -128,6 +137,15 @@ class Replay:
                 for event in together if moment == EventMoment.WHOLE else ():
                     self._finish(event)
         self._inputs.check()
+        for (step, name), parts in self._on_servers.items() if self.program.apart else ():
+            whole = np.concatenate([parts[first][0] for first in sorted(parts)])
+            kind = TensorType(whole.shape, DType.FP32)
+            summed = RankTensor(0, whole, Layout.replicated(whole.ndim), kind)
+            self.gradients[step, name].append(summed)
+        for step, terms in self._terms.items():
+            # Workers of servers add up their losses for nobody but the reader.
+            total = sum((term.part for term in terms.values()), np.zeros(()))
+            self.losses[step][0] = RankTensor(0, np.asarray(total), Layout.replicated(0), terms[0].whole)
 
     @property
     def state(self) -> RankState:
@@ -148,18 +166,28 @@ class Replay:
         if first.instruction.action not in ALONE:
             self._meet(members)
             return
+        if first.instruction.action in WITH_SERVER:
+            self._servers.start(first)
+            return
         if first.instruction.operation == HostPath.TO_DEVICE and not first.instruction.calls:
             self._inputs.copied[first.rank] = first.instruction.num_bytes
         self._compute(first)
 
     def _finish(self, event: Event) -> None:
         """Writes what an instruction has made, and releases what it is the last one to use."""
+        if event.instruction.action in WITH_SERVER:
+            self._servers.end(event)
+        for call in event.instruction.calls:
+            if isinstance(call.operator, ServerUpdateCall):
+                self._update_on_server(event, call.operator)
         for index, array in self._buffers.write(event):
             self._note(event, index, array)
         self._buffers.drop(event)
 
     def _compute(self, event: Event) -> None:
         for call in event.instruction.calls:
+            if isinstance(call.operator, ServerUpdateCall):
+                continue
             if isinstance(call.operator, Relocation):
                 self._relocate(event, call, call.operator)
                 continue
@@ -319,12 +347,42 @@ class Replay:
             held = RankTensor(event.rank, own, slot.layout, slot.whole)
             self.states[step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
         once = slot.scope is Scope.STEP and event.code.phase in (FORWARD, REDUCE)
-        if once and slot.whole.shape == () and not slot.layout.partial:
+        if once and slot.whole.shape == () and self.program.mesh.off_axes:
+            self._terms[step][event.rank] = RankTensor(event.rank, array, slot.layout, slot.whole)
+        elif once and slot.whole.shape == () and not slot.layout.partial:
             self.losses[step][event.rank] = RankTensor(event.rank, array, slot.layout, slot.whole)
 
     def _held(self, event: Event, index: int, place: MemoryPlace = MemoryPlace.DEVICE) -> RankTensor:
         slot = event.code.slots[index]
         return RankTensor(event.rank, self._buffers.read(event, index, place), slot.layout, slot.whole)
+
+    @property
+    def updates(self) -> Sequence[AppliedUpdate]:
+        """The updates of parameter servers, in their order."""
+        return self._servers.updates
+
+    def _update_on_server(self, event: Event, call: ServerUpdateCall) -> None:
+        """Updates a parameter, or its rows, on a server; compared are those of all servers."""
+        gradient, weights = self._servers.update(event, call)
+        if self.program.apart:
+            # With the gradients of one worker: those of the first step add up to what one device has.
+            if event.step == 0:
+                sums = self._on_servers[0, call.parameter]
+                before, _ = sums.get(call.first, (np.zeros_like(gradient), weights))
+                sums[call.first] = before + gradient, weights
+            return
+        parts = self._on_servers[event.step, call.parameter]
+        parts[call.first] = gradient, weights
+        rows = [len(part) if part.ndim else 1 for part, _ in parts.values()]
+        if sum(rows) < call.of:
+            return
+        ordered = [parts[first] for first in sorted(parts)]
+        for into, arrays in zip((self.gradients, self.weights), zip(*ordered, strict=True), strict=True):
+            whole = np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
+            kind = TensorType(whole.shape, DType.FP32)
+            held = RankTensor(event.rank, whole, Layout.replicated(whole.ndim), kind)
+            into[event.step, call.parameter].append(held)
+        parts.clear()
 
     def _record(self, event: Event, call: Call, operator: OptimizerOperator, place: MemoryPlace) -> None:
         parameter = call.name.rpartition(".update")[0]

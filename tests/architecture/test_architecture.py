@@ -81,15 +81,22 @@ def test_public_names():
             "TraceError",
             "__version__",
             "advise",
+            "catalog",
+            "check",
+            "collective",
+            "compare",
+            "explain",
             "find_plan",
             "graph",
             "infer_predict_layout",
             "load",
+            "search",
             "shard",
             "shard_rows",
             "simulate",
             "sweep",
             "verify",
+            "whatif",
         ]
     )
     for name in simcluster.__all__:

@@ -1,4 +1,4 @@
-"""The lazy doors: help, completion and ``import simcluster`` stay quick because nothing heavy is imported."""
+"""Help, completion and ``import simcluster`` stay quick because nothing heavy is imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simcluster.cli.commands import names
 from tests.support.covering import quick
 
 HEAVY = ("numpy", "simpy", "ruamel", "orjson", "rustworkx")
-ROOMS = (
+PACKAGES = (
     "advice",
     "analysis",
     "api",
@@ -23,7 +23,7 @@ ROOMS = (
     "collectives",
     "document",
     "engine",
-    "explain",
+    "explanation",
     "model",
     "plan",
     "report",
@@ -31,6 +31,7 @@ ROOMS = (
     "search",
     "simulation",
     "tuning",
+    "what_if",
 )
 COMMANDS = names()
 
@@ -68,8 +69,8 @@ def called(*arguments):
 
 
 def assert_light(modules):
-    """Neither heavy packages nor rooms; what typer itself imports is its own affair."""
-    heavy = {*HEAVY, *(f"simcluster.{room}" for room in ROOMS)}
+    """Neither heavy packages nor our own; what typer itself imports is its own affair."""
+    heavy = {*HEAVY, *(f"simcluster.{package}" for package in PACKAGES)}
     assert not heavy & modules
     assert "simcluster" in modules
 

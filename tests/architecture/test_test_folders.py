@@ -25,7 +25,7 @@ BUILT_SCENARIOS = {
     "report/conftest.py",
     "report/content/test_inference_figures.py",
     "report/content/test_run_header.py",
-    "report/notebook/test_memory_section.py",
+    "report/html/test_memory.py",
     "report/perfetto/test_trace_file.py",
     "report/terminal/test_summary_screen.py",
     "scenario/test_axis_names.py",

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 ALL = """
-from simcluster.cli.commands.catalog.entries import FAMILIES
+from simcluster.listings import FAMILIES
 for section in FAMILIES.values():
     for name in section.entries():
         section.load(name)

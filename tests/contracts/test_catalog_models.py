@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from simcluster import units
@@ -44,11 +47,17 @@ FIRST = {name.partition("-")[0]: name for name in reversed(ModelSpec.entries())}
 """One model of each series: the first by name, or one that fits on fewer hosts."""
 
 
+SHIPPED = {path.read_text() for path in Path("scenarios").glob("*.yaml")}
+
+
 def marks(name):
-    """The quick run has one model of each series, of families that several have the small ones."""
-    if name in LONG:
-        return pytest.mark.exhaustive
-    return () if name in FIRST.values() and name not in NEARLY else pytest.mark.thorough
+    """The quick run has one model of each series, of families that several have the small ones. Models of
+    shipped scenarios are simulated by their goldens, too.
+    """
+    if name in FIRST.values() and name not in NEARLY | LONG:
+        return ()
+    used = any(re.search(rf"\buse: {re.escape(name)}\b(?![.-])", text) for text in SHIPPED)
+    return pytest.mark.exhaustive if used or name in LONG else pytest.mark.thorough
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in ModelSpec.entries()])

@@ -77,8 +77,7 @@ def test_it_names_families_of_operators_that_there_are(name):
 
 @pytest.mark.combinations
 @pytest.mark.parametrize("name", PROFILES)
-@pytest.mark.parametrize("zero", [0, 1])
-@pytest.mark.parametrize("model", [TINY, TINY_GPT], ids=["llama", "gpt"])
+@pytest.mark.parametrize(("zero", "model"), [(0, TINY), (1, TINY_GPT)], ids=["llama", "gpt"])
 def test_it_says_what_it_changes_and_is_no_faster_than_ideal_at_the_same_work(name, model, zero):
     """The same number formats, a vocabulary that needs no padding under any profile, and as much or as little
     host time per operator: a graph that is sunk to the device needs none.
@@ -172,8 +171,15 @@ ROWS = list(
 )
 
 
+def shown_by_compositions(row):
+    """Their contract has every profile with every other choice but fp16."""
+    return row["precision"] != "fp16"
+
+
 @pytest.mark.parametrize(
-    "row", thorough_but_few(ROWS, ["framework"]), ids=lambda row: f"{row['framework']}-{label(row)}"
+    "row",
+    thorough_but_few(ROWS, ["framework"], shown_by_compositions),
+    ids=lambda row: f"{row['framework']}-{label(row)}",
 )
 def test_it_computes_what_one_device_computes(row):
     recipe, mesh = row["place"]

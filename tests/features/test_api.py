@@ -12,7 +12,8 @@ import polars
 import pytest
 
 import simcluster
-from simcluster import Result, Scenario, ScenarioError, TraceError, api
+from simcluster import Result, Scenario, ScenarioError, SimclusterError, TraceError, api
+from simcluster.report import data_frames
 
 TINY = Path(__file__).parents[2] / "scenarios" / "tiny-gpt-cpu.yaml"
 
@@ -145,10 +146,9 @@ def test_the_columns_are_those_that_are_documented(result):
 
 
 def test_arrays_where_polars_is_not_installed(result, monkeypatch):
-    monkeypatch.setattr(api, "find_spec", lambda name: None)
+    monkeypatch.setattr(data_frames, "find_spec", lambda name: None)
     assert isinstance(result.spans(), np.ndarray)
-    monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(ImportError, match="polars"):
+    with pytest.raises(SimclusterError, match=r"polars is not installed\n.*simcluster\[notebook\]"):
         result.spans(frame=True)
 
 

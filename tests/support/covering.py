@@ -72,8 +72,11 @@ def covering(
     return found
 
 
-def thorough_but_few(rows: Sequence[Row], elsewhere: Collection[str] = ()) -> list[Any]:
-    """The rows as parameters of a test: all are thorough but a few in which every value occurs.
+def thorough_but_few(
+    rows: Sequence[Row], elsewhere: Collection[str] = (), later: Callable[[Row], bool] = lambda row: False
+) -> list[Any]:
+    """The rows as parameters of a test: all are thorough but a few in which every value occurs, and those
+    that are shown ``later``, which are exhaustive.
 
     Of a tuple every item occurs, not every tuple: of a recipe on a mesh every recipe and every mesh. Factors
     whose values are met ``elsewhere``, in another quick test, do not count.
@@ -88,15 +91,19 @@ def thorough_but_few(rows: Sequence[Row], elsewhere: Collection[str] = ()) -> li
         best = max(range(len(rows)), key=lambda index: len(values[index] & todo))
         few.append(rows[best])
         todo -= values[best]
-    return [row if row in few else pytest.param(row, marks=pytest.mark.thorough) for row in rows]
+    marks = {False: pytest.mark.thorough, True: pytest.mark.exhaustive}
+    return [row if row in few else pytest.param(row, marks=marks[later(row)]) for row in rows]
 
 
-def quick(values: Iterable[Any], *few: Any) -> list[Any]:
-    """Values as parameters of a test, tuples for several: all but these few are thorough."""
+def quick(values: Iterable[Any], *few: Any, later: Collection[Any] = ()) -> list[Any]:
+    """Values as parameters of a test, tuples for several: all but these few are thorough, and exhaustive
+    those that are shown ``later``.
+    """
     listed = list(values)
-    assert all(value in listed for value in few)
+    assert all(value in listed for value in (*few, *later))
     parts = [value if isinstance(value, tuple) else (value,) for value in listed]
-    marks = [() if value in few else pytest.mark.thorough for value in listed]
+    rest = [pytest.mark.exhaustive if value in later else pytest.mark.thorough for value in listed]
+    marks = [() if value in few else mark for value, mark in zip(listed, rest, strict=True)]
     return [pytest.param(*each, marks=mark) for each, mark in zip(parts, marks, strict=True)]
 
 

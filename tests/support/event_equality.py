@@ -54,6 +54,6 @@ def assert_same_times(ours, reference, *, solves=True):
     for one, other in zip(ours.classes, reference.classes, strict=True):
         for name in ("starts", "arrivals", "ends"):
             for number, (a, b) in enumerate(zip(getattr(one, name), getattr(other, name), strict=True)):
-                assert np.array_equal(a, b), (name, one.linked.streams[number].name)
+                assert np.array_equal(a, b), (name, one.part.streams[number].name)
         for name in ("entry", "start", "end"):
             assert np.array_equal(one.stretched[name], other.stretched[name]), name

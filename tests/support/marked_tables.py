@@ -19,7 +19,7 @@ def hold_marked_table(file, name, table, request):
     if request.config.getoption("--update-baselines"):
         file.write_text(before + table + after, encoding="utf-8")
         return
-    assert shown == table, f"{file.name}: run pytest tests/accuracy --update-baselines"
+    assert shown == table, f"{file.name}: run this test with --update-baselines"
 
 
 def _parts(file, name):

@@ -9,16 +9,18 @@ from itertools import pairwise
 from simcluster.analysis import instruction_times
 from simcluster.model import MemoryPlace
 from simcluster.program import COMPUTE, Scope, charged_to, is_host_stream
+from tests.support.linking import kernel_durations
 
 OF_RUNTIME = ("runtime", "workspaces", "communicators")
 
 
 def waits_of(timing, end, stage_axis, num_stages):
     """(start, end, cause) of every wait of a class, in order."""
-    streams = timing.linked.streams
+    streams = timing.part.streams
     compute = next(number for number, stream in enumerate(streams) if stream.name == COMPUTE)
     starts, ends = timing.starts[compute].tolist(), timing.ends[compute].tolist()
-    work = timing.linked.streams[compute].duration.cumsum() - timing.linked.streams[compute].duration
+    durations = kernel_durations(timing)
+    work = durations.cumsum() - durations
     episodes, before = {}, 0
     for entry, (start, over) in enumerate(zip(starts, ends, strict=True)):
         if start > before:
@@ -45,14 +47,14 @@ def waits_of(timing, end, stage_axis, num_stages):
 
 def awaited(timing, stream, entry):
     """The stream and the entry that an entry waits for; entry -1: none."""
-    linked = timing.linked.streams[stream]
+    linked = timing.part.streams[stream]
     return int(linked.wait_stream[entry]), int(linked.wait_position[entry]) - 1
 
 
 def blamed(timing, stage_axis, since, until, stream, entry):
     """A wait for an entry, cut by what this waited for in turn."""
     while until > since and entry >= 0:
-        axes = charged_to(timing.linked.streams[stream].name, stage_axis)
+        axes = charged_to(timing.part.streams[stream].name, stage_axis)
         start = max(since, min(until, timing.starts[stream][entry]))
         yield start, until, "+".join(axes)
         until = max(since, min(start, timing.arrivals[stream][entry]))
@@ -66,7 +68,7 @@ def blamed(timing, stage_axis, since, until, stream, entry):
 
 def allocations_of(program, part, timing):
     """(time, bytes, buffer, category, micro-batch) of a class's rows, sorted, but those of the runtime."""
-    plan, linked = program.parts[part], timing.linked
+    plan, linked = program.parts[part], timing.part
     rows = [
         (0, held.num_bytes, held.name, held.category, -1)
         for held in plan.residents

@@ -3,12 +3,12 @@ peak, memory of hosts, and whether a plan fits.
 """
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used_memory_places
-from simcluster.analysis.memory_usage.allocation_table import AllocationAccount, build_allocation_table
+from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
 from simcluster.analysis.memory_usage.allocator_replay import ReservedMemory, replay_allocator
 from simcluster.analysis.memory_usage.caching_allocator import PoolRules
 from simcluster.analysis.memory_usage.host_memory_report import HostMemory, summarise_host_memory
 from simcluster.analysis.memory_usage.live_set import largest_live_buffers, live_bytes_by_name
-from simcluster.analysis.memory_usage.memory_report import memory_maxima, report_memory
+from simcluster.analysis.memory_usage.memory_report import memory_maxima, program_of, report_memory
 from simcluster.analysis.memory_usage.memory_verdict import (
     RULE,
     MemoryRule,
@@ -19,7 +19,6 @@ from simcluster.analysis.memory_usage.memory_verdict import (
     outside_allocator,
     overall_verdict,
 )
-from simcluster.analysis.memory_usage.peak_report import program_of
 from simcluster.analysis.memory_usage.stage_allocations import log_allocations
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "MemoryVerdict",
     "PoolRules",
     "ReservedMemory",
-    "build_allocation_table",
     "deciding_verdict",
     "headroom",
     "largest_live_buffers",

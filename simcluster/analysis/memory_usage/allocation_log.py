@@ -100,8 +100,8 @@ class AllocationLog:
 
 @dataclass(frozen=True)
 class OrderedRows:
-    """Rows of a log in the order of time, for some classes: their ``times`` and their numbers in the log, and
-    columns that are made when they are looked at, all [classes, rows].
+    """Rows of a log in the order of time, for some classes: their ``times`` and their ``numbers`` in the log,
+    both [classes, rows].
     """
 
     log: AllocationLog
@@ -109,24 +109,9 @@ class OrderedRows:
     numbers: Ints
 
     @cached_property
-    def kinds(self) -> Numbers:
-        """Numbers of categories."""
-        return self.log.kinds[self.numbers]
-
-    @cached_property
     def sizes(self) -> Ints:
-        """Bytes."""
+        """Bytes [classes, rows]."""
         return self.log.sizes[self.numbers]
-
-    @cached_property
-    def buffers(self) -> Numbers:
-        """Numbers of buffers."""
-        return self.log.buffers[self.numbers]
-
-    @cached_property
-    def micro_batches(self) -> Numbers:
-        """Micro-batches."""
-        return self.log.micro_batches[self.numbers]
 
 
 def used_memory_places(program: Program) -> tuple[MemoryPlace, ...]:

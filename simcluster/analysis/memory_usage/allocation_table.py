@@ -7,7 +7,7 @@ Which instruction decides is the same for all classes of a stage; their times pu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,32 +24,8 @@ from simcluster.trace import Column, Table, concatenate_tables
 MOST_KEPT = 2**20
 """Rows of logs, or of classes in order, from which on earlier ones are made again: 50 MB."""
 
-_COLUMNS = {
-    "time": "times",
-    "class": "",
-    "category": "kinds",
-    "bytes": "sizes",
-    "buffer": "buffers",
-    "micro_batch": "micro_batches",
-}
-"""Columns of tables, and what they are of ``OrderedRows``."""
-
 _Key = tuple[int, int, int, int]
 """What tells the logs of classes apart: the part of the Program, and what runtime and communication take."""
-
-
-def build_allocation_table(
-    program: Program,
-    parts: Sequence[int],
-    devices: Sequence[Device],
-    timings: Sequence[ClassTiming],
-    place: MemoryPlace = MemoryPlace.DEVICE,
-) -> Table:
-    """The table of allocations (+bytes) and releases (-bytes), sorted by class and time, releases first.
-
-    ``parts`` and ``devices`` are those of each class; ``place`` is the memory that it is about.
-    """
-    return AllocationAccount(program, parts, devices, timings, place).table()
 
 
 @dataclass
@@ -76,15 +52,29 @@ class AllocationAccount:
     """Rows in order, likewise."""
 
     def table(self) -> Table:
-        """The rows of all classes."""
+        """The rows of all classes: allocations (+bytes) and releases (-bytes), sorted by class and time,
+        releases first.
+        """
         tables = [self.rows(index) for index in range(len(self.timings))]
-        return concatenate_tables(tables, {"category": CATEGORIES, "buffer": list(self.buffers.names)})
+        return concatenate_tables(tables, self._names)
 
     def rows(self, index: int) -> Table:
-        """The rows of a class; columns are made when they are looked at."""
-        return Table(
-            _Rows(index, self.in_order(index)), {"category": CATEGORIES, "buffer": list(self.buffers.names)}
-        )
+        """The rows of a class."""
+        ordered = self.in_order(index)
+        log, numbers, times = ordered.log, ordered.numbers[0], ordered.times[0]
+        columns: dict[str, Column] = {
+            "time": times,
+            "class": np.full(times.size, index, dtype=np.int32),
+            "category": log.kinds[numbers],
+            "bytes": ordered.sizes[0],
+            "buffer": log.buffers[numbers],
+            "micro_batch": log.micro_batches[numbers],
+        }
+        return Table(columns, self._names)
+
+    @property
+    def _names(self) -> dict[str, Sequence[str]]:
+        return {"category": CATEGORIES, "buffer": list(self.buffers.names)}
 
     def in_order(self, index: int) -> OrderedRows:
         """The rows of a class's log in the order of time."""
@@ -114,23 +104,3 @@ class AllocationAccount:
                 self.program, self.parts[index], device, linked, self.buffers, self.place
             )
         return self.logs[key]
-
-
-@dataclass(frozen=True)
-class _Rows(Mapping[str, Column]):
-    """The columns of a class's rows in the order of time."""
-
-    index: int
-    rows: OrderedRows
-
-    def __getitem__(self, name: str) -> Column:
-        if name == "class":
-            return np.full(self.rows.times.size, self.index, dtype=np.int32)
-        column: Column = getattr(self.rows, _COLUMNS[name])[0]
-        return column
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_COLUMNS)
-
-    def __len__(self) -> int:
-        return len(_COLUMNS)

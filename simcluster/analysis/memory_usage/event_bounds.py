@@ -27,9 +27,8 @@ LOOSE = 128
 def find_event_bounds(events: EventIndex, timing: GroupTiming) -> tuple[Ints, Ints]:
     """By event a tick not after it and one not before it, whichever class of a group it is of."""
     part = events.part
-    kernels = slice(*part.begins[part.compute : part.compute + 2].tolist())
-    others = [slice(*part.begins[number : number + 2].tolist()) for number in range(len(part.begins) - 1)]
-    del others[part.compute]
+    kernels = part.kernels
+    others = [part.entries(number) for number in range(len(part.streams)) if number != part.compute]
     # The kernels before every entry of the compute stream, and after it.
     after = np.cumsum(np.append(np.diff(part.segments.first), 0)[part.segments.which])
     before = np.append(0, after[:-1])[: len(after)]

@@ -1,4 +1,4 @@
-"""Memory per stage: allocated, reserved, and the live buffers at the peak by name and size."""
+"""Memory: the peak of every class, and per stage what is allocated, reserved, and alive at the peak."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
-from simcluster.analysis.memory_usage.live_set import live_bytes_by_name
+from simcluster.analysis.memory_usage.live_set import largest_live_buffers, live_bytes_by_name
 from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside_allocator
-from simcluster.analysis.memory_usage.peak_report import class_peaks
+from simcluster.analysis.memory_usage.peak_memory import find_peaks
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.engine import GroupTiming, Timing
+from simcluster.program import Category, Program
 from simcluster.trace import Table
 
 SHOWN = 24
@@ -47,7 +49,7 @@ def report_memory(
     for groups in _groups(placed, timing):
         members: dict[int, dict[str, Any]] = {}
         for group in groups:
-            members |= class_peaks(placed, group, account, assigned=assigned)
+            members |= _class_peaks(placed, group, account, assigned=assigned)
         fullest.append(max((members[index] for index in sorted(members)), key=_fullness))
         peaks |= members
         if not brief:
@@ -56,6 +58,54 @@ def report_memory(
         entry = max(fullest, key=_fullness)
         stages = [_stage_memory(rule, steps, account.rows(entry["class"]), entry)]
     return _with_verdicts(rule, [peaks[index] for index in range(len(peaks))], stages), stages
+
+
+def _class_peaks(
+    placed: PlacedProgram, timing: GroupTiming, account: AllocationAccount, *, assigned: bool
+) -> dict[int, dict[str, Any]]:
+    """The peaks of the classes of a group, by class: when they were, what they were made of, and by how much
+    they exceed the device. ``assigned`` says that the plan wrote several programs by hand.
+    """
+    indices = timing.group.indices
+    log, capacity = account.log(indices[0]), placed.devices[indices[0]].memory
+    peaks = find_peaks(log, timing, capacity, lambda column: account.in_order(indices[column]))
+    entries = {}
+    for index, peak in zip(indices, peaks, strict=True):
+        rank = placed.classes.representatives[index]
+        held = dict(zip(CATEGORIES, peak.by_category.tolist(), strict=True))
+        entry: dict[str, Any] = {
+            "class": index,
+            "stage": placed.program.stage_of(rank),
+            "rank": rank,
+            "ranks": placed.classes.sizes[index],
+            "device": placed.devices[index].name,
+            **(program_of(placed.program, rank) if assigned else {}),
+            "total": peak.total,
+            "capacity": capacity,
+            "time_s": float(peak.time) * 1e-9,
+            # Only inference has caches.
+            "breakdown": {name: size for name, size in held.items() if size or name != Category.KV_CACHE},
+        }
+        if peak.total > capacity:
+            rows, names = peak.rows(), list(account.buffers.names)
+            columns = log.buffers[rows], log.sizes[rows], log.micro_batches[rows]
+            entry |= {
+                "exceeded_at_s": float(peak.exceeded) * 1e-9,
+                "excess": peak.total - capacity,
+                "alive": largest_live_buffers(*columns, names),
+            }
+        entries[index] = entry
+    return entries
+
+
+def program_of(program: Program, rank: int) -> dict[str, str]:
+    """Which of several hand-written programs a rank runs, or what it is beside parameter servers."""
+    if program.mesh.off_axes:
+        number = rank - program.mesh.num_on_axes
+        if number < 0:
+            return {"program": "workers"}
+        return {"program": "scheduler" if rank == program.mesh.num_ranks - 1 else f"server {number}"}
+    return {"program": f"program {program.part_of(rank)}"}
 
 
 def _groups(placed: PlacedProgram, timing: Timing) -> list[list[GroupTiming]]:

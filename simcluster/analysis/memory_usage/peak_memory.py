@@ -69,7 +69,7 @@ def _peaks(ordered: OrderedRows, capacity: int, windows: _Windows | None) -> Ite
     for column, top in enumerate(held.argmax(axis=1).tolist()):
         until, level, times = (column, slice(top + 1)), held[column], ordered.times[column]
         rows, window = ordered.numbers[until], 0
-        by_category = _sums(ordered.kinds[until], ordered.sizes[until], (len(CATEGORIES),))
+        by_category = _sums(ordered.log.kinds[rows], ordered.sizes[until], (len(CATEGORIES),))
         if windows is not None:
             window = int(windows.which[rows[-1]])
             by_category += windows.before[window]

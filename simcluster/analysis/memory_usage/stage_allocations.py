@@ -20,7 +20,7 @@ from simcluster.analysis.memory_usage.allocation_log import (
     Ints,
     Numbers,
 )
-from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex, ExecutionColumns, NameIndex
+from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex, NameIndex
 from simcluster.cluster import Device
 from simcluster.engine import LinkedPart
 from simcluster.layout import without_root
@@ -137,11 +137,16 @@ class _Stage:
     def account(self) -> AllocationLog:
         """All rows."""
         self.moments = EventIndex.of(self.linked)
-        self.columns = ExecutionColumns.of(self.linked.untimed)
-        without = np.full(len(self.columns.code), -1, dtype=np.int64)
         # The first of those listed stands for what is held from the start.
-        self.labels = {Scope.MICRO_BATCH: self.columns.micro_batch, Scope.KEPT: self.columns.kept}
-        self.labels |= {Scope.LOCAL: self.columns.micro_batch, Scope.STEP: without}
+        micro_batch, kept, without = (
+            self.linked.every_step(self.linked.one_step.labels(scope))
+            for scope in (Scope.MICRO_BATCH, Scope.KEPT, Scope.STEP)
+        )
+        self.labels = {Scope.MICRO_BATCH: micro_batch, Scope.KEPT: kept}
+        self.labels |= {Scope.LOCAL: micro_batch, Scope.STEP: without}
+        if not len(without):
+            # What lasts throughout is there without any execution, too.
+            self.labels = dict.fromkeys(self.labels, np.full(1, -1))
         self.scopes = {scope: number for number, scope in enumerate(self.labels)}
         self._residents()
         bookings = [
@@ -191,9 +196,8 @@ class _Stage:
     def _listed(self, number: int, executions: Ints) -> _Runs:
         """Lists the executions of a code instance by instance."""
         code = self.program.codes[number]
-        numbers, first, which = np.unique(
-            self.columns.instance[executions], return_index=True, return_inverse=True
-        )
+        names, instance = self.linked.instances
+        numbers, first, which = np.unique(instance[executions], return_index=True, return_inverse=True)
         # Instances in the order in which they first run.
         order = np.argsort(first)
         rank = np.empty_like(order)
@@ -205,7 +209,7 @@ class _Stage:
         self.listed.append(executions[by_instance])
         self.strides.append(by_instance * len(code.instructions))
         self.count += len(executions)
-        instances = [self.columns.instances[instance] for instance in numbers[order].tolist()]
+        instances = [names[number] for number in numbers[order].tolist()]
         return _Runs(number, code, executions, instances, which, begins, lengths)
 
     def _moment(self, runs: _Runs, event: int, instruction: int) -> int:
@@ -261,7 +265,7 @@ class _Stage:
                     allocates,
                     buffers[runs.which],
                     self.labels[slot.scope][runs.executions],
-                    self.columns.step[runs.executions],
+                    runs.executions // len(self.linked.one_step),
                     inside[:, None] + np.array(moments, dtype=np.int64),
                     _KINDS[slot.category],
                     booking.size,
@@ -366,7 +370,7 @@ class _Stage:
             np.concatenate([sighting[column] for sighting in seen]) for column in (1, 2, 3)
         )
         kinds, sizes = (np.repeat([sighting[column] for sighting in seen], runs) for column in (5, 6))
-        keys = (buffers * self.linked.untimed.steps + steps) * (int(labels.max()) + 2) + labels + 1
+        keys = (buffers * self.linked.steps + steps) * (int(labels.max()) + 2) + labels + 1
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
         # One buffer, however many codes see it: the account would not come out even otherwise.
         which = which.reshape(-1)

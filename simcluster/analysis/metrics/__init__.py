@@ -19,6 +19,7 @@ from simcluster.analysis.metrics.model_flops import (
     prefill_flops,
     step_flops,
 )
+from simcluster.analysis.metrics.server_metrics import summarise_servers
 from simcluster.analysis.metrics.summary import (
     ATTENTION_METRICS,
     METRICS,
@@ -26,6 +27,7 @@ from simcluster.analysis.metrics.summary import (
     summarise_run,
     wait_times,
 )
+from simcluster.analysis.metrics.time_use import time_use_document
 
 __all__ = [
     "ATTENTION_METRICS",
@@ -48,5 +50,7 @@ __all__ = [
     "prefill_flops",
     "step_flops",
     "summarise_run",
+    "summarise_servers",
+    "time_use_document",
     "wait_times",
 ]

@@ -21,6 +21,7 @@ from simcluster.program import (
     HOST,
     INPUT,
     OFFLOAD,
+    WITH_SERVER,
     CollectiveCalls,
     HostCalls,
     Instruction,
@@ -64,7 +65,14 @@ def summarise_run(
     step = timing.end * 1e-9 / steps
     ranks, cluster = placed.num_ranks, placed.cluster
     tokens = task.global_batch * task.seq_len
-    capacity = sum(step * group.num_devices * group.host.device.peak[matmul] for group in cluster.groups)
+    # Parameter servers and their scheduler train nothing.
+    devices = placed.program.mesh.num_on_axes
+    own = np.bincount(cluster.group_of(np.arange(devices)), minlength=len(cluster.groups)).tolist()
+    capacity = sum(
+        step * count * group.host.device.peak[matmul]
+        for count, group in zip(own, cluster.groups, strict=True)
+        if count
+    )
     cut = _Cut.of(placed, timing, steps)
     beside = [host.peak() for host in hosts]
     done = executed_flops(placed, steps) * (1 / steps)
@@ -72,9 +80,9 @@ def summarise_run(
     return {
         "step_time_s": step,
         "tokens_per_s": tokens / step,
-        "tokens_per_s_per_device": tokens / step / ranks,
+        "tokens_per_s_per_device": tokens / step / devices,
         "samples_per_s": task.global_batch / step,
-        "model_flops_per_s_per_device": needed.counted / step / ranks,
+        "model_flops_per_s_per_device": needed.counted / step / devices,
         "mfu": needed.counted / capacity,
         "hfu": done.counted / capacity,
         **_full_attention(needed, done, capacity),
@@ -247,7 +255,7 @@ def _traffic(placed: PlacedProgram, steps: int) -> dict[str, dict[str, float]]:
 
 def _sent(mesh: Mesh, instruction: Instruction) -> float:
     """Bytes a member sends on average, as a ring would: nccl-tests' bus bytes."""
-    if instruction.action is InstructionKind.SEND:
+    if instruction.action is InstructionKind.SEND or instruction.action in WITH_SERVER:
         return float(instruction.num_bytes)
     if instruction.action is not InstructionKind.COLLECTIVE:
         return 0.0

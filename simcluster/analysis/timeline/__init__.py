@@ -3,7 +3,7 @@ and the breakdown of a step.
 """
 
 from simcluster.analysis.timeline.event_index import ARRIVAL, END, START, EventIndex
-from simcluster.analysis.timeline.execution_columns import ExecutionColumns
+from simcluster.analysis.timeline.exposed_collectives import exposed_times
 from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, find_idle_gaps
 from simcluster.analysis.timeline.instruction_spans import (
     InstructionTimes,
@@ -20,10 +20,10 @@ __all__ = [
     "PIPELINE_WAIT",
     "START",
     "EventIndex",
-    "ExecutionColumns",
     "InstructionTimes",
     "NameIndex",
     "break_down",
+    "exposed_times",
     "find_idle_gaps",
     "instruction_times",
     "record_run",

@@ -42,17 +42,18 @@ class EventIndex:
     @classmethod
     def of(cls, part: LinkedPart) -> EventIndex:
         """The numbers of all events of a part."""
-        number = {stream.name: index for index, stream in enumerate(part.untimed.streams)}
-        executions = part.untimed.by_code()
+        number = {stream.name: index for index, stream in enumerate(part.streams)}
+        executions = part.by_code()
         instructions = {code: len(part.codes[code].entry) for code in executions}
         first: dict[int, int] = {}
         entries, kernels = [], []
-        first_entries = part.untimed.bases + part.begins[:-1]
+        first_entries = part.bases + part.begins[:-1]
         count = known = 0
         for code, places in executions.items():
-            timed = part.codes[code]
-            streams = np.array([number[stream] for stream in timed.streams], dtype=np.int64)[timed.stream_of]
-            entries.append((first_entries[places][:, streams] + timed.entry).ravel())
+            own_entries = part.codes[code]
+            streams = np.array([number[stream] for stream in own_entries.streams], dtype=np.int64)
+            streams = streams[own_entries.stream_of]
+            entries.append((first_entries[places][:, streams] + own_entries.entry).ravel())
             own = np.cumsum(streams == part.compute)
             kernels.append(np.tile(np.where(streams == part.compute, known + own - 1, NOTHING), len(places)))
             known += int(own[-1])
@@ -78,7 +79,8 @@ class EventIndex:
 
     def all_times(self, timing: GroupTiming, columns: slice) -> Ints:
         """The same of all events of instructions [3, instructions, classes]."""
-        return self._times(slice(None), timing, columns)[:-1].reshape(3, self.count, -1)
+        times = self._times(slice(None), timing, columns)[:-1]
+        return times.reshape(3, self.count, times.shape[1])
 
     def _times(self, chosen: Ints | slice, timing: GroupTiming, columns: slice) -> Ints:
         """When chosen instructions start, then when they end, then their arrivals; and time 0."""
@@ -117,7 +119,7 @@ def _within_entries(timing: GroupTiming, columns: slice) -> tuple[Ints, Ints]:
     begin of their entries: two arrays [kernels, classes], or [kernels, 1] if they are the same for all.
     """
     segments = timing.group.part.segments
-    prices = [timing.group.priced(code).duration[own] for code, own in segments.kernels]
+    prices = [timing.group.codes[code].duration[own] for code, own in segments.kernels]
     every = np.concatenate([np.zeros((0, prices[0].shape[1] if prices else 1), dtype=np.int64), *prices])
     durations = every if every.shape[1] == 1 else every[:, columns]
     ends = np.cumsum(durations, axis=0)

@@ -36,7 +36,8 @@ class GapPieces(NamedTuple):
     """Pieces of gaps that have one cause, by number.
 
     ``start`` and ``end`` are [gaps, classes], or [pieces] of the classes in ``column``; ``gap`` numbers the
-    gaps of a class in the order of time. Pieces may be empty.
+    gaps of a class in the order of time. Pieces may be empty. ``entry`` is what is charged, of those of all
+    streams of the part, in the shape of ``start`` or to be broadcast to it; ``NOTHING``: no entry is.
     """
 
     gap: Ints
@@ -44,6 +45,7 @@ class GapPieces(NamedTuple):
     start: Ints
     end: Ints
     cause: int
+    entry: Ints
 
 
 def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, num_stages: int) -> Table:
@@ -131,10 +133,10 @@ class GroupGaps:
         until = np.where((own == until) & (own > before), until, since)
         begun = np.maximum(since, np.minimum(until, starts.take(rows.awaited, axis=0)))
         ready = np.maximum(since, np.minimum(begun, arrivals.take(rows.awaited, axis=0)))
-        gap, column = rows.gap[:, None], np.arange(len(self.columns))[None]
+        gap, column, awaited = rows.gap[:, None], np.arange(len(self.columns))[None], rows.awaited[:, None]
         cause, late = self._causes[number]
-        yield GapPieces(gap, column, begun, until, cause)
-        yield GapPieces(gap, column, ready, begun, late)
+        yield GapPieces(gap, column, begun, until, cause, awaited)
+        yield GapPieces(gap, column, ready, begun, late, awaited)
         row, column = np.nonzero(ready > since)
         return self._before(rows.gap[row], column, since[row, column], ready[row, column], rows.awaited[row])
 
@@ -151,8 +153,8 @@ class GroupGaps:
             for number in np.unique(stream).tolist():
                 own = stream == number
                 cause, late = self._causes[number]
-                yield GapPieces(gap[own], column[own], begun[own], until[own], cause)
-                yield GapPieces(gap[own], column[own], ready[own], begun[own], late)
+                yield GapPieces(gap[own], column[own], begun[own], until[own], cause, entry[own])
+                yield GapPieces(gap[own], column[own], ready[own], begun[own], late, entry[own])
             more = ready > since
             gap, column, since, until, entry = self._before(
                 *(values[more] for values in (gap, column, since, ready, entry))
@@ -175,22 +177,24 @@ class GroupGaps:
         has_kernels = self._compute.stop > self._compute.start
         idle = ends[self._compute.stop - 1] if has_kernels else np.zeros(len(columns), dtype=np.int64)
         over, of = idle, np.full(len(columns), part.compute)
-        streams = part.untimed.streams
+        streams = part.streams
         for number in sorted(range(len(streams)), key=lambda number: streams[number].name):
             if len(streams[number]) and number != part.compute:
                 last = ends[part.begins[number + 1] - 1]
                 over, of = np.where(last >= over, last, over), np.where(last >= over, number, of)
         gap = np.full(len(columns), len(self.timing.group.part.awaited))
         rest = self.causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE)
-        yield GapPieces(gap + 1, columns, over, np.full(len(columns), end), rest)
+        nothing = np.full(len(columns), NOTHING)
+        yield GapPieces(gap + 1, columns, over, np.full(len(columns), end), rest, nothing)
+        last_entries = part.begins[of + 1] - 1
         by_host = np.zeros(len(columns), dtype=np.bool_)
         for number in np.unique(of[over > idle]).tolist():
             own = (of == number) & (over > idle)
             if is_host_stream(streams[number].name):
                 by_host |= own
             else:
-                yield GapPieces(gap[own], columns[own], idle[own], over[own], self._causes[number][0])
-        last_entries = part.begins[of + 1] - 1
+                cause = self._causes[number][0]
+                yield GapPieces(gap[own], columns[own], idle[own], over[own], cause, last_entries[own])
         return tuple(values[by_host] for values in (gap, columns, idle, over, last_entries))
 
     @cached_property
@@ -212,7 +216,7 @@ class GroupGaps:
     def _causes(self) -> Sequence[tuple[int, int]]:
         """By stream what is charged while its entries run, and while they are ready and others are not."""
         causes = []
-        for stream in self.timing.group.part.untimed.streams:
+        for stream in self.timing.group.part.streams:
             axes = charged_to(stream.name, self.stage_axis)
             cause = self.causes.number("+".join(axes))
             causes.append((cause, self.causes.number(PIPELINE_WAIT) if self.stage_axis in axes else cause))

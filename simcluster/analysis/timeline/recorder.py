@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.timeline.execution_columns import ExecutionColumns
 from simcluster.analysis.timeline.instruction_spans import NameIndex
-from simcluster.engine import NOTHING, ClassProgram, ClassTiming, TimedCode
+from simcluster.engine import NOTHING, ClassTiming, CodeEntries, LinkedPart
 from simcluster.program import COMPUTE, InstructionKind, Program
 from simcluster.trace import Recording, Table
 
@@ -57,11 +56,9 @@ class _Recorder:
     """What was seen so far: codes, prices and scripts once, of every class its numbers in them."""
 
     program: Program
-    codes: dict[int, TimedCode] = field(default_factory=dict)
-    prices: list[TimedCode] = field(default_factory=list)
-    price_of: dict[int, tuple[TimedCode, int]] = field(default_factory=dict)
-    equal_price: dict[tuple[int, bytes, bytes], int] = field(default_factory=dict)
-    scripts: dict[tuple[int, bytes], tuple[int, ClassProgram]] = field(default_factory=dict)
+    codes: dict[int, CodeEntries] = field(default_factory=dict)
+    prices: dict[tuple[int, bytes], tuple[int, Ints, Ints]] = field(default_factory=dict)
+    scripts: dict[tuple[int, bytes], tuple[int, LinkedPart]] = field(default_factory=dict)
     classes: list[tuple[int, dict[int, int], dict[str, int]]] = field(default_factory=list)
     segments: _Entries = field(default_factory=_Entries)
     transfers: _Entries = field(default_factory=_Entries)
@@ -70,9 +67,11 @@ class _Recorder:
 
     def add(self, part: int, timing: ClassTiming) -> None:
         """Records a class."""
-        linked = timing.linked
+        linked = timing.part
         script, _ = self.scripts.setdefault((part, linked.bases.tobytes()), (len(self.scripts), linked))
-        prices = {code: self._price(code, timing.codes[code]) for code in sorted(timing.codes)}
+        prices = {
+            code: self._price(code, linked.codes[code], timing.durations(code)) for code in linked.codes
+        }
         first = {}
         for number, stream in enumerate(linked.streams):
             starts, ends, arrivals = timing.starts[number], timing.ends[number], timing.arrivals[number]
@@ -84,19 +83,16 @@ class _Recorder:
                 first[stream.name] = self.transfers.add(starts, ends, arrivals)
         self.classes.append((script, prices, first))
 
-    def _price(self, code: int, timed: TimedCode) -> int:
-        """The number of a code's price, new or known."""
-        if id(timed) not in self.price_of:
-            if code not in self.codes:
-                self.codes[code] = timed
-                for instruction in self.program.codes[code].instructions:
-                    self.streams.number(instruction.stream)
-            key = (code, timed.duration.tobytes(), timed.offset.tobytes())
-            number = self.equal_price.setdefault(key, len(self.prices))
-            if number == len(self.prices):
-                self.prices.append(timed)
-            self.price_of[id(timed)] = timed, number
-        return self.price_of[id(timed)][1]
+    def _price(self, code: int, entries: CodeEntries, durations: Ints) -> int:
+        """The number of what a code costs, new or known."""
+        if code not in self.codes:
+            self.codes[code] = entries
+            for instruction in self.program.codes[code].instructions:
+                self.streams.number(instruction.stream)
+        key = code, durations.tobytes()
+        if key not in self.prices:
+            self.prices[key] = len(self.prices), durations, entries.offsets(durations)
+        return self.prices[key][0]
 
     def recording(self) -> Recording:
         """Everything recorded."""
@@ -113,8 +109,8 @@ class _Recorder:
     def _codes(self) -> Table:
         names, graphs = NameIndex(), NameIndex({"": 0})
         rows = [
-            (code, at, instruction, int(timed.entry[at]))
-            for code, timed in self.codes.items()
+            (code, at, instruction, int(entries.entry[at]))
+            for code, entries in self.codes.items()
             for at, instruction in enumerate(self.program.codes[code].instructions)
         ]
         columns: dict[str, NDArray[Any]] = {
@@ -141,13 +137,14 @@ class _Recorder:
         return Table(columns, told)
 
     def _prices(self) -> Table:
-        lengths = [len(timed.duration) for timed in self.prices]
+        durations = [durations for _, durations, _ in self.prices.values()]
         nothing = np.zeros(0, dtype=np.int64)
+        lengths = list(map(len, durations))
         return Table(
             {
                 "price": np.repeat(np.arange(len(lengths), dtype=np.int32), lengths),
-                "duration": np.concatenate([nothing, *(timed.duration for timed in self.prices)]),
-                "offset": np.concatenate([nothing, *(timed.offset for timed in self.prices)]),
+                "duration": np.concatenate([nothing, *durations]),
+                "offset": np.concatenate([nothing, *(offsets for _, _, offsets in self.prices.values())]),
             }
         )
 
@@ -160,18 +157,18 @@ class _Recorder:
             for number, stream in enumerate(linked.streams):
                 if stream.name in self.streams.names:
                     base[:, self.streams.number(stream.name)] = linked.bases[:, number]
-            runs = ExecutionColumns.of(linked)
+            runs, (names, instance) = linked.one_step, linked.instances
             of_instances, of_actions = (
-                np.array([index.number(name) for name in names], dtype=np.int32)
-                for index, names in ((instances, runs.instances), (actions, runs.actions))
+                np.array([index.number(name) for name in occurring], dtype=np.int64)
+                for index, occurring in ((instances, names), (actions, runs.actions))
             )
             own_columns: dict[str, NDArray[np.integer]] = {
                 "script": np.full(count, script, dtype=np.int32),
-                "code": runs.code.astype(np.int32),
-                "instance": of_instances[runs.instance],
-                "action": of_actions[runs.action],
-                "micro_batch": runs.micro_batch.astype(np.int32),
-                "step": runs.step.astype(np.int32),
+                "code": linked.code_of.astype(np.int32),
+                "instance": of_instances[instance].astype(np.int32),
+                "action": linked.every_step(of_actions[runs.action]).astype(np.int32),
+                "micro_batch": linked.every_step(runs.micro_batch).astype(np.int32),
+                "step": np.repeat(np.arange(linked.steps, dtype=np.int32), len(runs)),
                 "base": base,
             }
             for name, column in own_columns.items():

@@ -40,12 +40,11 @@ def break_down(program: Program, timing: Timing, num_stages: int) -> StepBreakdo
     lost: defaultdict[int, Ints] = defaultdict(lambda: np.zeros(count, dtype=np.int64))
     for group in timing.groups:
         part, indices = group.group.part, np.array(group.group.indices)
-        kernels = slice(*part.begins[part.compute : part.compute + 2].tolist())
-        spent[indices] = group.ends[kernels].sum(axis=0) - group.starts[kernels].sum(axis=0)
-        for code, executions in part.untimed.by_code().items():
+        spent[indices] = group.ends[part.kernels].sum(axis=0) - group.starts[part.kernels].sum(axis=0)
+        for code, executions in part.by_code().items():
             instructions = program.codes[code].instructions
             computes = np.array([i.action is InstructionKind.COMPUTE for i in instructions], dtype=bool)
-            priced = group.group.priced(code)
+            priced = group.group.codes[code]
             busy[indices] += len(executions) * priced.duration[computes].sum(axis=0)
             host[indices] += len(executions) * priced.host[computes].sum(axis=0)
         gaps = GroupGaps(group, range(len(indices)), program.stage_axis, causes)

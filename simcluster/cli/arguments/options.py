@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.arguments.catalog_folders import FOLDERS
 from simcluster.errors import ScenarioError
+from simcluster.listings import FOLDERS
 
 Scenarios = Annotated[list[str], typer.Argument(metavar="SCENARIO", help="Scenario files.")]
 

@@ -9,12 +9,15 @@ import typer
 
 _MODULES = (
     "run.command",
+    "report",
     "init.command",
     "import_.command",
     "lint.command",
     "verify",
     "layouts.command",
+    "export",
     "explain",
+    "whatif",
     "advise",
     "compare.command",
     "checkpoint.command",
@@ -29,6 +32,7 @@ _MODULES = (
     "calibrate.command",
     "catalog.command",
     "schema",
+    "guide.command",
 )
 """The modules of commands, in the order of the help text; each is imported when its command is added."""
 

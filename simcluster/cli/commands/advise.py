@@ -25,13 +25,13 @@ def advise(
         typer.Option(
             metavar="N",
             min=1,
-            help="How often to look for what is slowest: in the plan, in that with what gains, and so on.",
+            help="How often to look: in the plan, then in the improved plan, and so on.",
         ),
     ] = 2,
     jobs: Jobs = None,
     dask: Dask = None,
 ) -> ExitCode:
-    """Say what to change of a plan: tips of the field that its run gives a reason for, each tried.
+    """Say what to change in a plan; each change is tried.
 
     A large pipeline bubble, exposed communication, memory that is free or lacking, groups across hosts: every
     tip is simulated and shown with what it gains in time and memory, why, and who advises it; then those

@@ -12,34 +12,43 @@ from simcluster.cli.output.exit_code import ExitCode
 EXAMPLES = (
     "simcluster explain plan.yaml",
     "simcluster explain plan.yaml --set training.micro_batch=4",
-    "simcluster explain plan.yaml --json | jq '.changes[0].set'",
+    "simcluster explain plan.yaml --json | jq '.critical_path.kinds[0]'",
 )
 
 
 def explain(
     scenario: OneScenario,
     settings: Settings = None,
+    thorough: Annotated[
+        bool, typer.Option("--all", help="Try all changes, however long it takes, not only some.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> ExitCode:
-    """Say what a plan's memory is made of and, unless it fits, which changes would make it fit.
+    """Say why a step takes its time, what its memory is made of, and which changes would help most.
 
-    Recomputation, optimizer sharding, smaller micro-batches and other meshes: of each the nearest that fits,
-    simulated, with its cost in time; several together if none alone is enough. A plan fits if a device has
-    room for all that is reserved and for the headroom (run.headroom, by default the framework profile's);
-    what is tight is no remedy. Exit code 1 if the plan does not fit and nothing would.
+    Where time goes by operator and kernel, the collectives that are exposed, the critical path with slack,
+    and what the step is bound by. Of a plan that fits, changes that its run gives a reason for, each
+    simulated; of one that does not, those that would make it fit: of each kind the nearest, several together
+    if none alone is enough. A plan fits if a device has room for all that is reserved and for the headroom
+    (run.headroom, by default the framework profile's); what is tight is no remedy. Exit code 1 if the plan
+    does not fit and nothing would.
     """
     from simcluster.cli.output.progress import progress_line
     from simcluster.cli.output.terminal import has_colour, print_json, print_result
-    from simcluster.explain import explain_scenario, explanation_document, explanation_text
+    from simcluster.explanation import explain_scenario, explanation_document, explanation_text
     from simcluster.scenario import Scenario
 
     which = Scenario.load(scenario, changes(settings))
-    with progress_line(which.name, doing="trying changes"):
-        explanation = explain_scenario(which)
+    with progress_line(which.name) as progress:
+        explanation = explain_scenario(
+            which, lambda doing: setattr(progress, "doing", doing), thorough=thorough
+        )
+        document = explanation_document(explanation) if json else {}
+        text = "" if json else explanation_text(explanation, colour=has_colour())
     if json:
         import orjson
 
-        print_json(orjson.dumps(explanation_document(explanation), option=orjson.OPT_INDENT_2) + b"\n")
+        print_json(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
     else:
-        print_result(explanation_text(explanation, colour=has_colour()), drawn=True)
+        print_result(text, drawn=True)
     return ExitCode.FAILED if explanation.hopeless else ExitCode.DONE

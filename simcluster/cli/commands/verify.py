@@ -31,7 +31,7 @@ def verify(
     dtype: Annotated[FloatName, typer.Option(help="Number format of the values.")] = FloatName.FLOAT64,
     save: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Save what the ranks of one small plan hold: a checkpoint."),
+        typer.Option(metavar="DIR", help="Save what the ranks of one small plan hold, as a checkpoint."),
     ] = None,
     merged: Annotated[
         bool, typer.Option("--merged", help="Save one file of whole tensors, not one per rank.")
@@ -39,8 +39,8 @@ def verify(
 ) -> ExitCode:
     """Check that plans compute what one device computes.
 
-    Each plan is shrunk to at most 64 ranks and run for two steps in values; loss, gradients and updated
-    weights are compared with one device. Exit code 1 if they disagree.
+    Each plan is shrunk to at most 64 ranks and run for two steps with real values; loss, gradients and
+    updated weights are compared with one device. Exit code 1 if they disagree.
     """
     from simcluster.cli.output.progress import progress_line
     from simcluster.cli.output.terminal import has_colour, print_note, print_problems, print_result

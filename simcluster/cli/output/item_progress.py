@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -31,3 +31,19 @@ def progress_bar(
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
         task = progress.add_task(printable_text(" ".join(name.split())), total=total, completed=done)
         yield lambda number: progress.update(task, completed=number)
+
+
+@contextmanager
+def counted_progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    """What is to be called with how many pieces are done and how many there are; the bar is shown from the
+    first call on.
+    """
+    with ExitStack() as stack:
+        bars: list[Callable[[int], None]] = []
+
+        def watch(done: int, total: int) -> None:
+            if not bars:
+                bars.append(stack.enter_context(progress_bar(name, total)))
+            bars[0](done)
+
+        yield watch

@@ -84,8 +84,8 @@ class _Watcher(threading.Thread):
 def progress_text(name: str, progress: Progress, elapsed: float, rate: float, doing: str = "planning") -> str:
     """``quickstart: 43 %, 3.21 s simulated, 118 k events/s``, or what is done before and after the engine."""
     done, total = progress.done, progress.total
-    if not total:
-        return f"{name}: {doing}, {elapsed:.0f} s"
+    if not total or progress.doing:
+        return f"{name}: {progress.doing or doing}, {elapsed:.0f} s"
     if done >= total:
         return f"{name}: recording {units.count(total)} events, {elapsed:.0f} s"
     share, simulated = f"{100 * done / total:.0f} %", units.seconds(progress.now)

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cli.arguments.rank_lists import rank_list
+from simcluster.cli.output.page_files import write_page
 from simcluster.cli.output.terminal import print_note
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
-from simcluster.report import renderers, write_perfetto
+from simcluster.listings import rank_list
+from simcluster.report import PageOrigin, renderers, write_perfetto
 from simcluster.trace import Run, atomic_path
 
 STANDARD_OUTPUT = "-"
@@ -25,16 +26,24 @@ RUN, SCENARIO = "run.simrun", "scenario.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What ``--out``, ``--trace`` and ``--json`` name, and the scenarios whose results go there.
-
-    ``ranks`` are those whose tracks traces show, as text; by default one of each class.
-    """
+    """What ``--out``, ``--trace``, ``--json`` and ``--html`` name, and whose results go there."""
 
     scenarios: Sequence[str]
+    """Their files."""
     out: Path | None = None
+    """The folder for all results; for several scenarios one in it for each."""
     trace: Path | None = None
+    """The file of the trace."""
     json: str | None = None
+    """The file of the JSON; ``-`` is standard output."""
     ranks: str | None = None
+    """Those whose tracks traces show, as text; by default one of each class."""
+    html: Path | None = None
+    """The file of the page."""
+    origin: PageOrigin | None = None
+    """What that page says of where it is from; the one in ``out`` says nothing of it."""
+    whatif: bool = False
+    """Whether pages also say what other hardware would change."""
 
     @property
     def json_to_screen(self) -> bool:
@@ -59,7 +68,11 @@ class Outputs:
                     "no trace is written to show them in; add --trace FILE", where=f"--ranks {self.ranks}"
                 )
             )
-        for option, path in (("--trace", self.trace), ("--json", self.json_file)):
+        if self.html is not None and len(self.scenarios) > 1:
+            problems.append(Problem("one page shows one scenario; use --out DIR for several", where="--html"))
+        if self.whatif and self.html is None and self.out is None:
+            problems.append(Problem("no report is written to say it in; add --html FILE", where="--whatif"))
+        for option, path in self._named():
             if path is not None:
                 problems += refused_file(option, path)
         if self.out is not None and (reason := _refused_folder(self.out)):
@@ -68,10 +81,14 @@ class Outputs:
         if problems:
             raise ScenarioError(*problems)
 
+    def _named(self) -> list[tuple[str, Path | None]]:
+        """The files that options name."""
+        return [("--trace", self.trace), ("--json", self.json_file), ("--html", self.html)]
+
     def _collisions(self) -> list[Problem]:
         """No result may replace a scenario that is read, or another result."""
         taken = {real_path(path): f"the scenario {path}" for path in self.scenarios}
-        named = [("--trace", self.trace), ("--json", self.json_file)]
+        named = self._named()
         if self.out is not None:
             named += [(f"--out {self.out}", folder / SCENARIO) for folder in self.folders()]
         problems = []
@@ -106,7 +123,7 @@ class Outputs:
             raise ScenarioError(Problem(str(error), where=f"--ranks {self.ranks}")) from None
 
     def write(self, index: int, run: Run, scenario_text: str) -> list[Path]:
-        """Writes the files of one scenario and gives their names: a folder for ``--out``, the trace.
+        """Writes the files of one scenario and gives their names: a folder for ``--out``, trace and page.
 
         A run of too many different ranks for one file is left out of the folder, whose files are the same
         bytes whenever the scenario is simulated.
@@ -124,9 +141,17 @@ class Outputs:
             if run.storable:
                 same.save(folder / RUN)
             written.append(folder)
+        return written + self.write_named(run)
+
+    def write_named(self, run: Run) -> list[Path]:
+        """Writes the trace and the page, where they are asked for, and gives their names."""
+        written = []
         if self.trace is not None:
-            write_perfetto(run, self.trace, ranks)
+            write_perfetto(run, self.trace, self.chosen(len(run.ranks)))
             written.append(self.trace)
+        if self.html is not None:
+            write_page(self.html, run, self.origin)
+            written.append(self.html)
         return written
 
 

@@ -15,8 +15,23 @@ from simcluster.printable import printable_json, printable_text
 
 
 def print_result(text: str, *, drawn: bool = False) -> None:
-    """Prints a result; one that is ``drawn`` keeps its colours."""
+    """Prints a result; one that is ``drawn`` keeps its colours, and has glyphs of ASCII where the locale has
+    no others.
+    """
+    if drawn and not _can_write(sys.stdout, text):
+        from simcluster.draw import with_ascii_glyphs
+
+        text = with_ascii_glyphs(text)
     _write(sys.stdout, printable_text(text, styled=drawn) + "\n")
+
+
+def _can_write(stream: TextIO, text: str) -> bool:
+    """Whether a stream has all characters of a text."""
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def print_json(content: bytes) -> None:

@@ -235,7 +235,7 @@ class RankTableSpec(Section):
                     yield Problem("'super_device_id' is missing; super_pod_list needs it", path)
                 elif device.super_device_id in devices.setdefault(name, set()):
                     yield Problem(
-                        f"super_device_id {device.super_device_id} stands twice in super-pod '{name}'", path
+                        f"super_device_id {device.super_device_id} is given twice in super-pod '{name}'", path
                     )
                 else:
                     devices[name].add(device.super_device_id)
@@ -256,7 +256,7 @@ def _twice(key: str, parts: Iterator[tuple[str, Any]]) -> Iterator[Problem]:
         value = str(int(value)) if key in ("rank_id", "device_id") else value
         earlier = first.setdefault(value, path)
         if earlier != path:
-            yield Problem(f"{key} {value} stands twice, first at {json_path(earlier)}", f"{path}.{key}")
+            yield Problem(f"{key} {value} is given twice, first at {json_path(earlier)}", f"{path}.{key}")
 
 
 def json_path(path: str) -> str:

@@ -121,11 +121,9 @@ class Host:
 
     def numa_of(self, device: int) -> int:
         """The part of the memory that a device is near to; where nothing is said, devices spread evenly."""
-        return (
-            self.numa_of_device[device]
-            if self.numa_of_device
-            else device * self.numa_nodes // self.num_devices
-        )
+        if len(self.numa_of_device) < self.num_devices:
+            return device * self.numa_nodes // self.num_devices
+        return self.numa_of_device[device]
 
     def socket_of_device(self, device: int) -> int:
         """The socket that a device is near to: that of its memory; without one, devices spread evenly."""

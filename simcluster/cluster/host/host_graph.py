@@ -192,6 +192,7 @@ def _pod(found: HostGraph, host: Host) -> None:
 def _tree(found: HostGraph, host: Host) -> None:
     """The PCIe tree: device - switch - socket - memory; sockets joined with one another."""
     if host.pcie is None:
+        _processors(found, host)
         return
     lane = Link(host.pcie.bandwidth, host.pcie.efficiency, 0.0)
     for member in range(host.num_devices):
@@ -204,6 +205,23 @@ def _tree(found: HostGraph, host: Host) -> None:
         label = switch.partition(".")[2]
         found.both_ways("pcie.{}", label, switch, socket, lane, TRUNK, "host.pcie")
     _sockets(found, host)
+
+
+def _processors(found: HostGraph, host: Host) -> None:
+    """Where sockets are the devices: the memory of each, and the work of its cores."""
+    if not host.cores or host.device.kind != "cpu":
+        return
+    memory = Link(host.device.memory_bandwidth, 1.0, 0.0)
+    source = "device.memory_bandwidth"
+    devices = {host.socket_of_device(number): device_place(number) for number in range(host.num_devices)}
+    for part in range(host.numa_nodes):
+        device = devices.get(host.socket_of_numa(part), device_place(0))
+        found.both_ways("memory.{}", str(part), f"memory.{part}", device, memory, MEMORY, source)
+    for socket in range(host.sockets):
+        place, device = f"cores.{socket}", devices.get(socket, device_place(0))
+        found.both_ways("cores.{}", str(socket), place, device, memory, MEMORY, source)
+        ends = place, f"work.{socket}"
+        found.lead("host.{}.work.{}", str(socket), ends, host.cores * CORE, "host.processors.cores")
 
 
 def _sockets(found: HostGraph, host: Host) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from simcluster.cluster.device import Device
 from simcluster.errors import PlanError
 from simcluster.work import Kernel, Work
+
+LARGE = 1 << 30
+"""Bytes of a kernel that nothing but memory holds up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,18 @@ class HostKernels:
 
     threads: int = 0
     kernels: Mapping[Kernel, KernelOnCores] = field(default_factory=dict)
+
+    @classmethod
+    def of_sockets(cls, device: Device, cores: int) -> HostKernels:
+        """Those of sockets that are devices, as their file has kernels that wait for memory: all cores
+        together reach the share of the memory's bandwidth that such a kernel reaches on the device.
+        """
+        reached = {
+            kernel: device.memory_bandwidth * curve.at(LARGE) / cores
+            for kernel, curve in device.streaming.items()
+        }
+        kernels = {kernel: KernelOnCores(0.0, bandwidth) for kernel, bandwidth in reached.items()}
+        return cls(cores, kernels)
 
     def knows(self, kernel: Kernel) -> bool:
         """Whether a kernel can be priced."""

@@ -117,6 +117,8 @@ def distinct_hosts(hosts: Numbers) -> Numbers:
 def equal_rows(columns: list[Numbers]) -> tuple[NDArray[np.intp], NDArray[np.intp], list[bytes]]:
     """Rows that are equal in all columns: the first of each kind, each row's kind, and the kinds' bytes."""
     whole = np.ascontiguousarray(np.concatenate(columns, axis=1).astype(">i4"))
+    if len(whole) and (whole == whole[:1]).all():
+        return np.zeros(1, dtype=np.intp), np.zeros(len(whole), dtype=np.intp), [whole[:1].tobytes()]
     keys = whole.view([("row", "V", whole.shape[1] * 4)]).reshape(len(whole))["row"]
     different, first, index = np.unique(keys, return_index=True, return_inverse=True)
     return first, index.reshape(len(whole)), [bytes(key) for key in different]

@@ -18,20 +18,26 @@ from simcluster.document import Figure, Refused, Section
 
 @dataclass(frozen=True, slots=True)
 class FabricCards:
-    """What a fabric joins: ``nics`` cards of each of ``num_hosts`` hosts, numbered host by host.
-
-    ``card`` is one direction of a card's link, with the latency of a way through one switch; each further
-    switch adds ``hop`` seconds. Nodes and links of the fabric are numbered from ``first_node`` and
-    ``first_link``; ``dead`` links carry nothing.
-    """
+    """What a fabric joins: the network cards of all hosts, numbered host by host."""
 
     num_hosts: int
+    """Hosts."""
     nics: int
+    """Cards of each."""
     card: Link
+    """One direction of a card's link, with the latency of a way through one switch."""
     hop: float = 0.0
+    """Seconds that each further switch adds."""
     first_node: int = 0
+    """The number of the fabric's first node."""
     first_link: int = 0
+    """The number of its first link."""
     dead: frozenset[int] = frozenset()
+    """Links that carry nothing."""
+    cable_rate: float = 1.0
+    """A factor on the rates of cables that the fabric's own document has."""
+    cable_latency: float = 1.0
+    """The same for their latencies."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -179,8 +179,8 @@ class Custom(NetworkFabric):
             def join(members: Numbers, ends: tuple[int, ...] = ends) -> tuple[Numbers, Numbers]:
                 return np.full_like(members, ends[0]), np.full_like(members, ends[1])
 
-            rate = cable.bandwidth.value * (cable.count // many)
-            latency = cable.latency.value if cable.latency else 0.0
+            rate = cable.bandwidth.value * (cable.count // many) * self.site.cable_rate
+            latency = cable.latency.value * self.site.cable_latency if cable.latency else 0.0
             name, shape = (f"{tail}.{head}.{{}}", (many,)) if many > 1 else (f"{tail}.{head}", ())
             families.append(LinkFamily(name, first, shape, (), rate, latency, "network.links", join))
             first += many

@@ -256,7 +256,7 @@ class ClusterSpec(Section):
         named = [key for key in allocation_formats() if getattr(self, key, None)]
         if len(named) != 1:
             if not named:
-                raise Refused("ranks are dealt to the hosts of a hostfile or an MSJob", path="map_by")
+                raise Refused("ranks are assigned to the hosts of a hostfile or an MSJob", path="map_by")
             raise Refused(f"'{named[0]}' says where ranks are already; write one of the two", path=named[1])
         (key,) = named
         form = allocation_formats()[key]()

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, model_validator
 
+from simcluster.cluster.device import Device
 from simcluster.cluster.host import Host, HostKernels, KernelOnCores, Protocol
 from simcluster.cluster.interconnect import HostNetwork, Island, Link, Wiring
 from simcluster.cluster.spec.device_spec import DeviceSpec
@@ -281,9 +282,10 @@ class HostSpec(CatalogSection):
         sockets = self.processors.sockets.value if self.processors else 1
         near = self.processors.numa_of_device if self.processors else None
         shared = self.pcie.devices_per_switch if self.pcie else None
+        device = self.device.build()
         return Host(
             name=self.use or self.title,
-            device=self.device.build(),
+            device=device,
             num_devices=self.devices.value,
             fabric=self.fabric.build(own),
             network=HostNetwork(
@@ -311,9 +313,18 @@ class HostSpec(CatalogSection):
             between_sockets=_rate(self.processors.between if self.processors else None),
             disk_read=_rate(self.disks.read if self.disks else None),
             disk_write=_rate(self.disks.write if self.disks else None),
-            processing=self.processors.processing() if self.processors else HostKernels(),
+            processing=_processing(self.processors, device),
             disk_capacity=round(self.disks.capacity.value) if self.disks else 0,
         )
+
+
+def _processing(processors: ProcessorSpec | None, device: Device) -> HostKernels:
+    """What kernels take of the cores of a host; where its sockets are the devices, those of these."""
+    if processors is None:
+        return HostKernels()
+    if device.kind == "cpu" and processors.cores and not processors.kernels:
+        return HostKernels.of_sockets(device, processors.cores.value)
+    return processors.processing()
 
 
 def _rate(figure: Figure[Bandwidth] | None) -> float:

@@ -212,8 +212,8 @@ def _able(
         if algorithm in able:
             return [algorithm]
         raise PlanError(
-            f"algorithm '{algorithm}' can do no {operation} for {placement.num_ranks} ranks that lie so: "
-            + _lacking(algorithm, operation, placement, cluster, wanted.format),
+            f"algorithm '{algorithm}' cannot do {operation} for {placement.num_ranks} ranks "
+            "placed like this: " + _lacking(algorithm, operation, placement, cluster, wanted.format),
             hint=f"able: {', '.join((AUTO, *able))}" if able else "",
         )
     if not able:

@@ -71,6 +71,8 @@ def _spread(
         counts[own_groups], scale[own_groups] = links.shape[1], load.scale[number]
         parts.append((links, amounts))
     offsets = np.concatenate([[0], np.cumsum(counts)])
+    if len(parts) == 1:
+        return PhaseLoad(offsets, parts[0][0].ravel(), parts[0][1].ravel(), scale)
     every, loaded = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1])
     for own_groups, (links, amounts) in zip(rows, parts, strict=True):
         places = offsets[own_groups][:, np.newaxis] + np.arange(links.shape[1])

@@ -1,6 +1,7 @@
 """Who meets in collectives and transfers, how they do it, and what that puts on which links."""
 
 from simcluster.engine.communication.choices import Choices
+from simcluster.engine.communication.class_gates import ClassGates, gate_reason
 from simcluster.engine.communication.class_meetings import Who, meeting_of
 from simcluster.engine.communication.coalesced_links import coalesce_links
 from simcluster.engine.communication.fabric import (
@@ -24,6 +25,7 @@ __all__ = [
     "Background",
     "CapacityChange",
     "Choices",
+    "ClassGates",
     "Fabric",
     "FlowPhase",
     "Links",
@@ -34,5 +36,6 @@ __all__ = [
     "classes_on_links",
     "classes_together",
     "coalesce_links",
+    "gate_reason",
     "meeting_of",
 ]

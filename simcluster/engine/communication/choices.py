@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from simcluster.cluster import Cluster, GroupPlacement, HostPath
 from simcluster.collectives import AlgorithmChoice, Operation, collective_time, copy_time, work_time
 from simcluster.program import (
+    WITH_SERVER,
     CollectiveRequests,
     Instruction,
     InstructionKind,
@@ -52,7 +53,7 @@ class Choices:
         classes that do it from an equal place.
         """
         device = self.cluster.device(self.classes.representatives[index])
-        if device.communication is None:
+        if device.communication is None or instruction.action is InstructionKind.GATE:
             return None
         choice = self.of(index, instruction)
         if instruction.action is InstructionKind.COPY:
@@ -71,6 +72,10 @@ class Choices:
 
     def where(self, index: int, instruction: Instruction) -> GroupPlacement:
         """Where those are who meet in it."""
+        if instruction.action in WITH_SERVER:
+            rank = self.classes.representatives[index]
+            pair = (rank, instruction.server) if pushes(instruction) else (instruction.server, rank)
+            return self.cluster.placement(pair)
         return (
             self.classes.groups[index, instruction.group].placement
             if instruction.group
@@ -81,3 +86,8 @@ class Choices:
         """The class at the other end of a transfer, and where the pair lies."""
         classes = self.classes
         return (classes.next_stage if peer_is_next_stage(instruction.stream) else classes.prev_stage)[index]
+
+
+def pushes(instruction: Instruction) -> bool:
+    """Whether what a rank does with a server goes to it."""
+    return instruction.action is InstructionKind.PUSH

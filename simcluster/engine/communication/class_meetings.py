@@ -10,6 +10,8 @@ Who = tuple[object, ...]
 
 def meeting_of(classes: RankClasses, index: int, instruction: Instruction) -> tuple[Who, int]:
     """Who meets a class in an instruction, and how many they are with it."""
+    if instruction.action is InstructionKind.GATE:
+        return ("gate", instruction.stream, index), 1
     if instruction.group:
         group = classes.groups[index, instruction.group]
         return ("group", instruction.stream, group.id), len(group.members)

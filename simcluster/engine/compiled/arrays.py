@@ -31,37 +31,15 @@ TOO_LATE, TOO_LOADED = 1, 2
 """
 
 
-def record(ints: tuple[str, ...], floats: tuple[str, ...] = ()) -> np.dtype[Any]:
-    """Records with these fields."""
-    fields = [(name, np.int64) for name in ints] + [(name, np.float64) for name in floats]
+def record(ints: str, floats: str = "") -> np.dtype[Any]:
+    """Records with these fields, named as in a ``namedtuple``."""
+    fields = [(name, np.int64) for name in ints.split()] + [(name, np.float64) for name in floats.split()]
     return np.dtype(fields, align=True)
 
 
 TOTALS = record(
-    (
-        "now",
-        "order",
-        "heap",
-        "stack",
-        "touched",
-        "pending",
-        "ends",
-        "armed",
-        "begun",
-        "num_flows",
-        "num_solves",
-        "done",
-        "waiting",
-        "stretched",
-        "kernels",
-        "most_kernels",
-        "stream",
-        "value",
-        "stamp",
-        "cost",
-        "over",
-        "failed",
-    )
+    "now order heap stack touched pending ends armed begun num_flows num_solves done waiting "
+    "stretched kernels most_kernels stream value stamp cost over failed"
 )
 """One record: the time; how many events were made, are in the heap; streams on the stack; touched links;
 whether rates are to be found at the end of this instant; ends in their heap, and for when the timer of ends
@@ -71,25 +49,8 @@ often flows were searched for; work done in this slice; when the last entry ende
 """
 
 STREAM = record(
-    (
-        "first_entry",
-        "length",
-        "class_stream",
-        "kernels",
-        "pace",
-        "workload",
-        "times",
-        "stride",
-        "row",
-        "done",
-        "mode",
-        "wait_until",
-        "first_waiter",
-        "next_waiter",
-        "next_member",
-        "phase",
-        "carried_since",
-    )
+    "first_entry length class_stream kernels pace workload times stride row done mode wait_until "
+    "first_waiter next_waiter next_member phase carried_since"
 )
 """A stream: its first entry (equal classes share entries), and how many it has; the first stream of its
 class; 1 if it runs kernels; the pace of its class's kernels, or ``NONE`` if nothing slows them; its workload;
@@ -99,46 +60,44 @@ position it waits for, who waits for it, and who waits for the same after it; wh
 meeting after it; the phase that it carries, and since when.
 """
 
-ENTRY = record(("wait_stream", "wait_position", "what"))
+ENTRY = record("wait_stream wait_position what")
 """An entry: the stream of its class that it waits for, and how many entries of that must have ended; the
 number of its segment, or kind of communication, among those of the stream, ``NONE`` where it only waits.
 """
 
-KIND = record(("slot", "size", "time", "transfer", "units", "memory"))
+KIND = record("slot size time transfer units memory gated")
 """A kind of communication: the slot of those who meet, and how many they are; how long it takes where it
 loads no link, else what it puts on links; millionths of the device's units that it takes (``NONE``: nothing
-at all), and of the memory's bandwidth.
+at all), and of the memory's bandwidth; what it has to do with gates, or ``NONE``.
 """
 
-TRANSFER = record(("latency", "late", "first_phase"))
+GATED = record("gate count steps_ago turn first_open")
+"""What a kind of communication has to do with gates: the first row of the gate that it waits for (``NONE``:
+it waits for none), until that has counted so many in the step so many ago; how often it was over; the first
+of the gates that it counts up. One more at the end."""
+
+OPEN = record("gate amount")
+"""A gate that is counted up, by its first row, and by how many."""
+
+GATE = record("counted first_waiter")
+"""A gate in one step, those of the others behind it: how many it has counted, and the first stream that
+waits."""
+
+TRANSFER = record("latency late first_phase")
 """A transfer: its latency, or 1 if that depends on when it begins; its first phase. One more at the end."""
 
-PHASE = record(("vector",), ("num_bytes", "cap"))
+PHASE = record("vector", "num_bytes cap")
 """Bytes that flow with one load vector, at most ``cap`` of them a second."""
 
-VECTOR = record(("first_load",))
+VECTOR = record("first_load")
 """A load vector. One more at the end."""
 
-LOAD = record(("link",), ("load",))
+LOAD = record("link", "load")
 """What one byte of a vector puts on a link."""
 
 SLOT = record(
-    (
-        "first_node",
-        "arrived",
-        "first_member",
-        "last_member",
-        "met_at",
-        "vector",
-        "since",
-        "end",
-        "own",
-        "over",
-        "number",
-        "stream",
-        "stamp",
-    ),
-    ("cap", "left", "rate"),
+    "first_node arrived first_member last_member met_at vector since end own over number stream stamp",
+    "cap left rate",
 )
 """A slot: its nodes, one for every link that its flow may load. Who meets: how many have arrived, the first
 and the last of those who wait, when the last one came. Its flow: the vector; since when the rate holds; when
@@ -147,46 +106,27 @@ flows began; the stream that carries it; which search has found it; bytes/s at m
 ``since``, bytes/s. One more at the end; background traffic has the last ones.
 """
 
-LINK = record(
-    ("first_node", "touched", "stamp", "full"), ("capacity", "load", "used", "share", "gone", "spent")
-)
+LINK = record("first_node touched stamp full", "capacity load used share gone spent")
 """A link: the first node of the flows on it; 1 if something changed on it at this instant; which search has
 found it. While rates are found: 1 if none of its flows can rise to less elsewhere, 2 if some of this round
 are on it; bytes/s; loads of flows that still rise; bytes/s of the others; bytes/s left per load; loads of
 flows with one rate; bytes/s of the flows of this round.
 """
 
-NODE = record(("slot", "next", "previous"))
+NODE = record("slot next previous")
 """One flow on one link: its slot, and the nodes before and after it on the link."""
 
-FOUND = record((), ("reach", "rate"))
+FOUND = record("", "reach rate")
 """A flow whose rate is to be found: to what it can rise, and the rate."""
 
-SEGMENT = record(("first_part", "time"))
+SEGMENT = record("first_part time")
 """Kernels that run one after another: the first of their parts; nanoseconds at full rates. One more at the
 end.
 """
 
 PACE = record(
-    (
-        "stream",
-        "first_part",
-        "count",
-        "units",
-        "memory",
-        "rate_units",
-        "rate_memory",
-        "segment",
-        "start",
-        "entry",
-        "known",
-        "turned",
-        "part",
-        "part_since",
-        "part_left",
-        "part_left_millionths",
-        "order",
-    )
+    "stream first_part count units memory rate_units rate_memory segment start entry known turned "
+    "part part_since part_left part_left_millionths order"
 )
 """The kernels of a class that communication slows: their stream, and the first of its rows in ``part_end``;
 how much communication is under way, and what that takes of units and memory, in millionths; at how many
@@ -196,21 +136,21 @@ then, since when what is left of it counts, and how many nanoseconds at full rat
 is; the event that ends it.
 """
 
-WORKLOAD = record(("first_stream", "left", "round"))
+WORKLOAD = record("first_stream left round")
 """A workload: its first stream; streams that have not ended in this round; rounds that are over. One more at
 the end.
 """
 
-CHANGE = record(("time", "link"), ("capacity",))
+CHANGE = record("time link", "capacity")
 """From a time on, a link has another capacity."""
 
-TRAFFIC = record(("vector", "begin", "end"), ("rate",))
+TRAFFIC = record("vector begin end", "rate")
 """Traffic of others: bytes/s at most, from when to when."""
 
-ROW = record(("time", "order", "item"))
+ROW = record("time order item")
 """A row of a heap."""
 
-STRETCHED = record(("pace", "entry", "first_kernel"))
+STRETCHED = record("pace entry first_kernel")
 """A segment that was slowed, in the order of their ends: its pace, its entry, its first kernel in
 ``kernel_end``.
 """
@@ -281,11 +221,17 @@ class Arrays(NamedTuple):
     """Segments that were slowed."""
     kernel_end: Ints
     """By kernel of segments that were slowed."""
+    gated: Records
+    """What kinds of communication have to do with gates."""
+    opens: Records
+    """Gates that are counted up."""
+    gates: Records
+    """Gates, step by step."""
 
 
 RECORDS = (
     *(TOTALS, STREAM, ENTRY, KIND, TRANSFER, PHASE, VECTOR, LOAD, SLOT, LINK, NODE, SEGMENT, np.int64, PACE),
     *(np.int64, WORKLOAD, CHANGE, TRAFFIC, ROW, ROW, np.int64, np.int64, np.int64, np.int64, np.int64, FOUND),
-    *(np.int64, np.int64, np.int64, STRETCHED, np.int64),
+    *(np.int64, np.int64, np.int64, STRETCHED, np.int64, GATED, OPEN, GATE),
 )
 """What the arrays of a run hold, in their order."""

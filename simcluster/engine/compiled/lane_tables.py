@@ -99,7 +99,7 @@ class _LaneTables:
         first, width = len(self.lanes), len(group.indices)
         segments, (different, which) = group.part.segments, group.kernels()
         durations = np.array([segments.durations(kernels) for kernels in different])[which]
-        for number, stream in enumerate(group.part.untimed.streams):
+        for number, stream in enumerate(group.part.streams):
             kernels = number == group.part.compute
             row = sum(map(len, self.durations)) if kernels else len(self.kinds)
             place = own.entries[number], len(stream), first, kernels, own.times[number]

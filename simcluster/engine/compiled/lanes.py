@@ -8,17 +8,17 @@ import numpy as np
 
 from simcluster.engine.compiled.arrays import ENTRY, Ints, Records, record
 
-LANE = record(("first_entry", "length", "first_lane", "kernels", "times", "width", "row", "done", "arrived"))
+LANE = record("first_entry length first_lane kernels times width row done arrived")
 """A lane: its first entry, and how many it has; the first lane of its group; 1 if it runs kernels; where the
 times of its first entry are recorded; how many classes there are; where the durations of its first segment
 are, or its first kind of communication. Then how many entries have ended; 1 if the next waits for those whom
 it meets.
 """
 
-LANE_KIND = record(("place", "meeting"))
+LANE_KIND = record("place meeting")
 """A kind of communication: where the slots of the classes are, and the lanes that meet in it."""
 
-MEETING = record(("first_member", "arrived"))
+MEETING = record("first_member arrived")
 """Lanes that meet: the first of them, and how many have arrived. One more at the end."""
 
 

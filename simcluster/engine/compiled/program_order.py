@@ -25,9 +25,8 @@ def _waits(r: Lanes, lane: int) -> bool:
 def _get_ready(r: Lanes, lane: int, base: int) -> None:
     """Finds when the classes are ready for the entry whose times are recorded from ``base`` on."""
     width, done = r.lanes[lane].width, r.lanes[lane].done
-    if done:
-        for place in range(base, base + width):
-            r.starts[place] = r.ends[place - width]
+    for place in range(base, base + width):
+        r.starts[place] = r.ends[place - width] if done else 0
     row = r.lanes[lane].first_entry + done
     other = r.entries[row].wait_stream
     if other != NONE:
@@ -60,7 +59,8 @@ def _run_kernels(r: Lanes, lane: int, base: int, what: int) -> None:
     if what == NONE:
         for place in range(base, base + width):
             r.ends[place] = r.starts[place]
-            r.arrivals[place] = r.starts[place]
+            if not r.lanes[lane].kernels:
+                r.arrivals[place] = r.starts[place]
     else:
         first = r.lanes[lane].row + what * width - base
         for place in range(base, base + width):

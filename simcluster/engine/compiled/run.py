@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.engine.communication import Links, Transfer
+from simcluster.engine.communication import ClassGates, Links, Transfer, gate_reason
 from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
 from simcluster.engine.compiled.compiling import mark_ready
 from simcluster.engine.compiled.lane_tables import time_in_program_order
@@ -57,18 +57,18 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
         if not arrays.workloads[number]["round"]:
             if _bytes_flow(arrays):
                 raise OverflowError
-            raise SimulationError(HEADING, *_stuck(classes, own, arrays))
+            raise SimulationError(HEADING, *_stuck(classes, own, arrays, builder))
         timings.append(_timing(classes, own, arrays, num_flows))
     return timings
 
 
 def _goes_in_program_order(builder: TableBuilder) -> bool:
-    """Whether a run may go in program order for a while: nothing slows the kernels of its one workload, and
-    links are what they are from the start.
+    """Whether a run may go in program order for a while: nothing slows the kernels of its one workload, it
+    has no gates, and links are what they are from the start.
     """
     links = builder.links
     changes = links.changes or links.background or any(transfer.late for transfer in builder.transfers)
-    return not (changes or builder.paces or len(builder.workloads) > 2)
+    return not (changes or builder.paces or builder.gated or len(builder.workloads) > 2)
 
 
 def _run(arrays: Arrays, transfers: Sequence[Transfer], progress: Progress) -> Arrays:
@@ -153,24 +153,30 @@ def _bytes_flow(arrays: Arrays) -> bool:
     return bool(((slots["over"] == 0) & (slots["rate"] > 0) & np.isfinite(slots["left"])).any())
 
 
-def _stuck(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays) -> list[str]:
+def _stuck(
+    classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, builder: TableBuilder
+) -> list[str]:
     """One line per stuck stream."""
     done, held = [], []
     for index in range(len(classes.place_of)):
         number, column = classes.place_of[index]
         first = int(rows[number].streams[column])
-        streams = range(first, first + len(classes.groups[number].part.untimed.streams))
+        streams = range(first, first + len(classes.groups[number].part.streams))
         done.append([int(arrays.streams["done"][stream]) for stream in streams])
-        held.append([_held(arrays, stream) for stream in streams])
+        held.append([_held(arrays, stream, builder.gated) for stream in streams])
     return classes.stuck(done, held)
 
 
-def _held(arrays: Arrays, stream: int) -> str | None:
+def _held(arrays: Arrays, stream: int, gated: Sequence[ClassGates]) -> str | None:
     """What keeps an entry from ending that has arrived; None if none has."""
     own = arrays.streams[stream]
     if own["done"] == own["length"] or own["kernels"] or own["mode"] in (READY, BEGIN):
         return None
     kind = _kind(arrays, stream)
+    at = arrays.gated[kind["gated"]] if kind["gated"] >= 0 else None
+    if at is not None and (gate := gated[kind["gated"]].waits) is not None:
+        counted = arrays.gates["counted"][at["gate"] + at["turn"] - at["steps_ago"]]
+        return gate_reason(gate, int(counted), int(at["count"]))
     return LATE if arrays.slots["arrived"][kind["slot"]] < kind["size"] else STILL
 
 

@@ -126,6 +126,48 @@ def _take(r: Arrays, stream: int, slot: int, sign: int) -> None:
 
 
 @compiled
+def _waits_at_gate(r: Arrays, stream: int, gated: int) -> bool:
+    """Whether a stream has to wait for a gate, which then knows it."""
+    if r.gated[gated].gate == NONE:
+        return False
+    step = r.gated[gated].turn - r.gated[gated].steps_ago
+    if step < 0:
+        return False
+    row = r.gated[gated].gate + step
+    if r.gates[row].counted >= r.gated[gated].count:
+        return False
+    r.streams[stream].wait_until = r.gated[gated].count
+    r.streams[stream].next_waiter = r.gates[row].first_waiter
+    r.gates[row].first_waiter = stream
+    return True
+
+
+@compiled
+def _open_gates(r: Arrays, stream: int) -> None:
+    """Counts up the gates of the entry that a stream is at, and lets those go on for whom that is enough."""
+    if r.entries[r.streams[stream].first_entry + r.streams[stream].done].what == NONE:
+        return
+    gated = r.kinds[_kind(r, stream)].gated
+    if gated == NONE:
+        return
+    step = r.gated[gated].turn
+    r.gated[gated].turn += 1
+    for number in range(r.gated[gated].first_open, r.gated[gated + 1].first_open):
+        row = r.opens[number].gate + step
+        r.gates[row].counted += r.opens[number].amount
+        waiter = r.gates[row].first_waiter
+        r.gates[row].first_waiter = NONE
+        while waiter != NONE:
+            following = r.streams[waiter].next_waiter
+            if r.streams[waiter].wait_until <= r.gates[row].counted:
+                let_go(r, waiter)
+            else:
+                r.streams[waiter].next_waiter = r.gates[row].first_waiter
+                r.gates[row].first_waiter = waiter
+            waiter = following
+
+
+@compiled
 def _arrive(r: Arrays, stream: int) -> int:
     """A stream of communication is ready for its entry; the last one to arrive carries the bytes for all."""
     now, entry = r.totals[0].now, r.streams[stream].done
@@ -135,6 +177,12 @@ def _arrive(r: Arrays, stream: int) -> int:
         return OVER
     kind = _kind(r, stream)
     slot = r.kinds[kind].slot
+    gated = r.kinds[kind].gated
+    if gated != NONE and r.gated[gated].gate != NONE:
+        # Nobody meets at a gate.
+        r.slots[slot].met_at = now
+        r.streams[stream].mode = OVER
+        return STOPS if _waits_at_gate(r, stream, gated) else OVER
     r.slots[slot].arrived += 1
     if r.slots[slot].arrived < r.kinds[kind].size:
         r.streams[stream].next_member = NONE
@@ -214,6 +262,8 @@ def _end_entry(r: Arrays, stream: int) -> int:
         if not r.streams[stream].kernels:
             only_waits = r.entries[r.streams[stream].first_entry + entry].what == NONE
             r.starts[row] = r.arrivals[row] if only_waits else r.slots[r.kinds[_kind(r, stream)].slot].met_at
+    if len(r.gated) > 1 and not r.streams[stream].kernels:
+        _open_gates(r, stream)
     r.streams[stream].done = entry + 1
     r.totals[0].done += 1
     r.totals[0].cost += 1

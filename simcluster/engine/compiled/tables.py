@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 
 from simcluster.cluster import SCALE
-from simcluster.engine.communication import Links, Transfer, Who
+from simcluster.engine.communication import ClassGates, Links, Transfer, Who
 from simcluster.engine.compiled.arrays import (
     CHANGE,
     ENTRY,
     FOUND,
+    GATE,
+    GATED,
     KIND,
     LINK,
     LOAD,
     NEVER,
     NODE,
     NONE,
+    OPEN,
     PACE,
     PHASE,
     ROW,
@@ -38,6 +41,7 @@ from simcluster.engine.compiled.arrays import (
 )
 from simcluster.engine.linking import PARTS, LinkedPart, Segments
 from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.program import StepGate
 
 MANY_KERNELS = 1 << 16
 """Slowed segments, and kernels of them, that are recorded before more room is made."""
@@ -92,12 +96,19 @@ class TableBuilder:
     """By linked part: the first entries of its streams."""
     workloads: list[int] = field(default_factory=lambda: [0])
     """First streams of all workloads, and one more."""
+    gates: dict[StepGate, int] = field(default_factory=dict)
+    """Different gates, with their numbers."""
+    gated: list[ClassGates] = field(default_factory=list)
+    """What kinds of communication have to do with gates."""
+    steps: int = 1
+    """Steps of the only workload that may have gates."""
 
     def add_workload(self, classes: PricedClasses) -> list[GroupRows]:
         """Adds all classes of a workload, whose streams lie class after class."""
+        self.steps = classes.workload.steps
         counts = zeros(len(classes.place_of))
         for group in classes.groups:
-            counts[list(group.indices)] = len(group.part.untimed.streams)
+            counts[list(group.indices)] = len(group.part.streams)
         first = self.num_streams + np.cumsum(counts) - counts
         streams = records(STREAM, int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
         streams["workload"] = len(self.workloads) - 1
@@ -120,7 +131,7 @@ class TableBuilder:
             paces = len(self.paces) + np.arange(width)
             self.paces += [(stream, part.segments.longest) for stream in (first + part.compute).tolist()]
         times, kinds = [], []
-        for which, stream in enumerate(part.untimed.streams):
+        for which, stream in enumerate(part.streams):
             own = first - self.num_streams + which
             kernels = which == part.compute
             rows = segments if kernels else self.num_kinds + np.arange(width) * len(part.kinds(which).places)
@@ -145,7 +156,7 @@ class TableBuilder:
         """Adds the entries of a part, if they are not there yet; by stream the row of the first."""
         if id(part) not in self.known:
             rows = self.known[id(part)] = []
-            for which, stream in enumerate(part.untimed.streams):
+            for which, stream in enumerate(part.streams):
                 what = part.segments.which if which == part.compute else part.kinds(which).which
                 rows.append(self.num_entries)
                 self.entries.append((stream.wait_stream, stream.wait_position, what))
@@ -165,7 +176,7 @@ class TableBuilder:
         """Adds what the classes of a group do on one of their communication streams: [classes, kinds]."""
         done = classes.communications(number, which)
         workload, width = len(self.workloads) - 1, len(classes.groups[number].indices)
-        kinds = records(KIND, width * len(done), time=NONE, transfer=NONE, units=NONE)
+        kinds = records(KIND, width * len(done), time=NONE, transfer=NONE, units=NONE, gated=NONE)
         by_class = kinds.reshape(width, len(done))
         known: dict[int, tuple[Ints, Ints]] = {}
         for place, kind in enumerate(done):
@@ -181,6 +192,8 @@ class TableBuilder:
             self.nodes.append((own["slot"], links[kind.which]))
             if kind.units is not None:
                 own["units"], own["memory"] = kind.units, kind.memory
+            if kind.gates is not None:
+                own["gated"] = [self._gated(gates) for gates in kind.gates]
         self.kinds.append(kinds)
         self.num_kinds += len(kinds)
         return by_class
@@ -196,6 +209,32 @@ class TableBuilder:
             for column, (who, size) in enumerate(met)
         ]
         return np.array(slots, dtype=np.int64), np.array([size for _, size in met], dtype=np.int64)
+
+    def _gated(self, gates: ClassGates | None) -> int:
+        """The number of what a kind has to do with gates."""
+        if gates is None:
+            return NONE
+        for gate in (gates.waits, *(gate for gate, _ in gates.opens)):
+            if gate is not None:
+                self.gates.setdefault(gate, len(self.gates))
+        self.gated.append(gates)
+        return len(self.gated) - 1
+
+    def _gate_records(self) -> tuple[Records, Records, Records]:
+        """``GATED``, ``OPEN`` and ``GATE``: gates have a row for every step."""
+        row = {gate: number * self.steps for gate, number in self.gates.items()}
+        waits = [
+            (NONE if gates.waits is None else row[gates.waits], gates.count, gates.steps_ago, 0)
+            for gates in self.gated
+        ]
+        first = offsets([len(gates.opens) for gates in self.gated]).tolist()
+        gated = [(*wait, begin) for wait, begin in zip([*waits, (NONE, 0, 0, 0)], first, strict=True)]
+        opens = [(row[gate], amount) for gates in self.gated for gate, amount in gates.opens]
+        return (
+            table(GATED, gated),
+            table(OPEN, opens),
+            records(GATE, len(row) * self.steps, first_waiter=NONE),
+        )
 
     def _transfer(self, transfer: Transfer) -> int:
         """The number of a transfer."""
@@ -235,6 +274,7 @@ class TableBuilder:
         # As many events can be under way; others in the heap are stale.
         events = self.num_streams + 2 * len(slots) + len(paces) + len(changes) + len(self.workloads)
         parts = sum(most for _, most in self.paces) * PARTS
+        gated, opens, gates = self._gate_records()
         return Arrays(
             totals=totals,
             streams=np.concatenate(self.streams),
@@ -279,11 +319,15 @@ class TableBuilder:
             reached=zeros(len(slots)),
             rising=zeros(len(slots)),
             flow_rates=records(FOUND, len(slots)),
-            starts=zeros(self.times),
-            arrivals=zeros(self.times),
-            ends=zeros(self.times),
+            # NumPy asks for huge pages for what it need not set to zero.
+            starts=np.empty(self.times, dtype=np.int64),
+            arrivals=np.empty(self.times, dtype=np.int64),
+            ends=np.empty(self.times, dtype=np.int64),
             stretched=records(STRETCHED, MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
+            gated=gated,
+            opens=opens,
+            gates=gates,
         )
 
     def _entry_records(self) -> Records:

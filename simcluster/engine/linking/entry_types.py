@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.linking.class_program import ClassProgram
-from simcluster.engine.linking.timed_code import NOTHING
+from simcluster.engine.linking.code_entries import NOTHING
 from simcluster.program import Program
 
 Ints = NDArray[np.int64]
@@ -28,13 +27,14 @@ class EntryTypes:
     ordinals: Ints
 
     @classmethod
-    def of(cls, program: Program, linked: ClassProgram, number: int) -> EntryTypes:
-        """Those of the stream of this number of a class."""
-        stream = linked.streams[number]
-        meeting = np.flatnonzero(stream.meeting != NOTHING)
-        used, code_of = np.unique(linked.code_of, return_inverse=True)
-        longest = int(stream.meeting.max(initial=0)) + 1
-        keys = code_of[stream.execution[meeting]] * longest + stream.meeting[meeting]
+    def of(cls, program: Program, code_of: Ints, execution: Ints, instruction: Ints) -> EntryTypes:
+        """Those of a stream whose entries do an ``instruction`` (``NOTHING``: they only wait) of the code of
+        an ``execution``; ``code_of`` has those of all executions.
+        """
+        meeting = np.flatnonzero(instruction != NOTHING)
+        used, codes = np.unique(code_of, return_inverse=True)
+        longest = int(instruction.max(initial=0)) + 1
+        keys = codes[execution[meeting]] * longest + instruction[meeting]
         # Kinds are numbered as they come: of equal keys the first, written last, stays.
         first = np.full(len(used) * longest, len(keys))
         first[keys[::-1]] = np.arange(len(keys))[::-1]
@@ -42,9 +42,9 @@ class EntryTypes:
         number_of = np.empty_like(first)
         number_of[known] = np.arange(len(known))
         places = list(zip(used[known // longest].tolist(), (known % longest).tolist(), strict=True))
-        which = np.full(len(stream), NOTHING, dtype=np.int64)
+        which = np.full(len(instruction), NOTHING, dtype=np.int64)
         which[meeting] = number_of[keys]
-        ordinals = np.zeros(len(stream), dtype=np.int64)
+        ordinals = np.zeros(len(instruction), dtype=np.int64)
         axes = [program.codes[code].instructions[index].group for code, index in places]
         numbers = {group: number for number, group in enumerate(dict.fromkeys(axes))}
         group_of = np.array([numbers[group] for group in axes], dtype=np.int64)[which[meeting]]

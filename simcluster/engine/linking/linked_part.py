@@ -1,47 +1,87 @@
-"""The executions of a part, linked before anything has a duration: what all its classes share."""
+"""All executions of a part of a Program strung together: for each stream one long list of entries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.linking.class_program import ClassProgram
+from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
 from simcluster.engine.linking.entry_types import EntryTypes
 from simcluster.engine.linking.segments import Segments
-from simcluster.engine.linking.timed_code import NOTHING, TimedCode
-from simcluster.program import COMPUTE, Program
+from simcluster.program import COMPUTE, BlockExecution, Executions, Program
 
 Ints = NDArray[np.int64]
+
+BARRIER = -1
+"""The execution of an entry that only waits."""
+
+
+@dataclass(frozen=True)
+class LinkedStream:
+    """The entries of one stream over the whole run.
+
+    Columns as in ``StreamEntries``, with ``wait_stream`` an index into the part's streams and
+    ``wait_position`` absolute; ``execution`` is the index of the execution (``BARRIER`` for entries that only
+    wait).
+    """
+
+    name: str
+    wait_stream: Ints
+    wait_position: Ints
+    meeting: Ints
+    execution: Ints
+
+    def __len__(self) -> int:
+        return len(self.execution)
 
 
 @dataclass(frozen=True)
 class LinkedPart:
-    """Which part of a Program is linked, from ``codes`` whose prices are those of any class.
+    """What all classes that run a part do, whatever it costs them: the streams, and for each execution the
+    position of its first entry on each stream.
 
-    ``untimed`` is a program of entries that take no time. ``rows`` has for each of its streams the row of
-    every entry among those of all codes on the stream, as ``tracks`` has them: (code, its own number of the
-    stream), one behind the other; behind them is a row for entries that only wait.
+    ``codes`` are those that the part runs; ``bases`` has shape [executions, streams]: the executions of
+    ``one_step``, once for each of ``steps``.
     """
 
     program: Program
-    codes: Mapping[int, TimedCode]
-    untimed: ClassProgram
-    tracks: Sequence[Sequence[tuple[int, int]]]
-    rows: Sequence[Ints]
+    codes: Mapping[int, CodeEntries]
+    streams: tuple[LinkedStream, ...]
+    bases: Ints
+    one_step: Executions
+    steps: int
     _kinds: dict[int, EntryTypes] = field(default_factory=dict, init=False, repr=False)
 
-    def timed(self, codes: Mapping[int, TimedCode]) -> ClassProgram:
-        """The program of a class that does these codes in these times."""
-        streams = []
-        for stream, tracks, rows in zip(self.untimed.streams, self.tracks, self.rows, strict=True):
-            durations = [codes[code].tracks[own].duration for code, own in tracks]
-            durations.append(np.zeros(1, dtype=np.int64))
-            streams.append(replace(stream, duration=np.concatenate(durations)[rows]))
-        return replace(self.untimed, streams=tuple(streams))
+    @cached_property
+    def executions(self) -> tuple[BlockExecution, ...]:
+        """The executions of all steps, one by one."""
+        return self.one_step.objects * self.steps
+
+    @cached_property
+    def code_of(self) -> Ints:
+        """The code that every execution runs."""
+        return self.every_step(self.one_step.code)
+
+    @cached_property
+    def instances(self) -> tuple[list[str], Ints]:
+        """The names of instances in the order in which they occur, and by execution which one it is for."""
+        numbers: dict[str, int] = {}
+        of_pair = [numbers.setdefault(name, len(numbers)) for _, name in self.one_step.pairs]
+        return list(numbers), self.every_step(np.array(of_pair, dtype=np.int64)[self.one_step.pair])
+
+    def every_step(self, column: Ints) -> Ints:
+        """A column of the executions of one step, as one of those of all."""
+        return np.tile(column, self.steps)
+
+    def by_code(self) -> dict[int, Ints]:
+        """Code -> indices of its executions."""
+        order = np.argsort(self.code_of, kind="stable")
+        codes, first = np.unique(self.code_of[order], return_index=True)
+        return dict(zip(codes.tolist(), np.split(order, first[1:]), strict=True)) if len(codes) else {}
 
     @property
     def num_entries(self) -> int:
@@ -51,36 +91,44 @@ class LinkedPart:
     @cached_property
     def begins(self) -> Ints:
         """Where the entries of every stream begin among those of all, and where the last end."""
-        return np.cumsum([0, *map(len, self.untimed.streams)])
+        return np.cumsum([0, *map(len, self.streams)])
 
     @cached_property
     def compute(self) -> int:
         """The number of the compute stream."""
-        return next(number for number, stream in enumerate(self.untimed.streams) if stream.name == COMPUTE)
+        return [stream.name for stream in self.streams].index(COMPUTE)
+
+    @property
+    def kernels(self) -> slice:
+        """The entries of the compute stream among those of all."""
+        return self.entries(self.compute)
+
+    def entries(self, number: int) -> slice:
+        """The entries of a stream among those of all."""
+        return slice(*self.begins[number : number + 2].tolist())
 
     @cached_property
     def awaited(self) -> Ints:
         """By entry of all streams the one that it waits for, or ``NOTHING``."""
-        other, position = (
-            np.concatenate([getattr(stream, name) for stream in self.untimed.streams])
-            for name in ("wait_stream", "wait_position")
-        )
+        other = np.concatenate([stream.wait_stream for stream in self.streams])
+        position = np.concatenate([stream.wait_position for stream in self.streams])
         return np.where(other == NOTHING, NOTHING, self.begins[other] + position - 1)
 
     @cached_property
     def segments(self) -> Segments:
         """The entries of the compute stream."""
-        return Segments.of(self.untimed, self.codes)
+        begins = self.bases[:, self.compute]
+        runs = [(code, self.codes[code], begins[places]) for code, places in self.by_code().items()]
+        return Segments.of(runs, len(self.streams[self.compute]))
 
     def kinds(self, number: int) -> EntryTypes:
         """What the entries of a communication stream do."""
         if number not in self._kinds:
-            self._kinds[number] = EntryTypes.of(self.program, self.untimed, number)
+            stream = self.streams[number]
+            self._kinds[number] = EntryTypes.of(self.program, self.code_of, stream.execution, stream.meeting)
         return self._kinds[number]
 
     @cached_property
     def waits(self) -> Sequence[tuple[list[int], list[int]]]:
         """By stream what every entry waits for: the stream, and how many entries of it must have ended."""
-        return [
-            (stream.wait_stream.tolist(), stream.wait_position.tolist()) for stream in self.untimed.streams
-        ]
+        return [(stream.wait_stream.tolist(), stream.wait_position.tolist()) for stream in self.streams]

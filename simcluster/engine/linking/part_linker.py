@@ -12,44 +12,41 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.linking.class_program import BARRIER, ClassProgram, LinkedStream
-from simcluster.engine.linking.linked_part import LinkedPart
+from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
+from simcluster.engine.linking.linked_part import BARRIER, LinkedPart, LinkedStream
 from simcluster.engine.linking.produced_buffers import waits_for_buffers
 from simcluster.engine.linking.row_lists import RowLists
-from simcluster.engine.linking.timed_code import NOTHING, TimedCode
 from simcluster.engine.linking.waits import NeededWaits, Waits
 from simcluster.program import COMPUTE, SENDER_OF, TRANSFER_STREAMS, Program
 
 Ints = NDArray[np.int64]
 
 
-def link_part(program: Program, part: int, timed: Mapping[int, TimedCode], steps: int) -> LinkedPart:
-    """Links the executions of a part, ``steps`` times over, for all classes that run it, whatever times these
-    codes have there.
-    """
-    return _Linker(program, part, timed, steps).run()
+def link_part(program: Program, part: int, entries: Mapping[int, CodeEntries], steps: int) -> LinkedPart:
+    """Links the executions of a part, ``steps`` times over, for all classes that run it."""
+    return _Linker(program, part, entries, steps).run()
 
 
 class _Linker:
-    def __init__(self, program: Program, part: int, timed: Mapping[int, TimedCode], steps: int) -> None:
-        self.program, self.plan, self.timed, self.steps = program, program.parts[part], timed, steps
+    def __init__(self, program: Program, part: int, entries: Mapping[int, CodeEntries], steps: int) -> None:
+        self.program, self.plan, self.entries, self.steps = program, program.parts[part], entries, steps
         codes, which = np.unique(self.plan.columns.code, return_inverse=True)
         self.codes: list[int] = codes.tolist()
         self.which = np.tile(which, steps)
         self.numbers: dict[str, int] = {}
         self.local = {
-            code: [self.numbers.setdefault(stream, len(self.numbers)) for stream in timed[code].streams]
+            code: [self.numbers.setdefault(stream, len(self.numbers)) for stream in entries[code].streams]
             for code in self.codes
         }
         self.compute = self.numbers.setdefault(COMPUTE, len(self.numbers))
         self.lengths = np.zeros((len(self.codes), len(self.numbers)), dtype=np.int64)
         for place, code in enumerate(self.codes):
-            self.lengths[place, self.local[code]] = [len(track) for track in timed[code].tracks]
+            self.lengths[place, self.local[code]] = [len(track) for track in entries[code].tracks]
 
     def run(self) -> LinkedPart:
         lengths = self.lengths[self.which]
         kinds = [
-            waits_for_buffers(self.plan, self.program.codes, self.timed, self.local, self.steps),
+            waits_for_buffers(self.plan, self.program.codes, self.entries, self.local, self.steps),
             self._for_transfers(),
             self._for_streams(),
             self._for_kernels(),
@@ -57,39 +54,33 @@ class _Linker:
         ]
         needed = NeededWaits.of(Waits.in_order(kinds), lengths)
         before = np.cumsum(lengths, axis=0) - lengths
-        streams, tracks, rows = [], [], []
-        for name, number in self.numbers.items():
-            track = [(code, own.index(number)) for code, own in self.local.items() if number in own]
-            stream, row = self._stream(name, number, track, needed, before[:, number])
-            streams.append(stream)
-            tracks.append(track)
-            rows.append(row)
-        program = ClassProgram(tuple(streams), needed.bases, self.plan.columns, self.steps)
-        return LinkedPart(self.program, self.timed, program, tracks, rows)
+        streams = [
+            self._stream(name, number, needed, before[:, number]) for name, number in self.numbers.items()
+        ]
+        return LinkedPart(
+            self.program, self.entries, tuple(streams), needed.bases, self.plan.columns, self.steps
+        )
 
-    def _stream(
-        self, name: str, number: int, tracks: Sequence[tuple[int, int]], needed: NeededWaits, before: Ints
-    ) -> tuple[LinkedStream, Ints]:
-        """The entries of a stream, and by entry its row among those of all ``tracks``, (code, own number).
-
-        ``before`` [executions] counts the entries of earlier executions that are no waits.
+    def _stream(self, name: str, number: int, needed: NeededWaits, before: Ints) -> LinkedStream:
+        """The entries of a stream; ``before`` [executions] counts those of earlier executions that are no
+        waits.
         """
         rows = [np.zeros((3, 0), dtype=np.int64)]
-        for code, own in tracks:
-            track = self.timed[code].tracks[own]
-            # The last number of the table is that of no stream at all.
-            other = _ints([*self.local[code], NOTHING])[track.wait_stream]
-            rows.append(np.stack([other, track.wait_position, track.meeting]))
-        columns = np.concatenate(rows, axis=1)
+        for code, own in self.local.items():
+            if number in own:
+                track = self.entries[code].tracks[own.index(number)]
+                # The last number of the table is that of no stream at all.
+                other = _ints([*own, NOTHING])[track.wait_stream]
+                rows.append(np.stack([other, track.wait_position, track.meeting]))
         first = np.concatenate([[0], np.cumsum(self.lengths[:, number])])
-        lists = RowLists(first, np.concatenate([columns, np.arange(columns.shape[1])[np.newaxis]]))
-        execution, (stream, position, meeting, row) = lists.of_each(self.which)
+        lists = RowLists(first, np.concatenate(rows, axis=1))
+        execution, (stream, position, meeting) = lists.of_each(self.which)
         # Waits inside a code are relative to where the code begins on the stream that is waited for.
         inside = np.flatnonzero(stream != NOTHING)
         position[inside] += needed.bases[execution[inside], stream[inside]]
         waits = np.flatnonzero(needed.waits.stream == number)
         waiting = before[needed.waits.execution[waits]] + np.arange(len(waits))
-        does = np.ones(len(row) + len(waits), dtype=np.bool_)
+        does = np.ones(len(meeting) + len(waits), dtype=np.bool_)
         does[waiting] = False
 
         def all_entries(values: Ints, of_waits: Ints | int) -> Ints:
@@ -97,15 +88,13 @@ class _Linker:
             column[does], column[waiting] = values, of_waits
             return column
 
-        linked = LinkedStream(
+        return LinkedStream(
             name,
             all_entries(stream, needed.waits.other[waits]),
             all_entries(position, needed.ended[waits]),
-            np.zeros(len(does), dtype=np.int64),
             all_entries(meeting, NOTHING),
             all_entries(execution, BARRIER),
         )
-        return linked, all_entries(row, columns.shape[1])
 
     def _every_step(self, executions: Sequence[int] | Ints) -> Ints:
         """Executions of the first step, and the same of all others."""
@@ -137,7 +126,7 @@ class _Linker:
 
     def _for_kernels(self) -> Waits:
         """Of receives, which are posted when the kernels before them in program order are done: for these."""
-        receives = [self.timed[code].streams[0] in SENDER_OF for code in self.codes]
+        receives = [self.entries[code].streams[0] in SENDER_OF for code in self.codes]
         execution = np.flatnonzero(np.array(receives, dtype=np.bool_)[self.which])
         stream = _ints([self.local[code][0] for code in self.codes])[self.which[execution]]
         return Waits.for_all_before(execution, stream, np.full_like(execution, self.compute))
@@ -160,7 +149,7 @@ class _Linker:
             [
                 [
                     (own, len(track))
-                    for own, track in zip(self.local[code], self.timed[code].tracks, strict=True)
+                    for own, track in zip(self.local[code], self.entries[code].tracks, strict=True)
                 ]
                 for code in self.codes
             ],

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.engine.linking.code_entries import CodeEntries
 from simcluster.engine.linking.row_lists import RowLists
-from simcluster.engine.linking.timed_code import TimedCode
 from simcluster.engine.linking.waits import Waits
 from simcluster.program import InstructionBlock, Scope, StageProgram
 
@@ -22,7 +22,7 @@ _LABELS = {Scope.STEP: 0, Scope.MICRO_BATCH: 1, Scope.KEPT: 2}
 def waits_for_buffers(
     plan: StageProgram,
     codes: Sequence[InstructionBlock],
-    timed: Mapping[int, TimedCode],
+    entries: Mapping[int, CodeEntries],
     streams: Mapping[int, Sequence[int]],
     steps: int,
 ) -> Waits:
@@ -30,7 +30,7 @@ def waits_for_buffers(
 
     ``streams`` has by code the numbers of its streams.
     """
-    reads, writes, num_names = _uses(plan, codes, timed, streams, plan.columns.pairs)
+    reads, writes, num_names = _uses(plan, codes, entries, streams, plan.columns.pairs)
     labels = np.empty((len(_LABELS), len(plan.columns)), dtype=np.int64)
     for scope, number in _LABELS.items():
         labels[number] = plan.columns.labels(scope)
@@ -48,7 +48,7 @@ def waits_for_buffers(
 def _uses(
     plan: StageProgram,
     codes: Sequence[InstructionBlock],
-    timed: Mapping[int, TimedCode],
+    entries: Mapping[int, CodeEntries],
     streams: Mapping[int, Sequence[int]],
     pairs: Sequence[tuple[int, str]],
 ) -> tuple[RowLists, RowLists, int]:
@@ -77,7 +77,7 @@ def _uses(
 
     reader, read = rows(
         {
-            code: [(slot, label(code, slot), own[where]) for where, slot in timed[code].incoming]
+            code: [(slot, label(code, slot), own[where]) for where, slot in entries[code].incoming]
             for code, own in streams.items()
         },
         3,
@@ -86,7 +86,7 @@ def _uses(
         {
             code: [
                 (slot, label(code, slot), own[where], position, adds)
-                for slot, where, position, adds in timed[code].outgoing
+                for slot, where, position, adds in entries[code].outgoing
             ]
             for code, own in streams.items()
         },

@@ -1,15 +1,14 @@
-"""The kernels of a class's compute stream as numbered segments: what each entry runs, part by part."""
+"""The kernels of a compute stream as numbered segments: what each entry runs, part by part."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine.linking.class_program import ClassProgram
-from simcluster.engine.linking.timed_code import NOTHING, TimedCode
+from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
 from simcluster.program import COMPUTE
 
 Ints = NDArray[np.int64]
@@ -31,26 +30,26 @@ class Segments:
     kernels: tuple[tuple[int, Ints], ...]
 
     @classmethod
-    def of(cls, linked: ClassProgram, codes: Mapping[int, TimedCode]) -> Segments:
-        """Those of a part, whatever the prices of its codes."""
-        stream = next(number for number, entries in enumerate(linked.streams) if entries.name == COMPUTE)
-        which = np.full(len(linked.streams[stream]), NOTHING, dtype=np.int64)
+    def of(cls, runs: Sequence[tuple[int, CodeEntries, Ints]], length: int) -> Segments:
+        """Those of a stream of this ``length``; ``runs`` are (code, its entries, where each of its executions
+        begins on the stream).
+        """
+        which = np.full(length, NOTHING, dtype=np.int64)
         counts = [np.zeros(1, dtype=np.int64)]
         kernels: list[tuple[int, Ints]] = []
         known = 0
-        for code, executions in linked.by_code().items():
-            timed = codes[code]
-            if COMPUTE not in timed.streams:
+        for code, entries, begins in runs:
+            if COMPUTE not in entries.streams:
                 continue
-            local = timed.streams.index(COMPUTE)
-            own = np.flatnonzero(timed.stream_of == local)
+            local = entries.streams.index(COMPUTE)
+            own = np.flatnonzero(entries.stream_of == local)
             kernels.append((code, own))
-            entries, sizes = np.unique(timed.entry[own], return_counts=True)
-            numbers = np.full(len(timed.tracks[local]), NOTHING, dtype=np.int64)
-            numbers[entries] = known + np.arange(len(entries))
-            known += len(entries)
+            used, sizes = np.unique(entries.entry[own], return_counts=True)
+            numbers = np.full(len(entries.tracks[local]), NOTHING, dtype=np.int64)
+            numbers[used] = known + np.arange(len(used))
+            known += len(used)
             counts.append(sizes)
-            which[linked.bases[executions, stream][:, None] + np.arange(len(numbers))] = numbers
+            which[begins[:, None] + np.arange(len(numbers))] = numbers
         return cls(which, np.cumsum(np.concatenate(counts)), tuple(kernels))
 
     def __len__(self) -> int:
@@ -62,6 +61,12 @@ class Segments:
         return int(np.diff(self.first).max(initial=0))
 
     def durations(self, parts: Ints) -> Ints:
-        """Nanoseconds of every segment that nothing slows, of the ``parts`` of its kernels."""
-        sums = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(parts.sum(axis=1))])
+        """Nanoseconds of every segment that nothing slows, of the ``parts`` of its kernels.
+
+        OverflowError if these kernels, which all run one after another, take more than 64 bits hold.
+        """
+        times = parts.sum(axis=1)
+        if times.sum(dtype=np.float64) >= 2.0**63:
+            raise OverflowError
+        sums = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(times)])
         return np.asarray(np.diff(sums[self.first]), dtype=np.int64)

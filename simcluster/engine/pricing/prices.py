@@ -3,56 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from simcluster.cluster import Cluster, Device, DispatchTime, nanoseconds
-from simcluster.engine.communication import Choices, Fabric, Transfer
-from simcluster.engine.linking import CodeEntries, Priced, TimedCode
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster import Device, DeviceArray, nanoseconds
+from simcluster.engine.communication import Choices, Transfer
 from simcluster.engine.pricing.launch_queue import QueuedLaunch, launch_stalls
+from simcluster.engine.pricing.priced_group import PricedCode
+from simcluster.engine.pricing.workload import Workload
 from simcluster.program import (
+    WITH_SERVER,
     CollectiveCalls,
+    CollectiveRequests,
     Instruction,
     InstructionBlock,
     InstructionKind,
-    Program,
-    RankClasses,
     peer_is_next_stage,
     runs_kernels,
 )
 from simcluster.work import Work
 
+Ints = NDArray[np.int64]
 
-@dataclass(frozen=True)
+
 class Prices:
-    """The prices of a Program's instructions; ``dispatch`` is the host time per operator, for which kernels
-    wait as far as the host is not ahead of them.
+    """The prices of a workload's instructions. Kernels wait for the host as far as it is not ahead of them.
 
-    ``calls`` is what the host spends on collectives. What goes over links of the ``fabric`` takes what these
-    leave it, which is no price; ``transfer`` says what it puts on them.
+    What goes over links of a fabric takes what these leave it, which is no price; ``transfer`` says what it
+    puts on them.
     """
 
-    program: Program
-    choices: Choices
-    calls: CollectiveCalls
-    dispatch: DispatchTime
-    fabric: Fabric | None
-    _entries: dict[int, CodeEntries] = field(default_factory=dict, init=False, repr=False)
-    _paid: dict[int, tuple[bool, tuple[Instruction, ...]]] = field(
-        default_factory=dict, init=False, repr=False
-    )
-    """By code whether it has kernels, and an instruction for each way in which it moves something."""
-
-    @property
-    def classes(self) -> RankClasses:
-        """Those who pay."""
-        return self.choices.classes
-
-    @property
-    def cluster(self) -> Cluster:
-        """Where they are."""
-        return self.choices.cluster
+    def __init__(self, workload: Workload) -> None:
+        self.program, self.classes, self.cluster = workload.program, workload.classes, workload.cluster
+        self.dispatch, self.fabric = workload.dispatch, workload.fabric
+        self.calls = CollectiveCalls.of(self.program, workload.host)
+        requests = CollectiveRequests(self.program, workload.algorithms)
+        self.choices = Choices(self.classes, self.cluster, requests)
+        # By code whether it has kernels, and an instruction for each way in which it moves something.
+        self._paid: dict[int, tuple[bool, tuple[Instruction, ...]]] = {}
 
     def launches(self, code: InstructionBlock, device: Device) -> list[int]:
         """Nanoseconds of the host for each of a code's instructions: its kernels, of a graph the first of
@@ -70,19 +62,31 @@ class Prices:
             for instruction in code.instructions
         ]
 
-    def of_code(self, index: int, code: InstructionBlock) -> list[Priced]:
+    def device(self, index: int) -> Device:
+        """The device of a class."""
+        return self.cluster.device(self.classes.representatives[index])
+
+    def of_class(self, index: int, code: InstructionBlock) -> list[tuple[int, int, int]]:
         """Nanoseconds of a code's instructions for one class, how many are launches and dispatch, and in how
         many memory holds them up.
         """
-        device = self.cluster.device(self.classes.representatives[index])
+        device = self.device(index)
         moved = partial(self.moved, index, code)
         return price_instructions(code, device.price, self.launches(code, device), moved)
 
-    def with_prices(self, code: int, prices: Sequence[Priced]) -> TimedCode:
-        """A code with these prices of its instructions."""
-        if code not in self._entries:
-            self._entries[code] = CodeEntries.of(self.program.codes[code])
-        return self._entries[code].timed(prices)
+    def of_classes(self, indices: Sequence[int], devices: DeviceArray, code: InstructionBlock) -> PricedCode:
+        """The same for classes with these devices, all of one kind; equal for each to ``of_class``."""
+
+        def moved(instruction: Instruction) -> tuple[Ints, Ints]:
+            examples, which = examples_of([self.way(index, instruction) for index in indices])
+            prices = [self.moved(indices[place], code, instruction) for place in examples]
+            alone, called = np.array(prices, dtype=np.int64)[which].T
+            return alone, called
+
+        launches = self.launches(code, devices.device)
+        columns = zip(*price_instructions(code, devices.price, launches, moved), strict=True)
+        shape = len(indices)
+        return PricedCode(*(np.array([np.broadcast_to(row, shape) for row in column]) for column in columns))
 
     def place(self, index: int, code: int) -> tuple[object, ...]:
         """All that decides what a code costs a class: its device, and from where to where it moves what."""
@@ -95,13 +99,17 @@ class Prices:
             }
             self._paid[code] = any(map(runs_kernels, instructions)), tuple(moving.values())
         has_kernels, moves = self._paid[code]
-        device = self.cluster.device(self.classes.representatives[index]) if has_kernels else None
+        device = self.device(index) if has_kernels else None
         return device, *(self.way(index, instruction) for instruction in moves)
 
     def way(self, index: int, instruction: Instruction) -> object:
         """From where to where a class moves what a collective, transfer or copy moves."""
         if instruction.action is InstructionKind.COPY:
             return self.classes.representatives[index]
+        if instruction.action is InstructionKind.GATE:
+            return None
+        if instruction.action in WITH_SERVER:
+            return self.choices.where(index, instruction)
         if not instruction.group:
             return self.choices.peer(index, instruction)[1]
         group = self.classes.groups[index, instruction.group]
@@ -109,8 +117,10 @@ class Prices:
 
     def moved(self, index: int, code: InstructionBlock, instruction: Instruction) -> tuple[int, int]:
         """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer
-        the host takes to call for it.
+        the host takes to call for it. Waiting at a gate has no price.
         """
+        if instruction.action is InstructionKind.GATE:
+            return 0, 0
         alone = max(1, self.choices.of(index, instruction).duration_ns)
         if instruction.action is not InstructionKind.COLLECTIVE:
             return alone, 0
@@ -118,6 +128,8 @@ class Prices:
 
     def transfer(self, index: int, code: InstructionBlock, instruction: Instruction) -> Transfer | None:
         """What an instruction puts on the fabric, not before the host has called for it; None: nothing."""
+        if instruction.action is InstructionKind.GATE:
+            return None
         transfer = self.fabric.transfer(index, instruction) if self.fabric else None
         if transfer is None or not self.calls.host.seconds:
             return transfer
@@ -156,3 +168,10 @@ def price_instructions(
         (total + stall, host + stall, memory)
         for (total, host, memory), stall in zip(prices, launch_stalls(stretch), strict=True)
     ]
+
+
+def examples_of(keys: Sequence[object]) -> tuple[list[int], Ints]:
+    """The first place of every different key, and by place which of these it is like."""
+    numbers: dict[object, int] = {}
+    which = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    return np.unique(which, return_index=True)[1].tolist(), which

@@ -6,16 +6,8 @@ from dataclasses import dataclass
 
 from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
-from simcluster.engine.communication import Choices, Fabric
-from simcluster.engine.pricing.prices import Prices
-from simcluster.program import (
-    FREE_CALLS,
-    CollectiveCalls,
-    CollectiveRequests,
-    HostCalls,
-    Program,
-    RankClasses,
-)
+from simcluster.engine.communication import Fabric
+from simcluster.program import FREE_CALLS, HostCalls, Program, RankClasses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,9 +30,3 @@ class Workload:
     """The links that it shares with others; None: it has links to itself."""
     host: HostCalls = FREE_CALLS
     """What the host spends on calling for collectives."""
-
-    def prices(self) -> Prices:
-        """What its instructions cost."""
-        choices = Choices(self.classes, self.cluster, CollectiveRequests(self.program, self.algorithms))
-        calls = CollectiveCalls.of(self.program, self.host)
-        return Prices(self.program, choices, calls, self.dispatch, self.fabric)

@@ -15,6 +15,7 @@ from simcluster.engine.linking import HEADING, LATE, NOTHING, STILL, Segments
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.progress import Progress
 from simcluster.engine.reference.flows import NEVER, Network
+from simcluster.engine.reference.gates import GateCounter, StreamGates
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
 from simcluster.engine.reference.streams import (
     Communications,
@@ -27,6 +28,7 @@ from simcluster.engine.reference.streams import (
 )
 from simcluster.engine.timing import GroupTiming, Timing
 from simcluster.errors import SimulationError
+from simcluster.program import StepGate
 
 Ints = NDArray[np.int64]
 
@@ -82,12 +84,14 @@ def _run_until(over: simpy.Event) -> None:
 @dataclass(frozen=True)
 class _Round:
     """The streams of every class [classes][streams] in one run through all steps, the paces of their kernels,
-    and by who meets how often they have met.
+    by who meets how often they have met, gates, and by class and stream the gates of entries that have any.
     """
 
     streams: Sequence[Sequence[Stream]]
     paces: Sequence[Pace | None]
     meetings: defaultdict[Who, list[Meeting]]
+    gates: defaultdict[StepGate, GateCounter]
+    gated: dict[tuple[int, int, int], StreamGates]
 
     @property
     def every(self) -> list[Stream]:
@@ -112,11 +116,13 @@ class _Run:
         """Streams that have done nothing yet."""
         return _Round(
             [
-                [Stream(stream.name, self.env, len(stream)) for stream in group.part.untimed.streams]
+                [Stream(stream.name, self.env, len(stream)) for stream in group.part.streams]
                 for _, group, _ in self._groups()
             ],
             [Pace(self.env) if self.classes.slows(group) else None for _, group, _ in self._groups()],
             defaultdict(list),
+            defaultdict(GateCounter),
+            {},
         )
 
     def start(self, now: _Round, network: Network) -> list[simpy.Process]:
@@ -164,11 +170,16 @@ class _Run:
             [*(kind.taken(column) for kind in done), None],
         )
         of_entries = kinds.which.tolist()
+        gates: StreamGates | None = None
+        if any(kind.gates for kind in done):
+            own = [kind.gates[column] if kind.gates else None for kind in done]
+            gates = now.gated[number, which, column] = StreamGates(now.gates, own, of_entries)
         return Communications(
             *waits,
             map(moves.__getitem__, of_entries),
             _meetings(now.meetings, [kind.met[column] for kind in done], of_entries, kinds.ordinals),
             map(takes.__getitem__, of_entries),
+            gates,
         )
 
     def timing(self, done: _Round, num_flows: int, num_solves: int) -> Timing:
@@ -194,6 +205,9 @@ class _Run:
         if len(stream.arrivals) <= stream.done:
             return None
         group, own, column = place
+        gates = done.gated.get((group, number, column))
+        if gates is not None and (reason := gates.reason(stream.done)) is not None:
+            return reason
         kinds = own.part.kinds(number)
         kind, ordinal = int(kinds.which[stream.done]), int(kinds.ordinals[stream.done])
         who, size = self.classes.communications(group, number)[kind].met[column]

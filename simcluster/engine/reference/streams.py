@@ -16,29 +16,11 @@ import simpy
 from simcluster.cluster import ResourceShare
 from simcluster.engine.communication import Moves
 from simcluster.engine.reference.flows import Network
+from simcluster.engine.reference.gates import StreamGates
+from simcluster.engine.reference.latch import Latch
 from simcluster.engine.reference.pace import Pace
 
 SimEvents = Generator[simpy.Event, None, None]
-
-
-class Latch(simpy.Event):
-    """Where processes wait, as often as they must; they go on at once when they are let go.
-
-    Whoever lets them go does so at the instant at which they can, so nothing of this has to pass through the
-    queue of events. Nor do they let one another go without end: a collective takes time, and the streams of a
-    class wait for each other in turn.
-    """
-
-    def __init__(self, env: simpy.Environment) -> None:
-        super().__init__(env)
-        self._ok, self._value = True, None
-
-    def succeed(self, value: object = None) -> Latch:
-        """Lets them go on; returns when all wait again, for whatever it may be."""
-        callbacks, self.callbacks = self.callbacks, []
-        for callback in callbacks:
-            callback(self)
-        return self
 
 
 @dataclass(slots=True)
@@ -130,7 +112,7 @@ class Kernels:
 @dataclass(frozen=True, slots=True)
 class Communications:
     """What a communication stream does: per entry what to wait for, what it moves, a meeting or None, and
-    what it takes of the device.
+    what it takes of the device. ``gates`` are those of its entries; None: they have none.
     """
 
     waits: Iterable[Stream | None]
@@ -138,6 +120,7 @@ class Communications:
     moves: Iterable[Moves]
     meetings: Iterable[Meeting | None]
     takes: Iterable[ResourceShare | None] = repeat(None)
+    gates: StreamGates | None = None
 
 
 def run_kernels(me: Stream, entries: Kernels, pace: Pace | None = None) -> SimEvents:
@@ -170,11 +153,14 @@ def run_transfers(
     columns = zip(
         entries.waits, entries.positions, entries.moves, entries.meetings, entries.takes, strict=False
     )
+    gates = entries.gates
     for other, position, moves, meeting, taken in columns:
         if other is not None and other.done < position:
             yield me.until(other, position)
         began = int(env.now)
         arrived(began)
+        if gates is not None and (held := gates.wait(me.done, me.latch)) is not None:
+            yield held
         shares = () if taken is None or pace is None else ((pace, taken),)
         if meeting is not None:
             others = meeting.arrive(env, shares)
@@ -187,6 +173,8 @@ def run_transfers(
             yield from _carry(env, network, moves, shares)
         started(began)
         ended(int(env.now))
+        if gates is not None:
+            gates.end(me.done)
         me.done += 1
         if me.waiters:
             me.wake()

@@ -49,7 +49,7 @@ _NEEDED = {
     "training.global_batch": "the global batch",
     "inference.batch": "how many prompts are answered together",
     "inference.prompt": "how many tokens a prompt has",
-    "inference.tokens": "how many tokens are generated behind a prompt",
+    "inference.tokens": "how many tokens are generated after a prompt",
 }
 _DECODERS = ("model.layers", "model.vocab")
 """Sizes that models of other families may not have."""

@@ -86,7 +86,7 @@ class LaunchSetting:
             self.dealt(launcher)
         if len(counts) > 1 or not by_host:
             raise PlanError(
-                f"{launcher} gives all hosts equally many ranks, host by host; here they are not dealt so",
+                f"{launcher} gives all hosts equally many ranks, host by host; here they are not",
                 path="job.launch.method",
                 hint="launch it by rank_table, mpirun or dynamic",
             )

@@ -38,6 +38,10 @@ class Survivors:
     data_index: tuple[int, ...]
     host_of: tuple[int, ...]
     memory_copies: int = 2
+    servers: frozenset[int] = frozenset()
+    """Devices of parameter servers; the last device of all is their scheduler's. They are no replica: -1."""
+    waits_for_all: bool = True
+    """Whether parameter servers wait for the gradients of all workers."""
 
     @cached_property
     def members(self) -> Mapping[int, tuple[int, ...]]:
@@ -55,7 +59,7 @@ class Survivors:
     @cached_property
     def num_replicas(self) -> int:
         """Replicas of the data."""
-        return len(set(self.data_index))
+        return len({index for index in self.data_index if index >= 0})
 
     def keep_slices(self, lost: Collection[int]) -> bool:
         """Whether what these devices held is held by others, too."""
@@ -75,7 +79,8 @@ class Survivors:
 
     def replicas_of(self, devices: Collection[int]) -> frozenset[int]:
         """The replicas of the data that these devices work for."""
-        return frozenset(self.data_index[device] for device in devices) if self.data_index else frozenset()
+        indices = (self.data_index[device] for device in devices) if self.data_index else ()
+        return frozenset(index for index in indices if index >= 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,8 @@ class RecoveryPlan:
 
     moves: bool = False
     """Whether the whole job goes to other hosts."""
+    rejoins: tuple[JobPhase, ...] | None = None
+    """Nothing is stopped: all wait for ``phases``, what was lost comes back behind these; None: all stop."""
 
 
 class RecoveryPolicy(ABC):
@@ -114,6 +121,8 @@ class RecoveryPolicy(ABC):
 
     kind: ClassVar[str]
     is_exact: ClassVar[bool]
+    goes_on: ClassVar[bool] = False
+    """Whether those who are left go on while the others come back."""
 
     @abstractmethod
     def refusal(self, survivors: Survivors, num_spares: int | None) -> str:

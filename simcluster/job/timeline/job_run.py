@@ -35,6 +35,9 @@ DETECT, STOP, REPLACE, GROW = "detect", "stop", "replace", "grow back"
 LAUNCH = "launch"
 """The cause of the first start."""
 
+_LEAVE_OUT = ("shrink", "elastic")
+"""Policies that go on without some replicas of the data."""
+
 MOST_IN_A_ROW = 10_000
 """A recovery that is cut so often never ends."""
 
@@ -215,7 +218,7 @@ class _JobRun:
 
     @property
     def _shrink_cause(self) -> str:
-        return next((entry.cause for entry in reversed(self.recoveries) if entry.policy == "shrink"), "")
+        return next((entry.cause for entry in reversed(self.recoveries) if entry.policy in _LEAVE_OUT), "")
 
     def _is_left_out(self, device: int) -> bool:
         index = self.job.survivors.data_index
@@ -264,15 +267,18 @@ class _JobRun:
         until = incident.at_ns + incident.lasts_ns
         self.slow.append(_Slow(until, devices, incident.factor, incident.cause))
 
-    def _recover(self, incident: Incident, detection_s: float) -> None:
-        """Comes back from a loss, however often something else breaks on the way."""
+    def _recover(self, incident: Incident, detection_s: float, *, stopped: bool = False) -> None:
+        """Comes back from a loss, however often something else breaks on the way; ``stopped``: in a start."""
         trainer, samples = self.trainer, self.trainer.samples
         begin, interrupted = trainer.now_ns, 0
-        trainer.cut(incident.cause)
         ready_ns = self._replace(incident)
         latest, loss = incident, self._loss(incident, None)
+        plan = self._plan(loss, stopped=stopped)
+        if plan.rejoins is not None:
+            self._go_on(incident, plan, plan.rejoins, ready_ns, replaces=bool(loss.replaced))
+            return
+        trainer.cut(incident.cause)
         while True:
-            plan = self._plan(loss)
             if plan.moves:
                 self.slow.clear()
             if plan.lost_replicas < self.lost:
@@ -288,6 +294,7 @@ class _JobRun:
             detection_s = self._detection_s(again)
             ready_ns = max(ready_ns, self._replace(again))
             loss = self._loss(again, loss)
+            plan = self._plan(loss, stopped=True)
         if plan.lost_replicas > self.lost:
             heapq.heappush(self.returns, (self._replaced_at(ready_ns), tuple(plan.lost_replicas - self.lost)))
             self.lost = plan.lost_replicas
@@ -309,6 +316,33 @@ class _JobRun:
         self._end_slow()
         self._new_state()
         self._maintain_late()
+
+    def _go_on(
+        self,
+        incident: Incident,
+        plan: RecoveryPlan,
+        rejoins: tuple[JobPhase, ...],
+        ready_ns: int,
+        *,
+        replaces: bool,
+    ) -> None:
+        """Goes on without what is lost: all wait for the phases, and the lost ones join again later."""
+        trainer, waits = self.trainer, 0
+        for phase in plan.phases:
+            span = round(phase.seconds * NANOSECONDS)
+            trainer.stall(span, incident.cause, phase.name)
+            waits += span
+        gone = plan.lost_replicas - self.lost
+        if gone:
+            back = self._replaced_at(ready_ns) if replaces else trainer.now_ns
+            back += sum(round(phase.seconds * NANOSECONDS) for phase in rejoins)
+            heapq.heappush(self.returns, (back, tuple(sorted(gone))))
+            self.lost = plan.lost_replicas
+        begin = trainer.now_ns
+        source = str(plan.source)
+        self.recoveries.append(Recovery(begin, incident.cause, plan.kind, source, begin + waits, 0, 0))
+        self._new_state()
+        trainer.leave_out_lost()
 
     def _replaced_at(self, ready_ns: int) -> int:
         replace = round(self.job.costs.replace_s * NANOSECONDS)
@@ -333,10 +367,13 @@ class _JobRun:
             lost_replicas=self.lost,
         )
 
-    def _plan(self, loss: Loss) -> RecoveryPlan:
-        """What the policy does, or a restart where it cannot help, or where all processes are lost."""
+    def _plan(self, loss: Loss, *, stopped: bool = False) -> RecoveryPlan:
+        """What the policy does, or a restart where it cannot help, or where all processes are lost; those
+        that are ``stopped`` cannot go on.
+        """
         job = self.job
-        plan = job.policy.plan(loss, job.survivors, job.costs) if loss.devices else None
+        helps = bool(loss.devices) and not (stopped and job.policy.goes_on)
+        plan = job.policy.plan(loss, job.survivors, job.costs) if helps else None
         if plan is None:
             plan = policy_kinds()["restart"]().plan(loss, job.survivors, job.costs)
         assert plan is not None, "a restart is always possible"
@@ -388,7 +425,7 @@ class _JobRun:
         for phase in self.job.first_start:
             again = self._pass(phase, LAUNCH)
             if again is not None:
-                self._recover(again, self._detection_s(again))
+                self._recover(again, self._detection_s(again), stopped=True)
                 return
 
     def _maintain(self, incident: Incident) -> None:
@@ -405,7 +442,7 @@ class _JobRun:
         for phase in (*costs.start.phases, JobPhase("load", costs.load_s)):
             again = self._pass(phase, cause)
             if again is not None:
-                self._recover(again, self._detection_s(again))
+                self._recover(again, self._detection_s(again), stopped=True)
                 return
         source = self.trainer.durable if self.job.rhythm.every is not None else 0
         self.trainer.resume(source, cause)
@@ -427,6 +464,10 @@ class _JobRun:
     def _grow(self) -> None:
         """Takes replicas of the data in again whose hosts are there."""
         trainer, costs = self.trainer, self.job.costs
+        if self.job.policy.goes_on:
+            while self.returns and self.returns[0][0] <= trainer.now_ns:
+                self.lost -= frozenset(heapq.heappop(self.returns)[1])
+            return
         trainer.finish_step()
         while self.returns and self.returns[0][0] <= trainer.now_ns:
             _, replicas = heapq.heappop(self.returns)

@@ -6,7 +6,7 @@ Whatever ends in between is found by division; one call costs a few pieces, howe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from simcluster.job.timeline.cluster_state import StepSummary
 from simcluster.job.timeline.job_ledger import (
@@ -91,7 +91,7 @@ class Trainer:
     _background_ns: int = 0
     _pending: int = 0
     _flight: _InFlight | None = None
-    _stall: list[tuple[str, int]] = field(default_factory=list)
+    _stall: list[tuple[str, str, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.step = self.nominal
@@ -113,9 +113,15 @@ class Trainer:
         if self._flight:
             self._land(self.now_ns + self._flight.left_ns)
 
-    def stall(self, time_ns: int, cause: str) -> None:
+    def stall(self, time_ns: int, cause: str, phase: str = RETRY) -> None:
         """Makes training stand still for some time from now on."""
-        self._stall.append((cause, time_ns))
+        self._stall.append((cause, phase, time_ns))
+
+    def leave_out_lost(self) -> None:
+        """The step in flight, too, trains on no more samples than a step of now."""
+        flight = self._flight
+        if flight and flight.step and flight.step.samples > self.step.samples:
+            self._flight = replace(flight, step=replace(flight.step, samples=self.step.samples))
 
     def cut(self, cause: str) -> None:
         """Loses what is in flight, and a checkpoint that is not complete."""
@@ -155,12 +161,12 @@ class Trainer:
 
     def _wait_for_retries(self, until_ns: int) -> None:
         while self._stall and self.now_ns < until_ns:
-            cause, left = self._stall.pop(0)
+            cause, phase, left = self._stall.pop(0)
             passed = min(left, until_ns - self.now_ns)
-            self.ledger.pass_time(self.now_ns, self.now_ns + passed, RETRY, cause)
+            self.ledger.pass_time(self.now_ns, self.now_ns + passed, phase, cause)
             self.now_ns += passed
             if passed < left:
-                self._stall.insert(0, (cause, left - passed))
+                self._stall.insert(0, (cause, phase, left - passed))
 
     def _land(self, until_ns: int) -> None:
         """Ends what is in flight if it ends by then."""

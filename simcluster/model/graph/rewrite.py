@@ -18,7 +18,12 @@ class Narrow:
 
 @dataclass(frozen=True, slots=True)
 class SparseRows:
-    """The gradient of a table as ids and their rows, from the first inputs; None: it is no sum of rows."""
+    """The gradient of a table as ids and their rows, from the first inputs; None: it is no sum of rows.
+
+    ``split``: where the ids are split, so are the rows; else every part gets those of all.
+    """
+
+    split: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from simcluster.model.graph import (
     token_positions,
     unit_dims,
 )
-from simcluster.model.operators.sparse_updates import SparseGradient
+from simcluster.model.operators.sparse_updates import OwnRowGradient, SparseGradient
 from simcluster.work import Kernel, Work
 
 _IDS = ("batch", "seq")
@@ -131,7 +131,11 @@ class EmbeddingGrad(Operator):
 
     def rewrite(self, request: Rewrite) -> Operator | None:
         """Ids and rows as they are."""
-        return SparseGradient(len(self.ids), self.table[1]) if isinstance(request, SparseRows) else None
+        if not isinstance(request, SparseRows):
+            return None
+        if request.split:
+            return OwnRowGradient(self.ids, self.table[1])
+        return SparseGradient(len(self.ids), self.table[1])
 
 
 @dataclass(frozen=True, slots=True)

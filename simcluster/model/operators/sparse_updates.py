@@ -60,6 +60,38 @@ class SparseGradient(Operator):
 
 
 @dataclass(frozen=True, slots=True)
+class OwnRowGradient(Operator):
+    """A table's gradient in sparse form, of those samples that a rank has: it may be split as ``ids`` are."""
+
+    ids: Labels = ("batch", "seq")
+    columns: str = "hidden"
+
+    kind: ClassVar[str] = "own_row_gradient"
+    family: ClassVar[str] = "gather"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """The ids, and the rows."""
+        ids, rows = inputs
+        return (ids, rows)
+
+    def dims(self) -> Dims:
+        """Every pair for itself."""
+        operands = (self.ids, (*self.ids, self.columns))
+        apart = ((frozenset({0}),), (frozenset({1}),))
+        return Dims(operands, operands, unit_dims(*operands), terms=apart)
+
+    def work(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
+    ) -> tuple[Work, ...]:
+        """None: whoever sums them up reads them where they are."""
+        return ()
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The same."""
+        return tuple(inputs)
+
+
+@dataclass(frozen=True, slots=True)
 class SparseUpdate(OptimizerOperator):
     """An ``update`` of those rows of a table [vocab, columns] that ids name.
 

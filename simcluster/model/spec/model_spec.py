@@ -142,7 +142,7 @@ class ModelSection(CatalogSection):
         for section in FAMILIES.values():
             texts = field_descriptions(section)
             for name in section.model_fields:
-                for shape in written["anyOf"][1:]:
+                for shape in (part for part in written["anyOf"] if "properties" in part):
                     shape["properties"][name].setdefault("description", texts[name])
         return written
 

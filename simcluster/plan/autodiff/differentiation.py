@@ -149,8 +149,8 @@ def _values(gradients: Sequence[Gradient], owner: str) -> list[str]:
     named = [gradient for gradient in gradients if isinstance(gradient, str)]
     if len(named) < len(gradients):
         raise PlanError(
-            f"{owner} cannot stand behind the loss",
-            hint="behind cross entropy there may be sums over ranks, and products with numbers",
+            f"{owner} cannot follow the loss",
+            hint="only sums over ranks, and products with numbers, may follow cross entropy",
         )
     return named
 

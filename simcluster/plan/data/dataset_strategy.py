@@ -117,7 +117,7 @@ def _written(
     """The layouts that a scenario writes input by input."""
     problems, layouts = [], {}
     known = [name for name in mesh.names if name != stage_axis]
-    devices = mesh.num_ranks // mesh.size(stage_axis)
+    devices = mesh.num_on_axes // mesh.size(stage_axis)
     for number, (name, entries) in enumerate(inputs):
         path = f"{PATH}.{number}"
         numbers = _numbered(entries, devices, path)

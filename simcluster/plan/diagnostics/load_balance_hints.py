@@ -30,7 +30,7 @@ def balance_hints(
 
     ``shared`` and ``staged``: whether the scenario gives batch shares, or layers by stage, itself.
     """
-    if not cluster.mixed:
+    if not cluster.mixed or mesh.off_axes:
         return
     peaks = np.array([group.host.device.peak[matmul] for group in cluster.groups])
     rates = peaks[cluster.group_of(np.arange(mesh.num_ranks))]

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+import numpy as np
+
 from simcluster import units
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
@@ -64,20 +66,20 @@ def _orders(mesh: Mesh, axes: Sequence[str]) -> Iterator[Mesh]:
     for count in range(1, len(axes) + 1):
         for chosen in combinations(axes, count):
             rest = [entry for entry in mesh.axes if entry[0] not in chosen]
-            yield Mesh((*rest, *(entry for entry in mesh.axes if entry[0] in chosen)))
+            yield Mesh((*rest, *(entry for entry in mesh.axes if entry[0] in chosen)), off_axes=mesh.off_axes)
 
 
 def _spread(mesh: Mesh, axes: Sequence[str], cluster: Cluster) -> dict[str, int]:
     """Of axes whose groups span several hosts, or pods where hosts are joined to these: how many at most."""
-    spans = {
-        axis: max(len(set(row)) for row in cluster.pods_of(mesh.groups((axis,))).tolist()) for axis in axes
-    }
+    pods = {axis: np.sort(cluster.pods_of(mesh.groups((axis,))), axis=1) for axis in axes}
+    spans = {axis: 1 + int((np.diff(rows, axis=1) != 0).sum(axis=1).max()) for axis, rows in pods.items()}
     return {axis: count for axis, count in spans.items() if count > 1}
 
 
 def _like(mesh: Mesh, order: Mesh) -> Mesh:
     """A mesh, its axes cut or not, in the order of another one."""
-    return Mesh(tuple(sorted(mesh.axes, key=lambda entry: order.names.index(whole(entry[0])))))
+    axes = sorted(mesh.axes, key=lambda entry: order.names.index(whole(entry[0])))
+    return Mesh(tuple(axes), off_axes=mesh.off_axes)
 
 
 def _spent(graph: Graph, mesh: Mesh, cluster: Cluster, algorithms: Selection, micro_batches: int) -> float:

@@ -69,7 +69,7 @@ def settings_without_effect(parallel: ParallelSpec, graph: Graph, sharding: Shar
     if parallel.offload.path is not None:
         yield f"offload.path {parallel.offload.path} changes nothing: a host's disks are simulated as one"
     if spec.gathers and (not sharding.weights or sharding.regather):
-        why = "are gathered again anyway" if sharding.weights else "lie whole on every rank"
+        why = "are gathered again anyway" if sharding.weights else "are whole on every rank"
         yield f"recompute.gathers changes nothing: weights {why}"
     if spec.slice and not is_distributed(graph):
         yield "recompute.slice changes nothing: no ranks keep the same input of a recomputed layer"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from simcluster.cluster import Cluster
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Mesh
@@ -85,10 +87,11 @@ def check_passes(
     raise PlanError(message, path=path, hint=hint)
 
 
-def check_rates(cluster: Cluster, *formats: DType) -> None:
-    """PlanError if a device has no matrix rate in one of the formats."""
+def check_rates(cluster: Cluster, *formats: DType, spared: int = 0) -> None:
+    """PlanError if a device has no matrix rate in one of the formats; the last ``spared`` ranks need none."""
     problems = []
-    for device in dict.fromkeys(host.device for host in cluster.kinds):
+    groups = np.unique(cluster.group_of(np.arange(cluster.num_devices - spared))).tolist()
+    for device in dict.fromkeys(cluster.groups[group].host.device for group in groups):
         lacking = [dtype for dtype in dict.fromkeys(formats) if dtype not in device.peak]
         if lacking:
             problems.append(

@@ -161,7 +161,7 @@ def _wait(ranks: Sequence[Sequence[CollectiveArrival]], at: Sequence[int], first
         late = next(member for member, head in heads.items() if head is None or head.members != here.members)
         clauses.append(f"rank {rank} waits in {here} over group '{here.group}' for rank {late}")
         if heads[late] is None:
-            clauses.append(f"which is through with all of its {len(ranks[late])} collectives and never comes")
+            clauses.append(f"which has finished all of its {len(ranks[late])} collectives and never comes")
             break
         rank = late
     else:

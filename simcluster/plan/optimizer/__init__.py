@@ -4,7 +4,12 @@ updates.
 
 from simcluster.plan.optimizer.fsdp_units import gathered_name, whole_name
 from simcluster.plan.optimizer.gradient_clipping import clip
-from simcluster.plan.optimizer.optimizer_plan import OptimizerPlan, ParameterGroup, WrittenReduction
+from simcluster.plan.optimizer.optimizer_plan import (
+    OptimizerPlan,
+    ParameterGroup,
+    WrittenReduction,
+    parameter_names,
+)
 from simcluster.plan.optimizer.optimizer_step import optimize
 from simcluster.plan.optimizer.sparse_gradients import (
     report_dense_updates,
@@ -21,6 +26,7 @@ __all__ = [
     "decompose_updates",
     "gathered_name",
     "optimize",
+    "parameter_names",
     "report_dense_updates",
     "sparse_parameters",
     "use_sparse_gradients",

@@ -9,7 +9,7 @@ from simcluster.document import matches
 from simcluster.layout import Movement
 from simcluster.model import Block, Graph, Rules, Update, Updates
 from simcluster.plan.rules import check_patterns
-from simcluster.plan.spec import ShardingChoice
+from simcluster.plan.spec import ParameterServerSpec, ShardingChoice
 from simcluster.work import DType
 
 
@@ -59,6 +59,8 @@ class OptimizerPlan:
     """Parameters with rules of their own; later groups win."""
     clip: float | None = None
     """The largest global norm of the gradients; None: they are not clipped."""
+    servers: ParameterServerSpec | None = None
+    """The servers that update some parameters: nothing is done about their gradients here."""
 
     @property
     def rules(self) -> Rules:
@@ -72,6 +74,25 @@ class OptimizerPlan:
         matching = (candidate for candidate in reversed(self.groups) if matches(candidate.match, parameter))
         group = next(matching, None)
         return (self.update, self.states) if group is None else (group.update, group.states)
+
+    def serves(self, parameter: str) -> bool:
+        """Whether servers update a parameter."""
+        return any(matches(pattern, parameter) for pattern in self.served)
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """Patterns of the parameters that servers update."""
+        return self.servers.parameters if self.servers else ()
+
+    @property
+    def caches_rows(self) -> bool:
+        """Whether of served tables whose gradients are rows these are cached, and updated here."""
+        return self.servers is not None and self.servers.vocab_cache_size > 0
+
+    @property
+    def served_by_rows(self) -> tuple[str, ...]:
+        """Patterns of the parameters of which every worker sends its own rows."""
+        return () if self.caches_rows else self.served
 
     def sharding_of(self, block: Block) -> ShardingChoice:
         """How a block's parameters are sharded, and when they are gathered."""

@@ -53,6 +53,16 @@ def optimize(
         parameters = graph.block_of(instance).parameters
         return frozenset(name for name in parameters if f"{instance.weight_owner}.{name}" in spared)
 
+    def served(instance: Instance) -> frozenset[str]:
+        block = graph.block_of(instance)
+        return frozenset(
+            name
+            for name in block.parameters
+            if not (plan.caches_rows and name in block.row_gradients)
+            and plan.served
+            and plan.serves(graph.canonical(f"{instance.weight_owner}.{name}"))
+        )
+
     def rules(instance: Instance) -> dict[str, tuple[Update, Mapping[str, DType]]]:
         parameters = graph.block_of(instance).parameters
         return {name: plan.of(graph.canonical(f"{instance.weight_owner}.{name}")) for name in parameters}
@@ -65,11 +75,16 @@ def optimize(
             f"{name} {rule.kind}" for name, (rule, _) in rules(instance).items() if rule is not plan.update
         ]
         kept = f" whole {' '.join(sorted(whole(instance)))}" if whole(instance) else ""
+        if served(instance):
+            every = served(instance) == frozenset(graph.block_of(instance).parameters)
+            kept += " on servers" + ("" if every else f" {' '.join(sorted(served(instance)))}")
         return kept + (f" with {', '.join(others)}" if others else "")
 
     def rewrite(block: Block, instance: Instance) -> Block:
         special = ties.of_instance(instance, block)
-        made = _BlockOptimizer(block, plan, mesh, router, special, rules(instance), whole(instance)).run()
+        made = _BlockOptimizer(
+            block, plan, mesh, router, special, rules(instance), whole(instance), served(instance)
+        ).run()
         # What happens once per step does so for the first slice.
         return replace(made, nodes=tuple(_each(made))) if instance.first_slice else made
 
@@ -139,6 +154,7 @@ class _BlockOptimizer:
     ties: Mapping[str, TiedCopy]
     rules: Mapping[str, tuple[Update, Mapping[str, DType]]]
     whole: frozenset[str] = frozenset()
+    served: frozenset[str] = frozenset()
 
     def run(self) -> Block:
         """The block with its gradients reduced, its parameters updated and, if sharded, gathered."""
@@ -153,7 +169,8 @@ class _BlockOptimizer:
         self.views: list[Node] = []
         self.back: list[Node] = []
         self.reduced: dict[str, str] = {}
-        owned = [name for name in self.block.parameters if name not in self.ties or self.ties[name].owner]
+        own = [name for name in self.block.parameters if name not in self.served]
+        owned = [name for name in own if name not in self.ties or self.ties[name].owner]
         trained = [name for name in owned if name in self.block.gradients]
         self._reduce({self.block.gradients[name]: self.homes[name] for name in trained} | self._loss())
         self.end += [*self.views, *self.back]
@@ -162,7 +179,8 @@ class _BlockOptimizer:
         for name, gradient in gradients.items():
             self._update(name, gradient)
         for name in self.block.row_gradients:
-            self._update_rows(name)
+            if name not in self.served:
+                self._update_rows(name)
         nodes = (*self.begin, *self.block.nodes, *self.end)
         return replace(self.block, values=self.values, nodes=nodes)
 
@@ -190,7 +208,8 @@ class _BlockOptimizer:
 
     def _loss(self) -> dict[str, Layout]:
         loss = self.block.loss
-        return {} if loss is None else {loss: self._layout(loss).reduced}
+        # Workers of servers do not wait for one another to say what the loss is.
+        return {} if loss is None or self.plan.served else {loss: self._layout(loss).reduced}
 
     def _reduce(self, targets: Mapping[str, Layout]) -> None:
         """Brings accumulators to their targets; what travels may do so in a copy."""
@@ -331,6 +350,6 @@ class _BlockOptimizer:
             out = parameter if index == len(path) - 1 else f"{label}{index}"
             if out != parameter:
                 self.values[out] = replace(self.values[parameter], layout=reached, role=Role.VIEW)
-            why = f"the states of {parameter} lie as {layout}"
+            why = f"the states of {parameter} have layout {layout}"
             self.begin.append(Node(label, movement, (name,), (out,), Phase.BEGIN, origin=parameter, why=why))
             name = out

@@ -7,15 +7,19 @@ Sparse gradients of several micro-batches cannot be added up: such a step has on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from simcluster.document import matches
 from simcluster.errors import PlanError
-from simcluster.model import Block, Graph, Node, Operator, Role, Rules, SparseRows, Value
+from simcluster.model import Block, Graph, Instance, Node, Operator, Role, Rules, SparseRows, Value
 
 
-def use_sparse_gradients(graph: Graph, rules: Rules, num_terms: int) -> Graph:
-    """The graph with sparse gradients; PlanError if a step has several of them to add up."""
+def use_sparse_gradients(graph: Graph, rules: Rules, num_terms: int, served: Sequence[str] = ()) -> Graph:
+    """The graph with sparse gradients; PlanError if a step has several of them to add up.
+
+    Of parameters that are ``served``, by patterns, every rank keeps the ids and rows of its own samples.
+    """
     chosen = {
         instance.name: tuple(
             name
@@ -28,7 +32,9 @@ def use_sparse_gradients(graph: Graph, rules: Rules, num_terms: int) -> Graph:
     changed = graph.specialised(
         chosen,
         lambda block, instance: (
-            _with_rows(graph, block, chosen[instance.name]) if chosen[instance.name] else block
+            _with_rows(graph, block, instance, chosen[instance.name], served)
+            if chosen[instance.name]
+            else block
         ),
         lambda key, _: f" rows {' '.join(key)}" if key else "",
     )
@@ -77,7 +83,9 @@ def _maker(graph: Graph, block: Block, parameter: str) -> Node | None:
     return makers[0] if makers[0].operator.rewrite(SparseRows()) is not None else None
 
 
-def _with_rows(graph: Graph, block: Block, chosen: tuple[str, ...]) -> Block:
+def _with_rows(
+    graph: Graph, block: Block, instance: Instance, chosen: tuple[str, ...], served: Sequence[str]
+) -> Block:
     values = dict(block.values)
     gradients = dict(block.gradients)
     pairs: dict[str, tuple[str, str]] = {}
@@ -86,7 +94,9 @@ def _with_rows(graph: Graph, block: Block, chosen: tuple[str, ...]) -> Block:
     for parameter in chosen:
         maker = _maker(graph, block, parameter)
         assert maker is not None and isinstance(maker.operator, Operator)
-        operator = maker.operator.rewrite(SparseRows())
+        full = graph.canonical(f"{instance.weight_owner}.{parameter}")
+        split = any(matches(pattern, full) for pattern in served)
+        operator = maker.operator.rewrite(SparseRows(split))
         assert operator is not None
         rows = gradients.pop(parameter)
         ids = f"{rows}.ids"

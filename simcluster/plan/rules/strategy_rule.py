@@ -115,4 +115,4 @@ def sequence_slices(rules: Sequence[StrategyRule], roles: AxisRoles, mesh: Mesh)
 
 def stage_devices(mesh: Mesh, roles: AxisRoles) -> int:
     """Ranks of one stage."""
-    return mesh.num_ranks // mesh.product(roles.resolve((PIPELINE,), mesh))
+    return mesh.num_on_axes // mesh.product(roles.resolve((PIPELINE,), mesh))

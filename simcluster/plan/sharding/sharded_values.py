@@ -85,7 +85,7 @@ class ShardedValues:
         layout = min(starts, key=lambda start: self.router.priced(kind, start, need)[0])
         name = versions[layout]
         for movement, reached in self.router.path(kind, layout, need):
-            why = f"{value} lies as {layout}; {reader} needs it as {need}"
+            why = f"{value} has layout {layout}; {reader} needs {need}"
             name = self._move(value, name, reached, movement, why)
             if layout.has_pending_reduction and not reached.has_pending_reduction:
                 # The reduced version is home from now on: nobody reduces this value again.
@@ -112,7 +112,7 @@ class ShardedValues:
         if home == layout:
             return
         if scatter:
-            why = f"{value} lies as {home}; its operator scatters the sum forward as {layout}"
+            why = f"{value} has layout {home}; its operator scatters the sum forward as {layout}"
             movement = Movement(MovementKind.REDUCE_SCATTER, home.partial_axes, 0)
             name = self._move(value, self.home(value), layout, movement, why)
         else:

@@ -25,6 +25,7 @@ from simcluster.plan.spec.optimizer_spec import OptimizerSpec, RuleSpec
 from simcluster.plan.spec.overlap_spec import OverlapSpec
 from simcluster.plan.spec.parallel_spec import ParallelSpec, RecipeSpec, TrainingSpec
 from simcluster.plan.spec.parameter_fusion_ids import ALONE, USUAL, fusion_ids
+from simcluster.plan.spec.parameter_server_spec import ParameterServerSpec, ServerUpdate
 from simcluster.plan.spec.precision_spec import Fp8Spec, PrecisionSpec
 from simcluster.plan.spec.program_spec import WORLD, GradientSpec, GroupName, PartSpec, ProgramSpec
 from simcluster.plan.spec.recompute_spec import PATH, Layers, RecomputeSpec, layers_by_block_method
@@ -69,6 +70,7 @@ __all__ = [
     "OptimizerSpec",
     "OverlapSpec",
     "ParallelSpec",
+    "ParameterServerSpec",
     "PartSpec",
     "PoolSpec",
     "PrecisionSpec",
@@ -78,6 +80,7 @@ __all__ = [
     "RoutingSpec",
     "RuleSpec",
     "ScheduleSpec",
+    "ServerUpdate",
     "ShardingChoice",
     "StrategySpec",
     "SubgraphSpec",

@@ -25,7 +25,17 @@ from simcluster.document import (
 )
 from simcluster.errors import nearest
 from simcluster.plan.spec.allocator import AllocatorSpec
-from simcluster.plan.spec.switch_words import (
+from simcluster.plan.switches import (
+    AttentionKernels,
+    FrameworkSwitch,
+    HostUpdates,
+    LayerCollectives,
+    LogitsFormat,
+    Phrase,
+    RecomputedForward,
+    UpdateKernels,
+    WeightCopies,
+    WeightGathers,
     accumulation_words,
     calls_words,
     fusion_words,
@@ -38,18 +48,6 @@ from simcluster.plan.spec.switch_words import (
     prefetch_words,
     scratch_words,
     traffic_words,
-)
-from simcluster.plan.switches import (
-    AttentionKernels,
-    FrameworkSwitch,
-    HostUpdates,
-    LayerCollectives,
-    LogitsFormat,
-    Phrase,
-    RecomputedForward,
-    UpdateKernels,
-    WeightCopies,
-    WeightGathers,
 )
 from simcluster.registry import data_files, kinds
 

@@ -149,6 +149,11 @@ class OffloadSpec(Section):
     def _expand(cls, written: Any) -> Any:
         if written == "auto":
             return {"auto": True}
+        if isinstance(written, str):
+            raise Refused(
+                f"'{written}' is not accepted alone",
+                hint="write auto, or what is offloaded: {optimizer_states: host}",
+            )
         if not isinstance(written, dict):
             return written
         section = dict(written)

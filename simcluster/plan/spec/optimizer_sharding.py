@@ -313,9 +313,9 @@ def mesh_sharding(written: Written | None, roles: AxisRoles, mesh: Mesh, stage_a
     if choice.axes not in ((), _USUAL) and not axes:
         raise PlanError(f"the mesh has no axis of role '{choice.axes[0]}'", path=path)
     axes = tuple(axis for axis in dict.fromkeys(axes) if mesh.size(axis) > 1)
-    if choice.shard_size > mesh.num_ranks // mesh.size(stage_axis):
+    if choice.shard_size > (ranks := mesh.num_on_axes // mesh.size(stage_axis)):
         raise PlanError(
-            f"groups of {choice.shard_size} ranks, but a stage has {mesh.num_ranks // mesh.size(stage_axis)}",
+            f"groups of {choice.shard_size} ranks, but a stage has {ranks}",
             path="parallel.optimizer_sharding.shard_size",
         )
     return replace(choice, axes=axes) if axes else ShardingChoice()

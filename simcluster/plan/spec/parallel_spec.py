@@ -24,6 +24,7 @@ from simcluster.plan.spec.offload_spec import OffloadSpec
 from simcluster.plan.spec.optimizer_sharding import Written as WrittenSharding
 from simcluster.plan.spec.optimizer_spec import OptimizerSpec as OptimizerSpec
 from simcluster.plan.spec.overlap_spec import OverlapSpec
+from simcluster.plan.spec.parameter_server_spec import ParameterServerSpec
 from simcluster.plan.spec.precision_spec import FloatName as FloatName
 from simcluster.plan.spec.precision_spec import Fp8Spec as Fp8Spec
 from simcluster.plan.spec.precision_spec import PrecisionSpec as PrecisionSpec
@@ -105,6 +106,7 @@ _NOT_MANUAL = (
     "gradients_mean",
     "gradients_degree",
     "recompute",
+    "parameter_server",
     "offload",
     "host",
     "copies",
@@ -192,6 +194,10 @@ class ParallelSpec(Section):
     gradients_degree: PositiveInt | None = None
     """What added gradients are divided by with gradients_mean; as many as there are data-parallel ranks if
     absent, which makes it the mean over the batch."""
+
+    parameter_server: ParameterServerSpec | None = None
+    """Parameters on servers, to which the data-parallel workers of the mesh push gradients and from which
+    they pull weights, instead of adding up gradients among themselves."""
 
     recompute: RecomputeSpec = RecomputeSpec()
     """Activation recomputation."""
@@ -313,6 +319,7 @@ class ParallelSpec(Section):
         axis = next((name for name, size in self.mesh.items() if size == "auto"), None)
         if axis is None:
             return self
+        devices -= self.num_server_ranks
         others = {name: size for name, size in self.mesh.items() if size != "auto"}
         product = math.prod(others.values())
         if devices % product:
@@ -326,6 +333,11 @@ class ParallelSpec(Section):
         """The axes of the mesh with their sizes, when it is known how many devices there are."""
         assert "auto" not in self.mesh.values(), "the scenario fills what is auto"
         return {name: int(size) for name, size in self.mesh.items()}
+
+    @property
+    def num_server_ranks(self) -> int:
+        """Ranks behind those of the mesh: parameter servers and their scheduler."""
+        return self.parameter_server.num_ranks if self.parameter_server else 0
 
     def tokens_counted(self, tokens: int, ways: int) -> float:
         """By how many the sum of all tokens' losses is divided, with so many tokens on ``ways`` ranks."""

@@ -43,7 +43,7 @@ class RoutingSpec(Section):
         if self.histogram is not None:
             for name in ("law", "seed", "drawn"):
                 if name in self.model_fields_set:
-                    raise Refused("a histogram stands in place of a law", path=name)
+                    raise Refused("give a histogram or a law, not both", path=name)
         self.build()
         return self
 

@@ -143,7 +143,7 @@ class StrategySpec(Section):
             )
         if self.forward_reduce_scatter and self.outputs is not None:
             raise Refused(
-                "out says already how results lie", path="forward_reduce_scatter", hint="leave one out"
+                "out already gives the layout of results", path="forward_reduce_scatter", hint="leave one out"
             )
         return self
 
@@ -158,7 +158,7 @@ class StrategySpec(Section):
             for index, dims in enumerate(operands or ()):
                 entries = [_entry(entry) for entry in dims or ()]
                 if any(isinstance(entry, int) for entry in entries):
-                    raise Refused("numbers stand where aliases of the layout should", path=f"{key}.{index}")
+                    raise Refused("there are numbers where aliases of the layout are expected", path=f"{key}.{index}")
                 try:
                     made(*(entry for entry in entries if isinstance(entry, tuple)))
                 except ScenarioError as error:

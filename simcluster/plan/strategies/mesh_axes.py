@@ -30,12 +30,14 @@ def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
     if mesh.num_ranks == devices:
         return []
     shown = " x ".join(f"{name} {size}" for name, size in mesh.axes) or "an empty mesh"
+    if mesh.off_axes:
+        shown += f" + {mesh.off_axes - 1} servers + 1 scheduler"
     owner = "the cluster has" if cluster.whole is None else "its hosts have"
     message = f"{shown} = {mesh.num_ranks}, but {owner} {devices} devices"
     hint = f"{_hosts(cluster)} = {devices}"
     if proposed := _proposed(mesh, devices):
         axis, size = proposed
-        hint += f"; --set parallel.mesh.{axis}={size} makes it so many, as does {axis}: auto"
+        hint += f"; --set parallel.mesh.{axis}={size} matches, and so does {axis}: auto"
     return [Problem(message, "parallel.mesh", hint)]
 
 
@@ -43,9 +45,10 @@ def _proposed(mesh: Mesh, devices: int) -> tuple[str, int] | None:
     """The axis and its size with which a mesh would have so many ranks, data first; None if there is none."""
     sizes = {"data": 1} | mesh.sizes
     for axis, size in sizes.items():
-        others = mesh.num_ranks // size
-        if devices % others == 0:
-            return axis, devices // others
+        others = mesh.num_on_axes // size
+        on_axes = devices - mesh.off_axes
+        if on_axes > 0 and on_axes % others == 0:
+            return axis, on_axes // others
     return None
 
 

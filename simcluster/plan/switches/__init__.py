@@ -4,6 +4,20 @@ from simcluster.plan.switches.communication import HostUpdates, LayerCollectives
 from simcluster.plan.switches.kernels import AttentionKernels, RecomputedForward, UpdateKernels
 from simcluster.plan.switches.number_formats import LogitsFormat, WeightCopies
 from simcluster.plan.switches.switch import FrameworkSwitch, Phrase
+from simcluster.plan.switches.switch_words import (
+    accumulation_words,
+    calls_words,
+    fusion_words,
+    gradient_words,
+    headroom_words,
+    host_waits_words,
+    implementation_words,
+    limit_words,
+    passes_words,
+    prefetch_words,
+    scratch_words,
+    traffic_words,
+)
 
 __all__ = [
     "AttentionKernels",
@@ -16,4 +30,16 @@ __all__ = [
     "UpdateKernels",
     "WeightCopies",
     "WeightGathers",
+    "accumulation_words",
+    "calls_words",
+    "fusion_words",
+    "gradient_words",
+    "headroom_words",
+    "host_waits_words",
+    "implementation_words",
+    "limit_words",
+    "passes_words",
+    "prefetch_words",
+    "scratch_words",
+    "traffic_words",
 ]

@@ -43,6 +43,7 @@ from simcluster.program.lowering import (
     Lowering,
     order_copies,
 )
+from simcluster.program.parameter_server import add_servers
 from simcluster.program.routing import apply_routing
 from simcluster.program.stages import (
     BoundaryTensors,
@@ -87,6 +88,7 @@ def build(plan: Plan) -> Program:
         policy.storage.workspaces,
         placement.part_of_rank,
     )
+    program = add_servers(program, plan)
     return apply_routing(program, plan.routing, [instance.name for instance in plan.graph.instances])
 
 

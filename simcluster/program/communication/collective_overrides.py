@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from simcluster.collectives import CollectiveRequest, Operation, Selection
 from simcluster.errors import PlanError, nearest
-from simcluster.program.isa import Instruction, InstructionBlock, InstructionKind, Program
+from simcluster.program.isa import BETWEEN_RANKS, Instruction, InstructionBlock, Program
 
 _NUMBER = re.compile(r"\.\d+(?=[.:])")
 """What tells layers of one name apart."""
@@ -35,7 +35,7 @@ class CollectiveRequests:
                 overridden[id(instruction)] = self._one(Operation(instruction.operation), names)
         for code in self.program.codes:
             for instruction in code.instructions:
-                if instruction.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
+                if instruction.action in BETWEEN_RANKS:
                     request = overridden.get(id(instruction)) or CollectiveRequest(
                         self.algorithms.of(Operation(instruction.operation))
                     )
@@ -55,7 +55,7 @@ class CollectiveRequests:
                 instances[code][instance] = None
         for code, running in instances.items():
             for instruction in self.program.codes[code].instructions:
-                if instruction.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
+                if instruction.action in BETWEEN_RANKS:
                     yield instruction, [f"{instance}.{instruction.name}" for instance in running]
 
     def _one(self, operation: Operation, names: list[str]) -> CollectiveRequest:

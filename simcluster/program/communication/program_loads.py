@@ -25,7 +25,7 @@ from simcluster.collectives import (
     work_loads,
 )
 from simcluster.program.communication.collective_overrides import CollectiveRequests
-from simcluster.program.isa import Instruction, InstructionKind, Program
+from simcluster.program.isa import BETWEEN_RANKS, WITH_SERVER, Instruction, InstructionKind, Program
 from simcluster.program.symmetry import (
     TRANSFERS,
     Axes,
@@ -109,6 +109,8 @@ class _Loader:
         groups = {
             axes: self._copies(axes)
             if axes in self.copied
+            else self._with_server(axes)
+            if axes in self.served
             else self._of(axes, mesh.groups(axes), *placements_of(self.cluster, mesh, axes))
             for axes in self.program.groups
         }
@@ -127,7 +129,7 @@ class _Loader:
         by_axes: dict[Axes, dict[Use, None]] = {}
         for code in self.program.codes:
             for instruction in code.instructions:
-                if instruction.action not in (InstructionKind.COMPUTE, InstructionKind.COPY):
+                if instruction.action in BETWEEN_RANKS:
                     use = (
                         Operation(instruction.operation),
                         instruction.num_bytes,
@@ -149,11 +151,37 @@ class _Loader:
                     )
         return copies
 
+    @cached_property
+    def served(self) -> dict[Axes, tuple[Instruction, set[int]]]:
+        """By axes that stand for what goes to a server or comes from it: an example, and codes with such."""
+        served: dict[Axes, tuple[Instruction, set[int]]] = {}
+        for number, code in enumerate(self.program.codes):
+            for instruction in code.instructions:
+                if instruction.action in WITH_SERVER:
+                    served.setdefault(instruction.group, (instruction, set()))[1].add(number)
+        return served
+
+    def _with_server(self, axes: Axes) -> list[GroupLoads]:
+        """What those load who push to a server, or pull from it, each for itself."""
+        example, codes = self.served[axes]
+        ranks = self._who_runs(codes)
+        # Ranks that do nothing of this have the place of one that does.
+        members = np.full((self.program.mesh.num_ranks, 2), example.server, dtype=np.int64)
+        members[:, 0] = ranks[0]
+        members[ranks, 0] = ranks
+        if example.action is InstructionKind.PULL:
+            members = members[:, ::-1]
+        return self._of(axes, members, *self.cluster.placements(members), chosen=ranks)
+
+    def _who_runs(self, codes: set[int]) -> Ints:
+        """The ranks that run some of these codes."""
+        parts = [any(code in codes for code, _ in part.columns.pairs) for part in self.program.parts]
+        return np.flatnonzero(np.array(parts)[self.program.part_of_rank])
+
     def _copies(self, axes: Axes) -> list[GroupLoads]:
         """What those who copy over a way load, each for itself."""
         way, codes = self.copied[axes]
-        parts = [any(code in codes for code, _ in part.columns.pairs) for part in self.program.parts]
-        ranks = np.flatnonzero(np.array(parts)[self.program.part_of_rank])
+        ranks = self._who_runs(codes)
         self.placed[axes] = PlacedGroups.of(self.cluster, self.program.mesh.groups(axes))
         if way is not HostPath.WORK:
             phases = {0: copy_loads(way, ranks, self.cluster)}
@@ -186,10 +214,12 @@ class _Loader:
         *,
         back: bool = False,
         before: Sequence[GroupLoads] = (),
+        chosen: Ints | None = None,
     ) -> list[GroupLoads]:
         """The patterns of groups, after those of ``before``; ``back``: from last member to first.
 
-        ``index`` [groups] says which of the ``placements`` each group has.
+        ``index`` [groups] says which of the ``placements`` each group has; only ``chosen`` groups load
+        anything.
         """
         members = self.cluster.devices_of(members)
         uses = self.uses.get(axes, ())
@@ -203,6 +233,7 @@ class _Loader:
             choices = tuple(self._choice(placement, *pair) for pair in zip(uses, own, strict=True))
             kind_of[number] = kinds.setdefault(choices, len(kinds))
             which = np.flatnonzero(sort_of == number)
+            which = which if chosen is None else np.intersect1d(which, chosen)
             ways = members[which, ::-1] if back else members[which]
             done = {
                 PhaseKey(axes, use[0], choice.algorithm, 0, back, use[3]): own_parts

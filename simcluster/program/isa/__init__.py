@@ -1,7 +1,9 @@
 """Instructions, blocks of them, their executions, and the Program that they make."""
 
 from simcluster.program.isa.executions import OF_RUN, Executions
+from simcluster.program.isa.gate import OWN, GateWait, StepGate
 from simcluster.program.isa.instruction import (
+    BETWEEN_RANKS,
     COMPUTE,
     FOLDED_RECV_NEXT,
     FOLDED_RECV_PREV,
@@ -17,6 +19,7 @@ from simcluster.program.isa.instruction import (
     SEND_PREV,
     SENDER_OF,
     TRANSFER_STREAMS,
+    WITH_SERVER,
     BlockExecution,
     Call,
     Category,
@@ -35,8 +38,10 @@ from simcluster.program.isa.instruction import (
     record_producer,
 )
 from simcluster.program.isa.program import PersistentBuffer, Program, StageProgram
+from simcluster.program.isa.server_call import ServerCall, ServerUpdateCall
 
 __all__ = [
+    "BETWEEN_RANKS",
     "COMPUTE",
     "FOLDED_RECV_NEXT",
     "FOLDED_RECV_PREV",
@@ -46,6 +51,7 @@ __all__ = [
     "INPUT",
     "OFFLOAD",
     "OF_RUN",
+    "OWN",
     "RECEIVER_OF",
     "RECV_NEXT",
     "RECV_PREV",
@@ -53,10 +59,12 @@ __all__ = [
     "SEND_NEXT",
     "SEND_PREV",
     "TRANSFER_STREAMS",
+    "WITH_SERVER",
     "BlockExecution",
     "Call",
     "Category",
     "Executions",
+    "GateWait",
     "Instruction",
     "InstructionBlock",
     "InstructionKind",
@@ -64,8 +72,11 @@ __all__ = [
     "Program",
     "Purpose",
     "Scope",
+    "ServerCall",
+    "ServerUpdateCall",
     "Slot",
     "StageProgram",
+    "StepGate",
     "StreamId",
     "charged_to",
     "collective_stream",

@@ -17,6 +17,8 @@ from typing import Self, TypeVar
 from simcluster.collectives import UnequalPartsByGroup
 from simcluster.layout import Layout, Movement, Strategy, whole_axes, without_root
 from simcluster.model import MemoryPlace, Operator, Phase, Relocation, TensorSlice, TensorType
+from simcluster.program.isa.gate import GateWait, StepGate
+from simcluster.program.isa.server_call import ServerCall, ServerUpdateCall
 from simcluster.work import Work
 
 COMPUTE = "compute"
@@ -34,7 +36,7 @@ HOST = "host_work"
 
 def is_host_stream(stream: str) -> bool:
     """Whether a stream is of copies to or from the host, or of operators that run there."""
-    return stream == HOST or charged_to(stream, "") == (OFFLOAD,)
+    return charged_to(stream, "") in ((OFFLOAD,), (HOST,))
 
 
 SEND_NEXT, RECV_PREV = "send_next", "recv_prev"
@@ -136,13 +138,33 @@ class Category(enum.StrEnum):
 
 
 class InstructionKind(enum.StrEnum):
-    """What an instruction does; a copy moves bytes within a host, over PCIe or to and from disks."""
+    """What an instruction does; a copy moves bytes within a host, over PCIe or to and from disks.
+
+    A push goes to a parameter server and a pull comes from one, without anything that the server does for it.
+    What waits at a gate moves nothing.
+    """
 
     COMPUTE = "compute"
     COLLECTIVE = "collective"
     SEND = "send"
     RECEIVE = "receive"
     COPY = "copy"
+    PUSH = "push"
+    PULL = "pull"
+    GATE = "gate"
+
+
+BETWEEN_RANKS = (
+    InstructionKind.COLLECTIVE,
+    InstructionKind.SEND,
+    InstructionKind.RECEIVE,
+    InstructionKind.PUSH,
+    InstructionKind.PULL,
+)
+"""Instructions that move bytes between ranks."""
+
+WITH_SERVER = (InstructionKind.PUSH, InstructionKind.PULL)
+"""Those of a rank alone with a parameter server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +205,7 @@ class Call:
     """
 
     name: str
-    operator: Operator | Movement | Relocation | None
+    operator: Operator | Movement | Relocation | ServerCall | ServerUpdateCall | None
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     strategy: Strategy = Strategy()
@@ -237,6 +259,12 @@ class Instruction:
     """Whether the host waits until it has ended: it reads what the device made."""
     host_time: float = 0.0
     """Seconds for which the device waits for the host, of what runs no kernels."""
+    server: int = -1
+    """Of a push or pull: the rank of the server."""
+    gate: GateWait | None = None
+    """What it waits for, of a gate."""
+    opens: tuple[StepGate, ...] = ()
+    """The gates that count one more for each rank when it ends; nothing of the compute stream opens any."""
 
     @cached_property
     def reads(self) -> tuple[int, ...]:

@@ -46,6 +46,8 @@ class PersistentBuffer:
     tensor: str = ""
     """What it is called in checkpoints, alike in every plan: a weight as in the logical graph, its states and
     its master copy with their name behind it. Empty for what is not saved, such as gradients."""
+    rows_of: tuple[int, int] | None = None
+    """Of rows of a table on a server: the first one, and how many the whole has; ``whole`` is these rows."""
 
     @classmethod
     def reserved(cls, name: str, category: Category, num_bytes: int) -> PersistentBuffer:
@@ -128,6 +130,13 @@ class Program:
     """Workspaces of the matmul library on every device."""
     assigned: tuple[int, ...] = ()
     """By rank the part that it runs, where that follows from no axis."""
+    apart: bool = False
+    """Whether no two ranks are alike, because servers work for each of them by itself."""
+
+    @cached_property
+    def has_gates(self) -> bool:
+        """Whether anything waits at a gate."""
+        return any(instruction.gate for code in self.codes for instruction in code.instructions)
 
     def stage_of(self, rank: int) -> int:
         """The pipeline stage of a rank."""
@@ -245,6 +254,8 @@ class Program:
                     f"{instruction.group} {instruction.num_bytes} {instruction.after} {instruction.last_uses}"
                 )
                 links += f" {instruction.parts.digest()}" if instruction.parts else ""
+                links += f" {instruction.gate}" if instruction.gate else ""
+                links += f" opens {instruction.opens}" if instruction.opens else ""
                 links += (
                     f" in {instruction.piece} x {instruction.dispatch_cost:g}" if instruction.piece else ""
                 )

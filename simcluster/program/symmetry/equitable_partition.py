@@ -102,6 +102,16 @@ class _Colours:
     __slots__ = ("first", "of")
 
     def __init__(self, start: Ints) -> None:
+        if start.size and start.min() >= 0 and start.max() <= start.size:
+            # Small numbers are found in a table, and nothing is sorted. Of several assignments to one place
+            # the last counts, so that of the first element.
+            first_of = np.full(int(start.max()) + 1, -1, dtype=np.int64)
+            first_of[start[::-1]] = np.arange(len(start))[::-1]
+            known = np.flatnonzero(first_of >= 0)
+            self.first, number = first_of[known], np.empty_like(first_of)
+            number[known] = np.arange(len(known))
+            self.of = number[start]
+            return
         _, first, of = np.unique(start, return_index=True, return_inverse=True)
         self.first, self.of = first.astype(np.int64), of.reshape(-1).astype(np.int64)
 

@@ -231,7 +231,8 @@ def _first_colours(program: Program, cluster: Cluster) -> Ints:
         if speed != NOMINAL and rank < mesh.num_ranks:
             number = changed.setdefault(cluster.device(rank), len(changed))
             kinds[rank] = len(cluster.kinds) + number
-    return kinds * len(program.parts) + program.part_of_rank
+    colours = kinds * len(program.parts) + program.part_of_rank
+    return colours * mesh.num_ranks + np.arange(mesh.num_ranks) if program.apart else colours
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 from simcluster import units
 from simcluster.draw import BarPart, Column
 from simcluster.errors import TraceError
+from simcluster.report.comparison.causes import StepCause, step_causes
 from simcluster.report.content import (
     fullest_entry,
     header_rows,
@@ -206,6 +207,12 @@ class Comparison:
             if index
         ]
 
+    @cached_property
+    def causes(self) -> list[tuple[StepCause, ...]]:
+        """For each side but the first, what makes its step longer or shorter than the first one's."""
+        first, *others = self.sides
+        return [tuple(step_causes(first.documents, side.documents)) for side in others]
+
     @property
     def caveats(self) -> list[str]:
         """Why steps of the sides are not comparable, where they are not."""
@@ -229,6 +236,13 @@ class Comparison:
             "figures": {row.name: list(row.values) for row in self.figures},
             "step_s": {row.name: list(row.values) for row in self.step},
             "memory_bytes": {row.name: list(row.values) for row in self.memory},
+            "causes": {
+                side.letter: [
+                    {"kind": cause.kind, "name": cause.name, "before_s": cause.before, "after_s": cause.after}
+                    for cause in causes
+                ]
+                for side, causes in zip(self.sides[1:], self.causes, strict=True)
+            },
             "fits": [bool(side.summary["fits"]) for side in self.sides],
             "verdict": [verdict_text(side.summary) for side in self.sides],
             "caveats": self.caveats,

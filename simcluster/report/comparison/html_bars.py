@@ -14,10 +14,12 @@ from simcluster.draw import (
     html_legend,
     html_page,
     html_table,
+    quantities,
     section,
     stacked_bars_svg,
     swatch,
 )
+from simcluster.report.comparison.causes import StepCause
 from simcluster.report.comparison.comparison import Comparison, FigureRow, Side, Trade, signed
 from simcluster.report.content import NEAR, emphasised_verdict, job_parts, verdict_text
 
@@ -83,6 +85,11 @@ def _sections(comparison: Comparison) -> Iterator[Markup]:
         ),
         _table(comparison, comparison.step),
     )
+    for side, causes in zip(comparison.sides[1:], comparison.causes, strict=True):
+        if causes:
+            yield section(
+                f"What makes the step of {side.letter} another one", "", _causes(comparison, side, causes)
+            )
     peaks = [side.fullest for side in comparison.sides]
     notes = [f"{units.size(peak['total'])}, {100 * peak['total'] / peak['capacity']:.0f} %" for peak in peaks]
     yield section(
@@ -95,6 +102,21 @@ def _sections(comparison: Comparison) -> Iterator[Markup]:
     yield section("Figures", "", _table(comparison, comparison.figures))
     if comparison.differences:
         yield section("What differs", "", html_table(["", "", ""], list(_differences(comparison))))
+
+
+def _causes(comparison: Comparison, side: Side, causes: Sequence[StepCause]) -> Markup:
+    """What takes more and less than in the first, by name."""
+    first = comparison.sides[0]
+    rows = [
+        [
+            cause.name,
+            *(units.seconds(spent) if spent else "-" for spent in (cause.before, cause.after)),
+            Markup(f"<b>{escape(signed(cause.change, units.seconds))}</b>"),
+        ]
+        for cause in causes
+    ]
+    titles = quantities(first.letter, side.letter, f"{side.letter} - {first.letter}")
+    return html_table(["", *titles], rows)
 
 
 def _trade_html(comparison: Comparison, trade: Trade) -> str:

@@ -9,7 +9,16 @@ from rich.padding import Padding
 from rich.text import Text
 
 from simcluster import units
-from simcluster.draw import Cell, Column, render_text, screen_width, sum_of_parts, text_bar, text_table
+from simcluster.draw import (
+    Cell,
+    Column,
+    quantities,
+    render_text,
+    screen_width,
+    sum_of_parts,
+    text_bar,
+    text_table,
+)
 from simcluster.report.comparison.comparison import Comparison, FigureRow, Side, Trade, signed
 from simcluster.report.content import emphasised_verdict, verdict_text
 
@@ -45,9 +54,30 @@ def _parts(comparison: Comparison, width: int, colour: bool) -> Iterator[Rendera
     yield _figures("Where the step goes", comparison, comparison.step, colour=colour, tones=True)
     yield _bars(comparison, comparison.step, width, colour)
     yield ""
+    yield from _causes(comparison)
     yield _figures("Memory of the fullest device", comparison, comparison.memory, colour=colour, tones=True)
     limits = [float(side.fullest["capacity"]) for side in comparison.sides]
     yield _bars(comparison, comparison.memory, width, colour, limits)
+
+
+def _causes(comparison: Comparison) -> Iterator[RenderableType]:
+    """What makes each side's step another one than the first's, by name."""
+    first = comparison.sides[0]
+    for side, causes in zip(comparison.sides[1:], comparison.causes, strict=True):
+        if not causes:
+            continue
+        rows: list[list[Cell]] = [
+            [
+                f"  {cause.name}",
+                *(units.seconds(spent) if spent else "-" for spent in (cause.before, cause.after)),
+                Text(signed(cause.change, units.seconds), "bold"),
+            ]
+            for cause in causes
+        ]
+        title = f"What makes the step of {side.letter} another one"
+        titles = quantities(first.letter, side.letter, f"{side.letter} - {first.letter}")
+        yield text_table([Column(title, wraps=True), *titles], rows)
+        yield ""
 
 
 def describe_trade(trade: Trade, first: Side) -> Iterator[RenderableType]:

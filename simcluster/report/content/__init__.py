@@ -30,7 +30,9 @@ from simcluster.report.content.memory_verdict import (
     tight_text,
     verdict_text,
 )
-from simcluster.report.content.run_header import header_rows
+from simcluster.report.content.row_groups import distinct_rows
+from simcluster.report.content.run_header import header_rows, short_header_rows
+from simcluster.report.content.server_statements import SERVER_FIGURES, server_lines, server_rows
 from simcluster.report.content.slices import (
     Slices,
     action_slices,
@@ -79,6 +81,7 @@ __all__ = [
     "LOSS_FIGURES",
     "NEAR",
     "RECOVERY_FIGURES",
+    "SERVER_FIGURES",
     "START_UP_FIGURES",
     "STEP_FIGURES",
     "TENANT_FIGURES",
@@ -91,6 +94,7 @@ __all__ = [
     "checkpoint_rows",
     "communication_rows",
     "day_rows",
+    "distinct_rows",
     "emphasised_verdict",
     "flop_convention_text",
     "fragmentation_text",
@@ -122,6 +126,9 @@ __all__ = [
     "recovery_rows",
     "reserved_text",
     "row_labels",
+    "server_lines",
+    "server_rows",
+    "short_header_rows",
     "shortage_text",
     "stage_memory",
     "stage_title",

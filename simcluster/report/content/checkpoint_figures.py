@@ -35,10 +35,10 @@ def checkpoint_rows(documents: RunDocument) -> list[tuple[str, str]]:
     ]
     if save["background_s"]:
         slower = save["step_s"] / save["step_alone_s"] - 1
-        longer = f", {units.percent(slower)} longer" if slower >= 5e-4 else ", as else"
+        longer = f", {units.percent(slower)} longer" if slower >= 5e-4 else ", as without"
         rows.append(
             (
-                "beside steps",
+                "during steps",
                 f"written for {units.seconds(save['background_s'])}, in which a step takes "
                 f"{units.seconds(save['step_s'])}{longer}",
             )

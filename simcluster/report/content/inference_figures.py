@@ -39,7 +39,7 @@ def inference_remarks(documents: RunDocument) -> list[str]:
     bandwidth = f"{units.percent(summary['decode_mbu'])} of the memory bandwidth (MBU)"
     lines.append(f"decode at {bandwidth}{_spent(summary['decode_parts_s'])}")
     first, final = (units.seconds(summary[name]) for name in ("tpot_first_s", "tpot_last_s"))
-    interpolated = "" if len(steps) == last else ", others on lines between these"
+    interpolated = "" if len(steps) == last else ", others interpolated"
     lines.append(
         f"{first} for the second token, {final} for the last; {len(steps):,} of {last:,} decode steps "
         f"simulated{interpolated}"
@@ -70,11 +70,11 @@ def step_title(documents: RunDocument) -> str:
 
 
 def prompts_text(plan: RunDocument) -> str:
-    """``32 prompts of 1,024 tokens, 128 generated behind each``."""
+    """``32 prompts of 1,024 tokens, 128 generated after each``."""
     asked = plan["inference"]
     return (
         f"{plan['global_batch']:,} prompts of {asked['prompt']:,} tokens, {asked['tokens']:,} generated "
-        "behind each"
+        "after each"
     )
 
 

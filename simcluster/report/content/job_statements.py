@@ -89,7 +89,7 @@ def job_headline(job: RunDocument) -> list[tuple[str, str]]:
         figures.append(
             (
                 f"{job['interruptions']:,}",
-                f"{_plural(job['interruptions'])}, one in {units.seconds(job['mtbf_s'])}",
+                f"{_plural(job['interruptions'])}, one every {units.seconds(job['mtbf_s'])}",
             )
         )
     return figures
@@ -105,14 +105,14 @@ def job_remarks(job: RunDocument) -> list[str]:
     if expected := job.get("expected"):
         best = expected["best_interval_s"]
         lines.append(
-            f"by its laws a failure in {units.seconds(expected['mtbf_s'])}; restarts every time would give "
+            f"one failure every {units.seconds(expected['mtbf_s'])} by its laws; with a restart every time, "
             f"goodput {units.percent(expected['goodput_of_restarts'])} (Daly)"
         )
         if best:
             now = units.seconds(expected["interval_s"])
             lines.append(f"best to save every {units.seconds(best)} (Daly); it saves every {now}")
     if runs := job.get("replications"):
-        lines.append(f"{runs['count']:,} runs with other draws, 95% bounds of the means:")
+        lines.append(f"{runs['count']:,} runs with other random draws, 95% bounds of the means:")
         lines += [f"  {name}: {_bounds(runs[key], key)}" for key, name in _REPLICATED.items()]
     if "cost" in job:
         lines.append(f"cost {job['cost']:,.0f} {job['currency']}, of it lost {job['cost_lost']:,.0f}")

@@ -50,7 +50,7 @@ def tight_text(summary: RunDocument) -> tuple[str, ...]:
     ranks = f"{sum(entry['ranks'] for entry in over):,} of {summary['num_ranks']:,} ranks"
     worst = max(over, key=_fullness)
     return (
-        f"TIGHT: {ranks} have room for their tensors, but not for fragments and headroom besides",
+        f"TIGHT: {ranks} have room for their tensors, but not also for fragments and headroom",
         f"worst: class {worst['class']} ({stage_title(worst)}, rank {worst['rank']}) of {worst['device']}: "
         f"{_sum(worst)}; {_missing(worst)}",
         f"the rule: {summary['verdict_rule']}",

@@ -35,6 +35,15 @@ def header_rows(documents: RunDocument) -> list[tuple[str, str]]:
     return [*rows, ("framework", f"{plan['framework']}: {'; '.join(changes)}")] if changes else rows
 
 
+def short_header_rows(documents: RunDocument) -> list[tuple[str, str]]:
+    """The same; of several changes by the framework how many there are, and the option that tells them."""
+    plan = documents["plan"]
+    changes = len(plan.get("framework_changes", []))
+    short = ("framework", f"{plan['framework']} makes {changes} changes; -v tells them")
+    rows = header_rows(documents)
+    return [short if label == "framework" and changes > 1 else (label, text) for label, text in rows]
+
+
 def _model(plan: RunDocument) -> str:
     parameters = f"{units.count(plan['parameters'])} parameters"
     if "active_parameters" in plan:

@@ -29,8 +29,11 @@ class StageMemory:
     @property
     def label(self) -> str:
         """``stage 3`` or ``stage 4-7``."""
-        name = stage_title(self.worst).rpartition(" ")[0]
-        stages = f"{self.first}" if self.first == self.last else f"{self.first}-{self.last}"
+        title = stage_title(self.worst)
+        if self.first == self.last:
+            return f"{title}, {self.device}" if self.device else title
+        name = title.rpartition(" ")[0] or "part"
+        stages = f"{self.first}-{self.last}"
         return f"{name} {stages}, {self.device}" if self.device else f"{name} {stages}"
 
     def joined(self, other: StageMemory) -> StageMemory:

@@ -49,7 +49,7 @@ def start_up_remarks(start: RunDocument) -> Iterator[str]:
                 "until it is noticed"
             )
     if assumed := start["assumptions"]:
-        yield f"leans on {len(assumed)} assumed times (job.launch.costs), listed in the JSON result"
+        yield f"based on {len(assumed)} assumed times (job.launch.costs), listed in the JSON result"
 
 
 def duration(seconds: float) -> str:

@@ -85,7 +85,7 @@ def reserved_text(documents: RunDocument) -> str:
         return ""
     kept = f"{units.size(entry['reserved'])} reserved by {entry['allocator']}"
     spent = f"{units.percent(fragmentation_text(entry))} of it fragments"
-    outside = f"{units.size(entry['outside'])} runtime and communicators besides"
+    outside = f"{units.size(entry['outside'])} for runtime and communicators"
     text = f"stage {entry['stage']}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
     room = entry["capacity"] - entry["outside"]
     if entry["allocated"] <= room < entry["reserved"]:
@@ -169,8 +169,8 @@ def waiting_text(summary: RunDocument) -> str:
     share = units.percent((idle["wait_s"] + idle["exposed_communication_s"]) / summary["step_time_s"])
     most = f"{busy['host']} (group {busy['group']}) has the most to compute"
     if idle is busy:
-        return f"{most}, and stands still for {share} of the step"
-    return f"{idle['host']} (group {idle['group']}) stands still for {share} of the step; {most}"
+        return f"{most}, and waits for {share} of the step"
+    return f"{idle['host']} (group {idle['group']}) waits for {share} of the step; {most}"
 
 
 COMMUNICATION_FIGURES = ("sent per rank", "not hidden", "of step")
@@ -225,7 +225,7 @@ def assumptions_text(documents: RunDocument) -> list[str]:
         f"Simulated {ranks:,} ranks, {folded}: {summary['num_events']:,} events{took}.",
         *([summary["error_band"]["words"]] if "error_band" in summary else []),
         *_dispatch(summary),
-        f"Leans on {len(assumptions)} assumptions, listed in the JSON result: {_assumed(assumptions)}.",
+        f"Based on {len(assumptions)} assumptions, listed in the JSON result: {_assumed(assumptions)}.",
         *(f"Note: {note}." for note in documents["plan"]["notes"]),
     ]
 

@@ -32,25 +32,33 @@ from simcluster.report.content import (
     COMMUNICATION_FIGURES,
     GROUP_FIGURES,
     NEAR,
-    START_UP_FIGURES,
+    SERVER_FIGURES,
     STEP_FIGURES,
     TENANT_FIGURES,
     action_slices,
     assumptions_text,
+    bar_scale,
+    capacity_marks,
     communication_rows,
     flop_convention_text,
     header_rows,
+    headroom_text,
     host_group_rows,
     inference_remarks,
     is_inference,
+    job_headline,
+    job_title,
     kernel_slices,
+    memory,
+    memory_category,
     memory_figure,
     memory_shortage,
     quoted_figures,
+    row_labels,
+    server_lines,
+    server_rows,
+    stage_memory,
     stage_title,
-    start_up_remarks,
-    start_up_rows,
-    start_up_title,
     step_parts,
     step_title,
     tenant_rows,
@@ -59,9 +67,6 @@ from simcluster.report.content import (
     useful_work_text,
     waiting_text,
 )
-from simcluster.report.notebook.host_section import host_section_html
-from simcluster.report.notebook.job_section import job_sections_html
-from simcluster.report.notebook.memory_section import memory_section_html
 from simcluster.trace import Run, RunDocument
 
 MOST_STAGES = 16
@@ -88,8 +93,7 @@ def _sections(run: Run) -> Iterator[Markup]:
     yield html_table(["", ""], rows)
     yield _figures(documents)
     yield _step_breakdown(summary, step_title(documents))
-    yield from memory_section_html(run, WIDTH)
-    yield from host_section_html(documents, WIDTH)
+    yield _memory(summary)
     yield from _listed(
         "Groups of hosts",
         waiting_text(summary),
@@ -108,12 +112,15 @@ def _sections(run: Run) -> Iterator[Markup]:
         ["scenario", "hosts", *quantities(*TENANT_FIGURES), "waits longer for"],
         tenant_rows(summary),
     )
-    if start := documents.get("job", {}).get("start_up"):
-        remarks = "; ".join(start_up_remarks(start))
-        phases: list[Column | str] = ["phase", *quantities(*START_UP_FIGURES)]
-        yield from _listed(start_up_title(start), remarks, phases, start_up_rows(start))
+    if lines := list(server_lines(summary)):
+        yield from _listed(
+            "Parameter servers",
+            "; ".join(lines),
+            ["server", *quantities(*SERVER_FIGURES)],
+            server_rows(summary),
+        )
     yield from _timeline(run)
-    yield from job_sections_html(documents, WIDTH)
+    yield from _job(documents)
     yield _foot(documents)
 
 
@@ -176,6 +183,38 @@ def _step_breakdown(summary: RunDocument, title: str) -> Markup:
     ]
     bar = Markup(stacked_bars_svg([Stack("", [part for part, _ in parts])], units.seconds, width=WIDTH))
     return section(title, "mean over ranks", bar, html_table([Column(), *quantities(*STEP_FIGURES)], rows))
+
+
+def _memory(summary: RunDocument) -> Markup:
+    """The peaks of stages as bars."""
+    rows = stage_memory(summary["peak_memory_bytes"], MOST_STAGES)
+    bars = [
+        Stack(
+            label,
+            memory(row.worst["breakdown"]),
+            f"{units.size(row.worst['total'])}, {100 * row.worst['total'] / row.worst['capacity']:.0f} %",
+            row.worst["capacity"],
+        )
+        for label, row in zip(row_labels(rows), rows, strict=True)
+    ]
+    names = dict.fromkeys(name for row in rows for name, size in row.worst["breakdown"].items() if size)
+    return section(
+        "Memory at its peak",
+        capacity_marks(rows),
+        html_legend(map(memory_category, names)),
+        Markup(stacked_bars_svg(bars, units.size, width=WIDTH, whole=bar_scale(rows))),
+        Markup(f'<div style="font-size:12px;opacity:.7">{escape(headroom_text(summary))}</div>'),
+    )
+
+
+def _job(documents: RunDocument) -> Iterator[Markup]:
+    """The figures of the job over days, if there is one."""
+    job = documents.get("job", {})
+    if "wall_s" in job:
+        figures = " &nbsp; ".join(
+            f"<b>{escape(value)}</b> {escape(what)}" for value, what in job_headline(job)
+        )
+        yield section("Job", job_title(job), Markup(f"<div>{figures}</div>"))
 
 
 def _listed(

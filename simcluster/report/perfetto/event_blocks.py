@@ -13,7 +13,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.report.content import Slices, action_slices, instance_owners, instance_slices, kernel_slices
+from simcluster.report.content import (
+    Slices,
+    action_slices,
+    distinct_rows,
+    instance_owners,
+    instance_slices,
+    kernel_slices,
+)
 from simcluster.report.perfetto.flow_arrows import BACKWARD, FORWARD, ends, match_transfers
 from simcluster.report.perfetto.json_columns import (
     join_columns,
@@ -23,7 +30,6 @@ from simcluster.report.perfetto.json_columns import (
     json_text,
     texts_at,
 )
-from simcluster.report.perfetto.row_groups import distinct_rows
 from simcluster.report.perfetto.track_selection import TraceTrack, TraceTracks, select_tracks
 from simcluster.trace import COMPUTE, Run, Table
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.report.perfetto.row_groups import distinct_rows
+from simcluster.report.content import distinct_rows
 from simcluster.trace import Table
 
 SEND, RECEIVE = "send", "receive"

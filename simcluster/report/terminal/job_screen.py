@@ -54,4 +54,4 @@ def job_renderables(documents: RunDocument, width: int, colour: bool) -> Iterato
     if losses:
         yield text_table([Column("Lost by cause", wraps=True), *quantities(*LOSS_FIGURES)], losses)
     if recoveries := recovery_rows(job):
-        yield text_table([Column("Came back by", wraps=True), *quantities(*RECOVERY_FIGURES)], recoveries)
+        yield text_table([Column("Recovered by", wraps=True), *quantities(*RECOVERY_FIGURES)], recoveries)

@@ -86,7 +86,7 @@ def _node(node: RunDocument, width: int) -> Iterator[RenderableType]:
         head.append(Text(f"in graph {node['graph']}", "dim"))
     yield _indented(wrap_items(head, width - 4, "  "), 4)
     why = node.get("why", "")
-    if not (why and why.endswith(f"needs it as {node['outputs'][0][1]}")):
+    if not (why and why.endswith(f"needs {node['outputs'][0][1]}")):
         inside, out = _values(node, "inputs"), _values(node, "outputs")
         one_line = f"{', '.join(inside)} -> {', '.join(out)}"
         if len(one_line) > width - 8:

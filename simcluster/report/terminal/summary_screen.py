@@ -24,6 +24,7 @@ from simcluster.report.content import (
     COMMUNICATION_FIGURES,
     GROUP_FIGURES,
     HOST_COLUMNS,
+    SERVER_FIGURES,
     STEP_FIGURES,
     TENANT_FIGURES,
     StageMemory,
@@ -44,6 +45,9 @@ from simcluster.report.content import (
     quoted_figures,
     reserved_text,
     row_labels,
+    server_lines,
+    server_rows,
+    short_header_rows,
     stage_memory,
     step_parts,
     step_title,
@@ -65,28 +69,33 @@ WIDE = 76
 """Columns of a screen that has room for the last column of tables."""
 
 
-def summary_text(run: Run, *, width: int | None = None, colour: bool = False) -> str:
+def summary_text(run: Run, *, width: int | None = None, colour: bool = False, details: bool = True) -> str:
     """The summary of a run as text, at most ``width`` columns wide (default: the terminal's, up to 120).
 
-    ``colour`` adds ANSI codes; nothing is said by colour alone.
+    ``colour`` adds ANSI codes; nothing is said by colour alone. Without ``details`` the head leaves out what
+    the framework's profile changes, and says how it is told.
     """
     columns = screen_width(width)
-    return render_text(summary_renderable(run, columns, colour=colour), width=columns, colour=colour)
+    drawn = summary_renderable(run, columns, colour=colour, details=details)
+    return render_text(drawn, width=columns, colour=colour)
 
 
-def summary_renderable(run: Run, width: int, *, colour: bool = False) -> RenderableType:
-    """The summary as a rich renderable, drawn for ``width`` columns with or without ``colour``."""
+def summary_renderable(run: Run, width: int, *, colour: bool = False, details: bool = True) -> RenderableType:
+    """The summary as a rich renderable, drawn for ``width`` columns with or without ``colour``; ``details``
+    as in ``summary_text``.
+    """
     documents = run.documents
     summary = documents["summary"]
     sections = [
         *_misfit(summary, width),
-        _head(documents),
+        _head(documents, details),
         _figures(documents),
         _step_breakdown(summary, step_title(documents), width, colour),
         _memory(documents, width, colour),
         *_hosts(summary, width),
         *_groups(summary),
         *_communication(summary, width),
+        *_servers(summary),
         *_tenants(summary),
         *_checkpoints(documents),
         *job_renderables(documents, width, colour),
@@ -118,8 +127,9 @@ def _indented(what: RenderableType) -> RenderableType:
     return Padding(what, (0, 0, 0, 2), expand=False)
 
 
-def _head(documents: RunDocument) -> RenderableType:
-    rows = text_table([Column(style="dim"), Column(wraps=True)], header_rows(documents), indent=2)
+def _head(documents: RunDocument, details: bool) -> RenderableType:
+    told = header_rows(documents) if details else short_header_rows(documents)
+    rows = text_table([Column(style="dim"), Column(wraps=True)], told, indent=2)
     return Group(Text(documents["plan"]["name"], "bold"), rows)
 
 
@@ -239,6 +249,13 @@ def _checkpoints(documents: RunDocument) -> Iterator[RenderableType]:
         yield Group(
             Text("Checkpoints", "bold"), text_table([Column(style="dim"), Column(wraps=True)], rows, indent=2)
         )
+
+
+def _servers(summary: RunDocument) -> Iterator[RenderableType]:
+    """What parameter servers do, and what workers wait for."""
+    if lines := list(server_lines(summary)):
+        yield Group(Text("Parameter servers", "bold"), *(_indented(Text(line)) for line in lines))
+        yield from _listed([Column("Servers"), *quantities(*SERVER_FIGURES)], server_rows(summary))
 
 
 def _tenants(summary: RunDocument) -> Iterator[RenderableType]:

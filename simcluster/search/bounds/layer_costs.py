@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.engine import Workload
+from simcluster.engine import Prices, Workload
 from simcluster.model import MemoryPlace, Phase
 from simcluster.program import (
     BlockExecution,
@@ -170,10 +170,10 @@ class _Prices:
             algorithms=execution.algorithms,
             host=HostCalls.of(small.plan),
         )
-        prices = workload.prices()
+        prices = Prices(workload)
         of_code = {
             number: {
-                index: [price[0] for price in prices.of_code(index, code)]
+                index: [price[0] for price in prices.of_class(index, code)]
                 for index in {prices.place(index, number): index for index in range(len(classes))}.values()
             }
             for number, code in enumerate(program.codes)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from simcluster.engine import no_collection
 from simcluster.search.bounds import PlanBound, PlanBounds, Refusal
 from simcluster.search.planner.shared_scenario import SharedScenario
 from simcluster.search.space import PlanChoice, PlanSpace
@@ -86,6 +87,12 @@ def bound_space(space: PlanSpace, shared: SharedScenario, limit: float, executor
 
 def _bound_group(group: _Group) -> tuple[Sequence[tuple[PlanChoice, PlanBound | Refusal]], int]:
     """The bounds of a group, and how many small plans they were read from."""
+    # Thousands of instructions of small plans hold no cycles worth looking for.
+    with no_collection():
+        return _bounds(group)
+
+
+def _bounds(group: _Group) -> tuple[Sequence[tuple[PlanChoice, PlanBound | Refusal]], int]:
     bounds = _bounds_of(group.scenario, group.allowed).of_group(group.choices)
     known: dict[PlanChoice, PlanBound | Refusal] = {}
     for choice in group.choices:

@@ -37,7 +37,7 @@ def _parts(result: SearchResult, top: int) -> Iterator[RenderableType]:
         [
             Column("#", quantity=True),
             *quantities("step", "at least", "MFU", "memory"),
-            Column("plan, and why it lost", wraps=True),
+            Column("plan, and why it is not the best", wraps=True),
         ],
         [_row(result, number, plan, best, varied) for number, plan in enumerate(shown, 1)],
     )
@@ -107,7 +107,7 @@ def verdict(result: SearchResult) -> str:
     if result.num_lost:
         return (
             text
-            + f"Not proven: the processes of {result.num_lost} plans died, for want of memory or by a signal."
+            + f"Not proven: {result.num_lost} plans died, out of memory or stopped by a signal."
         )
     return text + (
         f"Not proven: the budget of {result.budget_s:g} s was spent, and a plan that was not simulated may "

@@ -13,7 +13,7 @@ from simcluster.errors import Problem, ScenarioError, nearest
 from simcluster.registry import kinds
 from simcluster.scenario import Scenario
 from simcluster.search.space.axes import in_order
-from simcluster.search.space.plan_choice import DATA, PlanChoice
+from simcluster.search.space.plan_choice import DATA, NOTHING, PlanChoice
 from simcluster.search.space.search_key import SearchKey, SpaceSetting
 from simcluster.tuning import Changes
 
@@ -76,7 +76,7 @@ class PlanSpace:
             (schedule.chunks or 2) if has_chunks else 1,
             tuple(count for count in stages if isinstance(count, int)) if stages != "auto" else (),
             _text(parallel.optimizer_sharding),
-            _text(parallel.recompute),
+            _text(parallel.recompute) if parallel.recompute.model_dump(exclude_defaults=True) else NOTHING,
             _text(parallel.offload),
             tuple(spec.training.batch_shares.get(DATA, ())),
         )

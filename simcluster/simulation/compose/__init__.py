@@ -7,6 +7,7 @@ from simcluster.simulation.compose.build import (
     run_alone,
     workload_of,
 )
+from simcluster.simulation.compose.scaled import scale_built
 from simcluster.simulation.compose.tenants import simulate_tenants, summarise_tenants
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "build_scenario",
     "plan_scenario",
     "run_alone",
+    "scale_built",
     "simulate_tenants",
     "summarise_tenants",
     "workload_of",

@@ -144,6 +144,9 @@ def survivors_of(built: BuiltScenario, spec: JobSpec, fleet: Fleet) -> Survivors
     """Who holds what."""
     mesh, axis = built.program.mesh, data_axis(built)
     index = mesh.coordinates[:, mesh.names.index(axis)].tolist() if axis else []
+    trains, servers = mesh.num_on_axes, built.plan.servers
+    # Parameter servers and their scheduler are no replicas of the data.
+    index[trains:] = [-1] * len(index[trains:])
     hosts = np.repeat(np.arange(fleet.num_hosts), np.diff(np.array(fleet.first_devices)))
     memory = spec.recovery.in_memory
     return Survivors(
@@ -151,6 +154,8 @@ def survivors_of(built: BuiltScenario, spec: JobSpec, fleet: Fleet) -> Survivors
         tuple(index),
         tuple(hosts.tolist()),
         memory.copies if memory else 2,
+        frozenset(range(trains, trains + servers.num_servers)) if servers else frozenset(),
+        servers.is_synchronous if servers else True,
     )
 
 

@@ -104,7 +104,7 @@ def launcher_file(built: BuiltScenario) -> str:
                 f"a {writer.title} cannot say where ranks are: hosts of others stand between those of the "
                 "job, or pods are not filled one by one",
                 path="cluster",
-                hint="give the job hosts that stand next to each other",
+                hint="give the job hosts that are next to each other",
             )
     except SimclusterError as error:
         raise _located(built, error) from None
@@ -158,8 +158,8 @@ def _communicators(program: Program) -> Iterator[CommunicatorGroups]:
     have.
     """
     mesh = program.mesh
-    if mesh.num_ranks > 1:
-        yield CommunicatorGroups("world", mesh.num_ranks, 1)
+    if mesh.num_on_axes > 1:
+        yield CommunicatorGroups("world", mesh.num_on_axes, 1)
     used = {
         tuple(map(without_root, instruction.group)) or (program.stage_axis,)
         for code in program.codes
@@ -169,7 +169,7 @@ def _communicators(program: Program) -> Iterator[CommunicatorGroups]:
     for axes in sorted(used):
         groups = mesh.groups(axes)
         count, size = groups.shape
-        if 1 < size < mesh.num_ranks:
+        if 1 < size < mesh.num_on_axes:
             yield CommunicatorGroups("+".join(axes), size, count)
 
 

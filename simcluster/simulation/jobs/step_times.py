@@ -13,10 +13,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.analysis import summarise_servers
 from simcluster.cluster import DeviceSpeed
 from simcluster.engine import classes_on_links
 from simcluster.errors import PlanError, SimclusterError
 from simcluster.job import ClusterState, StepSummary
+from simcluster.program import build
 from simcluster.simulation.compose import BuiltScenario, build_scenario, run_alone
 
 
@@ -91,8 +93,16 @@ class StepTimes:
             cluster = replace(built.cluster, speeds=speeds)
             classes, fabric = classes_on_links(built.program, cluster, built.plan.execution.algorithms)
             built = replace(built, cluster=cluster, classes=classes, fabric=fabric, tenants=())
-        steps = built.scenario.spec.run.steps
-        return StepSummary(max(1, round(run_alone(built).end / steps)), built.scenario.spec.task.global_batch)
+        steps, samples = built.scenario.spec.run.steps, built.scenario.spec.task.global_batch
+        timing, servers = run_alone(built), built.plan.servers
+        if servers is None:
+            return StepSummary(max(1, round(timing.end / steps)), samples)
+        samples = samples * servers.num_active // servers.num_workers
+        if servers.is_synchronous:
+            return StepSummary(max(1, round(timing.end / steps)), samples)
+        # Workers that do not wait for each other go at paces of their own.
+        paces = summarise_servers(built.placed, timing, servers, samples, steps)
+        return StepSummary(max(1, round(samples / paces["samples_per_s"] * 1e9)), samples)
 
     def _rank_left(self, device: int, lost: int, built: BuiltScenario) -> int:
         """The rank of a device in a plan with fewer replicas of the data, whose last ones are left out."""
@@ -107,6 +117,8 @@ class StepTimes:
 
     def _without(self, lost: int) -> BuiltScenario:
         """The plan with fewer replicas of the data, each with its share of the batch as before."""
+        if self.built.plan.servers is not None:
+            return self._without_workers(lost)
         scenario, axis = self.built.scenario, data_axis(self.built)
         spec = scenario.spec
         if spec.cluster.groups or spec.cluster.own_hosts or spec.tenants or spec.training is None or not axis:
@@ -135,6 +147,15 @@ class StepTimes:
                 f"no plan for {left} of {before} replicas of the data: {error.problems[0].message}",
                 path="job.recovery.policy",
             ) from None
+
+    def _without_workers(self, lost: int) -> BuiltScenario:
+        """The same plan, in which the last workers of parameter servers are gone."""
+        servers, cluster = self.built.plan.servers, self.built.cluster
+        assert servers is not None, "the plan has servers"
+        plan = replace(self.built.plan, servers=replace(servers, num_lost=lost))
+        program = build(plan)
+        classes, fabric = classes_on_links(program, cluster, plan.execution.algorithms)
+        return replace(self.built, plan=plan, program=program, classes=classes, fabric=fabric)
 
 
 def data_axis(built: BuiltScenario) -> str:

@@ -58,6 +58,9 @@ MOST_TOKENS = 4
 
 R = TypeVar("R", bound=RuleSpec)
 
+MOST_SERVERS = 2
+"""Parameter servers of small scenarios: keys and rows are dealt out to several."""
+
 _CONSTANTS = {"eps": 1e-3, "learning_rate": 0.01}
 """Adam must not divide by rounding errors, nor an update vanish in them."""
 
@@ -87,6 +90,10 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
         return _as_written(scenario, plan)
     written_out = spec.parallel.schedule.text is not None
     mesh = Mesh.of(small_mesh(plan.mesh.sizes, plan.stage_axis, plan.num_stages if written_out else 3))
+    servers = spec.parallel.parameter_server
+    if servers is not None:
+        servers = servers.model_copy(update={"servers": min(servers.servers, MOST_SERVERS)})
+        mesh = mesh.with_off_axes(servers.num_ranks)
     cluster, hosts = small_cluster(scenario, plan.mesh, mesh)
     stages = mesh.size(plan.stage_axis)
     schedule = spec.parallel.schedule.build()
@@ -136,6 +143,12 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
             "host": tuple(pattern for pattern in spec.parallel.host if _fits(pattern, names.on_host)),
             "offload": small_offload(spec.parallel.offload, plan.offload),
             "recompute": small_recompute(plan, names.graph, layers, chain),
+            "parameter_server": servers
+            and servers.model_copy(
+                update={
+                    "parameters": tuple(one for one in servers.parameters if _fits(one, names.parameters))
+                }
+            ),
         }
     )
     small = spec.model_copy(
@@ -166,6 +179,11 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
     if scenario.cluster.speeds:
         # No value depends on how fast a device is.
         changes = (*changes, ("changed devices", f"{len(scenario.cluster.speeds):,}", "0"))
+    if servers is not None and servers.update != "synchronous":
+        changes = (*changes, ("compared steps", f"{servers.update} updates", "the first"))
+    if servers is not None and servers.vocab_cache_size:
+        # Rows in a cache are what the table has, wherever they came from.
+        changes = (*changes, ("rows in the cache", f"{servers.vocab_cache_size:,}", "all"))
     if spec.tenants:
         # Nor on who else is on the links; each tenant is verified as a scenario of its own.
         changes = (*changes, ("tenants", f"{len(spec.tenants):,}", "0"))

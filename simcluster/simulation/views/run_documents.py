@@ -23,6 +23,7 @@ from simcluster.analysis import (
     step_flops,
     summarise_host_memory,
     summarise_run,
+    summarise_servers,
 )
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
@@ -43,7 +44,7 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
     plan, placed, spec = built.plan, built.placed, built.scenario.spec
     rule = MemoryRule.of(built.scenario.framework, spec.run)
     hosts = summarise_host_memory(placed, timing, plan.offload)
-    assigned = bool(plan.placement.part_of_rank)
+    assigned = bool(plan.placement.part_of_rank) or plan.servers is not None
     peaks, memory = report_memory(placed, timing, account, rule, spec.run.steps, assigned=assigned)
     summary = summarise_run(
         placed,
@@ -58,6 +59,9 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
         dispatch=dispatch_counts(placed, plan.execution.dispatch) if plan.pieces else None,
         assumed=assumptions(placed, built.scenario.framework, spec.run),
     )
+    if plan.servers is not None:
+        samples, steps = spec.task.global_batch, spec.run.steps
+        summary["parameter_server"] = summarise_servers(placed, timing, plan.servers, samples, steps)
     band = {"error_band": error_band_document(_kind(built))} if spec.training is not None else {}
     return {
         "summary": summary | memory_maxima(memory) | band,
@@ -141,6 +145,7 @@ def plan_document(built: BuiltScenario, step_time: float | None = None) -> dict[
         "schedule": {
             "kind": "forward only" if plan.pipeline.generation else scenario.spec.parallel.schedule.kind,
             "text": render(plan.timetable),
+            "places": [list(place) for place in plan.pipeline.chain.places],
         },
         **_shares(plan),
         **_inputs(built),
@@ -388,12 +393,14 @@ def _topology(built: BuiltScenario) -> dict[str, Any]:
     groups = [_group(group) for group in cluster.groups]
     if not cluster.mixed:
         return groups[0] | told
-    common = [set(group.host.device.peak) for group in cluster.groups]
+    # Parameter servers and their scheduler train nothing.
+    trains = built.program.mesh.num_on_axes
+    counts = np.bincount(cluster.group_of(np.arange(trains)), minlength=len(cluster.groups)).tolist()
+    training = [(count, group) for count, group in zip(counts, cluster.groups, strict=True) if count]
     means = {
-        str(dtype): sum(group.num_devices * group.host.device.peak[dtype] for group in cluster.groups)
-        / cluster.num_devices
-        for dtype in cluster.groups[0].host.device.peak
-        if all(dtype in formats for formats in common)
+        str(dtype): sum(count * group.host.device.peak[dtype] for count, group in training) / trains
+        for dtype in training[0][1].host.device.peak
+        if all(dtype in group.host.device.peak for _, group in training)
     }
     return {"groups": groups, "hosts": cluster.num_hosts, "device_peak_flops_per_s": means, **told}
 

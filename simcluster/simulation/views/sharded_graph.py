@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from simcluster.document import validate_data
+from simcluster.draw import ShownAsText
 from simcluster.errors import ScenarioError
 from simcluster.layout import MindSporeLayout
 from simcluster.model import Operator
@@ -22,7 +23,7 @@ BoundaryLayouts = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class ShardedGraph:
+class ShardedGraph(ShownAsText):
     """The operators of a scenario's model, and how they are sharded; ``shard`` gives another one.
 
     graph = simcluster.graph("scenarios/quickstart.yaml")

@@ -51,6 +51,7 @@ class LessContextParallelismKnob(Knob):
 
     kind = "less context parallelism"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "context"
     source = ContextParallelismKnob.source
     of_training = True
 

@@ -22,6 +22,7 @@ class DataParallelismKnob(Knob):
 
     kind = "data parallelism alone"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "tensor"
     source = (
         "MindSpore's overview of parallelism, strategy choice: data parallelism where one device can run the "
         "parameters"

@@ -46,6 +46,7 @@ class LessExpertParallelismKnob(Knob):
 
     kind = "less expert parallelism"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "expert"
     source = ExpertParallelismKnob.source
     of_training = True
 

@@ -27,6 +27,7 @@ class GradientBucketsKnob(Knob):
 
     kind = "gradient buckets"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "data"
     source = (
         "MindSpore's comm_fusion, 64 MB in mode auto: fewer collectives have fewer latencies, more of them "
         "start earlier"
@@ -53,6 +54,7 @@ class GradientOverlapKnob(Knob):
 
     kind = "gradient overlap"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "data"
     source = "overlap_grad_reduce and overlap_param_gather of Megatron-Core, on in NeMo's recipes"
     of_training = True
 
@@ -83,6 +85,7 @@ class ReusedCallsKnob(Knob):
 
     kind = "communication sub-graph reuse"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "host"
     source = "MindSpore's overview of parallelism, communication sub-graph extraction and reuse"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:

@@ -32,6 +32,8 @@ class Knob(ABC):
     """What it is called in explanations."""
     serves: ClassVar[frozenset[KnobPurpose]] = frozenset({KnobPurpose.MEMORY})
     """What it is turned for; to save memory unless said otherwise."""
+    about: ClassVar[str] = ""
+    """The loss of time that it is about, as ``PresentRun.lost`` knows it; empty: none in particular."""
     saves: ClassVar[tuple[str, ...]] = ()
     """The categories of memory of which it leaves less on a device."""
     source: ClassVar[str] = ""

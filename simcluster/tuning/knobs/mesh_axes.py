@@ -64,6 +64,7 @@ class LessTensorParallelismKnob(Knob):
 
     kind = "less tensor parallelism"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "tensor"
     source = "Narayanan et al. 2021, takeaways 1 and 2: no more model parallelism than the memory asks for"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
@@ -83,6 +84,7 @@ class FewerStagesKnob(Knob):
 
     kind = "fewer stages"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "bubble"
     source = "bubble (P-1)/M of P stages: MindSpore's pipeline parallelism, Narayanan et al. 2021"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:

@@ -19,6 +19,7 @@ class OperatorSplitKnob(Knob):
 
     kind = "operator splits"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "tensor"
     source = "MindSpore's sharding propagation: ((2,1),(1,4)), then ((2,4),(4,1)) redistribute nothing"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:

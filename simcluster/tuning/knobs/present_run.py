@@ -52,6 +52,21 @@ class PresentRun:
         """The share of the step in which nothing but communication over an axis goes on, mean over ranks."""
         return float(self.summary.get("exposed_communication_s", {}).get(axis, 0.0)) / self.step
 
+    def lost(self, what: str) -> float:
+        """The share of the step that is lost to something: ``bubble``, ``host``, ``offload``, ``recompute``
+        (arithmetic beyond the model's), or exposed communication over an axis.
+        """
+        done, needed = self.summary.get("hfu", 0.0), self.summary.get("mfu", 0.0)
+        shares = {
+            "bubble": self.bubble,
+            "host": self.host_share,
+            "offload": float(self.summary.get("offload_wait_s", 0.0)) / self.step,
+            "recompute": (1 - needed / done) * float(self.summary.get("compute_s", 0.0)) / self.step
+            if done
+            else 0.0,
+        }
+        return shares[what] if what in shares else self.exposed(what)
+
     def size(self, axis: str) -> int:
         """Ranks along an axis of the mesh; 1 where there is none."""
         return int(self.plan["mesh"].get(axis, 1))

@@ -33,6 +33,7 @@ class InterleavedScheduleKnob(Knob):
 
     kind = "interleaved schedule"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "bubble"
     source = "bubble (P-1)/(v M) of v chunks: Narayanan et al. 2021, MindSpore's pipeline_interleave"
     of_training = True
 
@@ -58,6 +59,7 @@ class ZeroBubbleKnob(Knob):
 
     kind = "zero-bubble schedule"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "bubble"
     source = "Qi et al., Zero Bubble Pipeline Parallelism (arXiv 2401.10241); MindSpore's zero_bubble_v"
     of_training = True
 
@@ -101,6 +103,7 @@ class OverlappedTransfersKnob(Knob):
 
     kind = "overlapped transfers"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "pipeline"
     source = "overlap_p2p_comm of Megatron-Core and NeMo's CommOverlap"
     of_training = True
 

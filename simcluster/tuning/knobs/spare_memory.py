@@ -22,6 +22,7 @@ class LessRecomputeKnob(Knob):
 
     kind = "less recomputation"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "recompute"
     source = (
         "full recomputation adds 20 to 25 % of computation in practice: MindSpore's recompute; selective: "
         "Korthikanti et al. 2022"
@@ -55,6 +56,7 @@ class LessOffloadKnob(Knob):
 
     kind = "less offload"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "offload"
     source = "what is needed soon stays on the device: MindSpore's memory offload"
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
@@ -78,6 +80,7 @@ class LessShardingKnob(Knob):
 
     kind = "less sharding"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "data"
     source = "traffic of 3 N elements with sharded weights, 2 N without: ZeRO (arXiv 1910.02054), section 7"
     of_training = True
 

@@ -28,6 +28,7 @@ class SequenceParallelismKnob(Knob):
 
     kind = "sequence parallelism"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "tensor"
     source = "Korthikanti et al. 2022 (arXiv 2205.05198): as much traffic, norms and residuals split"
     of_training = True
 
@@ -56,6 +57,7 @@ class CopiesKnob(Knob):
 
     kind = "copies"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "tensor"
     source = "MindSpore's overview of parallelism, multi-copy: one copy computes while the other communicates"
     of_training = True
 
@@ -80,6 +82,7 @@ class ChunkedCollectivesKnob(Knob):
 
     kind = "chunked collectives"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "tensor"
     source = "tp_comm_overlap of Transformer Engine, MindSpeed's communication over computation"
     of_training = True
 

@@ -22,6 +22,7 @@ class UnevenStagesKnob(Knob):
 
     kind = "uneven stages"
     serves = frozenset({KnobPurpose.SPEED})
+    about = "bubble"
     source = "Llama 3 (arXiv 2407.21783), section 3.3.2: a layer less on the first and on the last stage"
     of_training = True
 

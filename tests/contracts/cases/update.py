@@ -10,7 +10,7 @@ from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSqua
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
 from simcluster.model.operators.optimizer_lamb import Lamb, LambDirection, LambStep
 from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
-from simcluster.model.operators.sparse_updates import SparseGradient, SparseUpdate
+from simcluster.model.operators.sparse_updates import OwnRowGradient, SparseGradient, SparseUpdate
 from simcluster.work import DType
 from tests.contracts.operator_case import Case, Draw, ids_and, normal
 
@@ -65,6 +65,13 @@ CASES = (
     Case("adamw with a master copy", AdamW(weight_decay=0.1, cast=DType.BF16), optimizer_state(2)),
     Case("lazy_adam", LazyAdam(weight_decay=0.1), optimizer_state(2)),
     Case("ftrl", Ftrl(learning_rate=0.05, l1=0.1), _ftrl_state),
+    Case(
+        "own_row_gradient",
+        OwnRowGradient(("batch", "seq"), "hidden"),
+        ids_and((4, 8), 12, (4, 8, 4)),
+        views=True,
+        handed_on=True,
+    ),
     Case("row_gradient", SparseGradient(), ids_and((4, 8), 12, (4, 8, 4)), views=True, handed_on=True),
     Case("row_update", SparseUpdate(LazyAdam(), 12), _table(2), **_PARTLY),
     Case("row_update of one id each", SparseUpdate(LazyAdam(), 12, 1), _table(2, (8,)), **_PARTLY),

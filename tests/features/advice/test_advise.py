@@ -105,7 +105,7 @@ def test_a_good_plan_gains_nothing():
     assert advice.rounds == [advice] and advice.changes == ()
     text = advice_text(advice)
     assert "No tip gains anything." in text
-    assert "Tried, gains nothing" in text and "Together" not in text
+    assert "Tried, without a gain" in text and "Together" not in text
     assert advice_document(advice)["together"] is None
 
 
@@ -129,7 +129,7 @@ def test_advice_from_python(naive):
     assert str(advice).startswith("naive\nNow:")
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_processes_give_the_same(naive):
     with WorkerProcesses(2) as executor:
         assert advice_document(advised(NAIVE, executor)) == advice_document(naive)

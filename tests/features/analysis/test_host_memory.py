@@ -5,7 +5,7 @@ import pytest
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.analysis.memory_usage.host_memory_report import SPANS, HostMemory
-from simcluster.report import result_html
+from simcluster.report import report_page
 from simcluster.simulation import simulate
 from tests.support.html_page import Page
 from tests.support.offload_scenarios import EVERYTHING, scenario
@@ -47,7 +47,7 @@ def test_a_host_without_anything_has_no_levels():
 
 
 def test_it_is_drawn_by_category(offloaded):
-    page = Page(result_html(offloaded))
+    page = Page("".join(report_page(offloaded)))
     for each in offloaded.documents["host_memory"]:
         place = {"host": "memory", "disk": "disks"}[each["place"]]
         assert f"{place} of 1 x {each['host']}, each for 4 devices" in page.text
@@ -56,4 +56,4 @@ def test_it_is_drawn_by_category(offloaded):
 def test_without_offload_nothing_is_told_of_hosts():
     found = simulate(scenario())
     assert found.documents["host_memory"] == []
-    assert "each for 1 device" not in Page(result_html(found)).text
+    assert "each for 1 device" not in Page("".join(report_page(found))).text

@@ -29,14 +29,19 @@ WRONG = {
     "text": ("hello\n", "1:1", "the file holds text"),
     "latin 1": (b"name: caf\xe9\n", "1:10", "not UTF-8"),
     "binary": (bytes(range(256)), "", "not UTF-8"),
-    "tab": (but("  mesh", "\tmesh"), "8:1", "a tab where YAML wants spaces"),
+    "tab": (but("  mesh", "\tmesh"), "8:1", "a tab where YAML needs spaces"),
     "duplicate key": (
         below("name: again"),
         "9:1",
-        "duplicate key 'name'; it stands already at wrong.yaml:3:1",
+        "duplicate key 'name'; it is already at wrong.yaml:3:1",
     ),
     "unknown key": (below("framwork: ideal"), "9:1", "unknown key 'framwork'; did you mean 'framework'?"),
     "unknown inner key": (but("hosts: 4", "hosts: 4, host_count: 3"), "4:38", "unknown key 'host_count'"),
+    "offload without what": (
+        below("  offload: host"),
+        "9:12",
+        "'host' is not accepted alone; write auto, or what is offloaded",
+    ),
     "not closed": (below("x: [1, 2"), "9:4", "never closed"),
     "tag": (below("x: !!python/object:os.system ls"), "9:4", "is not accepted"),
     "two documents": (SMALL + "---\n" + SMALL, "9:1", "a second YAML document"),
@@ -188,8 +193,8 @@ def test_all_mistakes_of_a_file_are_shown_together(simcluster, here):
         ("name.first=x", "is a single value"),
         ("parallel.mesh.tensor=4", "but the cluster has 8 devices"),
         ("parallel.mesh.tensor=4", "\n    changed by --set parallel.mesh.tensor=4"),
-        ("parallel.mesh.tensor=4", "--set parallel.mesh.data=1 makes it so many, as does data: auto"),
-        ("cluster.hosts=8", "--set parallel.mesh.data=4 makes it so many"),
+        ("parallel.mesh.tensor=4", "--set parallel.mesh.data=1 matches, and so does data: auto"),
+        ("cluster.hosts=8", "--set parallel.mesh.data=4 matches"),
         ("nothing=1", "unknown key 'nothing'"),
     ],
 )
@@ -215,4 +220,4 @@ def test_wrong_settings(simcluster, small, setting, message):
 def test_wrong_command_lines(simcluster, small, arguments):
     code, out, err = simcluster(*arguments)
     assert (code, out) == (2, "")
-    assert err.splitlines()[-1].startswith("Error: ")
+    assert any(line.startswith("Error: ") for line in err.splitlines())  # a hint may follow

@@ -6,7 +6,9 @@ import csv
 import io
 
 import pytest
+from simcluster.cli.commands.collective.benchmark_table import CollectiveBenchmark
 
+from simcluster.cli.commands.collective.benchmark_plot import link_limit
 from simcluster.cluster import host_names, load_cluster
 from simcluster.collectives import Operation, all_algorithms, collective_time
 
@@ -158,7 +160,7 @@ def test_a_page_shows_plot_and_table(simcluster, tmp_path):
         and "<script" not in text
         and "http" not in text.replace("http://www.w3.org/2000/svg", "")
     )
-    assert text.count("<rect") == text.count("<tr") - 1 > 5
+    assert text.count("<rect") == 2 * (text.count("<tr") - 1) > 10
     code, _, err = simcluster("collective", "all_reduce", *TWO, "--html", tmp_path)
     assert code == 2 and "this is a folder" in err
 
@@ -169,3 +171,11 @@ def test_letters_alone_count_by_1024(simcluster):
     assert simcluster(*group, "512K,1G").out == simcluster(*group, "512KiB,1GiB").out
     code, _, err = simcluster(*group, "1..X")
     assert code == 2 and "--sizes 1..X" in err
+
+
+def test_the_limit_of_the_links_is_what_large_sizes_come_near():
+    bench = CollectiveBenchmark.of("all_reduce", "dgx-h100", 2, "1K..64G", "ring", None, "simple")
+    cards, rate = 8, 48.5e9
+    assert [link_limit(row) for row in bench.rows] == pytest.approx([cards * rate] * len(bench.rows))
+    assert all(row.busbw < cards * rate for row in bench.rows)
+    assert bench.rows[-1].busbw > 0.95 * cards * rate and bench.rows[0].busbw < 0.01 * cards * rate

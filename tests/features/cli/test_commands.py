@@ -7,9 +7,7 @@ import json
 import pytest
 
 from simcluster._version import __version__
-from simcluster.cli.arguments.catalog_folders import FOLDERS
-from simcluster.cli.commands.catalog.entries import FAMILIES
-from simcluster.cli.commands.catalog.overview import titles
+from simcluster.listings import FAMILIES, FOLDERS, titles
 from simcluster.scenario import Scenario, scenario_schema
 from simcluster.simulation import Verification, build_scenario
 from tests.support.scenario_texts import CRAMPED, SMALL, but
@@ -41,6 +39,14 @@ def test_help_lists_the_commands_and_exit_codes(simcluster):
     assert (code, err) == (0, "")
     assert all(f"  {name} " in out for name in NAMES)
     assert "130 interrupted" in out
+
+
+def test_help_shows_first_lines_whole(simcluster, monkeypatch):
+    """On a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = simcluster("--help").out.splitlines()
+    cut = [line.split()[0] for line in lines if line.startswith("  ") and line.endswith("...")]
+    assert cut == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -169,9 +175,45 @@ def test_check_says_on_standard_error_what_is_wrong(simcluster, small, here):
     assert "1 wrong" in out
 
 
+def test_check_says_what_made_a_step_longer(simcluster, small, here):
+    simcluster("check", small, "--baseline", "base.json", "--update")
+    code, out, err = simcluster(
+        "check", small, "--baseline", "base.json", "--set", "training.seq_len=64", "--report", "json=o.json"
+    )
+    assert code == 1 and err == "written: o.json\n"
+    assert "step: compute +" in out and "operators: layers.*.attention.core.grad +" in out
+    causes = json.loads((here / "o.json").read_text())["scenarios"][0]["causes"]
+    step = [cause for cause in causes if cause["kind"] == "step"]
+    assert step and sum(cause["change"] for cause in step) > 0
+
+
+def test_check_shares_scenarios_among_processes(simcluster, small, here):
+    (here / "other.yaml").write_text(but("name: small", "name: other"))
+    (here / "wrong.yaml").write_text(SMALL + "x: 1\n")
+    one, two = (
+        simcluster("check", ".", "--baseline", f"{jobs}.json", "--update", "--jobs", jobs) for jobs in "12"
+    )
+    assert one.code == two.code == 2
+    assert one.out.replace("1.json", "N.json") == two.out.replace("2.json", "N.json") and one.err == two.err
+
+
+def test_a_plan_that_is_to_run_out_of_memory_passes(simcluster, here):
+    (here / "cramped.yaml").write_text(CRAMPED + "expect: {memory: {verdict: does not fit}}\n")
+    assert simcluster("run", "cramped.yaml", "-q").code == 0
+    assert simcluster("check", "cramped.yaml", "--baseline", "base.json", "--update").code == 0
+    (here / "cramped.yaml").write_text(SMALL + "expect: {memory: {verdict: does not fit}}\n")
+    code, _, err = simcluster("run", "cramped.yaml", "-q")
+    assert code == 1 and "expect: its memory: fits, expected: does not fit" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--against", "main"), "give either --baseline FILE"),
+        (("--report", "html"), "there is no format 'html'"),
+        (("--report", "md", "--report", "json"), "standard output can have one format"),
+        (("--report", "md="), "name the file behind the '='"),
+        (("--report", "md=none/o.md"), "there is no folder 'none'"),
         (("--tolerance", "speed=1%"), "no figure is called 'speed'"),
         (("--tolerance", "step_time=fast"), "tolerance 'step_time=fast'"),
         (("--baseline", "none/base.json", "--update"), "there is no folder 'none'"),

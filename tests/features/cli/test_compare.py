@@ -45,3 +45,17 @@ def test_wrong_input(simcluster, here, small):
     assert code == 2
     assert "saved runs cannot be changed" in err
     assert simcluster("compare", small, small, "--html", ".").code == 2
+
+
+def test_one_scenario_beside_itself_changed(simcluster, small):
+    code, out, _ = simcluster("compare", small, "--vary", "training.micro_batch=1,2", "--vary", "run.seed=3")
+    assert code == 0
+    assert "(training.micro_batch=2)" in out
+    assert "D:" in out
+    assert "What makes the step of C another one" in out
+    code, _, err = simcluster("compare", small, small, "--vary", "run.seed=3")
+    assert code == 2
+    assert "name one file" in err
+    code, _, err = simcluster("compare", small, "--vary", "training.nothing=3")
+    assert code == 2
+    assert "--vary" in err

@@ -31,7 +31,7 @@ def test_the_plan_is_no_slower_than_the_first_that_fits(simcluster, here):
     assert best["fits"]
     assert best["step_time_s"] <= first["step_time_s"]
     text = (here / "best.yaml").read_text()
-    assert "Why others lost" in text
+    assert "Other plans, and why they are not better" in text
     body = [line for line in text.splitlines() if line and not line.startswith("#")]
     assert all("  # " in line for line in body)
 

@@ -130,7 +130,7 @@ def test_mistakes_of_files_have_their_place(simcluster, plan, here):
     (here / "table.yaml").write_text(TEXT.replace("hosts: 2", "rank_table: hccl.json"))
     code, _, err = simcluster("lint", "table.yaml")
     assert code == 2
-    assert "hccl.json:17:63 server_list[1].device[1].rank_id: rank_id 8 stands twice" in err
+    assert "hccl.json:17:63 server_list[1].device[1].rank_id: rank_id 8 is given twice" in err
 
 
 def test_what_is_advised_against_is_a_note(simcluster, plan, here):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import re
 import shlex
 from pathlib import Path
 
@@ -85,16 +84,12 @@ def test_every_shipped_scenario_passes(simcluster):
     assert [line.partition(": ok")[0] for line in out.splitlines() if line.endswith(": ok")] == SHIPPED
 
 
-SETTING = re.compile(r"^\s*(simcluster (?:run|lint) .*--set .*?)(?:\s{2,}.*|\s*#.*)?$", re.MULTILINE)
-PRINTED = [
-    *SETTING.findall((ROOT / "README.md").read_text()),
-    *(line for module in (run, lint) for line in module.EXAMPLES if "--set" in line),
-]
+PRINTED = [line for module in (run, lint) for line in module.EXAMPLES if "--set" in line]
 
 
 @pytest.mark.parametrize("line", PRINTED)
 def test_examples_of_settings_work_as_they_are_printed(simcluster, here, line):
-    """``plan.yaml`` stands for a plan of one's own: here the first one of the README."""
+    """``plan.yaml`` stands for a plan of one's own: here the README's."""
     (here / "scenarios").symlink_to(ROOT / "scenarios")
     (here / "plan.yaml").symlink_to(ROOT / "scenarios" / "quickstart.yaml")
     _, _, *arguments = shlex.split(line)
@@ -104,5 +99,4 @@ def test_examples_of_settings_work_as_they_are_printed(simcluster, here, line):
 
 
 def test_there_are_such_examples():
-    assert PRINTED[0].startswith("simcluster run scenarios/quickstart.yaml --set ")
-    assert len(PRINTED) >= 3
+    assert len(PRINTED) >= 2

@@ -55,7 +55,7 @@ def start(*arguments, start_new_session=False, stderr=subprocess.PIPE):
     return process
 
 
-@pytest.mark.parametrize("moment", quick([0.05, 0.1, 0.3, 0.6, 1.0], 0.3))
+@pytest.mark.parametrize("moment", quick([0.05, 0.1, 0.3, 0.6, 1.0], 0.3, later=[0.1, 0.6]))
 def test_an_interrupt_is_130_and_leaves_nothing(small, here, moment):
     process = start("run", small, "--out", "out", "--json", "result.json", *ENDLESS)
     time.sleep(moment)
@@ -105,7 +105,12 @@ def children(process):
 
 
 @pytest.mark.parametrize(
-    ("command", "moment"), quick([*itertools.product(["accuracy", "lint"], [0.05, 0.5])], ("lint", 0.05))
+    ("command", "moment"),
+    quick(
+        [*itertools.product(["accuracy", "lint"], [0.05, 0.5])],
+        ("lint", 0.05),
+        later=[("accuracy", 0.05), ("lint", 0.5)],
+    ),
 )
 def test_an_interrupt_among_processes_that_begin_is_one_line(small, here, command, moment):
     """As from a keyboard: it goes to all processes of the terminal."""
@@ -162,7 +167,7 @@ def test_a_terminated_process_tidies_up(small, here):
     assert [path.name for path in here.iterdir()] == [small]
 
 
-@pytest.mark.parametrize("after", quick([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8], 0.2))
+@pytest.mark.parametrize("after", quick([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8], 0.2, later=[0.3, 0.5, 0.6]))
 def test_a_process_may_be_terminated_at_any_moment(small, here, after):
     """While it imports too, where compiled code may turn what a signal raises into an error of its own."""
     process = start("run", small, "--out", "out", *ENDLESS)

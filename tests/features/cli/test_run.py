@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import time
 
 import pytest
@@ -237,3 +238,33 @@ def test_colour_only_where_it_is_wanted(simcluster, small, monkeypatch):
 def test_the_summary_keeps_to_the_terminal(simcluster, small, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     assert all(len(line) <= int(columns) for line in simcluster("run", small).out.splitlines())
+
+
+def test_the_head_is_short_and_tells_all_on_request(simcluster, small):
+    _, short, _ = simcluster("run", small, "--set", "framework=megatron-core")
+    _, long, _ = simcluster("run", small, "--set", "framework=megatron-core", "-v")
+    assert "-v tells them" in short
+    assert "fuses only" not in short
+    assert "fuses only" in long
+    assert len(short.splitlines()) < len(long.splitlines())
+
+
+def test_scenarios_are_shared_among_processes(simcluster, here):
+    for number in range(4):
+        text = but("name: small", f"name: scenario {number}").replace(
+            "seq_len: 16", f"seq_len: {16 + 8 * number}"
+        )
+        (here / f"{number}.yaml").write_text(text)
+    (here / "3.yaml").write_text(CRAMPED)
+    names = sorted(path.name for path in here.glob("*.yaml"))
+    one = simcluster("run", *names, "--jobs", "1", "--out", "one", "--json", "one.json")
+    two = simcluster("run", *names, "--jobs", "2", "--out", "two", "--json", "two.json")
+    assert one.code == two.code == 1
+    wall = re.compile(r"events in [\d.]+ m?s")
+    assert wall.sub("", one.out) == wall.sub("", two.out) and one.err == two.err.replace("two", "one")
+    strip = re.compile(rb'"wall_s": [^,]*,?')
+    assert strip.sub(b"", (here / "one.json").read_bytes()) == strip.sub(
+        b"", (here / "two.json").read_bytes()
+    )
+    for path in (here / "one").rglob("result.json"):
+        assert path.read_bytes() == (here / "two" / path.relative_to(here / "one")).read_bytes()

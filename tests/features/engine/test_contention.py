@@ -69,9 +69,10 @@ def alone_fabric(built):
     priced = run(built.program, built.cluster, built.classes)
     durations = {}
     for index, timing in enumerate(priced.classes):
-        for code, timed in timing.codes.items():
-            for place, each in enumerate(built.program.codes[code].instructions):
-                durations[index, id(each)] = int(timed.duration[place])
+        for code in timing.part.codes:
+            prices = timing.durations(code).tolist()
+            for instruction, duration in zip(built.program.codes[code].instructions, prices, strict=True):
+                durations[index, id(instruction)] = duration
     numbers = {}
 
     def transfer(index, each):
@@ -149,7 +150,7 @@ def test_contention_stretches_what_meets_and_the_step_is_still_cut_without_remai
     built, timing = contended(unfold=False)
     stretched = 0
     for each in timing.classes:
-        for number, stream in enumerate(each.linked.streams):
+        for number, stream in enumerate(each.part.streams):
             starts, ends = each.starts[number], each.ends[number]
             assert (ends[:-1] <= starts[1:]).all()
             if stream.name != COMPUTE:
@@ -158,7 +159,7 @@ def test_contention_stretches_what_meets_and_the_step_is_still_cut_without_remai
     assert stretched > 20
     gaps = find_idle_gaps(timing.classes, timing.end, built.plan.stage_axis, built.plan.num_stages)
     for index, each in enumerate(timing.classes):
-        compute = next(n for n, stream in enumerate(each.linked.streams) if stream.name == COMPUTE)
+        compute = next(n for n, stream in enumerate(each.part.streams) if stream.name == COMPUTE)
         busy = int((each.ends[compute] - each.starts[compute]).sum())
         mine = gaps.where(gaps["class"] == index)
         assert busy + int((mine["end"] - mine["start"]).sum()) == timing.end

@@ -26,6 +26,27 @@ from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").glob("*.yaml"))
+LONG = {
+    "bloom-176b-384-a100",
+    "deepseek-v3-2048-h800",
+    "gpt3-175b-1024-a100",
+    "llama2-13b-8-a100-40-offload",
+    "llama2-13b-8-a100-40-recompute",
+    "llama3-70b-512-h100",
+    "llama3-70b-64-h100-overlap",
+    "llama3-70b-64-h100-seqpipe",
+    "megatron-1t-2048-h200",
+    "megatron-1t-2048-h200-interleaved",
+    "megatron-1t-512-h200-from-2048",
+    "mt-nlg-530b-2240-a100",
+    "pangu-alpha-200b-2048-ascend-910",
+    "pangu-alpha-200b-2048-ascend-910-searched",
+    "qwen3-30b-a3b-32-h100-skewed",
+    "zero-infinity-gpt3-175b-16-v100",
+}
+"""Those that take a second or more, whose schedules, axes, sharding, offload and routing random plans, random
+Programs and the other scenarios have, too.
+"""
 JITTER = {"devices": "all", "compute": {"normal": [1.0, 0.05]}, "memory_bandwidth": {"normal": [1.0, 0.1]}}
 HOSTS = ["cpu-server", "dgx-h100"]
 """Devices whose kernels nothing slows, and whose kernels give way to communication."""
@@ -48,9 +69,11 @@ def num_instructions(built):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [path for path in SCENARIOS if path.stem not in LONG], ids=lambda path: path.stem
+)
 def test_shipped_scenarios(path):
-    """In every way; long ones by the two implementations alone, the exhaustive test has the rest."""
+    """In every way; deep ones by the two implementations alone, the exhaustive test has the rest."""
     built = build_scenario(Scenario.load(path))
     if num_instructions(built) > 40_000:
         assert_same_times(timed(built, Implementation.COMPILED), timed(built, Implementation.REFERENCE))
@@ -85,8 +108,8 @@ def test_graphs_of_pieces_beside_operators_by_themselves(host, changes):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_shipped_scenarios_with_jitter(path):
-    """Whole, where every device is different and not more than 64 of them."""
+def test_all_shipped_scenarios(path):
+    """All of them, and with every rank by itself where there are not more than 64 devices."""
     which = Scenario.load(path)
     assert_all_agree(build_scenario(which))
     if which.cluster.num_devices <= 64:

@@ -85,7 +85,7 @@ def test_waits_into_which_a_window_falls():
         first = assert_all_agree(built, fabric=fabric).classes[0]
         return [
             (start, end)
-            for each, starts, ends in zip(first.linked.streams, first.starts, first.ends, strict=True)
+            for each, starts, ends in zip(first.part.streams, first.starts, first.ends, strict=True)
             if each.name != COMPUTE
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
             if end > start

@@ -101,7 +101,7 @@ def copies(built):
     return [
         each.memory
         for number, group in enumerate(classes.groups)
-        for stream in range(len(group.part.untimed.streams))
+        for stream in range(len(group.part.streams))
         if stream != group.part.compute
         for each, (code, place) in zip(
             classes.communications(number, stream), group.part.kinds(stream).places, strict=True

@@ -258,7 +258,7 @@ def test_a_law_that_nothing_follows_is_refused():
         ("pareto:1", "is no law"),
         ({"histogram": [1, 2, 3]}, "3 numbers; layers.1 has 8 experts"),
         ({"histogram": [0] * 8}, "is ever chosen"),
-        ({"histogram": [[1] * 8] * 1 + [[2] * 8] * 0, "law": "zipf:1"}, "in place of a law"),
+        ({"histogram": [[1] * 8] * 1 + [[2] * 8] * 0, "law": "zipf:1"}, "histogram or a law"),
     ],
 )
 def test_wrong_laws_are_told(routing, said):

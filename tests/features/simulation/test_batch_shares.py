@@ -186,7 +186,7 @@ def test_every_data_rank_has_the_closed_form_of_its_own_micro_batches(schedule, 
     timing = run(program, cluster, classes)
     for coordinate, count in enumerate(counts):
         first = int(classes.of_rank[coordinate * stages])
-        kernels = next(s for s in range(9) if timing.classes[first].linked.streams[s].name == "compute")
+        kernels = next(s for s in range(9) if timing.classes[first].part.streams[s].name == "compute")
         end = timing.classes[first].starts[kernels][-1] + B
         exact = (count + stages - 1) * (F + B)
         assert exact <= end <= exact + 4 * (count + stages)

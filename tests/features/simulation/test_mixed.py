@@ -218,7 +218,7 @@ def test_the_summary_says_what_each_group_does_and_who_waits():
         assert sum(each[name] for name in parts) == pytest.approx(summary["step_time_s"], abs=2e-9)
     assert summary["compute_s"] == pytest.approx((fast["compute_s"] + slow["compute_s"]) / 2)
     assert fast["wait_s"] + fast["exposed_communication_s"] > slow["wait_s"] + slow["exposed_communication_s"]
-    assert waiting_text(summary).startswith("dgx-h100 (group 0) stands still for ")
+    assert waiting_text(summary).startswith("dgx-h100 (group 0) waits for ")
     assert waiting_text(summary).endswith("atlas-800t-a2 (group 1) has the most to compute")
     assert "Groups of hosts" in summary_text(found, width=100)
     assert "1 x dgx-h100 = 8 x h100-sxm" in dict(header_rows(documents))["cluster"]
@@ -260,7 +260,7 @@ def test_the_arithmetic_of_ranks_names_every_group():
         build_scenario(mixed([(H100, 2), (CPU, 3)], {"data": 16}))
     (problem,) = caught.value.problems
     assert problem.message == "data 16 = 16, but the cluster has 22 devices"
-    hint = "2 hosts x 8 devices + 3 hosts x 2 devices = 22; --set parallel.mesh.data=22 makes"
+    hint = "2 hosts x 8 devices + 3 hosts x 2 devices = 22; --set parallel.mesh.data=22 matches"
     assert problem.hint.startswith(hint)
 
 

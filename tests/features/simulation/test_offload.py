@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.analysis import build_allocation_table
+from simcluster.analysis import AllocationAccount
 from simcluster.cluster import HostPath
 from simcluster.collectives import AUTOMATIC, copy_time
 from simcluster.errors import SimclusterError
@@ -196,7 +196,7 @@ def test_a_kernel_does_not_read_what_lies_on_the_host():
 
     assert compare_values(plan, small.cluster, "float64", 0)[1] == ""
     _, fault = compare_values(plan, small.cluster, "float64", 0, without_copies(build(plan)))
-    assert "lies on the host" in fault
+    assert "is on the host" in fault
 
 
 # -- time -------------------------------------------------------------------------------------------------
@@ -301,13 +301,13 @@ def test_every_buffer_of_the_hosts_is_released_again():
     timing = run_alone(built)
     for place in (MemoryPlace.HOST, MemoryPlace.DISK):
         ranks = built.classes.representatives
-        table = build_allocation_table(
+        table = AllocationAccount(
             built.program,
             [built.program.part_of(rank) for rank in ranks],
             [built.cluster.device(rank) for rank in ranks],
             timing.classes,
             place,
-        )
+        ).table()
         assert len(table["bytes"]) and table["bytes"].sum() == 0
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.analysis import build_allocation_table, record_run
+from simcluster.analysis import AllocationAccount, record_run
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
 from simcluster.engine import run
@@ -137,9 +137,8 @@ def timed(which, prefetch, slow=False):
     timing = run(program, cluster, classes)
     stages = [program.stage_of(rank) for rank in classes.representatives]
     devices = [cluster.device(rank) for rank in classes.representatives]
-    return record_run(program, stages, timing.classes).table(), build_allocation_table(
-        program, stages, devices, timing.classes
-    )
+    account = AllocationAccount(program, stages, devices, timing.classes)
+    return record_run(program, stages, timing.classes).table(), account.table()
 
 
 @pytest.mark.combinations

@@ -57,9 +57,9 @@ def test_kernels_never_overlap_and_their_step_is_cut_without_remainder(plan, ste
         gaps = result.waits.where(result.waits["class"] == index)
         assert (ends - starts).sum() + (gaps["end"] - gaps["start"]).sum() == timing.end
         priced = sum(
-            len(executions) * int(each.codes[code].duration[each.codes[code].stream_of == stream].sum())
-            for code, executions in each.linked.by_code().items()
-            for stream, name in enumerate(each.codes[code].streams)
+            len(executions) * int(each.durations(code)[each.part.codes[code].stream_of == stream].sum())
+            for code, executions in each.part.by_code().items()
+            for stream, name in enumerate(each.part.codes[code].streams)
             if name == "compute"
         )
         extra.append(int((ends - starts).sum()) - priced)
@@ -81,22 +81,23 @@ def test_without_figures_nothing_is_slowed():
 @pytest.mark.parametrize("plan", quick_at(PLANS, 0, 3))
 def test_a_kernel_is_slowed_exactly_if_communication_ran_beside_it(plan):
     for each in run_alone(build_scenario(on_gpus(**plan))).classes:
-        names = [stream.name for stream in each.linked.streams]
+        names = [stream.name for stream in each.part.streams]
         moves = [
             (starts[stream.meeting >= 0], ends[stream.meeting >= 0])
             for name, stream, starts, ends in zip(
-                names, each.linked.streams, each.starts, each.ends, strict=True
+                names, each.part.streams, each.starts, each.ends, strict=True
             )
             if name != "compute"
         ]
         begun, over = (np.concatenate(column) for column in zip(*moves, strict=True))
         for code, found in instruction_times(each).items():
-            known = each.codes[code]
+            known, priced = each.part.codes[code], each.group.group.codes[code]
+            durations = each.durations(code)
             kernels = known.stream_of == known.streams.index("compute") if "compute" in known.streams else []
             starts, ends = found.starts[:, kernels].ravel(), found.ends[:, kernels].ravel()
             beside = ((begun[None, :] < ends[:, None]) & (over[None, :] > starts[:, None])).any(axis=1)
-            price = np.broadcast_to(known.duration[kernels], found.starts[:, kernels].shape).ravel()
-            units = known.duration - known.host - known.memory
+            price = np.broadcast_to(durations[kernels], found.starts[:, kernels].shape).ravel()
+            units = durations - priced.host[:, 0] - priced.memory[:, 0]
             computing = np.broadcast_to(units[kernels] > 0, found.starts[:, kernels].shape).ravel()
             slowed = ends - starts > price
             assert not slowed[~beside].any() and (ends - starts >= price).all()
@@ -121,7 +122,7 @@ def test_values_do_not_care():
 @pytest.mark.parametrize("plan", quick_at([*PLANS, {"mesh": {"data": 1, "pipeline": 2}}], 0, 4))
 def test_the_first_kernel_beside_communication_is_the_first_that_is_slowed(plan):
     for each in run_alone(build_scenario(on_gpus(**plan))).classes:
-        names = [stream.name for stream in each.linked.streams]
+        names = [stream.name for stream in each.part.streams]
         kernels = names.index("compute")
         moves = [number for number in range(len(names)) if number != kernels]
         starts, ends = (np.concatenate([of[number] for number in moves]) for of in (each.starts, each.ends))

@@ -43,7 +43,7 @@ def test_every_instruction_of_every_execution_at_its_time(recorded):
                 assert np.array_equal(mine["start"], times.starts[:, at])
                 assert np.array_equal(mine["end"], times.ends[:, at])
                 assert np.array_equal(mine["arrival"], times.arrivals[:, at])
-                executions = [each.linked.executions[number] for number in times.executions.tolist()]
+                executions = [each.part.executions[number] for number in times.executions.tolist()]
                 names = [f"{execution.instance}.{instruction.name}" for execution in executions]
                 assert mine.text("operator").tolist() == names
                 assert mine.text("action").tolist() == [execution.action for execution in executions]
@@ -62,7 +62,7 @@ def test_spans_are_sorted_and_steps_follow_each_other(recorded):
         order = np.lexsort((spans["instruction"], spans["stream"], spans["start"]))
         assert np.array_equal(order, np.arange(len(spans)))
         counts = np.unique(spans["step"], return_counts=True)
-        assert counts[0].tolist() == list(range(each.linked.steps)) and len(set(counts[1].tolist())) == 1
+        assert counts[0].tolist() == list(range(each.part.steps)) and len(set(counts[1].tolist())) == 1
 
 
 def test_the_table_is_that_of_the_classes_one_after_the_other(recorded):

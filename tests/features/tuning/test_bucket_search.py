@@ -12,6 +12,7 @@ from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.compose.build import run_alone
 from simcluster.simulation.views.run_documents import plan_document
 from simcluster.tuning import bucket_search
+from tests.support.covering import quick
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 SEARCH = {"mode": "search"}
@@ -93,8 +94,7 @@ def test_no_usual_bucket_is_faster_nor_the_profiles_own(case, sharding):
         assert found <= step(scenario(**case, **other))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(("sharded", "operations"), [SHARDED[5], SHARDED[7]])
+@pytest.mark.parametrize(("sharded", "operations"), quick(SHARDED[5:8:2], later=[SHARDED[7]]))
 def test_climbing_from_the_best_loses_nothing(sharded, operations):
     def found(names):
         fusion = dict.fromkeys(names, SEARCH)
@@ -106,11 +106,10 @@ def test_climbing_from_the_best_loses_nothing(sharded, operations):
         assert climbed <= found(operations) <= plain
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("sharded", "operation"),
-    [("fsdp", "all_gather"), ("fsdp", "reduce_scatter"), ({"zero": 2}, "reduce_scatter")],
-)
+BUSY = [("fsdp", "all_gather"), ("fsdp", "reduce_scatter"), ({"zero": 2}, "reduce_scatter")]
+
+
+@pytest.mark.parametrize(("sharded", "operation"), quick(BUSY, later=[("fsdp", "reduce_scatter")]))
 def test_it_beats_all_that_was_compared_for_what_travels_in_every_micro_batch(sharded, operation):
     def of(rule):
         return step(scenario({"data": 2}, model=WIDE, optimizer_sharding=sharded, fusion={operation: rule}))
@@ -177,8 +176,7 @@ def test_it_beats_every_size_where_it_matters():
 ROWS = {"states": True, "split": "rows", "min_bytes": "1 kB"}
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("sharded", [{"zero": 1}, "fsdp", ROWS])
+@pytest.mark.parametrize("sharded", quick([{"zero": 1}, "fsdp", ROWS], later=[{"zero": 1}]))
 def test_values_and_both_ways_of_timing_agree(sharded):
     which = scenario(
         {"pipeline": 2, "data": 2, "tensor": 2},

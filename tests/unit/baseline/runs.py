@@ -22,6 +22,8 @@ FIGURES = dict.fromkeys(METRICS, 1.0) | {
     "idle_s": 0.0,
     "num_ranks": 256,
 }
+PARTS = {"exposed_communication_s": {"data": 1.0}, "peak_memory_bytes": []}
+"""Figures that are more than a number."""
 
 
 def made(*, program="same", fits=True, verdict=None, name="small", **figures):
@@ -29,7 +31,8 @@ def made(*, program="same", fits=True, verdict=None, name="small", **figures):
     documents = {
         "plan": {"name": name},
         "provenance": {"program": program},
-        "summary": FIGURES | figures | {"fits": fits} | ({"verdict": verdict} if verdict else {}),
+        "classes": [],
+        "summary": FIGURES | PARTS | figures | {"fits": fits} | ({"verdict": verdict} if verdict else {}),
     }
     return Run(Table({}), Table({}), Table({}), Table({}), documents)
 

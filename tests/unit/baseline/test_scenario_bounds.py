@@ -114,3 +114,20 @@ def test_a_figure_of_attention_is_refused_where_a_model_has_none(tmp_path):
 def test_bounds_are_included():
     assert Bound("mfu", 0.4, 0.4, 0.4).holds
     assert not Bound("mfu", 0.4, None, 0.3999).holds
+
+
+def test_a_plan_that_is_to_run_out_of_memory_stays_a_case(tmp_path):
+    written = scenario(tmp_path, "{memory: {verdict: does not fit}}")
+    (bound,) = check_bounds(written, made(fits=False, verdict="does not fit"))
+    assert bound.holds
+    (bound,) = check_bounds(written, made(verdict="fits"))
+    assert str(bound) == "its memory: fits, expected: does not fit"
+    assert not bound.holds
+
+
+@pytest.mark.parametrize(
+    "written", ["memory: {max: 3}", "memory: {verdict: fits, min: 3}", "mfu: {verdict: fits}"]
+)
+def test_only_memory_has_a_verdict(tmp_path, written):
+    with pytest.raises(ScenarioError, match=r"memory: \{verdict: does not fit\}"):
+        bounds_of(scenario(tmp_path, f"{{{written}}}"))

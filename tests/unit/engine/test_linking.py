@@ -8,9 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.engine.linking.entry_types import EntryTypes
+from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
 from simcluster.engine.linking.part_linker import link_part
-from simcluster.engine.linking.timed_code import NOTHING, CodeEntries
 from simcluster.program import COMPUTE, Scope
 from tests.support.instruction_blocks import block, instruction, program, run, slot
 from tests.support.linking import linked_one_by_one
@@ -19,17 +18,8 @@ STREAMS = (COMPUTE, "tensor", "data", "send_next", "recv_prev", "offload")
 SCOPES = (Scope.LOCAL, Scope.MICRO_BATCH, Scope.KEPT, Scope.STEP)
 
 
-def timed(codes, times=range(1, 1000)):
-    return {
-        number: CodeEntries.of(code).timed(
-            [(time, 0, 0) for _, time in zip(code.instructions, times, strict=False)]
-        )
-        for number, code in enumerate(codes)
-    }
-
-
-def link(program, part, codes, steps):
-    return link_part(program, part, codes, steps).timed(codes)
+def entries_of(codes):
+    return {number: CodeEntries.of(code) for number, code in enumerate(codes)}
 
 
 def told(linked):
@@ -37,12 +27,11 @@ def told(linked):
     names = [*(stream.name for stream in linked.streams), None]
     entries = {
         stream.name: [
-            (execution, names[other], position, duration, meeting)
-            for execution, other, position, duration, meeting in zip(
+            (execution, names[other], position, meeting)
+            for execution, other, position, meeting in zip(
                 stream.execution.tolist(),
                 stream.wait_stream.tolist(),
                 stream.wait_position.tolist(),
-                stream.duration.tolist(),
                 stream.meeting.tolist(),
                 strict=True,
             )
@@ -102,8 +91,8 @@ def programs(draw):
 @given(programs(), st.integers(1, 3))
 @settings(max_examples=200, deadline=None)
 def test_all_at_once_is_one_by_one(made, steps):
-    codes = timed(made.codes)
-    linked = link(made, 0, codes, steps)
+    codes = entries_of(made.codes)
+    linked = link_part(made, 0, codes, steps)
     entries, begins = told(linked)
     expected, places = linked_one_by_one(made, 0, codes, steps)
     assert entries == {stream: expected[stream] for stream in entries}
@@ -116,23 +105,22 @@ def test_all_at_once_is_one_by_one(made, steps):
     }
 
 
-def test_a_part_is_linked_once_for_other_times():
-    slots = [slot("x", Scope.MICRO_BATCH)]
-    codes = [
-        block(
-            "make",
-            [instruction("burn", writes=(0,)), instruction("gather", stream="data", after=(0,))],
-            slots,
-        ),
-        block("use", [instruction("send", reads=(0,), stream="tensor")], slots),
-    ]
-    made = program(codes, [run(0), run(1)])
-    part = link_part(made, 0, timed(codes), 2)
-    for times in (range(1, 9), (7, 5, 3)):
-        slow = timed(codes, times)
-        linked = part.timed(slow)
-        assert told(linked)[0] == dict(linked_one_by_one(made, 0, slow, 2)[0])
-        assert linked.streams[0].wait_stream is part.untimed.streams[0].wait_stream
+def test_kernels_of_one_entry_start_one_after_another():
+    made = block(
+        "code",
+        [
+            instruction("burn"),
+            instruction("gather", stream="data"),
+            instruction("turn"),
+            instruction("reduce", stream="data", after=(2,)),
+            instruction("cool"),
+        ],
+        [],
+    )
+    entries = CodeEntries.of(made)
+    assert entries.entry.tolist() == [0, 0, 0, 1, 1]
+    assert entries.offsets(np.array([5, 7, 11, 13, 17])).tolist() == [0, 0, 5, 0, 0]
+    assert not entries.offsets(np.array([5, 7, 11, 13, 17]))[entries.stream_of == 1].any()
 
 
 def test_what_comes_of_several_streams_is_waited_for_in_the_order_in_which_they_came_first():
@@ -145,22 +133,21 @@ def test_what_comes_of_several_streams_is_waited_for_in_the_order_in_which_they_
         *(block("add", [each], slots) for each in add),
         block("read", [instruction("read", reads=(0,))], slots),
     ]
-    linked = link(program(codes, [run(code) for code in (0, 1, 2, 3, 4)]), 0, timed(codes), 1)
+    linked = link_part(program(codes, [run(code) for code in (0, 1, 2, 3, 4)]), 0, entries_of(codes), 1)
     compute = next(stream for stream in linked.streams if stream.name == COMPUTE)
     names = [stream.name for stream in linked.streams]
     assert [names[other] for other in compute.wait_stream[:-1].tolist()] == ["tensor", "data", "offload"]
     # Reading waits for the second addition on "data", and no stream for itself.
     assert compute.wait_position.tolist() == [1, 2, 1, 0]
     assert compute.wait_stream[-1] == NOTHING
-    assert np.array_equal(compute.duration, [0, 0, 0, 1])
 
 
 @given(programs())
 @settings(max_examples=50, deadline=None)
 def test_entries_are_numbered_by_what_they_do_as_they_come(made):
-    linked = link(made, 0, timed(made.codes), 2)
+    linked = link_part(made, 0, entries_of(made.codes), 2)
     for number, stream in enumerate(linked.streams):
-        kinds = EntryTypes.of(made, linked, number)
+        kinds = linked.kinds(number)
         met = {}
         seen = []
         for execution, index, kind, ordinal in zip(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simcluster.analysis import find_idle_gaps, record_run
-from simcluster.analysis.memory_usage.allocation_table import build_allocation_table
+from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
 from simcluster.engine import run
 from simcluster.plan.pipeline.schedule import activation_peaks, has_split_backward
 from simcluster.plan.schedules.gpipe import GPipe
@@ -102,7 +102,7 @@ def test_activations_alive_at_the_peak(schedule, alive):
     program, cluster, classes, timing = timing_of([F] * 4, [B] * 4, schedule, 8)
     stages = [program.stage_of(rank) for rank in classes.representatives]
     devices = [cluster.device(rank) for rank in classes.representatives]
-    account = build_allocation_table(program, stages, devices, timing.classes)
+    account = AllocationAccount(program, stages, devices, timing.classes).table()
     for index, count in enumerate(alive):
         rows = account.where(account["class"] == index)
         kept = rows["category"] == rows.index("category", "activations")
@@ -175,7 +175,7 @@ def test_what_chunks_hold_is_what_the_schedule_says(kind):
     timetable, chain, program, cluster, classes, timing = run_of(kind, 4, 9 if is_v_shape(kind) else 8, F)
     stages = [program.stage_of(rank) for rank in classes.representatives]
     devices = [cluster.device(rank) for rank in classes.representatives]
-    account = build_allocation_table(program, stages, devices, timing.classes)
+    account = AllocationAccount(program, stages, devices, timing.classes).table()
     for stage, count in enumerate(activation_peaks(timetable)):
         rows = account.where(account["class"] == stage)
         entering = {"stage0.in"} if stage == 0 else set()

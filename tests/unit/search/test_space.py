@@ -36,6 +36,11 @@ def test_micro_batches_divide_the_samples_of_a_rank(small):
         assert (32 // plan.size("data")) % plan.micro_batch == 0
 
 
+def test_no_recomputation_is_one_plan_however_it_is_written(small):
+    written = small.changed([("parallel.recompute", "{layers: none}")])
+    assert PlanSpace.of(written, ["recompute"]).plans == PlanSpace.of(small, ["recompute"]).plans
+
+
 def test_values_that_are_written_are_the_only_ones(small):
     plans = PlanSpace.of(small, ["micro_batch=2", "recompute=all", "optimizer_sharding=1,3"]).plans
     assert {plan.micro_batch for plan in plans} == {2}

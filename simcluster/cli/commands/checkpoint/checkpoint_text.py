@@ -34,7 +34,7 @@ def interval_text(save: str, mtbf: str, restart: str, *, colour: bool = False) -
     ]
     columns = [Column("Interval of work"), Column("save every", quantity=True), Column("lost", quantity=True)]
     note = Text(
-        "Lost is what is no progress: saves, work that is done again, restarts; failures come at random, "
+        "Lost time is everything but progress: saves, repeated work, restarts; failures come at random, "
         "in restarts too (Daly's expected time).",
         "dim",
     )

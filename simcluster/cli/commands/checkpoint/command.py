@@ -18,7 +18,7 @@ EXAMPLES = (
     "simcluster checkpoint interval --save 40s --mtbf 3.09h",
 )
 
-HELP = "Checkpoints: what they cost, and files of small runs, cut for other plans."
+HELP = "Show what checkpoints cost; cut and resume small ones."
 
 checkpoint = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -55,7 +55,7 @@ def transform(
             help="A checkpoint of a small run, a scenario, or MindSpore's strategy file.",
         ),
     ],
-    to: Annotated[str, typer.Option("--to", metavar="SCENARIO", help="Whose plan it is cut for.")],
+    to: Annotated[str, typer.Option("--to", metavar="SCENARIO", help="The scenario with the other plan.")],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the files for that plan are written.")
     ] = None,
@@ -78,9 +78,9 @@ def transform(
 ) -> ExitCode:
     """Cut a checkpoint for another plan: which rank needs which files, and the files themselves.
 
-    Of a checkpoint of a small run the files are cut: the other plan is made for the same small model, with at
-    most 64 ranks. Of a scenario, or of strategy files (one, or a folder with those of all stages), what would
-    be read is counted. --set changes the scenario of --to.
+    The files of a small run's checkpoint are cut: the other plan is made for the same small model, with at
+    most 64 ranks. For a scenario, or for strategy files (one, or a folder with those of all stages), it only
+    counts what would be read. --set changes the scenario of --to.
     """
     from simcluster.cli.commands.checkpoint.transformed import Transformed
     from simcluster.cli.output.terminal import has_colour, print_note, print_result
@@ -96,10 +96,10 @@ def transform(
 def resume(
     folder: Folder,
     steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps to train.")] = 2,
-    save: Annotated[Path | None, typer.Option(metavar="DIR", help="Save what is there behind them.")] = None,
+    save: Annotated[Path | None, typer.Option(metavar="DIR", help="Save a checkpoint after them.")] = None,
     merged: Merged = False,
 ) -> ExitCode:
-    """Train on from a checkpoint, and compare with one device that was never interrupted.
+    """Continue training from a checkpoint, and compare it with one device that was never interrupted.
 
     Exit code 1 if they differ.
     """
@@ -147,7 +147,7 @@ def strategy(
     scenario: OneScenario,
     out: Annotated[Path, typer.Option(metavar="FILE.json", help="Where it is written.")],
     stage: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Of one pipeline stage; of all, merged.")
+        int | None, typer.Option(metavar="N", min=0, help="Only this pipeline stage; otherwise all, merged.")
     ] = None,
     states: Annotated[bool, typer.Option("--states", help="Optimizer states have entries, too.")] = False,
     settings: Settings = None,
@@ -171,7 +171,7 @@ def strategy(
 @checkpoint.command()
 def groups(
     scenario: OneScenario,
-    rank: Annotated[int, typer.Option(metavar="N", min=0, help="Whose groups.")] = 0,
+    rank: Annotated[int, typer.Option(metavar="N", min=0, help="The rank.")] = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.pb", help="Also write MindSpore's group file.")
     ] = None,
@@ -198,13 +198,13 @@ def groups(
 
 @checkpoint.command()
 def interval(
-    save: Annotated[str, typer.Option(metavar="TIME", help="How long one checkpoint holds training up.")],
+    save: Annotated[str, typer.Option(metavar="TIME", help="How long training waits for one checkpoint.")],
     mtbf: Annotated[str, typer.Option(metavar="TIME", help="Mean time between failures of the job.")],
     restart: Annotated[
-        str, typer.Option(metavar="TIME", help="From a failure to training that goes on.")
+        str, typer.Option(metavar="TIME", help="Time from a failure until training continues.")
     ] = "0 s",
 ) -> ExitCode:
-    """Show how often to save: Young's and Daly's intervals, the best one, and what each wastes."""
+    """Show how often to save: Young's and Daly's intervals, the best one, and what each loses."""
     from simcluster.cli.commands.checkpoint.checkpoint_text import interval_text
     from simcluster.cli.output.terminal import has_colour, print_result
 

@@ -43,15 +43,13 @@ def collective(
         ),
     ] = "1KiB..8GiB",
     algorithm: Annotated[
-        str, typer.Option(metavar="NAME", help="Use this one, not the fastest; its fastest protocol.")
+        str, typer.Option(metavar="NAME", help="Use this algorithm instead of the fastest one.")
     ] = "auto",
     ranks: Annotated[
         str | None,
         typer.Option(metavar="LIST", help="Only these ranks, such as 0,8,16-23; all if not given."),
     ] = None,
-    protocol: Annotated[
-        str, typer.Option(metavar="NAME", help="Use this protocol, such as ll128; not the fastest.")
-    ] = "auto",
+    protocol: Annotated[str, typer.Option(metavar="NAME", help="Use this protocol, such as ll128.")] = "auto",
     parts: Annotated[
         str | None,
         typer.Option(
@@ -61,24 +59,24 @@ def collective(
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Draws the parts of a law; 0 if not given.")
+        int | None, typer.Option(metavar="N", min=0, help="Seed for the parts of a law; 0 if not given.")
     ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with a plot of busbw and the table.")
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
 ) -> ExitCode:
-    """Show what a collective takes at several sizes, as nccl-tests prints it.
+    """Show how long a collective takes, as nccl-tests prints it.
 
     Sizes count as in nccl-tests: one rank's array; in all_gather the result. algbw is size / time; busbw is
     algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather, reduce_scatter and all_to_all, x 1 for the
-    others. The group has the cluster to itself. In all_to_all_v, size is the mean over ranks; --parts says
+    others. Nothing else uses the cluster. In all_to_all_v, size is the mean over ranks; --parts says
     in which proportions it is cut, and each link carries what really passes it.
     """
     from simcluster.cli.commands.collective.benchmark_plot import bench_page
-    from simcluster.cli.commands.collective.benchmark_table import CollectiveBenchmark, bench_csv, bench_text
     from simcluster.cli.output.result_files import check_writable, write_bytes
     from simcluster.cli.output.terminal import has_colour, print_result
+    from simcluster.listings import CollectiveBenchmark, bench_csv, bench_text
 
     check_writable("--html", html)
     bench = CollectiveBenchmark.of(operation, cluster, hosts, sizes, algorithm, ranks, protocol, parts, seed)

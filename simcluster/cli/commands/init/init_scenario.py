@@ -55,8 +55,8 @@ _ALWAYS = {
     "parallel.recompute": "what the backward computes again instead of keeping",
 }
 _BOUND = (
-    "The profile ideal is a bound, not an estimate: it wastes nothing. With that of your framework "
-    "(--framework), the plan that fits may be another."
+    "The profile ideal is a bound, not an estimate: it wastes nothing. With the profile of your framework "
+    "(--framework), another plan may fit."
 )
 
 _BY_VALUE = {
@@ -126,7 +126,7 @@ def best_plan_text(start: SearchRequest, first: FirstFit, result: SearchResult, 
     devices = result.space.setting.devices_per_host
     others = [plan for plan in (*result.fitting, *result.failing) if plan is not best]
     tail = [
-        "Why others lost:",
+        "Other plans, and why they are not better:",
         *(
             f"- {plan.choice.text}: {why_it_lost(plan, best, result.limit, devices)}"
             for plan in others[:_MOST_OTHERS]

@@ -35,7 +35,7 @@ def launch(
     scenario: OneScenario,
     method: Annotated[
         MethodName | None,
-        typer.Option(help="How it is launched; as job.launch says, if nothing is given.", show_default=False),
+        typer.Option(help="How it is launched; by default as job.launch says.", show_default=False),
     ] = None,
     out: Annotated[
         Path | None,
@@ -47,7 +47,7 @@ def launch(
     ] = None,
     settings: Settings = None,
 ) -> ExitCode:
-    """Show how a job is launched: commands, environment, files, and how long it takes to start.
+    """Show how a job is launched, and how long it takes to start.
 
     The file that --out writes can be the cluster of a scenario: cluster: {use: ..., rank_table: hccl.json}.
     Exit code 1 if the job does not start, such as after the time-out of its topology.

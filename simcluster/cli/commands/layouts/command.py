@@ -15,7 +15,7 @@ EXAMPLES = (
     "simcluster layouts scenarios/quickstart.yaml",
     "simcluster layouts plan.yaml --operator 'layers.*.attention.*'",
     "simcluster layouts plan.yaml --operator 'layers.0.*' --tensor-maps    as MindSpore writes them",
-    "simcluster layouts inference.yaml --predict    how all weights lie (infer_predict_layout)",
+    "simcluster layouts inference.yaml --predict    layouts of all weights",
     "simcluster layouts plan.yaml --after differentiate --operator 'layers.0.*'    before sharding",
     "simcluster layouts plan.yaml --as-strategies    to paste under parallel: strategies:",
 )
@@ -39,7 +39,7 @@ def layouts(
     predict: Annotated[
         bool,
         typer.Option(
-            "--predict", help="Print how all weights of an inference lie, as infer_predict_layout does."
+            "--predict", help="Print the layouts of all weights of an inference (infer_predict_layout)."
         ),
     ] = False,
     after: Annotated[
@@ -53,7 +53,7 @@ def layouts(
     ] = None,
     settings: Settings = None,
 ) -> ExitCode:
-    """Show how every operator is sharded, and why, and what that sends."""
+    """Show how every operator is sharded, why, and what is sent."""
     from simcluster.cli.output.terminal import has_colour, print_result
     from simcluster.errors import ScenarioError
     from simcluster.report import layouts_text

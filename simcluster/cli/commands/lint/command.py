@@ -18,13 +18,13 @@ EXAMPLES = (
 def lint(
     scenarios: Scenarios,
     settings: Settings = None,
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that look at scenarios.")] = 1,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that check scenarios.")] = 1,
 ) -> ExitCode:
     """Check scenarios and plan them without running them.
 
-    Prints what follows from each (ranks, micro-batches, layers per stage), or everything that is wrong. What
-    'auto' and 'search' would find by simulation is left open. A scenario that needs an extra of simcluster
-    which is not installed is skipped, with a word on it.
+    Prints what follows from each (ranks, micro-batches, layers per stage), or everything that is wrong.
+    Choices of 'auto' and 'search', which need simulations, are not made. A scenario that needs an
+    optional package which is not installed is skipped with a note.
     """
     from simcluster.cli.commands.lint.lint_result import LintRequest, lint_scenario
     from simcluster.cli.output.terminal import has_colour, print_note, print_problems, print_result

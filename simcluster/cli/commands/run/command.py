@@ -13,6 +13,7 @@ from simcluster.cli.output.exit_code import ExitCode
 EXAMPLES = (
     "simcluster run scenarios/quickstart.yaml",
     "simcluster run plan.yaml --set parallel.mesh.tensor=4 --set parallel.mesh.data=auto",
+    "simcluster run plan.yaml --html report.html",
     "simcluster run plan.yaml --trace trace.json.gz      open it at ui.perfetto.dev",
     "simcluster run plan.yaml --trace trace.json.gz --ranks 0,17,4096-4103",
     "simcluster run plan.yaml --json - | jq .step_time_s",
@@ -22,11 +23,20 @@ EXAMPLES = (
 
 
 def run(
+    context: typer.Context,
     scenarios: Scenarios,
     settings: Settings = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write result, summary, trace, run and scenario there.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Write result, summary, report, trace, run and scenario there."),
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report there, as a page for a browser.")
+    ] = None,
+    whatif: Annotated[
+        bool,
+        typer.Option("--whatif", help="Also say in the report what faster and slower hardware would change."),
+    ] = False,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
     ] = None,
@@ -43,34 +53,43 @@ def run(
     ] = None,
     replications: Annotated[
         int,
-        typer.Option(
-            min=1, metavar="N", help="Run a job over days so often, with other draws: means and bounds."
-        ),
+        typer.Option(min=1, metavar="N", help="Run a job N times with other random draws: means and bounds."),
     ] = 1,
     jobs: Annotated[
         int | None,
         typer.Option(
-            "--jobs", "-j", min=1, metavar="K", help="Processes for replications; one per processor."
+            "--jobs",
+            "-j",
+            min=1,
+            metavar="K",
+            help="Processes that share scenarios, or the replications of one; one per processor, where there "
+            "are replications or four scenarios.",
         ),
     ] = None,
     unfold: Annotated[
         bool, typer.Option("--unfold", help="Simulate every rank, not one of each class of equal ranks.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Tell also what the framework's profile changes.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False,
 ) -> ExitCode:
     """Simulate scenarios and say where time, memory and traffic go.
 
-    With a job that has steps also its days: what breaks, and what fraction of the time is progress.
-    With tenants, other scenarios on the same cluster, also how much slower each is than alone.
+    A scenario with a job is also run over days: what breaks, and which fraction of the time is
+    progress. With tenants (other scenarios on the same cluster) the result also says how much slower each
+    one is than alone.
 
     Exit code 1 if one does not fit into memory or breaks its own bounds; one that is tight says so first. The
     JSON of several scenarios is a list.
     """
     from simcluster.cli.commands.run.session import Replications, Session
+    from simcluster.cli.output.page_files import page_origin
     from simcluster.cli.output.result_files import Outputs
+    from simcluster.cli.output.terminal import has_colour
 
-    outputs = Outputs(scenarios, out, trace, json, ranks)
+    outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj), whatif)
     outputs.check()
     runs = Replications(replications, jobs)
-    session = Session.of(outputs, changes(settings), unfold=unfold, quiet=quiet, replications=runs)
+    session = Session(outputs, tuple(changes(settings)), unfold, quiet, runs, has_colour(), verbose)
     return session.run()

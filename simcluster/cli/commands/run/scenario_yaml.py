@@ -12,7 +12,7 @@ from ruamel.yaml.error import YAMLError
 
 from simcluster.document import Document, keys_of, real_path
 from simcluster.errors import ScenarioError
-from simcluster.scenario import Scenario
+from simcluster.scenario import Scenario, has_entry_files
 
 _WIDTH = 4096
 
@@ -33,6 +33,8 @@ def scenario_text(scenario: Scenario, changes: Sequence[tuple[str, str]]) -> str
         if isinstance(tenant.scenario, str) and not Path(tenant.scenario).is_absolute():
             path = real_path(scenario.folder / tenant.scenario)
             settings.append((f"tenants.{index}.scenario", str(path)))
+    if has_entry_files(document):
+        return _dumped(document.data)  # what it names is in it
     if not settings:
         return document.source.text
     for key, text in settings[len(changes) :]:

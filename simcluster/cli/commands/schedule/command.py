@@ -42,7 +42,7 @@ def schedule(
     ] = None,
     placement: Annotated[
         str | None,
-        typer.Option(metavar="WAY", help="Of a file with chunks: wrapped or folded. Wrapped if not given."),
+        typer.Option(metavar="WAY", help="Chunks of a file go over the stages wrapped (default) or folded."),
     ] = None,
     times: Annotated[
         str,
@@ -51,16 +51,17 @@ def schedule(
             help="Units of time of a chunk's forward F and of the halves I and W of its backward; B is both.",
         ),
     ] = "F=1,I=1,W=1",
-    text: Annotated[bool, typer.Option("--text", help="Print it as a scenario may have it.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Print it in the form that a scenario takes.")] = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also draw it, as a page for a browser.")
     ] = None,
 ) -> ExitCode:
-    """Draw a pipeline schedule, without a model: what each stage does when, how long it waits, what it holds.
+    """Draw a pipeline schedule, its bubble and its activations.
 
-    Stages are equal, and transfers take no time. An activation is what one micro-batch, or one slice of its
-    sequences, leaves in one chunk, until its backward is over, with both halves. Slices are drawn of equal
-    work, though each attends to those before it. The bubble is what stages wait, over what they work.
+    There is no model: stages are equal, and transfers take no time. An activation is what one
+    micro-batch, or one slice of its sequences, leaves in one chunk, until its backward is over, with both
+    halves. Slices are drawn of equal work, though each attends to those before it. The bubble is the
+    waiting time of stages divided by their working time.
     """
     from simcluster.cli.commands.schedule.schedule_drawing import DrawnSchedule, schedule_page, schedule_text
     from simcluster.cli.output.result_files import check_writable, write_text

@@ -21,6 +21,7 @@ from simcluster.draw import (
     ScheduleSlot,
     TimelineBlock,
     Tone,
+    chunk_of,
     html_legend,
     html_page,
     html_table,
@@ -169,14 +170,18 @@ def schedule_page(drawn: DrawnSchedule) -> str:
     rows = [
         (
             f"stage {stage}",
-            [TimelineBlock(slot.start, slot.end, slot.label, _look(slot)[1]) for slot in row],
+            [
+                TimelineBlock(slot.start, slot.end, slot.label, _look(slot)[1].shaded(chunk_of(slot.label)))
+                for slot in row
+            ],
         )
         for stage, row in enumerate(drawn.rows)
     ]
+    chunks = "; chunks of a stage in lighter and darker shades" if drawn.chain.num_chunks > 1 else ""
     looks = dict(_look(slot) for row in drawn.rows for slot in row)
     picture = Markup(timeline_svg(rows, end=drawn.end, time_text=lambda time: f"{time:g}"))
     sections = (
-        section("Timeline", "units of time", html_legend(looks.items()), picture),
+        section("Timeline", f"units of time{chunks}", html_legend(looks.items()), picture),
         section("Stages", drawn.bubble(), html_table(drawn.columns(), drawn.figures())),
         section(
             "Text",

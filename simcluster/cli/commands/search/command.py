@@ -33,7 +33,7 @@ def search(
     ] = None,
     settings: Settings = None,
     objective: Annotated[
-        str, typer.Option(metavar="NAME", help="What is to be least: step_time, cost or memory.")
+        str, typer.Option(metavar="NAME", help="What to minimise: step_time, cost or memory.")
     ] = "step_time",
     limit_memory: Annotated[
         float | None,
@@ -49,10 +49,10 @@ def search(
     top: Annotated[int, typer.Option(metavar="N", min=1, help="Plans to show.")] = 10,
     budget: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Begin no plan after so long, such as 60s; says how sure it is."),
+        typer.Option(metavar="TIME", help="Start no plan after this time, such as 60s; says how sure it is."),
     ] = None,
     json: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write what was found there, as JSON.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result there, as JSON.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -63,7 +63,7 @@ def search(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keep simulated plans there; the same command goes on where an interrupted one was.",
+            help="Keep simulated plans there; after an interruption the same command continues.",
         ),
     ] = None,
     restart: Restart = False,
@@ -71,11 +71,12 @@ def search(
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Find the best plan of a scenario's model and cluster, and say why others lose.
+    """Find the best plan for a model and cluster, with proof.
 
-    Every plan gets a lower bound of its time and memory, from the costs of its layers. Plans are simulated
-    in the order of these bounds until no plan that is left can be better: what is best is best by the
-    simulator, as if all had been simulated. Exit code 1 if no plan fits, with the nearest one.
+    Every plan gets a lower bound on its time and memory, from the costs of its layers. Plans are simulated in
+    the order of these bounds until none of the others can be better. So the result is the best by the
+    simulator, as if all plans had been simulated; the table says why others are slower. Exit code 1 if no
+    plan fits, with the plan that came closest.
     """
     from simcluster.cli.commands.search.session import SearchSession
 

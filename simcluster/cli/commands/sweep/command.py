@@ -38,7 +38,7 @@ def sweep(
             "inference latency, ttft or tpot, too. By default the time of a step, and no sorting.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of the table at most.")] = 50,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="The most rows that the table may have.")] = 50,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write all rows there: .csv or .parquet. Makes it resumable."),
@@ -52,11 +52,11 @@ def sweep(
     restart: Restart = False,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Simulate all combinations of some values, and show which is best.
+    """Simulate all combinations of some values; show the best.
 
-    A plan that is impossible, or does not fit, is a row with its reason. With --out an interrupted sweep
-    goes on where it was when the same command is given again: rows are kept in FILE.journal until FILE is
-    written. Rows are the same bytes, in the same order, wherever they are simulated.
+    A plan that is impossible, or does not fit, is a row with its reason. With --out, the same command
+    continues an interrupted sweep: rows are kept in FILE.journal until FILE is written. Rows are the same
+    bytes, in the same order, wherever they are simulated.
 
     Exit code 1 if no point fits into memory.
     """

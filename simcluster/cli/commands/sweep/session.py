@@ -115,7 +115,7 @@ class SweepSession:
     def _say_what_is_kept(self, run: SweepRun, top: int) -> None:
         done = f"{len(run.rows)} of {self.space.num_points} points are done"
         if self.file is not None and run.rows:
-            terminal.print_note(f"{done} and kept in {self.file.journal}; the same command goes on there")
+            terminal.print_note(f"{done} and kept in {self.file.journal}; the same command continues there")
             return
         if run.rows:
             self._print(run.result(), top)

@@ -38,9 +38,9 @@ def topology(
         Path | None, typer.Option(metavar="FILE", help="Also draw it, as a page for a browser.")
     ] = None,
 ) -> ExitCode:
-    """Show the links of a cluster: how many, what they carry, where the figures are from.
+    """Show the links of a cluster, their rates and their sources.
 
-    Names of links are those that changes of a cluster may use, with * for any number. The bisection bandwidth
+    cluster.changes may use the names of links, with * for any number. The bisection bandwidth
     is what half of the devices can send to the other half at once.
     """
     from simcluster.cli.commands.topology.topology_tables import TopologyView, topology_text

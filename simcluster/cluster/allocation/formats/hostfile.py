@@ -94,7 +94,7 @@ def _line(words: str, site: AllocatedSite) -> tuple[str, int]:
         if not value.isdecimal() or int(value) < 1:
             raise _Wrong(f"'{value}' are no {key}; write a number from 1", column)
         if _WORDS[key] in given:
-            raise _Wrong(f"'{key}' stands twice in the line", column)
+            raise _Wrong(f"'{key}' is given twice in the line", column)
         given[_WORDS[key]] = int(value)
     if SLOTS not in given:
         raise _Wrong(f"'{host}' has no slots; write '{host} slots={site.devices_per_host}'", words.find(host))

@@ -83,7 +83,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
         names = [key for key, _ in pairs]
-        raise ValueError(f"'{next(key for key in names if names.count(key) > 1)}' stands twice in one object")
+        raise ValueError(
+            f"'{next(key for key in names if names.count(key) > 1)}' is given twice in one object"
+        )
     return made
 
 

@@ -13,7 +13,7 @@ class MeshKey(SearchKey):
     """Every way to share devices between pipeline, data and tensor parallelism."""
 
     kind = "mesh"
-    title = "every pipeline x data x tensor that makes up the devices, tensor dividing the attention heads"
+    title = "pipeline x data x tensor = the number of devices; tensor divides the attention heads"
     order = 1
     is_usual = True
 

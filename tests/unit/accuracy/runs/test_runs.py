@@ -288,7 +288,7 @@ def test_predictions_are_those_of_the_scenario(tmp_path):
     assert found[0].error == summary["step_time_s"] / 0.5 - 1
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_several_processes_predict_the_same(tmp_path):
     rows = read_runs(written(tmp_path, {}, {"id": "tests-gpt-0002", "peak_mem_gib": ""}))
     assert predict_runs(rows, jobs=2) == predict_runs(rows)

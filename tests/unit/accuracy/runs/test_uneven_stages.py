@@ -10,7 +10,13 @@ from simcluster.accuracy.runs.uneven_stages import balanced_layers
 from simcluster.scenario import Scenario
 from tests.support.published_runs import run_of
 
-STAGES = {"pipeline": "2", "data": "2", "layers": "8", "schedule": "interleaved-1f1b", "virtual_pipeline": "2"}
+STAGES = {
+    "pipeline": "2",
+    "data": "2",
+    "layers": "8",
+    "schedule": "interleaved-1f1b",
+    "virtual_pipeline": "2",
+}
 
 
 @given(st.integers(2, 64), st.integers(2, 16), st.floats(0, 8))

@@ -41,7 +41,7 @@ def test_by_node(tmp_path):
         ("a slots=0", "1:3", "write a number from 1"),
         ("a slots=eight", "1:3", "'eight' are no slots"),
         ("a slot=8", "1:3", "did you mean 'slots'"),
-        ("a slots=8 slots=8", "1:3", "'slots' stands twice"),
+        ("a slots=8 slots=8", "1:3", "'slots' is given twice"),
         ("a slots=8 max_slots=4", "1:11", "8 slots are more than max_slots"),
         ("a slots=8\nb slots=8\n  a slots=8", "3:3", "'a' stands in line 1 already"),
         ("slots=8", "1:1", "begins with the name of a host"),

@@ -118,7 +118,7 @@ def test_nvls_and_trees_carry_a_trees_bytes_between_hosts():
 
 def test_a_switch_that_does_not_reduce_has_no_nvls():
     cluster = load_cluster("dgx-a100")
-    with pytest.raises(PlanError, match="'nvls' can do no all_reduce for 8 ranks that lie so"):
+    with pytest.raises(PlanError, match="'nvls' cannot do all_reduce for 8 ranks placed like this"):
         collective_time(Operation.ALL_REDUCE, cluster.placement(range(8)), 8, cluster, "nvls")
 
 

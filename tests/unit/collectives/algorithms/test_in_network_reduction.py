@@ -188,7 +188,7 @@ def test_only_a_network_that_reduces_is_asked_to():
     ],
 )
 def test_why_a_network_cannot(where, wanted, message):
-    with pytest.raises(PlanError, match=f"can do no all_reduce for 16 ranks that lie so: .*{message}"):
+    with pytest.raises(PlanError, match=f"cannot do all_reduce for 16 ranks placed like this: .*{message}"):
         collective_time(REDUCE, where.placement(range(16)), 8, where, wanted)
 
 

@@ -147,7 +147,7 @@ def test_a_duration_is_rounded_once():
     ("operation", "ranks", "algorithm", "error", "message"),
     [
         (Operation.ALL_REDUCE, 8, "rings", ScenarioError, "unknown algorithm 'rings'\n.*did you mean 'ring'"),
-        (Operation.ALL_TO_ALL, 8, "ring", PlanError, "'ring' can do no all_to_all"),
+        (Operation.ALL_TO_ALL, 8, "ring", PlanError, "'ring' cannot do all_to_all"),
         (Operation.SEND_RECEIVE, 3, "auto", PlanError, "no algorithm can do send_receive for 3 ranks"),
     ],
 )

@@ -158,10 +158,10 @@ def test_every_movement_says_why():
     layer = by_recipe(LLAMA, "megatron_sp").blocks["layer"]
     why = {node.name: node.why for node in movements_of(layer)}
     assert why["attention.norm.all_gather"] == (
-        "attention.norm.out lies as (data, tensor, -); attention.qkv needs it as (data, -, -)"
+        "attention.norm.out has layout (data, tensor, -); attention.qkv needs (data, -, -)"
     )
     assert why["mlp.down.reduce_scatter"] == (
-        "mlp.down.out lies as (data, -, -) partial tensor; mlp.residual needs it as (data, tensor, -)"
+        "mlp.down.out has layout (data, -, -) partial tensor; mlp.residual needs (data, tensor, -)"
     )
     assert all(why.values())
 

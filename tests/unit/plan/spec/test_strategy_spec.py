@@ -75,7 +75,7 @@ def test_where_replicas_stand():
         (
             {"in": [[2]], "out": [[1]], "forward_reduce_scatter": True},
             ".forward_reduce_scatter",
-            "out says al",
+            "out already gives",
         ),
         (
             {"in": [["dp"]], "layout": {"device_matrix": [2], "alias_name": ["mp"]}},
@@ -85,7 +85,7 @@ def test_where_replicas_stand():
         (
             {"in": [[2]], "layout": {"device_matrix": [2], "alias_name": ["mp"]}},
             ".in.0",
-            "numbers stand where aliases of the layout should",
+            "there are numbers where aliases of the layout are expected",
         ),
         (
             {"split": {"a": "dp"}, "layout": {"device_matrix": [2], "alias_name": ["mp"]}},

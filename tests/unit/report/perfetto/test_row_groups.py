@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.report.perfetto.row_groups import distinct_rows
+from simcluster.report.content import distinct_rows
 
 
 @pytest.mark.parametrize("most", [3, 10**6])

@@ -1,0 +1,195 @@
+"""What every entry of every stream waited for: the columns that the critical path and slack are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.engine import NOTHING, GroupTiming, LinkedPart, Timing, Who, meeting_of
+from simcluster.errors import TraceError
+from simcluster.program import Program, RankClasses
+
+Ints = NDArray[np.int64]
+
+MOST_ENTRIES = 2**24
+"""Entries of all classes that are looked at: some gigabytes."""
+
+
+def may_have_critical_path(timing: Timing) -> bool:
+    """Whether a run has few enough entries for it."""
+    return timing.num_events <= MOST_ENTRIES
+
+
+@dataclass(frozen=True)
+class EntryBlock:
+    """The entries of the classes of one group: entry e of column c is ``first`` + e x width + c."""
+
+    first: int
+    timing: GroupTiming
+
+    @property
+    def width(self) -> int:
+        """How many classes there are."""
+        return len(self.timing.group.indices)
+
+    @property
+    def part(self) -> LinkedPart:
+        """What they run."""
+        return self.timing.group.part
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return self.part.num_entries * self.width
+
+    def spread(self, of_entry: Ints) -> Ints:
+        """Entries of the part, as those of every class."""
+        columns = np.arange(self.width)
+        absolute = self.first + of_entry[:, np.newaxis] * self.width + columns
+        return np.where(of_entry[:, np.newaxis] == NOTHING, NOTHING, absolute).ravel()
+
+    def local(self, entries: Ints) -> tuple[Ints, Ints]:
+        """Entries of classes, as those of the part and the column of the class."""
+        entry, column = np.divmod(entries - self.first, self.width)
+        return entry, column
+
+
+@dataclass(frozen=True)
+class EntryGraph:
+    """The entries of all classes, one group after another; arrays [entries], times in nanoseconds.
+
+    An entry starts when the ``previous`` one of its stream and the ``awaited`` one of its class are over, and
+    a collective or transfer when the last of its members is ready.
+    """
+
+    timing: Timing
+    """The run."""
+    blocks: Sequence[EntryBlock]
+    """Where the entries of each group of classes are."""
+    starts: Ints
+    """When each began."""
+    ready: Ints
+    """When it could have begun: when what it waits for was over."""
+    ends: Ints
+    """When it was over."""
+    previous: Ints
+    """The entry before on its stream; ``NOTHING`` of the first."""
+    awaited: Ints
+    """The entry of another stream of its class that it waits for, or ``NOTHING``."""
+    node: Ints
+    """Of those who meet the number of the first of them, else its own."""
+
+    @classmethod
+    def of(cls, program: Program, classes: RankClasses, timing: Timing) -> EntryGraph:
+        """The graph of a run; TraceError where there are too many entries."""
+        if not may_have_critical_path(timing):
+            raise TraceError(
+                f"the critical path of {timing.num_events:,} entries of streams is not looked for",
+                hint=f"of {MOST_ENTRIES:,} at most: a part of the cluster, or no jitter, has fewer",
+            )
+        sizes = [group.group.part.num_entries * len(group.group.indices) for group in timing.groups]
+        firsts = np.cumsum([0, *sizes])[:-1].tolist()
+        blocks = [EntryBlock(first, group) for first, group in zip(firsts, timing.groups, strict=True)]
+        starts, ready, ends, previous, awaited = (
+            np.concatenate([np.zeros(0, dtype=np.int64), *columns])
+            for columns in zip(*(_columns(block) for block in blocks), strict=True)
+        )
+        node = np.arange(len(starts))
+        entries, number = _Meetings(program, classes).of_blocks(blocks)
+        _, first, which = np.unique(number, return_index=True, return_inverse=True)
+        node[entries] = entries[first][which]
+        return cls(timing, blocks, starts, ready, ends, previous, awaited, node)
+
+    @property
+    def end(self) -> int:
+        """When the run ends (ns)."""
+        return self.timing.end
+
+    def by_block(self, entries: Ints) -> Iterator[tuple[EntryBlock, Ints, Ints, Ints]]:
+        """Some entries by block: their places among them, and their entries of the part and columns."""
+        firsts = np.array([block.first for block in self.blocks], dtype=np.int64)
+        which = np.searchsorted(firsts, entries, side="right") - 1
+        for number, block in enumerate(self.blocks):
+            places = np.flatnonzero(which == number)
+            yield block, places, *block.local(entries[places])
+
+    def classes_of(self, entries: Ints) -> Ints:
+        """The class of each of some entries."""
+        classes = np.zeros(len(entries), dtype=np.int64)
+        for block, places, _, column in self.by_block(entries):
+            classes[places] = np.array(block.timing.group.indices)[column]
+        return classes
+
+    @cached_property
+    def members(self) -> Ints:
+        """The entries that meet others, those of one node next to each other, rising."""
+        meeting = np.flatnonzero(np.bincount(self.node, minlength=len(self.node))[self.node] > 1)
+        return meeting[np.argsort(self.node[meeting], kind="stable")]
+
+    def members_of(self, node: int) -> Ints:
+        """Those that meet in a node."""
+        nodes = self._nodes_of_members
+        return self.members[np.searchsorted(nodes, node) : np.searchsorted(nodes, node, side="right")]
+
+    @cached_property
+    def _nodes_of_members(self) -> Ints:
+        return self.node[self.members]
+
+
+def _columns(block: EntryBlock) -> tuple[Ints, ...]:
+    """Starts, when it was ready, ends, previous and awaited of all its entries."""
+    part, timing = block.part, block.timing
+    ready = timing.arrivals.copy()
+    kernels = slice(*part.begins[part.compute : part.compute + 2].tolist())
+    ready[kernels] = timing.starts[kernels]
+    before = np.arange(part.num_entries) - 1
+    before[part.begins[:-1][np.diff(part.begins) > 0]] = NOTHING
+    times = (column.ravel() for column in (timing.starts, ready, timing.ends))
+    return *times, block.spread(before), block.spread(part.awaited)
+
+
+@dataclass(frozen=True)
+class _Meetings:
+    """Numbers for all meetings of a run."""
+
+    program: Program
+    classes: RankClasses
+
+    def of_blocks(self, blocks: Sequence[EntryBlock]) -> tuple[Ints, Ints]:
+        """The entries that meet somebody, and a number for each that those who meet have in common."""
+        known: dict[Who, int] = {}
+        entries, who, ordinal = ([np.zeros(0, dtype=np.int64)] for _ in range(3))
+        for block in blocks:
+            part = block.part
+            for number in range(len(part.streams)):
+                kinds = None if number == part.compute else part.kinds(number)
+                if kinds is None or not kinds.places:
+                    continue
+                met = self._met(block, kinds.places, known)[kinds.which]
+                row, column = np.nonzero((kinds.which != NOTHING)[:, np.newaxis] & (met != NOTHING))
+                entries.append(block.first + (part.begins[number] + row) * block.width + column)
+                who.append(met[row, column])
+                ordinal.append(kinds.ordinals[row])
+        count = np.concatenate(ordinal)
+        return np.concatenate(entries), np.concatenate(who) * (int(count.max(initial=0)) + 1) + count
+
+    def _met(self, block: EntryBlock, places: Sequence[tuple[int, int]], known: dict[Who, int]) -> Ints:
+        """By kind of entry and class: the number of who meets; ``NOTHING`` of who is alone."""
+        met = np.full((len(places), block.width), NOTHING, dtype=np.int64)
+        same: dict[tuple[object, ...], int] = {}
+        for kind, (code, place) in enumerate(places):
+            instruction = self.program.codes[code].instructions[place]
+            key = instruction.action, instruction.stream, instruction.group
+            if key in same:
+                met[kind] = met[same[key]]
+                continue
+            same[key] = kind
+            for column, index in enumerate(block.timing.group.indices):
+                who, size = meeting_of(self.classes, index, instruction)
+                if size > 1:
+                    met[kind, column] = known.setdefault(who, len(known))
+        return met

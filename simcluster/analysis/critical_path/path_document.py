@@ -1,0 +1,159 @@
+"""The critical path of a run as plain data: what it is made of, per stage, with slack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.analysis.critical_path.critical_entries import CriticalEntries
+from simcluster.analysis.critical_path.entry_graph import EntryGraph
+from simcluster.analysis.critical_path.path_parts import PartKind, PathParts
+from simcluster.analysis.critical_path.path_spans import spans_document
+from simcluster.analysis.critical_path.stage_slack import stage_slacks
+from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.engine import NOTHING, Timing
+from simcluster.program import charged_to
+
+Ints = NDArray[np.int64]
+
+MOST_OPERATORS = 40
+"""Operators and collectives of the path that are listed, those that take longest."""
+
+
+def critical_path_document(placed: PlacedProgram, timing: Timing, steps: int) -> dict[str, Any]:
+    """The critical path of a run of so many ``steps``, JSON-able; seconds are per step.
+
+    ``kinds`` sum to ``step_time_s``, and so do the ``seconds`` of the ``stages``; of each stage ``slack``
+    says by how much its kernels and its communication could be later, where that is worked out.
+    ``operators`` are those that take longest, ``spans`` the path in time, over all steps. TraceError where
+    there are too many entries.
+    """
+    graph = EntryGraph.of(placed.program, placed.classes, timing)
+    path = CriticalEntries.of(graph)
+    return _PathDocument(placed, graph, path, PathParts.of(graph, path), steps).document()
+
+
+@dataclass(frozen=True)
+class _PathDocument:
+    placed: PlacedProgram
+    graph: EntryGraph
+    path: CriticalEntries
+    parts: PathParts
+    steps: int
+
+    def document(self) -> dict[str, Any]:
+        slacks = stage_slacks(self.placed, self.graph, self.steps)
+        stages = []
+        for stage in range(int(self._stage_of_class.max(initial=0)) + 1):
+            own = self._stage == stage
+            seconds = self._seconds(self.parts.spent[own])
+            stages.append(
+                {"stage": stage, "seconds": seconds, "share": self._share(seconds), "kinds": self._kinds(own)}
+                | ({} if slacks is None else {"slack": slacks[stage]})
+            )
+        return {
+            "step_time_s": self._seconds(self.parts.spent),
+            "steps": self.steps,
+            "kinds": self._kinds(np.ones(len(self.parts.spent), dtype=np.bool_)),
+            "stages": stages,
+            "operators": self._operators(),
+            "spans": spans_document(self.placed, self.graph, self.path),
+        }
+
+    def _seconds(self, spent: Ints) -> float:
+        return int(spent.sum()) * 1e-9 / self.steps
+
+    def _share(self, seconds: float) -> float:
+        return seconds / (self.graph.end * 1e-9 / self.steps) if self.graph.end else 0.0
+
+    def _kinds(self, chosen: NDArray[np.bool_]) -> list[dict[str, Any]]:
+        """The kinds of some parts, those that take longest first."""
+        entries: list[dict[str, Any]] = []
+        for number in np.unique(self._labelled[chosen]).tolist():
+            kind, axis = self._labels[number]
+            own = chosen & (self._labelled == number)
+            seconds = self._seconds(self.parts.spent[own])
+            entries.append(
+                {
+                    "kind": kind.name.lower(),
+                    "axis": axis,
+                    "seconds": seconds,
+                    "share": self._share(seconds),
+                    "times": len(np.unique(self.parts.position[own])),
+                }
+            )
+        return sorted(entries, key=lambda entry: (-entry["seconds"], entry["kind"], entry["axis"]))
+
+    def _operators(self) -> list[dict[str, Any]]:
+        """Instructions of the path, those that take longest first; kernels with their launches."""
+        codes = self.placed.program.codes
+        known: dict[tuple[str, str, str, str], int] = {}
+        rows = np.stack([self.parts.code, self.parts.place])
+        pairs, which = np.unique(rows, axis=1, return_inverse=True)
+        number = np.full(pairs.shape[1], NOTHING, dtype=np.int64)
+        for pair, (code, place) in enumerate(pairs.T.tolist()):
+            if code != NOTHING:
+                instruction = codes[code].instructions[place]
+                axis = "+".join(charged_to(instruction.stream, self.placed.program.stage_axis))
+                key = codes[code].name, instruction.name, str(instruction.action), axis
+                number[pair] = known.setdefault(key, len(known))
+        of_part = number[which.reshape(-1)]
+        entries: list[dict[str, Any]] = []
+        for (block, name, action, axis), own_number in known.items():
+            own = of_part == own_number
+            seconds = self._seconds(self.parts.spent[own])
+            entries.append(
+                {
+                    "block": block,
+                    "name": name,
+                    "action": action,
+                    "axis": "" if action == "compute" else axis,
+                    "seconds": seconds,
+                    "share": self._share(seconds),
+                    "times": len(np.unique(self.parts.position[own])),
+                }
+            )
+        entries.sort(key=lambda entry: (-entry["seconds"], entry["block"], entry["name"]))
+        return entries[:MOST_OPERATORS]
+
+    @cached_property
+    def _axes(self) -> tuple[Sequence[tuple[PartKind, str]], Ints]:
+        """The different (kind, axis) of parts, and by part which one it is."""
+        codes, stage_axis = self.placed.program.codes, self.placed.program.stage_axis
+        rows = np.stack([self.parts.kind, self.parts.code, self.parts.place])
+        different, which = np.unique(rows, axis=1, return_inverse=True)
+        known: dict[tuple[PartKind, str], int] = {}
+        number = []
+        for kind, code, place in different.T.tolist():
+            moves = kind in (PartKind.COMMUNICATION, PartKind.CONTENTION)
+            axis = "+".join(charged_to(codes[code].instructions[place].stream, stage_axis)) if moves else ""
+            number.append(known.setdefault((PartKind(kind), axis), len(known)))
+        return list(known), np.array(number, dtype=np.int64)[which.reshape(-1)]
+
+    @property
+    def _labels(self) -> Sequence[tuple[PartKind, str]]:
+        return self._axes[0]
+
+    @property
+    def _labelled(self) -> Ints:
+        return self._axes[1]
+
+    @cached_property
+    def _stage_of_class(self) -> Ints:
+        return stage_of_classes(self.placed)
+
+    @cached_property
+    def _stage(self) -> Ints:
+        """By part its stage."""
+        return self._stage_of_class[self.graph.classes_of(self.path.entries)][self.parts.position]
+
+
+def stage_of_classes(placed: PlacedProgram) -> Ints:
+    """By class its stage."""
+    stages = [placed.program.stage_of(rank) for rank in placed.classes.representatives]
+    return np.array(stages, dtype=np.int64)

@@ -1,0 +1,49 @@
+"""Slack: by how much an entry could end later before the run does, everything else as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.analysis.critical_path.entry_graph import EntryGraph
+from simcluster.engine import NOTHING
+
+Ints = NDArray[np.int64]
+
+MOST_WITH_SLACK = 2**21
+"""Entries up to which slack is worked out: some seconds."""
+
+
+def entry_slacks(graph: EntryGraph) -> Ints:
+    """By entry the nanoseconds by which it could end later while the run ends as it does.
+
+    All entries take as long as they did: what a shift changes of links that are shared, and of kernels beside
+    communication, is not counted. What meets has one slack. An entry of the critical path has none.
+    """
+    latest = np.full(len(graph.node), graph.end, dtype=np.int64)
+    # What ends later comes first, of those the later to start; only entries without duration are left to
+    # chance, and are looked at again as long as that changes anything.
+    order = np.lexsort((graph.starts, graph.ends))[::-1]
+    columns = graph.node, graph.starts, graph.ends, graph.previous, graph.awaited
+    while _lowered(latest, order, columns, graph.node):
+        pass
+    return np.asarray(latest[graph.node] - graph.ends, dtype=np.int64)
+
+
+def _lowered(latest: Ints, order: Ints, columns: tuple[Ints, ...], node: Ints) -> bool:
+    """Lowers the latest ends of what entries wait for; whether anything is left to lower."""
+    known: list[int] = latest.tolist()
+    rows = zip(*(column[order].tolist() for column in columns), strict=True)
+    nodes: list[int] = node.tolist()
+    for own, start, end, previous, awaited in rows:
+        begin = known[own] - end + start
+        for before in (previous, awaited):
+            if before != NOTHING and known[nodes[before]] > begin:
+                known[nodes[before]] = begin
+    latest[:] = known
+    of_nodes, starts, ends, *waits = columns
+    begins = latest[of_nodes] - ends + starts
+    return any(
+        bool((latest[of_nodes[before[before != NOTHING]]] > begins[before != NOTHING]).any())
+        for before in waits
+    )

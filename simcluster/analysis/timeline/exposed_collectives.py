@@ -1,0 +1,76 @@
+"""How long every collective, transfer and copy lets kernels wait, by its name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.analysis.timeline.idle_gaps import PIPELINE_WAIT, GapPieces, GroupGaps
+from simcluster.analysis.timeline.instruction_spans import NameIndex
+from simcluster.engine import NOTHING, GroupTiming, Timing
+from simcluster.program import Program
+
+Ints = NDArray[np.int64]
+
+Place = tuple[int, int]
+"""A code, and an instruction of it."""
+
+
+def exposed_times(
+    program: Program, timing: Timing, num_stages: int, sizes: Sequence[int]
+) -> Mapping[Place, int]:
+    """Nanoseconds by instruction, summed over all ranks and steps: the waits that a step's breakdown charges
+    to communication, offload and inputs, not those for other stages. ``sizes`` are the ranks of classes.
+    """
+    spent: defaultdict[Place, int] = defaultdict(int)
+    weights = np.array(sizes, dtype=np.int64)
+    for group in timing.groups:
+        own = weights[np.array(group.group.indices)]
+        causes = NameIndex()
+        gaps = GroupGaps(group, range(len(own)), program.stage_axis, causes)
+        by_entry = np.zeros(group.group.part.num_entries, dtype=np.int64)
+        for piece in gaps.pieces(timing.end, num_stages):
+            if piece.cause != causes.number(PIPELINE_WAIT):
+                _charge(by_entry, piece, own, group)
+        for place, exposed in _by_place(group, by_entry):
+            spent[place] += exposed
+    return spent
+
+
+def _charge(by_entry: Ints, piece: GapPieces, sizes: Ints, group: GroupTiming) -> None:
+    """Adds a piece to the entries that it is due to."""
+    columns = (piece.entry, piece.column, piece.start, piece.end)
+    entry, column, start, end = (np.broadcast_to(values, piece.start.shape) for values in columns)
+    kept = (end > start) & (entry != NOTHING)
+    entry, column, start, end = (values[kept] for values in (entry, column, start, end))
+    part = group.group.part
+    if not len(entry) or piece.gap.flat[0] < len(part.awaited):
+        np.add.at(by_entry, entry, (end - start) * sizes[column])
+        return
+    # Behind the last kernel all entries of a stream are one piece: each gets the time that it was under way.
+    for last, of_column, since, until in zip(entry, column, start, end, strict=True):
+        first = int(part.begins[np.searchsorted(part.begins, last, side="right") - 1])
+        rows = slice(first, int(last) + 1)
+        under_way = np.minimum(group.ends[rows, of_column], until) - np.maximum(
+            group.starts[rows, of_column], since
+        )
+        under_way = np.maximum(under_way, 0)
+        under_way[-1] += until - since - under_way.sum()
+        by_entry[rows] += under_way * sizes[of_column]
+
+
+def _by_place(group: GroupTiming, by_entry: Ints) -> list[tuple[Place, int]]:
+    """What entries of communication streams were charged, by instruction."""
+    part, charged = group.group.part, []
+    for number in range(len(part.streams)):
+        if number == part.compute:
+            continue
+        kinds = part.kinds(number)
+        own = by_entry[part.begins[number] : part.begins[number + 1]]
+        doing = kinds.which != NOTHING
+        sums = np.bincount(kinds.which[doing], own[doing], len(kinds.places))
+        charged += [(place, round(exposed)) for place, exposed in zip(kinds.places, sums, strict=True)]
+    return charged

@@ -1,0 +1,104 @@
+"""The record of one scenario, measured here or in another process: figures, bounds, or why it did not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from simcluster.analysis import MemoryVerdict
+from simcluster.baseline.record import Record
+from simcluster.baseline.scenario_bounds import Bound, ExpectedVerdict, bounds_of, check_bounds
+from simcluster.errors import SimclusterError, SimulationError
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate
+from simcluster.trace import Run
+from simcluster.workers import Failure, local_executor, run_all
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredFile:
+    """A scenario file that is to be run, with (key path, YAML text) pairs that replace what it says."""
+
+    path: Path
+    changes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The figures of a scenario and its own bounds; or the error for which there are none."""
+
+    record: Record | None = None
+    bounds: tuple[Bound | ExpectedVerdict, ...] = ()
+    error: SimclusterError | None = None
+    lines: tuple[tuple[str, str], ...] = ()
+    """(key path, value) of everything that the file says."""
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong by itself, beside nothing: an error, broken bounds, memory that does not suffice."""
+        if self.error is not None:
+            return tuple(map(str, self.error.problems))
+        faults = [f"expect: {bound}" for bound in self.bounds if not bound.holds]
+        is_expected = any(isinstance(bound, ExpectedVerdict) for bound in self.bounds)
+        if self.record is not None and not is_expected and self.record.said is MemoryVerdict.DOES_NOT_FIT:
+            hint = "where that is right, say so: expect: {memory: {verdict: does not fit}}"
+            faults.append(f"it does not fit into memory; {hint}")
+        return tuple(faults)
+
+
+def measure_scenario(file: MeasuredFile, run: Callable[[Scenario], Run] = simulate) -> Measurement:
+    """A scenario read and run; an error of its is part of the answer."""
+    try:
+        scenario = Scenario.load(file.path, file.changes)
+        bounds_of(scenario)
+        result = run(scenario)
+        bounds = check_bounds(scenario, result)
+    except SimclusterError as error:
+        return Measurement(error=error)
+    return Measurement(Record.of(result), bounds, lines=tuple(_lines(scenario)))
+
+
+def _lines(scenario: Scenario) -> list[tuple[str, str]]:
+    assert scenario.document is not None
+    return flattened("", scenario.document.data)
+
+
+def flattened(path: str, data: object) -> list[tuple[str, str]]:
+    """(key path, value) of everything in plain data, in order."""
+    if isinstance(data, dict) and data:
+        return [
+            line
+            for key, value in data.items()
+            for line in flattened(f"{path}.{key}" if path else str(key), value)
+        ]
+    if isinstance(data, list) and any(isinstance(value, (dict, list)) for value in data):
+        return [line for index, value in enumerate(data) for line in flattened(f"{path}.{index}", value)]
+    return [(path, str(data))]
+
+
+def measure_all(
+    files: Sequence[MeasuredFile],
+    jobs: int,
+    run: Callable[[Scenario], Run] = simulate,
+    watch: Callable[[int, int], None] | None = None,
+) -> list[Measurement]:
+    """The measurement of every file, in order, by ``jobs`` processes.
+
+    One alone is this process, where ``run`` simulates; several call ``watch`` with how many are done, and of
+    how many. A scenario whose process is killed twice has an error.
+    """
+    if min(jobs, len(files)) <= 1:
+        return [measure_scenario(file, run) for file in files]
+    measurements: dict[int, Measurement] = {}
+    with local_executor(jobs, len(files)) as executor:
+        for number, outcome in run_all(measure_scenario, files, executor):
+            if isinstance(outcome, Failure):
+                if not outcome.is_worker_lost:
+                    raise outcome.error
+                lost = f"{files[number].path}: the process that simulated it was killed, twice"
+                outcome = Measurement(error=SimulationError(lost))
+            measurements[number] = outcome
+            if watch is not None:
+                watch(len(measurements), len(files))
+    return [measurements[number] for number in range(len(files))]

@@ -1,0 +1,1 @@
+"""``simcluster guide``: the topics of the guide, drawn for a terminal."""

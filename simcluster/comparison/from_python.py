@@ -1,0 +1,81 @@
+"""Comparisons from Python: ``simcluster.compare``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from simcluster.comparison.compared_runs import ComparedRun, side_by_side
+from simcluster.errors import ScenarioError
+from simcluster.report import Comparison, comparison_html, comparison_page, comparison_text
+from simcluster.scenario import Scenario
+from simcluster.trace import Run
+
+
+class HasRun(Protocol):
+    """A result of ``simcluster.simulate``."""
+
+    @property
+    def run(self) -> Run:
+        """Everything recorded."""
+
+
+@dataclass(frozen=True)
+class ComparedPlans:
+    """Plans side by side; ``print`` shows them, a notebook draws them."""
+
+    comparison: Comparison
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """All that ``simcluster compare --json`` prints, SI units."""
+        return self.comparison.document()
+
+    def to_html(self, path: str | Path) -> None:
+        """Writes the page that ``simcluster compare --html`` does."""
+        Path(path).write_text(comparison_page(self.comparison), encoding="utf-8")
+
+    def __str__(self) -> str:
+        return comparison_text(self.comparison)
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self.comparison)
+
+
+def compare(
+    *plans: Scenario | HasRun | str | Path, vary: Mapping[str, Iterable[object]] | None = None
+) -> ComparedPlans:
+    """Plans side by side, the first of which the others are measured by: what differs, and by what cause.
+
+    Each is a scenario, its file, a result, or the file of a saved run. ``vary`` compares one scenario with
+    itself changed: ``compare("plan.yaml", vary={"training.micro_batch": [2, 4]})``. Raises ScenarioError for
+    wrong files, and fewer than two plans; PlanError for impossible ones.
+    """
+    compared = [_compared(plan) for plan in plans]
+    if vary:
+        compared += _varied(compared, vary)
+    if len(compared) < 2:
+        raise ScenarioError("one plan alone has nothing to be compared with: give two or more, or vary")
+    return ComparedPlans(side_by_side(compared))
+
+
+def _compared(plan: Scenario | HasRun | str | Path) -> ComparedRun:
+    if isinstance(plan, Scenario):
+        return ComparedRun("", scenario=plan)
+    return ComparedRun.of_file(str(plan)) if isinstance(plan, (str, Path)) else ComparedRun("", plan.run)
+
+
+def _varied(compared: list[ComparedRun], vary: Mapping[str, Iterable[object]]) -> list[ComparedRun]:
+    scenario = compared[0].scenario if len(compared) == 1 else None
+    if scenario is None:
+        raise ScenarioError("vary compares one scenario with itself changed: give one, and no saved run")
+    varied = []
+    for key, values in vary.items():
+        for value in values:
+            text = value if isinstance(value, str) else json.dumps(value)
+            changed = scenario.changed([(key, text)], "vary")
+            varied.append(ComparedRun(f"  ({key}={text})", scenario=changed))
+    return varied

@@ -1,0 +1,56 @@
+"""Explanations from Python: ``simcluster.explain``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simcluster.draw import preformatted
+from simcluster.explanation.bottleneck import bottleneck_text
+from simcluster.explanation.explanation import Explanation, explain_scenario
+from simcluster.explanation.report import explanation_document, explanation_text
+from simcluster.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class GivenExplanation:
+    """Why a step takes its time and a plan its memory; ``print`` shows it."""
+
+    explanation: Explanation
+
+    @property
+    def bottleneck(self) -> str:
+        """What the step is bound by, in a sentence."""
+        return bottleneck_text(self.explanation.run.documents)
+
+    @property
+    def critical_path(self) -> dict[str, Any]:
+        """What the step is made of, per stage, with slack; empty where the run has too many entries."""
+        return dict(self.explanation.run.documents.get("critical_path") or {})
+
+    @property
+    def time_use(self) -> dict[str, Any]:
+        """Operators, kernels and collectives with what they take."""
+        return dict(self.explanation.run.documents["time_use"])
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """All that ``simcluster explain --json`` prints, SI units."""
+        return explanation_document(self.explanation)
+
+    def __str__(self) -> str:
+        return explanation_text(self.explanation)
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+
+def explain(scenario: Scenario | str | Path, *, thorough: bool = False) -> GivenExplanation:
+    """Why a step takes as long as it does, and which changes would help most, each tried by simulation.
+
+    Of a plan that does not fit, the changes that would make it fit. It takes some seconds; ``thorough``
+    leaves nothing out. Raises ScenarioError for a wrong file and PlanError for an impossible plan.
+    """
+    which = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
+    return GivenExplanation(explain_scenario(which, thorough=thorough))

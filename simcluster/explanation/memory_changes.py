@@ -1,0 +1,46 @@
+"""The nearest changes with which a plan that needs too much memory would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from simcluster.trace import RunDocument
+from simcluster.tuning import Trial, Trials, nearest_change, open_knobs
+
+
+def fitting_changes(trials: Trials, plan: RunDocument) -> tuple[Trial, ...]:
+    """For each knob the smallest change that fits, or its largest change if none does; then, if no knob alone
+    is enough, several together. ``plan`` is the document of the plan.
+    """
+    knobs = open_knobs(trials.scenario, plan)
+    alone = {knob.kind: nearest_change(trials, knob) for knob in knobs}
+    together = () if any(trial.fits for trial in alone.values()) else _together(trials, alone)
+    return (*alone.values(), *together)
+
+
+def _together(trials: Trials, alone: Mapping[str, Trial]) -> tuple[Trial, ...]:
+    """As few knobs as are enough, each as far as it was turned; of those that set the same key, the best.
+
+    All of them come first: if they are not enough, no fewer are.
+    """
+    best: dict[tuple[str, ...], tuple[str, Trial]] = {}
+    for name, trial in alone.items():
+        keys = tuple(key for key, _ in trial.changes)
+        if not trial.refused and (keys not in best or trial.nearness < best[keys][1].nearness):
+            best[keys] = (name, trial)
+    able = dict(best.values())
+    if len(able) < 2:
+        return ()
+    every = _tried(trials, tuple(able), able)
+    if not every.fits and not every.refused:
+        return (every,)
+    for count in range(2, len(able)):
+        tried = [_tried(trials, names, able) for names in combinations(able, count)]
+        if any(trial.fits for trial in tried):
+            return tuple(tried)
+    return (every,)
+
+
+def _tried(trials: Trials, names: Sequence[str], able: Mapping[str, Trial]) -> Trial:
+    return trials.run(names, tuple(change for name in names for change in able[name].changes))

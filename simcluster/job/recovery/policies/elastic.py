@@ -1,0 +1,43 @@
+"""Workers of parameter servers go on without those that are lost, which join again when they are back."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from simcluster.job.job_costs import JobPhase
+from simcluster.job.recovery.recovery_costs import COMMUNICATORS, RecoveryCosts
+from simcluster.job.recovery.recovery_policy import Loss, RecoveryPlan, RecoveryPolicy, StateSource, Survivors
+
+
+class Elastic(RecoveryPolicy):
+    """Nothing is stopped: there is no communicator that all are in.
+
+    Where servers wait for the gradients of all workers, these wait at their gates until a lost one is missed;
+    else they notice nothing. A server that is lost is waited for until another process holds its keys, as the
+    last checkpoint has them: their updates since then are lost, those of other servers are not. Steps train
+    on fewer samples meanwhile, so the result is not that of the uninterrupted run. Without the scheduler, or
+    any worker, the job restarts.
+    """
+
+    kind: ClassVar[str] = "elastic"
+    is_exact: ClassVar[bool] = False
+    goes_on: ClassVar[bool] = True
+
+    def refusal(self, survivors: Survivors, num_spares: int | None) -> str:
+        """There must be parameter servers, and a second worker."""
+        if not survivors.servers:
+            return "without parameter servers all ranks meet in collectives, which stop when one is lost"
+        return "" if survivors.num_replicas > 1 else "there is one worker only: nobody is left to go on"
+
+    def plan(self, loss: Loss, survivors: Survivors, costs: RecoveryCosts) -> RecoveryPlan | None:
+        """What all wait for, and when the lost ones are back; None if scheduler or all workers are lost."""
+        lost = loss.lost_replicas | survivors.replicas_of(loss.devices)
+        if len(survivors.host_of) - 1 in loss.devices or len(lost) >= survivors.num_replicas:
+            return None
+        start = tuple(phase for phase in costs.start.phases if COMMUNICATORS not in phase.name)
+        missed = JobPhase("detect", costs.heartbeat_s)
+        phases = (missed,) if survivors.waits_for_all else ()
+        if not survivors.servers.isdisjoint(loss.devices):
+            replace = (JobPhase("replace", costs.replace_s),) if loss.replaced else ()
+            phases = (missed, *replace, *start, JobPhase("load", costs.load_s))
+        return RecoveryPlan(self.kind, StateSource.SURVIVORS, False, phases, lost, rejoins=start)

@@ -1,0 +1,26 @@
+"""What a step puts on the network: bytes between ranks, bytes on every link, the topology that shows them."""
+
+from typing import TYPE_CHECKING
+
+from simcluster.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from simcluster.simulation.traffic.link_traffic import bytes_on_links
+    from simcluster.simulation.traffic.network_document import may_have_traffic, traffic_document
+    from simcluster.simulation.traffic.rank_traffic import bytes_between_ranks
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "link_traffic": "bytes_on_links",
+            "rank_traffic": "bytes_between_ranks",
+            "network_document": "may_have_traffic traffic_document",
+        },
+    )
+
+__all__ = [
+    "bytes_between_ranks",
+    "bytes_on_links",
+    "may_have_traffic",
+    "traffic_document",
+]

@@ -1,0 +1,129 @@
+"""The bytes that ranks send each other in a step: by the steps of the algorithms that collectives use."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcluster.cluster import Cluster, GroupPlacement
+from simcluster.collectives import GroupExchange, Operation, Routine, algorithm_routine, group_site_of
+from simcluster.engine import Choices
+from simcluster.program import (
+    Axes,
+    CollectiveRequests,
+    Instruction,
+    InstructionKind,
+    peer_is_next_stage,
+    pipeline_pairs,
+)
+from simcluster.simulation.compose import BuiltScenario
+from simcluster.simulation.traffic.link_traffic import meetings
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MOST_CELLS = 64
+"""Rows and columns of the matrix."""
+
+
+@dataclass(frozen=True)
+class RankTraffic:
+    """Bytes per step between ranks, ``matrix[from, to]``; a row is ``ranks_per_cell`` ranks that follow one
+    another. What stays among them is on the diagonal.
+    """
+
+    matrix: Floats
+    ranks_per_cell: int
+
+
+def bytes_between_ranks(built: BuiltScenario) -> RankTraffic:
+    """Who sends how much to whom.
+
+    What ranks send through a switch that reduces counts evenly to all others of the group, and unequal parts
+    of an all-to-all as equal ones.
+    """
+    num_ranks = built.placed.num_ranks
+    size = 1
+    while -(-num_ranks // size) > MOST_CELLS:
+        size *= 2
+    cells = np.arange(num_ranks) // size
+    matrix = np.zeros((int(cells[-1]) + 1,) * 2)
+    choices = Choices(
+        built.classes, built.cluster, CollectiveRequests(built.program, built.plan.execution.algorithms)
+    )
+    bytes_of: defaultdict[tuple[int, Axes, Operation, str], float] = defaultdict(float)
+    for index, instruction, runs in meetings(built):
+        if instruction.action is InstructionKind.SEND:
+            _add_transfers(built, index, instruction, runs, cells, matrix)
+        elif instruction.action is InstructionKind.COLLECTIVE:
+            operation = Operation(instruction.operation)
+            key = index, instruction.group, operation, choices.of(index, instruction).algorithm
+            bytes_of[key] += instruction.num_bytes * runs
+    for (index, axes, operation, algorithm), amount in bytes_of.items():
+        if algorithm == "none":
+            continue
+        group = built.classes.groups[index, axes]
+        members = built.program.mesh.groups(axes)
+        first = built.classes.of_rank[members[:, 0]]
+        alike = np.array([_is_in(built, of, axes, group.id) for of in range(len(built.classes))])
+        own = cells[members[alike[first]]]
+        routine = algorithm_routine(algorithm, operation, group.placement, built.cluster)
+        _add_routine(routine, own, group.placement, built.cluster, amount, matrix)
+    return RankTraffic(matrix, size)
+
+
+def _is_in(built: BuiltScenario, index: int, axes: Axes, identity: int) -> bool:
+    """Whether ranks of a class meet over some axes in groups of this id."""
+    group = built.classes.groups.get((index, axes))
+    return group is not None and group.id == identity
+
+
+def _add_transfers(
+    built: BuiltScenario, index: int, instruction: Instruction, runs: int, cells: Ints, matrix: Floats
+) -> None:
+    """What all ranks of a class send along the pipeline."""
+    program = built.program
+    pairs = pipeline_pairs(program.mesh, program.stage_axis, ring=program.ring)
+    src, dst = pairs.T if peer_is_next_stage(instruction.stream) else pairs[:, ::-1].T
+    own = built.classes.of_rank[src] == index
+    np.add.at(matrix, (cells[src[own]], cells[dst[own]]), float(instruction.num_bytes) * runs)
+
+
+def _add_routine(
+    routine: Routine,
+    members: Ints,
+    placement: GroupPlacement,
+    cluster: Cluster,
+    amount: float,
+    matrix: Floats,
+) -> None:
+    """What the groups ``members`` [groups, n], given as cells, send in an algorithm of so many bytes."""
+    members = members[:, group_site_of(placement, cluster).order]
+    count, wide = members.shape[1], len(matrix)
+    chunk = routine.cut.arrays / routine.cut.num_chunks * amount
+    for step in routine.steps:
+        sent = chunk * step.size * step.repeat
+        if isinstance(step, GroupExchange):
+            for row in step.groups:
+                _add_exchange(members[:, row], sent, matrix)
+            continue
+        src, dst = step.sends()
+        between = (src < count) & (dst < count)
+        pairs = members[:, src[between]] * wide + members[:, dst[between]]
+        matrix += sent * np.bincount(pairs.ravel(), minlength=wide * wide).reshape(wide, wide)
+        for rank in src[(src < count) & (dst >= count)].tolist():
+            others = np.delete(members, rank, axis=1)
+            pairs = members[:, [rank]] * wide + others
+            share = sent / max(1, count - 1)
+            matrix += share * np.bincount(pairs.ravel(), minlength=wide * wide).reshape(wide, wide)
+
+
+def _add_exchange(members: Ints, sent: float, matrix: Floats) -> None:
+    """Everyone of each row of ``members`` [groups, q] sends as much to every other."""
+    wide = len(matrix)
+    for row in members:
+        held = np.bincount(row, minlength=wide).astype(np.float64)
+        matrix += sent * (np.outer(held, held) - np.diag(held))

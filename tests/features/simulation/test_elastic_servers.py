@@ -1,0 +1,71 @@
+"""Parameter servers over days: others go on when workers or servers fail, where all-reduce stops."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.errors import PlanError
+from simcluster.job import ClusterState
+from simcluster.scenario import Scenario
+from simcluster.simulation import build_scenario, simulate
+from simcluster.simulation.jobs.step_times import StepTimes
+from tests.support.servers import server_scenario
+
+CHECKPOINT = {"every": "10 min", "save": "5 s", "load": "20 s"}
+WORKER, SERVER, SCHEDULER = 1, 2, 4
+"""Hosts: four workers each on the first two, two servers and their scheduler on one each."""
+
+
+def job(*hosts, policy="elastic", steps=5_000_000):
+    events = [
+        {"at": f"{20 + 30 * place} min", "host": host, "cause": "broken"} for place, host in enumerate(hosts)
+    ]
+    recovery = {"policy": policy, "heartbeat": "40 s", "checkpoint": CHECKPOINT}
+    return {"steps": steps, "failures": {"events": events}, "recovery": recovery}
+
+
+def document(*hosts, update="synchronous", policy="elastic"):
+    which = server_scenario(8, 2, job=job(*hosts, policy=policy), run={"steps": 2}, update=update)
+    return simulate(which).documents["job"]
+
+
+def lost(told):
+    return {phase: seconds for phase, seconds in told["time_s"].items() if seconds}
+
+
+@pytest.mark.parametrize("update", ["synchronous", "asynchronous"])
+def test_workers_that_fail_are_left_out_until_they_are_back(update):
+    told = document(WORKER, update=update)
+    times = lost(told)
+    assert not {"replay", "cut", "stop", "replace"} & set(times)
+    assert (times.get("detect", 0) == pytest.approx(40)) == (update == "synchronous")
+    assert sum(entry["count"] for entry in told["recoveries"]) == 1
+
+
+def test_a_server_is_waited_for_and_nothing_is_replayed():
+    times = lost(document(SERVER))
+    assert times["detect"] == pytest.approx(40)
+    assert times["replace"] == pytest.approx(300)
+    assert "replay" not in times
+
+
+def test_without_the_scheduler_the_job_restarts():
+    assert "replay" in lost(document(SCHEDULER))
+
+
+def test_all_reduce_stops_where_workers_of_servers_go_on():
+    elastic, stopped = (document(WORKER, SERVER, WORKER, policy=policy) for policy in ("elastic", "restart"))
+    assert elastic["goodput"] > stopped["goodput"] + 0.1
+    data = server_scenario(8, 2, job=job(0)).spec.model_dump(mode="json", exclude_unset=True)
+    del data["parallel"]["parameter_server"]
+    data["cluster"] = {"groups": data["cluster"]["groups"][:1]}
+    with pytest.raises(PlanError, match="all ranks meet in collectives, which stop when one is lost"):
+        simulate(Scenario.of(data))
+
+
+def test_a_step_without_some_workers_trains_on_fewer_samples():
+    times = StepTimes(build_scenario(server_scenario(8, 2)))
+    whole, left = times(ClusterState()), times(ClusterState(lost_replicas=4))
+    assert (whole.samples, left.samples) == (16, 8)
+    # Half the gradients and weights go through the cards of the servers.
+    assert left.step_ns < whole.step_ns
