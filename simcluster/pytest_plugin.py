@@ -18,7 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from simcluster import Result, Scenario
-    from simcluster.baseline import CheckReport, Measurement
+    from simcluster.baseline import CheckReport, ScenarioMeasurement
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -126,7 +126,7 @@ class ScenarioItem(pytest.Item):
         if not report.passed:
             raise BrokenScenario(report.text())
 
-    def _say(self, measurement: Measurement) -> None:
+    def _say(self, measurement: ScenarioMeasurement) -> None:
         if measurement.error is not None and measurement.error.lacks:
             pytest.skip(str(measurement.error))
         if measurement.record is not None:

@@ -74,7 +74,6 @@ __all__ = [
     "assumptions",
     "bands_of",
     "bands_yaml",
-    "build_allocation_table",
     "critical_path_document",
     "deciding_verdict",
     "dispatch_counts",

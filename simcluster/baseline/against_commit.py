@@ -9,7 +9,7 @@ from pathlib import Path
 from simcluster.baseline.compare import CheckOutcome, outcome_of
 from simcluster.baseline.file_search import scenario_files
 from simcluster.baseline.git_files import CommitFiles, commit_files
-from simcluster.baseline.measurement import Measurement
+from simcluster.baseline.measurement import ScenarioMeasurement
 from simcluster.baseline.report import CheckReport
 from simcluster.baseline.tolerance import Tolerances
 from simcluster.document import real_path
@@ -23,7 +23,7 @@ def check_against(
     ref: str,
     given: Sequence[Path],
     tolerances: Tolerances,
-    measure: Callable[[Sequence[Path]], list[Measurement]],
+    measure: Callable[[Sequence[Path]], list[ScenarioMeasurement]],
 ) -> CheckReport:
     """The scenarios below ``given`` as they are at hand, beside those that a commit has there.
 
@@ -42,7 +42,7 @@ def check_against(
         ]
         pairs += [(_name(commit, old), old, None) for old in there if old not in names]
         files = [path for _, *sides in pairs for path in sides if path is not None]
-        measured: dict[Path | None, Measurement] = dict(zip(files, measure(files), strict=True))
+        measured: dict[Path | None, ScenarioMeasurement] = dict(zip(files, measure(files), strict=True))
         outcomes = [
             _outcome(str(name), measured.get(old), measured.get(new), tolerances) for name, old, new in pairs
         ]
@@ -82,7 +82,7 @@ def _name(commit: CommitFiles, path: Path) -> Path:
 
 
 def _outcome(
-    key: str, old: Measurement | None, new: Measurement | None, tolerances: Tolerances
+    key: str, old: ScenarioMeasurement | None, new: ScenarioMeasurement | None, tolerances: Tolerances
 ) -> CheckOutcome:
     record, why = (old.record, old.error) if old is not None else (None, None)
     if new is None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from simcluster.analysis import INFERENCE_METRICS, METRICS
 from simcluster.baseline.causes import DriftCause, causes_of
 from simcluster.baseline.figure import JUDGED, GoodDirection, good_direction
-from simcluster.baseline.measurement import Measurement
+from simcluster.baseline.measurement import ScenarioMeasurement
 from simcluster.baseline.record import Record
 from simcluster.baseline.scenario_bounds import Bound, ExpectedVerdict
 from simcluster.baseline.tolerance import FigureTolerance, Tolerances
@@ -168,7 +168,7 @@ class CheckOutcome:
 
 
 def outcome_of(
-    key: str, old: Record | None, measurement: Measurement, tolerances: Tolerances
+    key: str, old: Record | None, measurement: ScenarioMeasurement, tolerances: Tolerances
 ) -> CheckOutcome:
     """The outcome of a scenario that was measured, beside its record."""
     new = measurement.record

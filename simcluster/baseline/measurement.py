@@ -25,7 +25,7 @@ class MeasuredFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class ScenarioMeasurement:
     """The figures of a scenario and its own bounds; or the error for which there are none."""
 
     record: Record | None = None
@@ -47,7 +47,7 @@ class Measurement:
         return tuple(faults)
 
 
-def measure_scenario(file: MeasuredFile, run: Callable[[Scenario], Run] = simulate) -> Measurement:
+def measure_scenario(file: MeasuredFile, run: Callable[[Scenario], Run] = simulate) -> ScenarioMeasurement:
     """A scenario read and run; an error of its is part of the answer."""
     try:
         scenario = Scenario.load(file.path, file.changes)
@@ -55,8 +55,8 @@ def measure_scenario(file: MeasuredFile, run: Callable[[Scenario], Run] = simula
         result = run(scenario)
         bounds = check_bounds(scenario, result)
     except SimclusterError as error:
-        return Measurement(error=error)
-    return Measurement(Record.of(result), bounds, lines=tuple(_lines(scenario)))
+        return ScenarioMeasurement(error=error)
+    return ScenarioMeasurement(Record.of(result), bounds, lines=tuple(_lines(scenario)))
 
 
 def _lines(scenario: Scenario) -> list[tuple[str, str]]:
@@ -82,7 +82,7 @@ def measure_all(
     jobs: int,
     run: Callable[[Scenario], Run] = simulate,
     watch: Callable[[int, int], None] | None = None,
-) -> list[Measurement]:
+) -> list[ScenarioMeasurement]:
     """The measurement of every file, in order, by ``jobs`` processes.
 
     One alone is this process, where ``run`` simulates; several call ``watch`` with how many are done, and of
@@ -90,14 +90,14 @@ def measure_all(
     """
     if min(jobs, len(files)) <= 1:
         return [measure_scenario(file, run) for file in files]
-    measurements: dict[int, Measurement] = {}
+    measurements: dict[int, ScenarioMeasurement] = {}
     with local_executor(jobs, len(files)) as executor:
         for number, outcome in run_all(measure_scenario, files, executor):
             if isinstance(outcome, Failure):
                 if not outcome.is_worker_lost:
                     raise outcome.error
                 lost = f"{files[number].path}: the process that simulated it was killed, twice"
-                outcome = Measurement(error=SimulationError(lost))
+                outcome = ScenarioMeasurement(error=SimulationError(lost))
             measurements[number] = outcome
             if watch is not None:
                 watch(len(measurements), len(files))

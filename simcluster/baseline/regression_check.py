@@ -9,7 +9,7 @@ from simcluster.baseline import record
 from simcluster.baseline.against_commit import check_against
 from simcluster.baseline.compare import CheckOutcome, outcome_of
 from simcluster.baseline.file_search import scenario_files
-from simcluster.baseline.measurement import MeasuredFile, Measurement, measure_all
+from simcluster.baseline.measurement import MeasuredFile, ScenarioMeasurement, measure_all
 from simcluster.baseline.record import Record
 from simcluster.baseline.report import CheckReport, update_command
 from simcluster.baseline.tolerance import Tolerances
@@ -53,7 +53,7 @@ def check(
     if not isinstance(tolerances, Tolerances):
         tolerances = Tolerances.parse(tolerances)
 
-    def measure(files: Sequence[Path]) -> list[Measurement]:
+    def measure(files: Sequence[Path]) -> list[ScenarioMeasurement]:
         return measure_all([MeasuredFile(path, tuple(changes)) for path in files], jobs, run, watch)
 
     if against is not None:

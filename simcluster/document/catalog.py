@@ -21,6 +21,10 @@ FILE_NAME = {"type": "string", "pattern": r"\.ya?ml$"}
 """The schema of a file's name in place of an entry's; who holds the document reads the file."""
 
 
+SOME_KEYS = "some keys of the section; the entry has the others"
+"""The comment in a schema by which readers know what stands for a part of a section."""
+
+
 class CatalogSection(Section):
     """A section that may name an entry of a catalog instead: ``h100-sxm``, or ``{use: h100-sxm, ...}``.
 
@@ -112,7 +116,18 @@ class CatalogSection(Section):
         known = {"type": "string", "enum": list(cls.entries())}
         description = written["properties"]["use"]["description"]
         written["properties"]["use"] = {"anyOf": [known, FILE_NAME], "description": description}
-        return {"anyOf": [known, FILE_NAME, written | {"required": ["use"]}, written]}
+        changes = {name: _as_changes(part) for name, part in written["properties"].items()}
+        changed_entry = written | {"properties": changes, "required": ["use"]}
+        return {"anyOf": [known, FILE_NAME, changed_entry, written]}
+
+
+def _as_changes(part: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema of a key beside ``use``: of a section some keys are enough, the entry has the others."""
+    if "$ref" not in str(part):
+        return part
+    some_keys = {"type": "object", "$comment": SOME_KEYS}
+    described = {"description": part["description"]} if "description" in part else {}
+    return {"anyOf": [part, some_keys], **described}
 
 
 @cache

@@ -137,9 +137,7 @@ class _Composer:
                 continue
             if name.data in children and name.data not in merged:
                 first = children[name.data].key
-                raise self.error(
-                    event, f"duplicate key '{key_text(name.data)}'; it is already at {first}"
-                )
+                raise self.error(event, f"duplicate key '{key_text(name.data)}'; it is already at {first}")
             merged.discard(name.data)
             children[name.data] = value
         return DocumentNode({name: child.data for name, child in children.items()}, mark, key, children)

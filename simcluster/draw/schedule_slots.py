@@ -99,7 +99,7 @@ def schedule_layout(
 
 
 def chunk_of(label: str) -> int:
-    """The chunk of its stage that an action works on, of a pair that of the first half; 0 if none is named."""
+    """The chunk that an action works on, of a pair that of its first half; 0 if none is named."""
     halves = _halves(label)
     return halves[0].chunk if halves else 0
 

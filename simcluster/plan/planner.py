@@ -259,7 +259,6 @@ class StrategyPlanner(PlanValues):
             )
         return logical
 
-
     def _notes(self, plan: Plan, placed: Graph, sharder: RedistributionPlanner) -> Iterator[str]:
         """What the user should be told."""
         graph, mesh, pipeline, roles = plan.graph, plan.mesh, plan.pipeline, plan.placement.roles

@@ -142,7 +142,8 @@ class _Keys:
         elif options:
             listed = any("enum" in option for option in options)
             for option in options:
-                if option.get("type") != "null" and not (listed and "pattern" in option):
+                stands_for_itself = option.get("type") != "null" and "$comment" not in option
+                if stands_for_itself and not (listed and "pattern" in option):
                     yield from self._kinds(option)
         elif whole.get("type") == "array":
             items = whole.get("items")

@@ -16,7 +16,6 @@ from simcluster.engine import ClassTiming, Timing, classes_on_links, run
 from simcluster.model import Instance
 from simcluster.plan import Plan
 from simcluster.program import (
-    COMPUTE,
     MEASURE,
     NORM,
     REDUCE,
@@ -164,8 +163,7 @@ class StageTrialRun:
 
 def _last(timing: ClassTiming, places: Ints) -> int:
     """When the last kernel of some executions is over."""
-    names = [stream.name for stream in timing.part.streams]
-    kernels = names.index(COMPUTE)
+    kernels = timing.part.compute
     chosen = np.isin(timing.part.streams[kernels].execution, places)
     return int(timing.ends[kernels][chosen].max(initial=0))
 
@@ -176,7 +174,7 @@ def _ready(timing: ClassTiming, place: int, code: int, index: int) -> int:
     name = entries.streams[int(entries.stream_of[index])]
     names = [stream.name for stream in timing.part.streams]
     stream = timing.part.streams[names.index(name)]
-    kernels = names.index(COMPUTE)
+    kernels = timing.part.compute
     last = int(timing.part.bases[place, names.index(name)]) + int(entries.entry[index])
     waits = stream.wait_stream[: last + 1] == kernels
     position = int(stream.wait_position[: last + 1][waits].max(initial=0))

@@ -25,11 +25,11 @@ READERS = {
     "plan/strategies/assignment.py": NUMBERS,
     "plan/subgraphs/subgraph.py": NUMBERS,
     "program/communication/collective_overrides.py": NUMBERS,
+    "report/chakra/trace_files.py": SAVED,
     "report/content/run_header.py": SAVED,
     "report/html/scenario_yaml.py": "which texts YAML reads as they are",
     "report/perfetto/flow_arrows.py": SAVED,
     "report/terminal/weight_layouts.py": SAVED,
-    "simulation/traffic/drawn_topology.py": "names of links and nodes, as users write them",
     "simulation/verification/shrink_offload.py": "patterns that users write",
 }
 """The modules that use regular expressions, and what they read."""
@@ -50,6 +50,7 @@ def test_regular_expressions_read_what_users_wrote(package):
 
 CUTTERS = {
     "collectives/traffic/imbalance.py": "factors that users write",
+    "engine/compiled/arrays.py": "names of fields of records, written as for a namedtuple",
     "model/huggingface/model_types.py": "keys in files of other tools",
     "model/operators/contraction.py": "einsum's notation",
     "model/operators/ring_attention.py": "pairs of names, in the notation of the module",
@@ -61,6 +62,7 @@ CUTTERS = {
     "plan/spec/parameter_fusion_ids.py": NUMBERS,
     "plan/spec/parameter_server_spec.py": "laws that users write",
     "plan/subgraphs/subgraph.py": NUMBERS,
+    "report/chakra/trace_files.py": SAVED,
     "report/comparison/comparison.py": SAVED,
     "report/content/run_header.py": SAVED,
     "report/content/stage_peaks.py": "titles of stages, which end with their number",
@@ -72,7 +74,6 @@ CUTTERS = {
     "report/perfetto/json_columns.py": "JSON that a library wrote",
     "report/terminal/layouts.py": SAVED,
     "search/space/space.py": "keys and values that users write",
-    "simulation/traffic/drawn_topology.py": "names of links and nodes, as users write them",
     "simulation/views/run_documents.py": "key paths, as users write them",
     "simulation/views/sharded_graph.py": NUMBERS,
     "tuning/recompute_search.py": "patterns of names as users write them",

@@ -52,7 +52,7 @@ class CriticalEntries:
             late = int(graph.ready[at]) != begun
             if late:
                 members = graph.members_of(int(graph.node[at]))
-                at = int(members[graph.ready[members] == begun][0])
+                at = graph.first_of(members[graph.ready[members] == begun])
             before = _before(graph, at, begun)
             causes.append(Cause.MEMBER if late else _cause(graph, at, before))
             at = before
@@ -65,7 +65,7 @@ def _last(graph: EntryGraph) -> int:
     """The first of the entries that end with the run; ``NOTHING`` if nothing takes any time."""
     if not graph.end:
         return NOTHING
-    return int(np.flatnonzero(graph.ends == graph.end)[0])
+    return graph.first_of(np.flatnonzero(graph.ends == graph.end))
 
 
 def _before(graph: EntryGraph, at: int, begun: int) -> int:

@@ -124,6 +124,13 @@ class EntryGraph:
             classes[places] = np.array(block.timing.group.indices)[column]
         return classes
 
+    def first_of(self, entries: Ints) -> int:
+        """Of some entries that of the first class and its first stream, whatever groups classes are in."""
+        entry = np.zeros(len(entries), dtype=np.int64)
+        for _, places, own, _ in self.by_block(entries):
+            entry[places] = own
+        return int(entries[np.lexsort((entry, self.classes_of(entries)))[0]])
+
     @cached_property
     def members(self) -> Ints:
         """The entries that meet others, those of one node next to each other, rising."""
@@ -144,8 +151,7 @@ def _columns(block: EntryBlock) -> tuple[Ints, ...]:
     """Starts, when it was ready, ends, previous and awaited of all its entries."""
     part, timing = block.part, block.timing
     ready = timing.arrivals.copy()
-    kernels = slice(*part.begins[part.compute : part.compute + 2].tolist())
-    ready[kernels] = timing.starts[kernels]
+    ready[part.kernels] = timing.starts[part.kernels]
     before = np.arange(part.num_entries) - 1
     before[part.begins[:-1][np.diff(part.begins) > 0]] = NOTHING
     times = (column.ravel() for column in (timing.starts, ready, timing.ends))

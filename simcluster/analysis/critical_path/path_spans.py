@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simcluster.analysis.critical_path.critical_entries import Cause, CriticalEntries
 from simcluster.analysis.critical_path.entry_graph import EntryGraph
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import NameIndex
+
+Ints = NDArray[np.int64]
 
 MOST_SPANS = 20_000
 """Spans beyond which those of one class that follow one another are put together."""
@@ -34,13 +38,15 @@ def spans_document(placed: PlacedProgram, graph: EntryGraph, path: CriticalEntri
         execution = np.concatenate([own.execution for own in part.streams])[entry]
         pairs = np.stack([of_instance[execution], of_action[execution]])
         different, which = np.unique(pairs, axis=1, return_inverse=True)
-        texts = [
+        numbers = [
             names.number(f"{instances[instance]} {actions[action]}".strip())
             for instance, action in different.T.tolist()
         ]
-        name[positions] = np.array(texts, dtype=np.int64)[which.reshape(-1)]
+        name[positions] = np.array(numbers, dtype=np.int64)[which.reshape(-1)]
         known = [streams.number(str(own.name)) for own in part.streams]
         stream[positions] = np.array(known, dtype=np.int64)[number]
+    name, texts = _as_they_come(name, list(names.names))
+    stream, used = _as_they_come(stream, list(streams.names))
     same = (np.diff(of_class, prepend=-1) == 0) & (np.diff(name, prepend=-1) == 0)
     begins = ~(same & (np.diff(stream, prepend=-1) == 0))
     merged = bool(np.count_nonzero(begins) > MOST_SPANS)
@@ -55,8 +61,17 @@ def spans_document(placed: PlacedProgram, graph: EntryGraph, path: CriticalEntri
         "start_ns": graph.starts[path.entries[first]].tolist(),
         "end_ns": graph.ends[path.entries[last]].tolist() if len(first) else [],
         "cause": path.causes[first].tolist(),
-        "streams": list(streams.names),
-        "names": list(names.names),
+        "streams": used,
+        "names": texts,
         "causes": [cause.name.lower() for cause in Cause],
         "merged": merged,
     }
+
+
+def _as_they_come(numbers: Ints, names: Sequence[str]) -> tuple[Ints, list[str]]:
+    """Numbers of names, and these, in the order in which they come first."""
+    different, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[which.reshape(-1)], [names[number] for number in different[order].tolist()]

@@ -35,7 +35,7 @@ def stage_slacks(placed: PlacedProgram, graph: EntryGraph, steps: int) -> list[l
         for number, stream in enumerate(block.part.streams):
             charged = charged_to(stream.name, placed.program.stage_axis)
             axis = "" if stream.name == COMPUTE else "+".join(charged)
-            entries = slice(*block.part.begins[number : number + 2].tolist())
+            entries = block.part.entries(number)
             for stage in np.unique(stages[indices]).tolist():
                 chosen = stages[indices] == stage
                 parts = (column[entries, chosen].ravel() for column in (slacks, durations, weights))

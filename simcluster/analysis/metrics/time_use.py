@@ -97,21 +97,28 @@ class _TimeUse:
     collectives: dict[tuple[str, str], CollectiveTime] = field(default_factory=dict)
     made_of: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
 
-    def add_kernels(self, group: GroupTiming) -> None:
-        """The kernels of the classes of a group."""
-        indices = np.array(group.group.indices)
-        sizes = np.array(self.placed.classes.sizes)[indices]
-        device = self.placed.devices[int(indices[0])]
-        for code, executions in group.group.part.by_code().items():
-            block = self.placed.program.codes[code]
-            priced, runs = group.group.codes[code], len(executions)
-            parts = priced.parts(np.arange(len(block.instructions)))
-            spent = (parts * (sizes if parts.shape[2] > 1 else sizes.sum())).sum(axis=2) * runs
-            count = int(sizes.sum()) * runs
+    def add_kernels(self) -> None:
+        """The kernels of all classes; whole nanoseconds are summed first, whatever groups classes are in.
+
+        As in the summary's MFU, a changed device counts with the peak of its file.
+        """
+        cluster, classes = self.placed.cluster, self.placed.classes
+        totals: dict[tuple[int, int], tuple[Any, int]] = {}
+        for group in self.timing.groups:
+            indices = np.array(group.group.indices)
+            sizes = np.array(classes.sizes)[indices]
+            kind = int(cluster.group_of(np.array([classes.representatives[indices[0]]]))[0])
+            for code, executions in group.group.part.by_code().items():
+                priced, runs = group.group.codes[code], len(executions)
+                parts = priced.parts(np.arange(len(self.placed.program.codes[code].instructions)))
+                spent = (parts * (sizes if parts.shape[2] > 1 else sizes.sum())).sum(axis=2) * runs
+                before, count = totals.get((code, kind), (0, 0))
+                totals[code, kind] = before + spent, count + int(sizes.sum()) * runs
+        for (code, kind), (spent, count) in totals.items():
+            block, device = self.placed.program.codes[code], cluster.groups[kind].host.device
             for instruction, row in zip(block.instructions, spent.tolist(), strict=True):
-                if instruction.action is not InstructionKind.COMPUTE or not runs_kernels(instruction):
-                    continue
-                self._add_operator(block.name, instruction, row, device, count)
+                if instruction.action is InstructionKind.COMPUTE and runs_kernels(instruction):
+                    self._add_operator(block.name, instruction, row, device, count)
 
     def _add_operator(
         self, block: str, instruction: Instruction, parts: Sequence[float], device: Device, count: int
@@ -138,7 +145,7 @@ class _TimeUse:
         for number in range(len(part.streams)):
             if number == part.compute:
                 continue
-            rows = slice(*part.begins[number : number + 2].tolist())
+            rows = part.entries(number)
             kinds = part.kinds(number)
             doing = kinds.which != NOTHING
             spent = ((group.ends[rows] - group.starts[rows]) * sizes).sum(axis=1)
@@ -180,8 +187,8 @@ def time_use_document(placed: PlacedProgram, timing: Timing, steps: int) -> dict
     """
     use = _TimeUse(placed, timing)
     for group in timing.groups:
-        use.add_kernels(group)
         use.add_collectives(group)
+    use.add_kernels()
     use.add_exposed()
     scale, step = 1e-9 / placed.num_ranks / steps, timing.end * 1e-9 / steps
     return {

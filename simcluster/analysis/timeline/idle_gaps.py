@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.instruction_spans import NameIndex
-from simcluster.engine import NOTHING, ClassTiming, GroupTiming
+from simcluster.engine import NOTHING, ClassTiming, GroupTiming, LinkedPart
 from simcluster.program import charged_to, is_host_stream
 from simcluster.trace import Table
 
@@ -129,7 +129,7 @@ class GroupGaps:
         # The last entry that prolonged a gap is charged with all of it.
         until, own = starts.take(rows.last, axis=0), starts.take(rows.entry, axis=0)
         since, before = ends.take(rows.first - 1, axis=0), ends.take(rows.entry - 1, axis=0)
-        since[rows.first == self._compute.start] = before[rows.entry == self._compute.start] = 0
+        since[rows.first == self._part.kernels.start] = before[rows.entry == self._part.kernels.start] = 0
         until = np.where((own == until) & (own > before), until, since)
         begun = np.maximum(since, np.minimum(until, starts.take(rows.awaited, axis=0)))
         ready = np.maximum(since, np.minimum(begun, arrivals.take(rows.awaited, axis=0)))
@@ -149,7 +149,7 @@ class GroupGaps:
             # Ready but not started: the other members of the group are late. No kernel is.
             ready = np.maximum(since, np.minimum(begun, arrivals[entry, column]))
             stream = self._stream_of[entry]
-            ready = np.where(stream == self.timing.group.part.compute, begun, ready)
+            ready = np.where(stream == self._part.compute, begun, ready)
             for number in np.unique(stream).tolist():
                 own = stream == number
                 cause, late = self._causes[number]
@@ -162,7 +162,7 @@ class GroupGaps:
 
     def _before(self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints) -> tuple[Ints, ...]:
         """What an entry waited for until it was ready: its awaited entry, or the one before on its stream."""
-        awaited = self.timing.group.part.awaited[entry]
+        awaited = self._part.awaited[entry]
         by_wait = (awaited != NOTHING) & (self._times[2][awaited, column] >= until)
         entry = np.where(by_wait, awaited, np.where(self._is_first[entry], NOTHING, entry - 1))
         known = entry != NOTHING
@@ -172,17 +172,17 @@ class GroupGaps:
         """From the last kernel to the end of the run: its own communication first, then the others. What the
         host does then is left: it is cut by what that waited for.
         """
-        part, ends = self.timing.group.part, self._times[2]
+        part, ends = self._part, self._times[2]
         columns = np.arange(len(self.columns))
-        has_kernels = self._compute.stop > self._compute.start
-        idle = ends[self._compute.stop - 1] if has_kernels else np.zeros(len(columns), dtype=np.int64)
+        has_kernels = self._part.kernels.stop > self._part.kernels.start
+        idle = ends[self._part.kernels.stop - 1] if has_kernels else np.zeros(len(columns), dtype=np.int64)
         over, of = idle, np.full(len(columns), part.compute)
         streams = part.streams
         for number in sorted(range(len(streams)), key=lambda number: streams[number].name):
             if len(streams[number]) and number != part.compute:
                 last = ends[part.begins[number + 1] - 1]
                 over, of = np.where(last >= over, last, over), np.where(last >= over, number, of)
-        gap = np.full(len(columns), len(self.timing.group.part.awaited))
+        gap = np.full(len(columns), len(self._part.awaited))
         rest = self.causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE)
         nothing = np.full(len(columns), NOTHING)
         yield GapPieces(gap + 1, columns, over, np.full(len(columns), end), rest, nothing)
@@ -207,16 +207,14 @@ class GroupGaps:
         return starts, arrivals, ends
 
     @property
-    def _compute(self) -> slice:
-        """The entries of the compute stream."""
-        part = self.timing.group.part
-        return slice(*part.begins[part.compute : part.compute + 2].tolist())
+    def _part(self) -> LinkedPart:
+        return self.timing.group.part
 
     @cached_property
     def _causes(self) -> Sequence[tuple[int, int]]:
         """By stream what is charged while its entries run, and while they are ready and others are not."""
         causes = []
-        for stream in self.timing.group.part.streams:
+        for stream in self._part.streams:
             axes = charged_to(stream.name, self.stage_axis)
             cause = self.causes.number("+".join(axes))
             causes.append((cause, self.causes.number(PIPELINE_WAIT) if self.stage_axis in axes else cause))
@@ -225,7 +223,7 @@ class GroupGaps:
     @cached_property
     def _stream_of(self) -> Ints:
         """By entry its stream."""
-        return np.repeat(np.arange(len(self._causes)), np.diff(self.timing.group.part.begins))
+        return np.repeat(np.arange(len(self._causes)), np.diff(self._part.begins))
 
     @cached_property
     def _is_first(self) -> NDArray[np.bool_]:
@@ -235,11 +233,11 @@ class GroupGaps:
     @cached_property
     def _waits(self) -> _Waits:
         """The entries of the compute streams that wait."""
-        works = self.timing.group.part.segments.which != NOTHING
+        works = self._part.segments.which != NOTHING
         # Entries that only wait have no duration: those with equal work done before them are one gap.
         gap, first = np.cumsum(works) - works, np.flatnonzero(np.append(True, works[:-1]))
         last = np.append(first[1:], len(works)) - 1
-        waiting = np.flatnonzero(self.timing.group.part.awaited[self._compute] != NOTHING)
-        gap, entry = gap[waiting], waiting + self._compute.start
-        begins, ends = first[gap] + self._compute.start, last[gap] + self._compute.start
-        return _Waits(entry, self.timing.group.part.awaited[entry], begins, ends, gap)
+        waiting = np.flatnonzero(self._part.awaited[self._part.kernels] != NOTHING)
+        gap, entry = gap[waiting], waiting + self._part.kernels.start
+        begins, ends = first[gap] + self._part.kernels.start, last[gap] + self._part.kernels.start
+        return _Waits(entry, self._part.awaited[entry], begins, ends, gap)

@@ -24,14 +24,13 @@ def explain(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> ExitCode:
-    """Say why a step takes its time, what its memory is made of, and which changes would help most.
+    """Say where time and memory go, and what would help most.
 
-    Where time goes by operator and kernel, the collectives that are exposed, the critical path with slack,
-    and what the step is bound by. Of a plan that fits, changes that its run gives a reason for, each
-    simulated; of one that does not, those that would make it fit: of each kind the nearest, several together
-    if none alone is enough. A plan fits if a device has room for all that is reserved and for the headroom
-    (run.headroom, by default the framework profile's); what is tight is no remedy. Exit code 1 if the plan
-    does not fit and nothing would.
+    Shows time by operator and kernel, the collectives that are exposed, the critical path with its slack, and
+    what limits the step. If the plan fits, it tries changes that could make it faster; if not, changes that
+    make it fit: of each kind the smallest, several together if none alone is enough. Each change is
+    simulated. A plan fits if a device has room for all that is reserved and for the headroom (run.headroom,
+    by default the framework profile's). Exit code 1 if the plan does not fit and no change makes it fit.
     """
     from simcluster.cli.output.progress import progress_line
     from simcluster.cli.output.terminal import has_colour, print_json, print_result

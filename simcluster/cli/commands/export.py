@@ -40,7 +40,7 @@ def export(
     ] = None,
     settings: Settings = None,
 ) -> ExitCode:
-    """Write a run for other tools: tables as CSV or Parquet, or Chakra execution traces.
+    """Write a run as CSV, Parquet or Chakra execution traces.
 
     Tables are those of a Result in Python: spans, transfers, memory and waits, times in seconds. Traces need
     the extra chakra, Parquet the extra notebook. For Perfetto: simcluster run --trace.

@@ -28,7 +28,7 @@ def whatif(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> ExitCode:
-    """Say what 10 % more of each figure of the cluster would buy, and 10 % less would cost.
+    """Say what a faster or slower part of the cluster changes.
 
     Compute rate, memory bandwidth, each level of links, latency, launch overhead: each is made better, then
     worse, and the same plan timed again, one figure at a time. The longest bars are where the step is

@@ -246,7 +246,7 @@ def _group_timing(group: PricedGroup, done: _Round) -> GroupTiming:
     starts, arrivals, ends = (np.empty(shape, dtype=np.int64) for _ in range(3))
     for column, own in enumerate(streams):
         for number, stream in enumerate(own):
-            rows = slice(*group.part.begins[number : number + 2].tolist())
+            rows = group.part.entries(number)
             starts[rows, column], ends[rows, column] = stream.starts, stream.ends
             if number != group.part.compute:
                 arrivals[rows, column] = stream.arrivals

@@ -158,7 +158,9 @@ class StrategySpec(Section):
             for index, dims in enumerate(operands or ()):
                 entries = [_entry(entry) for entry in dims or ()]
                 if any(isinstance(entry, int) for entry in entries):
-                    raise Refused("there are numbers where aliases of the layout are expected", path=f"{key}.{index}")
+                    raise Refused(
+                        "numbers are given where aliases of the layout are expected", path=f"{key}.{index}"
+                    )
                 try:
                     made(*(entry for entry in entries if isinstance(entry, tuple)))
                 except ScenarioError as error:

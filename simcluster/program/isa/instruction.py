@@ -255,16 +255,16 @@ class Instruction:
     """The host's time for it, in multiples of what it spends on one operator."""
     chunked: str = ""
     """The collective that it is a chunk of, or goes in chunks with."""
-    host_waits: bool = False
-    """Whether the host waits until it has ended: it reads what the device made."""
-    host_time: float = 0.0
-    """Seconds for which the device waits for the host, of what runs no kernels."""
     server: int = -1
     """Of a push or pull: the rank of the server."""
     gate: GateWait | None = None
     """What it waits for, of a gate."""
     opens: tuple[StepGate, ...] = ()
     """The gates that count one more for each rank when it ends; nothing of the compute stream opens any."""
+    host_waits: bool = False
+    """Whether the host waits until it has ended: it reads what the device made."""
+    host_time: float = 0.0
+    """Seconds for which the device waits for the host, of what runs no kernels."""
 
     @cached_property
     def reads(self) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ def short_header_rows(documents: RunDocument) -> list[tuple[str, str]]:
     """The same; of several changes by the framework how many there are, and the option that tells them."""
     plan = documents["plan"]
     changes = len(plan.get("framework_changes", []))
-    short = ("framework", f"{plan['framework']} makes {changes} changes; -v tells them")
+    short = ("framework", f"{plan['framework']} makes {changes} changes; -v lists them")
     rows = header_rows(documents)
     return [short if label == "framework" and changes > 1 else (label, text) for label, text in rows]
 

@@ -75,7 +75,7 @@ def fullest_device(documents: RunDocument) -> RunDocument | None:
 
 def fragmentation_text(entry: RunDocument) -> float:
     """Fragmentation: the share of reserved memory that is not allocated at the peak, 0 to 1."""
-    return float((entry["reserved"] - entry["allocated"]) / entry["reserved"])
+    return float((entry["reserved"] - entry["allocated"]) / (entry["reserved"] or 1))
 
 
 def reserved_text(documents: RunDocument) -> str:

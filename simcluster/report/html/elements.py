@@ -96,7 +96,9 @@ def _bar(
         for part in parts
         if part.value > 0
     )
-    limit = f'<u style="left:{whole * scale:.3f}%"></u>' if total > whole else ""
+    # Sums of parts that fill the bar may miss it by a rounding.
+    is_over = total > whole * (1 + 1e-9)
+    limit = f'<u style="left:{whole * scale:.3f}%"></u>' if is_over else ""
     said = f'<span class="bar-note{" over" if limit else ""}">{escape(note)}</span>'
     spoken = ", ".join(f"{part.name} {reading(part.value)}" for part in parts if part.value > 0)
     return (

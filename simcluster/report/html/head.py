@@ -21,6 +21,9 @@ from simcluster.report.content import (
 )
 from simcluster.trace import RunDocument
 
+FEW_CHANGES = 3
+"""Changes of a framework profile that are told at once."""
+
 
 def head_section(documents: RunDocument) -> Markup:
     """Title, warnings, figures, and the lines that say what was simulated."""
@@ -49,9 +52,20 @@ def _parts(documents: RunDocument) -> Iterator[str]:
     if said := "; ".join(line for line in remarks if line):
         yield f'<p class="note">{escape(said)}</p>'
     rows = "".join(
-        f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in header_rows(documents)
+        f"<dt>{escape(label)}</dt><dd>{_told(label, text, documents)}</dd>"
+        for label, text in header_rows(documents)
     )
     yield f"<dl>{rows}</dl>"
+
+
+def _told(label: str, text: str, documents: RunDocument) -> str:
+    """What a line says; what a framework changes unfolds, where it is much."""
+    changes = documents["plan"].get("framework_changes", ())
+    if label != "framework" or len(changes) <= FEW_CHANGES:
+        return escape(text)
+    name = escape(documents["plan"]["framework"])
+    listed = "".join(f"<li>{escape(change)}</li>" for change in changes)
+    return f"<details><summary>{name}: {len(changes)} changes</summary><ul>{listed}</ul></details>"
 
 
 def _warning(kind: str, sentence: str, details: Sequence[str]) -> str:

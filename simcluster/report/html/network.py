@@ -24,9 +24,12 @@ from simcluster.draw import (
 from simcluster.report.content import (
     COMMUNICATION_FIGURES,
     GROUP_FIGURES,
+    SERVER_FIGURES,
     TENANT_FIGURES,
     communication_rows,
     host_group_rows,
+    server_lines,
+    server_rows,
     tenant_rows,
     waiting_text,
 )
@@ -72,16 +75,25 @@ def network_section(documents: RunDocument, *, matrix: bool) -> Markup:
         _matrix(traffic) if matrix else "",
         _links(traffic),
         *(_drawing(drawing) for drawing in traffic.get("drawings", ())),
+        _servers(summary),
         f"<h3>Groups of hosts</h3><p>{escape(waiting_text(summary))}</p>{groups}" if groups else "",
         f"<h3>Others on this cluster</h3>{tenants}" if tenants else "",
     )
+
+
+def _servers(summary: RunDocument) -> str:
+    """What parameter servers do, where there are any."""
+    lines = "; ".join(server_lines(summary))
+    table = data_table(["server", *quantities(*SERVER_FIGURES)], server_rows(summary))
+    return f'<h3>Parameter servers</h3><p class="note">{escape(lines)}</p>{table}' if lines else ""
 
 
 def _matrix(traffic: RunDocument) -> str:
     count = traffic["ranks_per_cell"]
     cell = f"a cell is {count} ranks that follow one another; " if count > 1 else ""
     note = (
-        f"bytes that ranks send each other in a step, by the steps of the algorithms in use; {cell}senders "
+        f"bytes that ranks send each other in a step, by the steps of the algorithms in use (what passes a "
+        f"switch that reduces, evenly to all others of the group); {cell}senders "
         "from top to bottom, receivers from left to right"
     )
     return f'<h3>Between ranks</h3><p class="note">{note}</p><div id="matrix-view"></div>'

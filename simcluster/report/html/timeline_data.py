@@ -45,8 +45,19 @@ _KINDS: Mapping[str, str] = {
     "collective": ORANGE.colour,
     "send": _INDIGO,
     "receive": _INDIGO,
+    "push": _INDIGO,
+    "pull": _INDIGO,
+    "gate": GREY.colour,
     "copy": TEAL.colour,
     "wait": GREY.colour,
+}
+_LEGEND: Mapping[str, str] = {
+    "send": "send, receive",
+    "receive": "send, receive",
+    "push": "push, pull",
+    "pull": "push, pull",
+    "gate": "waits at a gate",
+    "copy": "copies over the host",
 }
 _ACTIONS: Mapping[str, str] = {
     "F": "forward",
@@ -190,8 +201,7 @@ def _kind_colour(kind: str, operator: str, palette: Palette) -> int:
             return palette.number(name.replace("_v", "").replace("_", "-"), _COLLECTIVES[name].colour)
         return palette.number("other collectives", _KINDS[kind])
     if kind in _KINDS:
-        named = {"send": "send, receive", "receive": "send, receive", "copy": "copies over the host"}
-        return palette.number(named.get(kind, kind), _KINDS[kind])
+        return palette.number(_LEGEND.get(kind, kind), _KINDS[kind])
     return -1
 
 

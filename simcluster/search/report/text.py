@@ -105,10 +105,7 @@ def verdict(result: SearchResult) -> str:
     if result.is_proven:
         return text + "Proven: no other plan of the space can be better."
     if result.num_lost:
-        return (
-            text
-            + f"Not proven: {result.num_lost} plans died, out of memory or stopped by a signal."
-        )
+        return text + f"Not proven: {result.num_lost} plans died, out of memory or stopped by a signal."
     return text + (
         f"Not proven: the budget of {result.budget_s:g} s was spent, and a plan that was not simulated may "
         f"be up to {units.percent(result.gap)} better."

@@ -14,6 +14,10 @@ from simcluster.simulation.compose import BuiltScenario
 Floats = NDArray[np.float64]
 
 
+_MOVES_NOTHING = (InstructionKind.COMPUTE, InstructionKind.GATE, InstructionKind.RECEIVE)
+"""What puts nothing on links; a receive beside its send."""
+
+
 def bytes_on_links(built: BuiltScenario) -> Floats:
     """Bytes per step on one link of each class of links of ``built.classes.flows`` [classes of links]."""
     vectors = built.fabric.links.vectors
@@ -27,15 +31,15 @@ def bytes_on_links(built: BuiltScenario) -> Floats:
 
 
 def meetings(built: BuiltScenario) -> Iterator[tuple[int, Instruction, int]]:
-    """Every collective, send and copy of a step, told by one of the classes that meet in it: the class, the
-    instruction, and how often a step runs it. Receives are those of their sends.
+    """Every collective, send, copy, push and pull of a step: a class that meets in it, the instruction, and
+    how often a step runs it. Each is told once, whoever meets; receives are those of their sends.
     """
     told_by: dict[Who, int] = {}
     placed = built.placed
     for index, part in enumerate(placed.parts):
         for code, runs in placed.program.parts[part].columns.times().items():
             for instruction in placed.program.codes[code].instructions:
-                if instruction.action in (InstructionKind.COMPUTE, InstructionKind.RECEIVE):
+                if instruction.action in _MOVES_NOTHING:
                     continue
                 who, _ = meeting_of(placed.classes, index, instruction)
                 if told_by.setdefault(who, index) == index:

@@ -12,6 +12,7 @@ from simcluster.cluster import Cluster, GroupPlacement
 from simcluster.collectives import GroupExchange, Operation, Routine, algorithm_routine, group_site_of
 from simcluster.engine import Choices
 from simcluster.program import (
+    WITH_SERVER,
     Axes,
     CollectiveRequests,
     Instruction,
@@ -42,8 +43,8 @@ class RankTraffic:
 def bytes_between_ranks(built: BuiltScenario) -> RankTraffic:
     """Who sends how much to whom.
 
-    What ranks send through a switch that reduces counts evenly to all others of the group, and unequal parts
-    of an all-to-all as equal ones.
+    What ranks send through a switch that reduces counts evenly to all others of the group. Unequal parts of
+    an all-to-all count between those who have them for each other, whatever way they take.
     """
     num_ranks = built.placed.num_ranks
     size = 1
@@ -58,6 +59,10 @@ def bytes_between_ranks(built: BuiltScenario) -> RankTraffic:
     for index, instruction, runs in meetings(built):
         if instruction.action is InstructionKind.SEND:
             _add_transfers(built, index, instruction, runs, cells, matrix)
+        elif instruction.action in WITH_SERVER:
+            _add_server(built, index, instruction, runs, cells, matrix)
+        elif instruction.parts is not None:
+            _add_parts(built, index, instruction, runs, cells, matrix)
         elif instruction.action is InstructionKind.COLLECTIVE:
             operation = Operation(instruction.operation)
             key = index, instruction.group, operation, choices.of(index, instruction).algorithm
@@ -65,20 +70,33 @@ def bytes_between_ranks(built: BuiltScenario) -> RankTraffic:
     for (index, axes, operation, algorithm), amount in bytes_of.items():
         if algorithm == "none":
             continue
-        group = built.classes.groups[index, axes]
-        members = built.program.mesh.groups(axes)
-        first = built.classes.of_rank[members[:, 0]]
-        alike = np.array([_is_in(built, of, axes, group.id) for of in range(len(built.classes))])
-        own = cells[members[alike[first]]]
-        routine = algorithm_routine(algorithm, operation, group.placement, built.cluster)
-        _add_routine(routine, own, group.placement, built.cluster, amount, matrix)
+        placement = built.classes.groups[index, axes].placement
+        own = cells[built.program.mesh.groups(axes)[_groups_like(built, index, axes)]]
+        routine = algorithm_routine(algorithm, operation, placement, built.cluster)
+        _add_routine(routine, own, placement, built.cluster, amount, matrix)
     return RankTraffic(matrix, size)
 
 
-def _is_in(built: BuiltScenario, index: int, axes: Axes, identity: int) -> bool:
-    """Whether ranks of a class meet over some axes in groups of this id."""
-    group = built.classes.groups.get((index, axes))
-    return group is not None and group.id == identity
+def _groups_like(built: BuiltScenario, index: int, axes: Axes) -> Ints:
+    """The numbers of all groups over some axes that are of the kind in which a class meets."""
+    groups = built.classes.groups
+    kind = groups[index, axes].id
+    alike = [(of, axes) in groups and groups[of, axes].id == kind for of in range(len(built.classes))]
+    first = built.classes.of_rank[built.program.mesh.groups(axes)[:, 0]]
+    return np.flatnonzero(np.array(alike)[first])
+
+
+def _add_parts(
+    built: BuiltScenario, index: int, instruction: Instruction, runs: int, cells: Ints, matrix: Floats
+) -> None:
+    """What the ranks of all groups have for each other, where that is not equal."""
+    assert instruction.parts is not None
+    members = built.program.mesh.groups(instruction.group)
+    for number in _groups_like(built, index, instruction.group).tolist():
+        parts, own = instruction.parts.of_number(number), cells[members[number]]
+        sent = parts.counts * (parts.share * instruction.num_bytes * runs)
+        np.fill_diagonal(sent, 0.0)
+        np.add.at(matrix, (own[:, np.newaxis], own[np.newaxis]), sent)
 
 
 def _add_transfers(
@@ -90,6 +108,17 @@ def _add_transfers(
     src, dst = pairs.T if peer_is_next_stage(instruction.stream) else pairs[:, ::-1].T
     own = built.classes.of_rank[src] == index
     np.add.at(matrix, (cells[src[own]], cells[dst[own]]), float(instruction.num_bytes) * runs)
+
+
+def _add_server(
+    built: BuiltScenario, index: int, instruction: Instruction, runs: int, cells: Ints, matrix: Floats
+) -> None:
+    """What all ranks of a class push to a parameter server, or pull from it."""
+    workers = cells[built.classes.of_rank == index]
+    servers = np.full(len(workers), cells[instruction.server])
+    pushed = instruction.action is InstructionKind.PUSH
+    ways = (workers, servers) if pushed else (servers, workers)
+    np.add.at(matrix, ways, float(instruction.num_bytes) * runs)
 
 
 def _add_routine(

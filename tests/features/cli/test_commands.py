@@ -209,7 +209,7 @@ def test_a_plan_that_is_to_run_out_of_memory_passes(simcluster, here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--against", "main"), "give either --baseline FILE"),
+        (("--against", "main"), "give either --baseline or --against"),
         (("--report", "html"), "there is no format 'html'"),
         (("--report", "md", "--report", "json"), "standard output can have one format"),
         (("--report", "md="), "name the file behind the '='"),

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from simcluster.document import Document
+from simcluster.registry import data_files
 from simcluster.scenario import scenario_schema
 from tests.support.documentation_blocks import ROOT, arguments, blocks
 from tests.support.marked_tables import hold_marked_table, marked_table
@@ -29,6 +30,7 @@ ELSEWHERE = {"ci": "tests/features/test_ci_guide.py"}
 SLOW = {
     "simcluster accuracy tests/accuracy/memory.csv --worst 10",  # half a minute
     "simcluster advise scenarios/tiny-gpt-cpu.yaml --rounds 1",
+    "simcluster checkpoint costs scenarios/megatron-1t-512-h200-from-2048.yaml",
     "simcluster search scenarios/quickstart.yaml --over mesh --top 5 -o best.yaml",
 }
 """Commands of several seconds, of which other tests have more."""
@@ -125,3 +127,11 @@ def test_blocks_have_languages():
     known = {"console", "python", "yaml", "text", "json", "markdown", "ini", "toml"}
     strange = {block.page.stem for block in blocks() if block.language not in known}
     assert strange <= ELSEWHERE.keys()
+
+
+def test_the_readme_counts_the_catalog():
+    folders = ("simcluster.cluster.devices", "simcluster.cluster.hosts", "simcluster.model.catalog")
+    wanted = [len(data_files(folder)) for folder in folders]
+    counted = re.search(r"(\d+) devices, (\d+) hosts and (\d+) models", (ROOT / "README.md").read_text())
+    assert counted is not None
+    assert [int(number) for number in counted.groups()] == wanted

@@ -243,7 +243,7 @@ def test_the_summary_keeps_to_the_terminal(simcluster, small, monkeypatch, colum
 def test_the_head_is_short_and_tells_all_on_request(simcluster, small):
     _, short, _ = simcluster("run", small, "--set", "framework=megatron-core")
     _, long, _ = simcluster("run", small, "--set", "framework=megatron-core", "-v")
-    assert "-v tells them" in short
+    assert "-v lists them" in short
     assert "fuses only" not in short
     assert "fuses only" in long
     assert len(short.splitlines()) < len(long.splitlines())

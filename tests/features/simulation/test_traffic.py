@@ -11,7 +11,10 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from tests.support.h100_scenarios import h100
 
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
 PLANS = {
+    "servers": Scenario.load(SCENARIOS / "wide-deep-8-ascend-910-servers.yaml"),
+    "unequal parts": Scenario.load(SCENARIOS / "manual-halo-exchange-4-ascend-910.yaml"),
     "tensor": h100({"tensor": 8}),
     "data": h100({"data": 16}, micro_batches=2, optimizer_sharding={"zero": 1}),
     "pipeline": h100({"pipeline": 4, "data": 2, "tensor": 2}, recipe="megatron_sp"),
@@ -76,5 +79,5 @@ def test_drawn_lines_join_drawn_boxes(run):
 
 
 def test_one_rank_sends_nothing():
-    alone = Scenario.load(Path(__file__).parents[3] / "scenarios/zero-offload-10b-1-v100.yaml")
+    alone = Scenario.load(SCENARIOS / "zero-offload-10b-1-v100.yaml")
     assert "traffic" not in simulate(alone).documents

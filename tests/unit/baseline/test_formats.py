@@ -5,7 +5,7 @@ import pytest
 
 from simcluster.baseline import Tolerances, check_formats
 from simcluster.baseline.compare import CheckOutcome, outcome_of
-from simcluster.baseline.measurement import Measurement
+from simcluster.baseline.measurement import ScenarioMeasurement
 from simcluster.baseline.record import Record
 from simcluster.baseline.report import CheckReport
 from simcluster.errors import Problem, ScenarioError
@@ -16,7 +16,7 @@ WRONG = ScenarioError(Problem("unknown key 'x|<b>\n::error::'", where="s/wrong.y
 
 
 def outcome(key, run):
-    return outcome_of(key, OLD, Measurement(Record.of(run)), Tolerances())
+    return outcome_of(key, OLD, ScenarioMeasurement(Record.of(run)), Tolerances())
 
 
 REPORT = CheckReport(

@@ -85,7 +85,7 @@ def accuracy(
         bool, typer.Option("--csv", help="Print every row with its prediction, comma-separated.")
     ] = False,
 ) -> ExitCode:
-    """Compare measured collectives, kernels or training runs with predictions.
+    """Compare measurements with their predictions.
 
     A file of collectives begins with the titles id,source,op,hardware,num_devices,num_hosts,
     message_bytes,time_us,algbw_gb_s,busbw_gb_s,notes; sizes and rates count as in nccl-tests. A row needs

@@ -38,9 +38,8 @@ def compare(
 ) -> ExitCode:
     """Compare plans: what each gains or costs in time and memory.
 
-    The difference of two steps is told by cause: the operators, exposed collectives and waits that take more
-    or less.
-    Exit code 1 if one of them does not fit into memory.
+    The difference of two steps is explained by cause: the operators, exposed collectives and waits that take
+    more or less. Exit code 1 if one of the plans does not fit into memory.
     """
     from simcluster.cli.output.progress import progress_line
     from simcluster.cli.output.result_files import check_writable, write_text

@@ -65,8 +65,16 @@ function themes() {
   });
 }
 
+/** Says instead of the timelines why they cannot be shown. */
+function refuse(reason) {
+  document.querySelector("main").prepend(make("p", { class: "warning near", role: "alert" },
+    make("b", {}, "Timelines, memory over time and layouts cannot be shown: "), reason));
+}
+
 report.ready = (async () => {
   themes();
+  if (typeof DecompressionStream === "undefined")
+    return refuse("this browser cannot unpack data; Chrome 111, Firefox 113, Safari 16.4 and later can.");
   const layouts = (report.layouts = new Layouts(await unpackDocument("layouts") || []));
   report.timeline = await showTimeline("timeline", "spans", (operator) => layouts.lines(operator));
   report.memory = await showMemory();

@@ -442,7 +442,7 @@ class Timeline {
     const group = data.groups[row.group];
     if (row.rank !== null && row.rank !== undefined) lines.push(["on", `rank ${row.rank}, ${group.device}`]);
     else if (group.members) lines.push(["on", `${group.title}, ${group.ranks > 1 ? "ranks" : "rank"} ${group.members}`]);
-    return [...lines, ...(this.about && ["compute", "collective", "send", "receive", "copy"].includes(sort) ? this.about(operator) : [])];
+    return [...lines, ...(this.about && !["wait", "action", "critical kernels", "critical transfers"].includes(sort) ? this.about(operator) : [])];
   }
 
   pick(x, y) {

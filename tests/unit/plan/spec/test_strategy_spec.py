@@ -85,7 +85,7 @@ def test_where_replicas_stand():
         (
             {"in": [[2]], "layout": {"device_matrix": [2], "alias_name": ["mp"]}},
             ".in.0",
-            "there are numbers where aliases of the layout are expected",
+            "numbers are given where aliases of the layout are expected",
         ),
         (
             {"split": {"a": "dp"}, "layout": {"device_matrix": [2], "alias_name": ["mp"]}},

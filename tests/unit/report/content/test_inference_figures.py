@@ -29,9 +29,7 @@ def test_the_summary_says_when_tokens_come(answer):
     assert f"{units.seconds(found['ttft_s'])} to the first token (TTFT)" in text
     assert f"{units.seconds(found['tpot_s'])} per further token (TPOT)" in text
     assert f"{units.count(found['tokens_per_s'])} tokens/s" in text
-    assert (
-        "8 prompts of 128 tokens, 33 generated after each = 2 data-parallel ways x 2 micro-batches" in text
-    )
+    assert "8 prompts of 128 tokens, 33 generated after each = 2 data-parallel ways x 2 micro-batches" in text
     assert "bf16, bf16 KV cache" in text
     assert "5 of 32 decode steps simulated, others interpolated" in text
     assert "Where prefill and 5 decode steps go" in text

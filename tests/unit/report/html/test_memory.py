@@ -56,3 +56,10 @@ def test_what_fits_only_once_blocks_are_given_back_is_said(torch_run):
     tight = entry | {"capacity": entry["outside"] + (entry["allocated"] + entry["reserved"]) // 2}
     assert "must be given back" in reserved_text({"memory": [tight]})
     assert "must be given back" not in reserved_text({"memory": [entry]})
+
+
+def test_devices_on_which_nothing_is_reserved_have_no_fragments(torch_run):
+    first, *others = torch_run.documents["memory"]
+    empty = first | {"reserved": 0, "allocated": 0}
+    shown = replace(torch_run, documents={**torch_run.documents, "memory": [empty, *others]})
+    assert "0.0 %" in Page("".join(report_page(shown))).text

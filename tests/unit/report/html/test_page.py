@@ -4,8 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simcluster.draw import BLUE, BarPart
 from simcluster.report import renderers
 from simcluster.report.html import PageOrigin, report_page
+from simcluster.report.html.elements import bar_rows
 from simcluster.report.html.memory_data import memory_pieces
 from simcluster.report.html.step import class_waits
 from simcluster.trace import Run
@@ -96,3 +98,16 @@ def test_what_if_is_shown_where_a_run_has_it(run):
     document = {"name": "a", "step_time_s": 1.0, "by": 0.1, "factors": [factor]}
     shown = replace(run, documents={**run.documents, "what_if": document})
     assert "compute rate" in "".join(report_page(shown)) and 'id="what-if"' not in "".join(report_page(run))
+
+
+def test_what_fills_a_bar_is_not_over_it():
+    parts = [BarPart("a", 0.1, BLUE), BarPart("b", 0.2, BLUE)]
+    assert "<u" not in bar_rows([("x", parts, 0.3, "")], str)
+    assert "<u" in bar_rows([("x", parts, 0.29, "")], str)
+
+
+def test_many_changes_of_a_framework_unfold(run):
+    changes = [f"change {number}" for number in range(5)]
+    plan = {**run.documents["plan"], "framework_changes": changes}
+    page = "".join(report_page(replace(run, documents={**run.documents, "plan": plan})))
+    assert "5 changes</summary>" in page and "<li>change 4</li>" in page
