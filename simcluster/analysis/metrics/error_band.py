@@ -20,6 +20,26 @@ LEAST_RUNS = 9
 ANY = "any"
 """Stands for all devices, frameworks or plans."""
 
+FAMILIES = (
+    *(
+        "p100",
+        "v100",
+        "a100",
+        "a800",
+        "h100",
+        "h200",
+        "h800",
+        "h20",
+        "b200",
+        "b300",
+        "gb200",
+        "gb300",
+        "gb10",
+    ),
+    *("l40s", "rtx-pro", "arc-pro", "mi300x", "ascend-910a", "ascend-910b", "ascend-910c"),
+)
+"""Devices of the catalog whose names begin alike, and that differ in form, memory or links."""
+
 _LEVELS = (
     ("device", "framework", "plan"),
     ("device", "framework"),
@@ -43,8 +63,7 @@ class RunKind:
     @classmethod
     def of(cls, device: str, framework: str, axes: Iterable[str], *, mixture: bool) -> RunKind:
         """The kind of a run on a device of the catalog; ``axes`` are those of more than one rank."""
-        words = device.partition(",")[0].split("-")
-        family = "-".join(words[: 2 if words[0] == "ascend" else 1])
+        family = max((name for name in FAMILIES if device.startswith(name)), key=len, default=device)
         split = " + ".join(axes) or "one device"
         return cls(family, framework, f"mixture, {split}" if mixture else split)
 
