@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine import ClassGates, GroupTiming
-from simcluster.program import StepGate, Program, RankClasses
+from simcluster.program import Program, RankClasses, StepGate
 
 Ints = NDArray[np.int64]
 

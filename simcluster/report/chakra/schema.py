@@ -1,8 +1,9 @@
-"""The messages of Chakra's execution traces, made from the field numbers that MLCommons publishes.
+"""The messages of Chakra's execution traces, made from the field numbers of its schema.
 
-Source: mlcommons/chakra, schema/protobuf/et_def.proto (package ChakraProtoMsg), as of its version 0.0.4. Of
-the values an attribute may have, those that are written here are declared; a reader with the whole schema
-reads them, because fields are told apart by their numbers.
+The numbers are assumed to be those of schema/protobuf/et_def.proto of mlcommons/chakra (package
+ChakraProtoMsg, version 0.0.4); they were not compared with that file. Of the values an attribute may have,
+those that are written here are declared; a reader with the whole schema reads them, because fields are told
+apart by their numbers.
 """
 
 from __future__ import annotations

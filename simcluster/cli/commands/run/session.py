@@ -30,6 +30,7 @@ def with_what_if(run: Run, scenario: Scenario) -> Run:
     answer = what_if_document(what_if(build_scenario(scenario)))
     return replace(run, documents={**run.documents, "what_if": answer})
 
+
 @dataclass(frozen=True)
 class Replications:
     """How often a job is run, and by how many processes: one for each processor, if not said."""
