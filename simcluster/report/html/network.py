@@ -24,12 +24,9 @@ from simcluster.draw import (
 from simcluster.report.content import (
     COMMUNICATION_FIGURES,
     GROUP_FIGURES,
-    SERVER_FIGURES,
     TENANT_FIGURES,
     communication_rows,
     host_group_rows,
-    server_lines,
-    server_rows,
     tenant_rows,
     waiting_text,
 )
@@ -75,17 +72,9 @@ def network_section(documents: RunDocument, *, matrix: bool) -> Markup:
         _matrix(traffic) if matrix else "",
         _links(traffic),
         *(_drawing(drawing) for drawing in traffic.get("drawings", ())),
-        _servers(summary),
         f"<h3>Groups of hosts</h3><p>{escape(waiting_text(summary))}</p>{groups}" if groups else "",
         f"<h3>Others on this cluster</h3>{tenants}" if tenants else "",
     )
-
-
-def _servers(summary: RunDocument) -> str:
-    """What parameter servers do, where there are any."""
-    lines = "; ".join(server_lines(summary))
-    table = data_table(["server", *quantities(*SERVER_FIGURES)], server_rows(summary))
-    return f'<h3>Parameter servers</h3><p class="note">{escape(lines)}</p>{table}' if lines else ""
 
 
 def _matrix(traffic: RunDocument) -> str:

@@ -23,7 +23,7 @@ from simcluster.report.html.memory_data import memory_pieces
 from simcluster.report.html.network import matrix_pieces, network_section
 from simcluster.report.html.packing import packed_bytes
 from simcluster.report.html.path_sections import critical_path_section, what_if_section
-from simcluster.report.html.server_section import server_section
+from simcluster.report.html.servers import server_section
 from simcluster.report.html.step import step_section
 from simcluster.report.html.timeline_data import schedule_pieces, timeline_pieces
 from simcluster.trace import Run, RunDocument
