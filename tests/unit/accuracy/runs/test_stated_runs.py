@@ -17,7 +17,6 @@ EXPERTS = {"model": "new 8x", "kv_heads": "2", "ffn": "64", "expert": "2"}
 CLIPPED = "gradients are clipped to a norm of 1, the default of Megatron's training script"
 
 
-
 @pytest.mark.parametrize(
     ("change", "model", "assumed"),
     [
