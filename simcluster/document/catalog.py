@@ -144,8 +144,16 @@ def changed(entry: Any, changes: Any) -> Any:
         entry = {"use": entry}
     if not isinstance(entry, Mapping) or not isinstance(changes, Mapping) or "value" in entry:
         return changes
-    merged = {**entry, **{key: changed(entry.get(key), value) for key, value in changes.items()}}
+    merged = {**entry, **{key: _changed_part(entry.get(key), value) for key, value in changes.items()}}
     return {key: value for key, value in merged.items() if value is not None}
+
+
+def _changed_part(part: Any, changes: Any) -> Any:
+    """A part with changes; what was changed of one entry does not hold for another in its place."""
+    both = isinstance(part, Mapping) and isinstance(changes, Mapping)
+    if both and "use" in part and changes.get("use", part["use"]) != part["use"]:
+        return changes
+    return changed(part, changes)
 
 
 def _borrowed(entry: Any, reason: str) -> Any:

@@ -148,4 +148,4 @@ def test_chunks_hide_collectives_of_large_matmuls(framework):
         data["model"] = {"layers": 2, "hidden": 8192, "heads": 64, "kv_heads": 8, "ffn": 28672, "vocab": 4096}
         data["training"] |= {"seq_len": 8192, "precision": "bf16"}
         seconds[name] = simulate(Scenario.of(data)).documents["summary"]["step_time_s"]
-    assert seconds["cut"] < 0.95 * seconds["whole"]
+    assert seconds["cut"] < 0.96 * seconds["whole"]

@@ -221,9 +221,10 @@ def assumptions_text(documents: RunDocument) -> list[str]:
     folded = "each" if classes == ranks else f"as {classes:,} class{'es' * (classes > 1)} of equal ranks"
     took = f" in {units.seconds(summary['wall_s'])}" if "wall_s" in summary else ""
     assumptions = summary["assumptions"]
+    band = summary.get("error_band") if documents["plan"]["framework"] != "ideal" else None
     return [
         f"Simulated {ranks:,} ranks, {folded}: {summary['num_events']:,} events{took}.",
-        *([summary["error_band"]["words"]] if "error_band" in summary else []),
+        *([band["words"]] if band else []),
         *_dispatch(summary),
         f"Based on {len(assumptions)} assumptions, listed in the JSON result: {_assumed(assumptions)}.",
         *(f"Note: {note}." for note in documents["plan"]["notes"]),

@@ -180,6 +180,8 @@ def _line(instruction: Instruction) -> tuple[object, ...]:
         instruction.bandwidth_limit,
         instruction.piece,
         instruction.dispatch_cost,
+        instruction.host_waits,
+        instruction.host_time,
         len(instruction.works),
         [(call.name, call.inputs, call.outputs, call.adds) for call in instruction.calls],
     )

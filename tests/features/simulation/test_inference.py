@@ -194,7 +194,7 @@ def test_stages_exchange_in_both_directions_with_every_profile():
     """Transfers that wait for each other in training's order would do so for ever here."""
     found = simulate(inference({"pipeline": 2}, framework="megatron-core", micro_batch=2)).documents
     assert found["summary"]["tpot_s"] > 0
-    assert "waits" not in " ".join(found["plan"]["framework_changes"])
+    assert "transfers" not in " ".join(found["plan"]["framework_changes"])
     assert "gradients" not in " ".join(found["plan"]["framework_changes"])
 
 

@@ -205,7 +205,10 @@ def test_an_input_is_kept_in_parts():
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ({"layers": "all", "gathers": True}, "recompute.gathers changes nothing: weights lie whole"),
+        (
+            {"layers": "all", "gathers": True},
+            "recompute.gathers changes nothing: weights are whole on every rank",
+        ),
         ({"layers": "all", "slice": True}, "recompute.slice changes nothing"),
     ],
 )
