@@ -107,6 +107,12 @@ class _Between:
             raise _OffTheLine
         return number
 
+    def _bytes(self, small: int, large: int) -> int:
+        """Bytes that a kernel moves: rounded, where profiles say how often it passes over them. So a line
+        between two may end between whole bytes; no more than the plan's own are counted.
+        """
+        return (small * self.below + large * self.above) // (self.above + self.below)
+
     def _least(self, small: int, large: int) -> int:
         """At least so much, of what grows with the micro-batch, from some size on in proportion to it."""
         samples, most = self.smaller_batch + self.above, self.smaller_batch + self.above + self.below
@@ -156,8 +162,8 @@ class _Between:
             small.kernel,
             small.dtype,
             flops,
-            self._number(small.bytes_read, large.bytes_read),
-            self._number(small.bytes_written, large.bytes_written),
+            self._bytes(small.bytes_read, large.bytes_read),
+            self._bytes(small.bytes_written, large.bytes_written),
             tuple(sizes),
         )
 
