@@ -16,7 +16,7 @@ network card and back."""
 CORE = 1e9
 """What one core carries on the link that stands for the work of a socket's cores: nanoseconds in a second."""
 
-SHARED = ("storage.door", "storage")
+SHARED = ("storage.entry", "storage")
 """The places that all hosts share: where their storage is connected, and the storage."""
 
 
