@@ -33,7 +33,8 @@ def opened(chromium):
     pages = []
 
     def opened(path, width=1400, **how):
-        page = chromium.new_page(viewport={"width": width, "height": 900}, **how)
+        # Without motion: a scroll that still glides moves a block away from under the pointer.
+        page = chromium.new_page(viewport={"width": width, "height": 900}, reduced_motion="reduce", **how)
         page.complaints = []
         page.on("console", lambda message: page.complaints.append(message.text))
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
