@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.arguments.options import Scenarios, Settings, changes
+from simcluster.cli.arguments.options import (
+    JsonFile,
+    PageFile,
+    Scenarios,
+    Settings,
+    TraceFile,
+    TraceRanks,
+    changes,
+)
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
@@ -30,27 +38,14 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="Write result, summary, report, trace, run and scenario there."),
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report there, as a page for a browser.")
-    ] = None,
+    html: PageFile = None,
     whatif: Annotated[
         bool,
         typer.Option("--whatif", help="Also say in the report what faster and slower hardware would change."),
     ] = False,
-    trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
-    ] = None,
-    ranks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Trace these ranks, such as 0,17,4096-4103; by default one of each class of equal ranks.",
-        ),
-    ] = None,
-    json: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|-", help="Write the result there; - prints it instead of the summary."),
-    ] = None,
+    trace: TraceFile = None,
+    ranks: TraceRanks = None,
+    json: JsonFile = None,
     replications: Annotated[
         int,
         typer.Option(min=1, metavar="N", help="Run a job N times with other random draws: means and bounds."),
