@@ -2,7 +2,6 @@
 it.
 """
 
-from simcluster.plan.auto import SearchReport
 from simcluster.plan.data import DataSpec, InputPipeline, MicroBatches, given_feed_layouts, shard_rows
 from simcluster.plan.diagnostics import (
     MOST_BYTES,
@@ -66,6 +65,7 @@ from simcluster.plan.rules import (
     expert_counts,
     instance_patterns,
 )
+from simcluster.plan.search_report import SearchReport
 from simcluster.plan.sharding import padded_dims
 from simcluster.plan.spec import (
     ALONE,

@@ -79,11 +79,15 @@ def run(
     JSON of several scenarios is a list.
     """
     from simcluster.cli.commands.run.session import Replications, Session
-    from simcluster.cli.output.page_files import page_origin
     from simcluster.cli.output.result_files import Outputs
     from simcluster.cli.output.terminal import has_colour
 
-    outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj), whatif)
+    origin = None
+    if html is not None:
+        from simcluster.cli.output.page_files import page_origin
+
+        origin = page_origin(context.obj)
+    outputs = Outputs(scenarios, out, trace, json, ranks, html, origin, whatif)
     outputs.check()
     runs = Replications(replications, jobs)
     session = Session(outputs, tuple(changes(settings)), unfold, quiet, runs, has_colour(), verbose)
