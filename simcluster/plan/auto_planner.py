@@ -12,6 +12,7 @@ from simcluster.plan.auto import SearchReport, SearchSettings, find_strategies, 
 from simcluster.plan.plan import Placement, Plan
 from simcluster.plan.planner import StrategyPlanner
 from simcluster.plan.rules import SEQUENCE, AxisRoles, StrategyRule, stage_devices
+from simcluster.plan.sharded_model import ShardedModels
 from simcluster.plan.spec import USUAL_SEARCH, InferenceSpec, RecipeSpec
 from simcluster.plan.strategies import DEFAULT, assign_strategies, roles_of, split_mesh_axes
 
@@ -27,11 +28,11 @@ class AutoPlanner(StrategyPlanner):
     searching: bool = field(default=False, init=False)
     """Whether the network is planned for the search, which does not know yet what splits the vocabulary."""
 
-    def plan(self) -> Plan:
+    def plan(self, known: ShardedModels | None = None) -> Plan:
         """The plan, with a report of the search; PlanError where it has no answer."""
         if self.searched is None:
             self.searched = self._search()
-        return replace(super().plan(), search=self.searched)
+        return replace(super().plan(known), search=self.searched)
 
     def _search(self) -> SearchReport:
         roles = AxisRoles(roles_of(self.parallel))

@@ -105,7 +105,7 @@ def _bounds(group: _Group) -> tuple[Sequence[tuple[PlanChoice, PlanBound | Refus
         for other in others:
             if other is not None and other not in known:
                 known[other] = bounds.of(other)
-    return list(known.items()), bounds.num_small_plans
+    return list(known.items()), bounds.small_plans.num_planned
 
 
 def _bounds_of(shared: SharedScenario, allowed: float) -> PlanBounds:
