@@ -15,6 +15,9 @@ from simcluster.cluster import Cluster
 from simcluster.model import Phase
 from simcluster.plan import Plan
 from simcluster.program import (
+    MEASURE,
+    NORM,
+    UPDATE,
     BlockExecution,
     Instruction,
     InstructionBlock,
@@ -29,6 +32,9 @@ from simcluster.work import Work
 
 TIMED = (Phase.FORWARD, Phase.RECOMPUTE, Phase.BACKWARD, Phase.WEIGHTS)
 """What runs for every micro-batch."""
+
+_ONCE = (NORM, MEASURE, UPDATE)
+"""What runs at the end of a step, which nobody asks for here."""
 
 _WORKED_OUT = ("reads", "writes", "adds")
 """Properties of instructions that do not depend on how much they do."""
@@ -48,7 +54,7 @@ class SmallPlan:
         """A plan, lowered."""
         # Reductions of gradients are not looked at: those of single layers are lowered soonest.
         alone = replace(plan, execution=replace(plan.execution, buckets=None, fusion=None))
-        return cls(cluster, plan, build(alone), micro_batch)
+        return cls(cluster, plan, build(alone, without=_ONCE), micro_batch)
 
     @property
     def part(self) -> StageProgram:
