@@ -27,6 +27,7 @@ from simcluster.plan import (
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
 from simcluster.search.bounds.layer_costs import LayerCosts
+from simcluster.search.bounds.layer_memory import LayerMemory
 from simcluster.search.bounds.plan_bound import (
     LeastTimes,
     PlanBound,
@@ -80,6 +81,7 @@ class PlanBounds:
         if shape.schedule.num_slices > 1 or not self._is_told_by_small_plans:
             return PlanBound(0, 0)
         chain = shape.schedule.chain(shape.num_stages)
+        memory: LayerMemory | Refusal
         # The first tells it of most of those that are too large, with fewer small plans.
         for read in (self.small_plans.least_memory, self.small_plans.memory):
             memory = read(choice)
