@@ -66,6 +66,7 @@ from simcluster.plan.rules import (
     instance_patterns,
 )
 from simcluster.plan.search_report import SearchReport
+from simcluster.plan.sharded_model import ShardedModels
 from simcluster.plan.sharding import padded_dims
 from simcluster.plan.spec import (
     ALONE,
@@ -180,6 +181,7 @@ __all__ = [
     "ServerShard",
     "ServerUpdate",
     "ShardRequest",
+    "ShardedModels",
     "ShardingChoice",
     "StrategySpec",
     "SubgraphSpec",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -68,13 +68,15 @@ def find_strategies(
     cluster: Cluster,
     algorithms: Selection,
     settings: SearchSettings,
+    context: Sequence[str] = (),
 ) -> SearchReport:
     """Strategies of all operators of a placed graph that are not ``fixed``: instance -> operator -> strategy.
 
-    ``mesh`` is cut for the units of the search. PlanError where there is no answer.
+    ``mesh`` is cut for the units of the search; its axes of ``context`` split sequences. PlanError where there
+    is no answer.
     """
     auto = settings.auto
-    search_mesh = SearchMesh.of(mesh, stage_axis)
+    search_mesh = SearchMesh.of(mesh, stage_axis, context)
     operators = OperatorGraph.of(graph, fixed)
     model = _cost_model(search_mesh, cluster, algorithms, settings)
     rules = CandidateRules(
