@@ -6,6 +6,7 @@ import pytest
 
 from simcluster.errors import PlanError
 from simcluster.job import ClusterState
+from simcluster.job.timeline import SlowDevice
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
 from simcluster.simulation.jobs.step_times import StepTimes
@@ -69,3 +70,10 @@ def test_a_step_without_some_workers_trains_on_fewer_samples():
     assert (whole.samples, left.samples) == (16, 8)
     # Half the gradients and weights go through the cards of the servers.
     assert left.step_ns < whole.step_ns
+
+
+def test_a_server_that_is_slow_for_a_time_slows_the_steps_of_that_time():
+    times = StepTimes(build_scenario(server_scenario(8, 2)))
+    slow = times(ClusterState((SlowDevice(8, 0.002),)))
+    assert slow.step_ns > 1.2 * times(ClusterState()).step_ns
+    assert times(ClusterState((SlowDevice(10, 0.002),))) == times(ClusterState()), "the scheduler's"
