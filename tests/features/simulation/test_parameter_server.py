@@ -35,10 +35,12 @@ def test_tables_by_rows_are_those_of_one_device(servers):
 @pytest.mark.parametrize(
     "update", [{"update": "asynchronous"}, {"update": "stale_synchronous", "staleness": 1}]
 )
-def test_gradients_of_the_first_step_of_other_updates_add_up_to_those_of_one_device(update):
-    done = verify(server_scenario(4, 2, **update))
-    assert done
-    assert {comparison.step for comparison in done.comparisons} == {0}
+@pytest.mark.parametrize("own", [{}, {"model": WIDE_DEEP, "training": {"optimizer": BY_ROWS}}])
+def test_other_updates_are_those_of_one_device_in_the_same_order(update, own):
+    done = verify(server_scenario(4, 2, **own, **update))
+    assert done, done
+    assert {comparison.step for comparison in done.comparisons} == {0, 1}
+    assert {comparison.what for comparison in done.comparisons} == {"loss", "gradient", "update"}
 
 
 def test_one_worker_that_updates_asynchronously_trains_as_if_it_were_synchronous():
