@@ -108,7 +108,8 @@ def hidden_collectives():
         ),
         ("Llama 3 70B, pipeline 4, data 2, tensor 8, on 64 H100", "", Plan(f"{large}-sequence-parallel")),
         (
-            "every gather, and every scatter of the forward, in four chunks with its matmul (tp_comm_overlap)",
+            "every gather, and every scatter of the forward, in four chunks with its matmul "
+            "(tp_comm_overlap)",
             "`overlap: {tensor: 4}`",
             Plan(f"{large}-overlap"),
         ),
@@ -121,8 +122,8 @@ def hidden_collectives():
 def copies():
     """What a second copy of every micro-batch costs."""
     alone, twice = Plan("llama2-7b-8-ascend-910b-tensor"), Plan("llama2-7b-8-ascend-910b-copies")
-    yield "A chunk or a copy is priced by its real size: smaller kernels are slower, and the step shows it. Copies\n"
-    yield "cast weights and add gradients once for each copy; in the example above "
+    yield "A chunk or a copy is priced by its real size: smaller kernels are slower, and the step shows it.\n"
+    yield "Copies cast weights and add gradients once for each copy; in the example above "
     yield f"{alone.seconds('compute_s')} of kernels become {twice.seconds('compute_s')}.\n"
 
 
@@ -135,7 +136,8 @@ def offloaded():
         (
             states.link("Llama 2 13B on 8 A100, states offloaded"),
             states.step,
-            f"as few states as make it fit are moved; kernels wait {states.share('offload_wait_s')} of the step",
+            "as few states as make it fit are moved; kernels wait "
+            f"{states.share('offload_wait_s')} of the step",
         ),
         (
             again.link("the same, recomputed"),
@@ -210,10 +212,10 @@ def long_run():
     """A run over days beside what was published of it."""
     runs = replicated("restart")
     number, days = runs["interruptions"], runs["wall_s"]["mean"] / 86_400
-    yield "Meta's run of Llama 3 405B (arXiv 2407.21783) had 419 unexpected interruptions in 54 days, one in\n"
-    yield "3.09 h, and more than 90 % effective training time. Simulated, in the mean of "
-    yield f"{DRAWS} runs:\n{number['mean']:.0f} ({number['low']:.0f} to {number['high']:.0f}) in {days:.1f} days, "
-    yield f"and {units.percent(runs['goodput']['mean'])}.\n"
+    yield "Meta's run of Llama 3 405B (arXiv 2407.21783) had 419 unexpected interruptions in 54 days, one\n"
+    yield "in 3.09 h, and more than 90 % effective training time. Simulated, in the mean of "
+    yield f"{DRAWS} runs:\n{number['mean']:.0f} ({number['low']:.0f} to {number['high']:.0f}) "
+    yield f"in {days:.1f} days, and {units.percent(runs['goodput']['mean'])}.\n"
 
 
 def recovery_policies():
