@@ -12,14 +12,17 @@ from simcluster.trace import Run
 
 FEW_ENTRIES = 100_000
 """Entries of streams up to which an explanation may do the work of ``FEW_EFFORT`` entries, about four seconds
-of a server's processor; beyond it, ``TIMES`` that of simulating the plan.
+of a server's processor; beyond it, ``TIMES`` that of simulating the plan: three times, with a reserve.
 """
-FEW_EFFORT, TIMES = 600_000, 3.0
+FEW_EFFORT, TIMES = 700_000, 2.7
 
 # What planning takes beside timing, as so many entries: measured over the shipped scenarios.
 _A_PLAN, _AN_INSTRUCTION, _A_RANK, _A_CLASS = 20_000, 50, 3, 800
 _MOST_INSTRUCTIONS = 5_000
-_A_SEARCH_OF_STRATEGIES = 50_000
+_A_SEARCH_OF_STRATEGIES = 25_000
+
+_COMPILED = 0.35
+"""What an entry takes beyond ``FEW_ENTRIES``, where the engine's compiled loop runs."""
 
 _SEARCH_TIMES = 10
 """About how many plans are timed for one that is planned by simulating."""
@@ -58,7 +61,9 @@ class Effort:
 
     def of_run(self, built: BuiltScenario) -> float:
         """What planning and timing a scenario takes."""
-        return _planning_effort(built) + self.fused * _num_instructions(built)
+        entries = self.fused * _num_instructions(built)
+        fast = max(0.0, entries - FEW_ENTRIES)
+        return _planning_effort(built) + entries - (1 - _COMPILED) * fast
 
     def allows(self, entries: float) -> bool:
         """Whether so much more may be done."""
