@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from pathlib import Path
 
 from simcluster.advice.advice import ROUNDS, advise_scenario
 from simcluster.advice.given_advice import GivenAdvice
-from simcluster.scenario import Scenario
+from simcluster.simulation import GivenScenario, scenario_of
 from simcluster.workers import borrowed_executor
 
 
 def advise(
-    scenario: Scenario | str | Path,
+    scenario: GivenScenario,
     *,
     rounds: int = ROUNDS,
     executor: Executor | None = None,
@@ -28,6 +27,6 @@ def advise(
 
     Raises ScenarioError for a wrong file and PlanError for an impossible plan.
     """
-    which = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
+    which = scenario_of(scenario)
     with borrowed_executor(executor, jobs, dask) as workers:
         return GivenAdvice(tuple(advise_scenario(which, workers, rounds=rounds).rounds))

@@ -6,15 +6,16 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from simcluster.comparison.compared_runs import ComparedRun, side_by_side
 from simcluster.errors import ScenarioError
 from simcluster.report import Comparison, comparison_html, comparison_page, comparison_text
-from simcluster.scenario import Scenario
+from simcluster.simulation import GivenScenario, scenario_of
 from simcluster.trace import Run
 
 
+@runtime_checkable
 class HasRun(Protocol):
     """A result of ``simcluster.simulate``."""
 
@@ -46,13 +47,13 @@ class ComparedPlans:
 
 
 def compare(
-    *plans: Scenario | HasRun | str | Path, vary: Mapping[str, Iterable[object]] | None = None
+    *plans: GivenScenario | HasRun, vary: Mapping[str, Iterable[object]] | None = None
 ) -> ComparedPlans:
     """Plans side by side, the first of which the others are measured by: what differs, and by what cause.
 
-    Each is a scenario, its file, a result, or the file of a saved run. ``vary`` compares one scenario with
-    itself changed: ``compare("plan.yaml", vary={"training.micro_batch": [2, 4]})``. Raises ScenarioError for
-    wrong files, and fewer than two plans; PlanError for impossible ones.
+    Each is a scenario as ``simulate`` takes it, a result, or the file of a saved run. ``vary`` compares one
+    scenario with itself changed: ``compare("plan.yaml", vary={"training.micro_batch": [2, 4]})``. Raises
+    ScenarioError for wrong files, and fewer than two plans; PlanError for impossible ones.
     """
     compared = [_compared(plan) for plan in plans]
     if vary:
@@ -62,10 +63,12 @@ def compare(
     return ComparedPlans(side_by_side(compared))
 
 
-def _compared(plan: Scenario | HasRun | str | Path) -> ComparedRun:
-    if isinstance(plan, Scenario):
-        return ComparedRun("", scenario=plan)
-    return ComparedRun.of_file(str(plan)) if isinstance(plan, (str, Path)) else ComparedRun("", plan.run)
+def _compared(plan: GivenScenario | HasRun) -> ComparedRun:
+    if isinstance(plan, (str, Path)):
+        return ComparedRun.of_file(str(plan))
+    if isinstance(plan, HasRun):
+        return ComparedRun("", plan.run)
+    return ComparedRun("", scenario=scenario_of(plan))
 
 
 def _varied(compared: list[ComparedRun], vary: Mapping[str, Iterable[object]]) -> list[ComparedRun]:

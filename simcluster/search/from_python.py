@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Literal
 
 from simcluster.errors import ScenarioError, nearest
-from simcluster.scenario import Scenario
 from simcluster.search.found_plan import FoundPlan
 from simcluster.search.planner import Objective, PlanSearch, search_journal
 from simcluster.search.space import PlanSpace
+from simcluster.simulation import GivenScenario, scenario_of
 from simcluster.workers import borrowed_executor
 
 
 def find_plan(
-    scenario: Scenario | str | Path,
+    scenario: GivenScenario,
     over: Sequence[str] = (),
     *,
     objective: Literal["step_time", "cost", "memory"] = "step_time",
@@ -43,7 +43,7 @@ def find_plan(
     """
     if objective not in list(Objective):
         raise ScenarioError(f"there is no objective '{objective}'", hint=nearest(objective, list(Objective)))
-    which = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
+    which = scenario_of(scenario)
     search = PlanSearch(PlanSpace.of(which, over), Objective(objective), limit_memory, budget_s, watch)
     search.check()
     with ExitStack() as stack:

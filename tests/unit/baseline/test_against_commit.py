@@ -82,11 +82,11 @@ def test_what_a_change_of_settings_does_is_the_same_on_both_sides(repository):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"paths": "s", "against": "nowhere"}, "the repository has no such commit"),
-        ({"paths": "s", "against": "--help"}, "the repository has no such commit"),
+        ({"scenarios": "s", "against": "nowhere"}, "the repository has no such commit"),
+        ({"scenarios": "s", "against": "--help"}, "the repository has no such commit"),
         ({"against": "main"}, "say which scenarios"),
-        ({"paths": "none.yaml", "against": "main"}, None),
-        ({"paths": "s", "against": "main", "baseline": "b.json"}, "give one of them"),
+        ({"scenarios": "none.yaml", "against": "main"}, None),
+        ({"scenarios": "s", "against": "main", "baseline": "b.json"}, "give one of them"),
     ],
 )
 def test_refusals(repository, arguments, message):
