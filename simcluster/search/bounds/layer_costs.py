@@ -90,7 +90,7 @@ class LayerCosts:
         """
         plan, program, part = small.plan, small.program, small.part
         prices = _Prices.of(small)
-        spans = ExecutionSpans(program, part, prices.least(kernels_only=kernels_only))
+        spans = ExecutionSpans(program, part, prices.least(_routed(small), kernels_only=kernels_only))
         by_phase = small.first_executions
         names = tuple(execution.instance for execution in by_phase[Phase.FORWARD])
         phases = {
@@ -148,16 +148,20 @@ class _Prices:
         }
         return cls(program, of_code, [cluster.device(rank).name for rank in classes.representatives])
 
-    def least(self, *, kernels_only: bool) -> dict[int, list[int]]:
+    def least(self, routed: Mapping[int, frozenset[str]], *, kernels_only: bool) -> dict[int, list[int]]:
         """By code what its instructions cost the class to which they cost least.
 
-        What sends unequal parts, and with ``kernels_only`` all that communicates, costs nothing.
+        What sends unequal parts, has to do with the slots that are ``routed`` by code, and with
+        ``kernels_only`` all that communicates, costs nothing.
         """
         least: dict[int, list[int]] = {}
         for number, columns in self.of_code.items():
             least[number] = np.min(list(columns.values()), axis=0).tolist()
-            for row, instruction in enumerate(self.program.codes[number].instructions):
-                if _moves(instruction) and (kernels_only or instruction.parts is not None):
+            code, own = self.program.codes[number], routed.get(number, frozenset())
+            for row, instruction in enumerate(code.instructions):
+                hidden = _moves(instruction) and (kernels_only or instruction.parts is not None)
+                touched = (*instruction.reads, *instruction.writes) if own else ()
+                if hidden or any(code.slots[slot].name in own for slot in touched):
                     least[number][row] = 0
         return least
 
@@ -174,6 +178,15 @@ class _Prices:
             total[name] = max(spent, total.get(name, 0))
         fastest = min(total.values())
         return {name: spent / fastest if fastest else 1.0 for name, spent in total.items()}
+
+
+def _routed(small: SmallPlan) -> Mapping[int, frozenset[str]]:
+    """By code the slots that hold what is routed to experts."""
+    if not small.routed_slots:
+        return {}
+    return {
+        code: small.routed_slots.get(instance, frozenset()) for code, instance in small.part.columns.pairs
+    }
 
 
 def _moves(instruction: Instruction) -> bool:

@@ -99,7 +99,8 @@ def _virtual_starts(memory: LayerMemory, layers: Sequence[int]) -> Ints:
     What stands before the first layer is on the first stage, what stands behind the last on the last.
     """
     firsts = np.concatenate([[0], np.cumsum(layers)[:-1]])
-    starts = memory.layer_places[firsts]
+    # Behind the last layer begins a last stage that has none.
+    starts = np.append(memory.layer_places, memory.layer_places[-1] + 1)[firsts]
     starts[0] = 0
     return np.append(starts, len(memory.names))
 
@@ -196,7 +197,8 @@ def _time(
     # The last backward counts to where what goes out is read; its transfer is a part of the drain.
     tail = backward.busy - backward.leaving + (sent.backward if shape.blocking else 0)
     drain = drain - np.where(later, tail[first], 0)
-    count = shape.num_micro_batches
+    # Each slice of a sequence is a turn of its own.
+    count = shape.num_micro_batches * shape.schedule.num_slices
     steady = fill + count * np.bincount(stage_of, busy, shape.num_stages)
     halves = count * np.bincount(stage_of, weights, shape.num_stages)
     # Second halves of backwards may run while the gradient passes the other stages.
