@@ -9,6 +9,7 @@ from simcluster.draw import preformatted
 from simcluster.explanation.bottleneck import bottleneck_text
 from simcluster.explanation.explanation import Explanation, explain_scenario
 from simcluster.explanation.report import explanation_document, explanation_text
+from simcluster.report import told_display
 from simcluster.simulation import GivenScenario, scenario_of
 
 
@@ -52,4 +53,5 @@ def explain(scenario: GivenScenario, *, thorough: bool = False) -> GivenExplanat
     leaves nothing out. Raises ScenarioError for a wrong file and PlanError for an impossible plan.
     """
     which = scenario_of(scenario)
-    return GivenExplanation(explain_scenario(which, thorough=thorough))
+    with told_display(which.name) as tell:
+        return GivenExplanation(explain_scenario(which, tell, thorough=thorough))

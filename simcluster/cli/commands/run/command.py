@@ -34,9 +34,13 @@ def run(
         Path | None, typer.Option(metavar="FILE", help="Write the report there, as a page for a browser.")
     ] = None,
     whatif: Annotated[
-        bool,
-        typer.Option("--whatif", help="Also say in the report what faster and slower hardware would change."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--whatif/--no-whatif",
+            help="Also say in the report what faster and slower hardware would change; --html does by itself "
+            "for runs of up to 3,000 events.",
+        ),
+    ] = None,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
     ] = None,
