@@ -18,10 +18,16 @@ from simcluster.calibration.implementation_fit import (
 from simcluster.calibration.measure import (
     Benchmark,
     DeviceMeasurement,
+    HostFit,
+    ProcessorFacts,
     TorchBackend,
     benchmarks,
+    host_like,
     measure,
     measured_device,
+    measured_errors,
+    measured_host,
+    processor_facts,
 )
 from simcluster.calibration.report import fit_text, passes_text
 
@@ -29,8 +35,10 @@ __all__ = [
     "Benchmark",
     "DeviceFit",
     "DeviceMeasurement",
+    "HostFit",
     "Move",
     "PassFit",
+    "ProcessorFacts",
     "StageFit",
     "TorchBackend",
     "benchmarks",
@@ -40,10 +48,14 @@ __all__ = [
     "fit_device",
     "fit_implementations",
     "fit_text",
+    "host_like",
     "implementation_yaml",
     "measure",
     "measured_device",
+    "measured_errors",
+    "measured_host",
     "passes_text",
+    "processor_facts",
     "streamed_rows",
     "yaml_text",
 ]

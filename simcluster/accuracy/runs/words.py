@@ -47,8 +47,12 @@ class FrameworkWords(Section):
     profile: Name
     """The framework profile."""
 
-    memory: Literal["fullest", "last"] = "fullest"
-    """Of which stage they state the memory: that which needs most, or the last one."""
+    memory: Literal["fullest", "last", "first_step"] = "fullest"
+    """Of which stage they state the memory: that which needs most, or the last one; or that which needs most
+    in the first step, in whose forward and backward no moments are there yet."""
+
+    block: Literal["chunk", "stage"] = "chunk"
+    """Of what they recompute the first layers (``full (block, n)``): of every chunk, or of every stage."""
 
     why: Name | None = None
     """What of it is inferred."""

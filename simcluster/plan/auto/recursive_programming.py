@@ -74,8 +74,10 @@ class _Bisection:
     _bytes: dict[tuple[int, int, tuple[tuple[str, int], ...]], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.splits = [{} for _ in self.graph.vertices]
-        self.ways = [{} for _ in self.graph.vertices]
+        mesh, kinds = self.problem.costs.search_mesh, map(self.graph.kind_of, range(len(self.graph.vertices)))
+        given = [(mesh.given(kind), mesh.given_ways(kind)) for kind in kinds]
+        self.splits = [split for split, _ in given]
+        self.ways = [ways for _, ways in given]
 
     @property
     def graph(self) -> OperatorGraph:

@@ -79,7 +79,9 @@ def _space_rows(result: SearchResult) -> list[Sequence[Cell]]:
     counts |= {"slower, by their bound" if result.is_proven else "not looked at": left}
     listed = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     rows.append(("plans", f"{bounded.num_plans:,}: {listed}"))
-    rows.append(("bounds", f"from the costs of layers in {bounded.num_costed:,} small plans"))
+    each = bounded.cpu_s / max(1, bounded.num_plans)
+    source = f"from the costs of layers in {bounded.num_costed:,} small plans"
+    rows.append(("bounds", f"{source}: {each * 1e3:.2g} ms of processor time a plan, with these"))
     rows.append(("time", _time(result)))
     return rows
 

@@ -18,6 +18,7 @@ from simcluster.cluster import DeviceSpeed
 from simcluster.engine import classes_on_links
 from simcluster.errors import PlanError, SimclusterError
 from simcluster.job import ClusterState, StepSummary
+from simcluster.plan import serve_parameters
 from simcluster.program import build
 from simcluster.simulation.compose import BuiltScenario, build_scenario, run_alone
 
@@ -62,6 +63,7 @@ class StepTimes:
         return (
             state.lost_replicas,
             state.workers,
+            state.servers,
             tuple((number, factor) for number, factor, _, _ in rows),
             tuple(
                 _by_appearance([place[column] for place in places]) for column in range(len(mesh.names) + 1)
@@ -85,8 +87,8 @@ class StepTimes:
 
     def _timed(self, state: ClusterState) -> StepSummary:
         built = self.built
-        if state.workers:
-            built = self._without_workers(state.workers)
+        if state.workers or state.servers:
+            built = self._without_members(state)
         elif state.lost_replicas:
             built = self._without(state.lost_replicas)
         if state.slow:
@@ -152,13 +154,14 @@ class StepTimes:
                 path="job.recovery.policy",
             ) from None
 
-    def _without_workers(self, replicas: Sequence[int]) -> BuiltScenario:
-        """The same plan, in which the workers of parameter servers that are these replicas are gone."""
-        servers, cluster, mesh = self.built.plan.servers, self.built.cluster, self.built.program.mesh
+    def _without_members(self, state: ClusterState) -> BuiltScenario:
+        """The same plan, in which some workers and parameter servers are gone: the others hold all keys."""
+        plan, cluster, mesh = self.built.plan, self.built.cluster, self.built.program.mesh
+        spec = self.built.scenario.spec.parallel.parameter_server
+        absent = frozenset(rank - mesh.num_on_axes for rank in state.servers)
+        servers = serve_parameters(plan.graph, spec, plan.optimizer, mesh, absent) if absent else plan.servers
         assert servers is not None, "the plan has servers"
-        index = mesh.coordinates[: mesh.num_on_axes, mesh.names.index(data_axis(self.built))]
-        lost = frozenset(np.flatnonzero(np.isin(index, replicas)).tolist())
-        plan = replace(self.built.plan, servers=replace(servers, lost=lost))
+        plan = replace(plan, servers=replace(servers, lost=frozenset(state.workers)))
         program = build(plan)
         classes, fabric = classes_on_links(program, cluster, plan.execution.algorithms)
         return replace(self.built, plan=plan, program=program, classes=classes, fabric=fabric)
