@@ -24,6 +24,7 @@ from simcluster.accuracy.report import accuracy_csv, accuracy_markdown, accuracy
 from simcluster.accuracy.row import MeasuredRow, read_rows
 from simcluster.accuracy.runs import (
     MeasuredRun,
+    RunFigure,
     RunGrouping,
     band_table,
     coverage,
@@ -33,6 +34,7 @@ from simcluster.accuracy.runs import (
     runs_csv,
     runs_html,
     runs_text,
+    scenario_of,
 )
 from simcluster.accuracy.summary import (
     Errors,
@@ -59,6 +61,7 @@ __all__ = [
     "MeasuredRow",
     "MeasuredRun",
     "Prediction",
+    "RunFigure",
     "RunGrouping",
     "SizeClass",
     "accuracy_csv",
@@ -87,6 +90,7 @@ __all__ = [
     "runs_csv",
     "runs_html",
     "runs_text",
+    "scenario_of",
     "stream_seconds",
     "task_seconds",
     "unsupported",

@@ -3,6 +3,7 @@
 fit = cross_validated(fit_device(read_kernels("kernels.csv"), "b200-sxm"))
 print(fit_text(fit))
 Path("ours.yaml").write_text(device_yaml(fit))
+print(run_fit_text(fit_runs(read_runs("training.csv"))))
 """
 
 from simcluster.calibration.cross_validation import cross_validated
@@ -24,13 +25,21 @@ from simcluster.calibration.measure import (
     measured_device,
 )
 from simcluster.calibration.report import fit_text, passes_text
+from simcluster.calibration.run_fit import RunFit, RunMove, RunTimes, fit_runs
+from simcluster.calibration.run_parameter import RUN_PARAMETERS, RunParameter
+from simcluster.calibration.run_report import run_fit_text, run_fit_yaml
 
 __all__ = [
+    "RUN_PARAMETERS",
     "Benchmark",
     "DeviceFit",
     "DeviceMeasurement",
     "Move",
     "PassFit",
+    "RunFit",
+    "RunMove",
+    "RunParameter",
+    "RunTimes",
     "StageFit",
     "TorchBackend",
     "benchmarks",
@@ -39,11 +48,14 @@ __all__ = [
     "device_yaml",
     "fit_device",
     "fit_implementations",
+    "fit_runs",
     "fit_text",
     "implementation_yaml",
     "measure",
     "measured_device",
     "passes_text",
+    "run_fit_text",
+    "run_fit_yaml",
     "streamed_rows",
     "yaml_text",
 ]
