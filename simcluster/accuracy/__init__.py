@@ -11,6 +11,7 @@ from simcluster.accuracy.kernels import (
     KernelTask,
     MeasuredKernel,
     device_of,
+    kernel_rows_csv,
     kernel_task,
     kernels_csv,
     kernels_text,
@@ -24,6 +25,7 @@ from simcluster.accuracy.report import accuracy_csv, accuracy_markdown, accuracy
 from simcluster.accuracy.row import MeasuredRow, read_rows
 from simcluster.accuracy.runs import (
     MeasuredRun,
+    RunFigure,
     RunGrouping,
     band_table,
     coverage,
@@ -33,6 +35,7 @@ from simcluster.accuracy.runs import (
     runs_csv,
     runs_html,
     runs_text,
+    scenario_of,
 )
 from simcluster.accuracy.summary import (
     Errors,
@@ -59,6 +62,7 @@ __all__ = [
     "MeasuredRow",
     "MeasuredRun",
     "Prediction",
+    "RunFigure",
     "RunGrouping",
     "SizeClass",
     "accuracy_csv",
@@ -72,6 +76,7 @@ __all__ = [
     "coverage",
     "device_of",
     "errors_by_key",
+    "kernel_rows_csv",
     "kernel_task",
     "kernels_csv",
     "kernels_text",
@@ -87,6 +92,7 @@ __all__ = [
     "runs_csv",
     "runs_html",
     "runs_text",
+    "scenario_of",
     "stream_seconds",
     "task_seconds",
     "unsupported",

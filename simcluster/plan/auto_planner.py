@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from simcluster.errors import Problem
 from simcluster.layout import Mesh
 from simcluster.model import Model, WithVocabulary, padded
-from simcluster.plan.auto import SearchReport, SearchSettings, find_strategies, unit_sub_axes
+from simcluster.plan.auto import SearchSettings, find_strategies, unit_sub_axes
 from simcluster.plan.plan import Placement, Plan
 from simcluster.plan.planner import StrategyPlanner
 from simcluster.plan.rules import SEQUENCE, AxisRoles, StrategyRule, stage_devices
+from simcluster.plan.search_report import SearchReport
 from simcluster.plan.sharded_model import ShardedModels
 from simcluster.plan.spec import USUAL_SEARCH, InferenceSpec, RecipeSpec
 from simcluster.plan.strategies import DEFAULT, assign_strategies, roles_of, split_mesh_axes

@@ -8,11 +8,10 @@ from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.model import Model
 from simcluster.plan import manual
-from simcluster.plan.auto import SearchReport
-from simcluster.plan.auto_planner import AutoPlanner
 from simcluster.plan.data import InputPipeline
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner import StrategyPlanner
+from simcluster.plan.search_report import SearchReport
 from simcluster.plan.sharded_model import ShardedModels
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
 
@@ -37,6 +36,8 @@ def make_plan(
     """
     given = (model, task, parallel, framework, cluster, algorithms, inputs)
     if parallel.mode == "auto":
+        from simcluster.plan.auto_planner import AutoPlanner
+
         return AutoPlanner(*given, searched).plan(known)
     if parallel.mode == "manual":
         return manual.ManualPlanner(*given).plan()

@@ -22,9 +22,10 @@ from simcluster.plan.auto.recursive_programming import RecursiveProgramming
 from simcluster.plan.auto.searched_strategies import searched_rules
 from simcluster.plan.auto.sharding_propagation import ShardingPropagation
 from simcluster.plan.auto.strategy_cost import CostWeights
-from simcluster.plan.auto.strategy_search import SearchProblem, SearchReport, StrategySearch
+from simcluster.plan.auto.strategy_search import SearchProblem, StrategySearch
 from simcluster.plan.auto.symbolic_costs import MessageCost, SymbolicCostModel
 from simcluster.plan.redistribution import kernel_cost, movement_cost
+from simcluster.plan.search_report import SearchReport
 from simcluster.plan.spec import AutoSpec
 
 _LIMITED = ("device_memory_capacity", "enable_algo_approxi", "algo_approxi_epsilon")

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
-from simcluster.draw import Cell, Column, quantities, render_text, text_table
+from simcluster.draw import Cell, Column, quantities, render_text, renderables_html, text_table
 from simcluster.search.planner import Objective, SearchResult, SimulatedPlan
 from simcluster.search.report.reasons import why_it_lost
 from simcluster.search.space import PlanChoice, search_keys
@@ -17,6 +17,11 @@ from simcluster.search.space import PlanChoice, search_keys
 def search_text(result: SearchResult, *, top: int = 10, colour: bool = False) -> str:
     """The space and what became of its plans, the best plan, why others lost, and the Pareto front."""
     return render_text(*_parts(result, top), colour=colour)
+
+
+def search_html(result: SearchResult, *, top: int = 10) -> str:
+    """The same for a notebook."""
+    return renderables_html(*_parts(result, top))
 
 
 def _parts(result: SearchResult, top: int) -> Iterator[RenderableType]:

@@ -14,7 +14,8 @@ EXAMPLES = (
     "simcluster calibrate fit kernels.csv --device b200-sxm",
     "simcluster calibrate fit kernels.csv --device h100-sxm --out ours.yaml",
     "simcluster calibrate fit kernels.csv --implementation megatron",
-    "simcluster calibrate measure --device cuda --out ours.yaml",
+    "simcluster calibrate fit training.csv --jobs 2",
+    "simcluster calibrate measure --device cuda --out ours.yaml --host our-host.yaml",
 )
 
 HELP = "Device files from measurements."
@@ -29,7 +30,10 @@ def _calibrate() -> None:
 
 @calibrate.command()
 def fit(
-    file: Annotated[str, typer.Argument(metavar="ROWS.csv", help="Measured kernels.", show_default=False)],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="ROWS.csv", help="Measured kernels, or training runs.", show_default=False),
+    ],
     device: Annotated[
         str | None,
         typer.Option(
@@ -43,18 +47,32 @@ def fit(
         typer.Option(metavar="NAME", help="Or the implementation of memory-bound operators."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Where the file is written.")] = None,
+    every: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Of training runs every N-th, for a quick look.")
+    ] = 1,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that simulate runs.")] = 1,
 ) -> ExitCode:
     """Fit the figures of a device file to measured kernels, or those of an implementation.
 
     A few physical figures of the device move from what its file has, as far as the rows ask for it: shares
     of peak and of memory bandwidth, tiles, what few rows and short dims cost. Shown are the median errors
     before and after, on shapes and on sources that a fit has not seen, and what each figure buys.
+
+    Of a file of training runs neither is named: fitted is what only whole steps show, the clock of every
+    family of devices under a step's load, and what an operator, a collective and a step cost the host under
+    every framework, as multiples of what the files have.
     """
-    from simcluster.accuracy import read_kernels
-    from simcluster.cli.commands.calibrate.fitted import fitted_device, fitted_implementation
-    from simcluster.cli.output.terminal import has_colour, print_result
+    from simcluster.accuracy import column_titles, read_kernels, read_runs
+    from simcluster.cli.commands.calibrate.fitted import fitted_device, fitted_implementation, fitted_runs
+    from simcluster.cli.output.terminal import has_colour
     from simcluster.errors import Problem, ScenarioError
 
+    if "metric" in column_titles(file):
+        if device or implementation:
+            hint = "leave out --device and --implementation: every device and framework of the rows is fitted"
+            raise ScenarioError(Problem("these are training runs", hint=hint, where="calibrate fit"))
+        text, yaml = fitted_runs(read_runs(file)[::every], jobs=jobs, colour=has_colour())
+        return _shown(text, yaml, out)
     if (device is None) == (implementation is None):
         hint = "give one of --device NAME and --implementation NAME"
         raise ScenarioError(Problem("what is to be fitted?", hint=hint, where="calibrate fit"))
@@ -63,6 +81,12 @@ def fit(
         text, yaml = fitted_device(rows, device, colour=has_colour())
     else:
         text, yaml = fitted_implementation(rows, str(implementation), colour=has_colour())
+    return _shown(text, yaml, out)
+
+
+def _shown(text: str, yaml: str, out: Path | None) -> ExitCode:
+    from simcluster.cli.output.terminal import print_result
+
     print_result(text, drawn=True)
     if out is not None:
         out.write_text(yaml, encoding="utf-8")
@@ -73,6 +97,12 @@ def fit(
 def measure(
     device: Annotated[str, typer.Option(metavar="KIND", help="cuda, npu or cpu, as PyTorch calls it.")],
     out: Annotated[Path, typer.Option(metavar="FILE.yaml", help="Where the device file is written.")],
+    host: Annotated[
+        Path | None, typer.Option(metavar="FILE.yaml", help="Also write a host file, with its devices in it.")
+    ] = None,
+    rows: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Also write what was measured, a line per kernel.")
+    ] = None,
     like: Annotated[
         str | None,
         typer.Option(
@@ -81,22 +111,36 @@ def measure(
             autocompletion=complete_names("devices"),
         ),
     ] = None,
+    like_host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The host of the catalog that the host file starts from; one with that device if not given.",
+            autocompletion=complete_names("hosts"),
+        ),
+    ] = None,
 ) -> ExitCode:
-    """Time kernels on a device of this machine, and write its device file.
+    """Time kernels on a device of this machine, and write its device file and its host's.
 
     Matmuls over shapes and formats, in short runs and in loops that go on until the clock settles; attention,
-    forward and backward; additions; launch and host costs; copies between host and device. Needs PyTorch
-    (pip install 'simcluster[calibrate]'), and torch_npu for NPUs. Figures that nothing here shows, such as
-    memory sizes and links, stay those of the device it starts from. A scenario uses the file as
-    device: ./FILE.yaml.
+    forward and backward; memory-bound kernels; launch and host costs; copies between host and device;
+    collectives between two and between all devices. Needs PyTorch (pip install 'simcluster[calibrate]'), and
+    torch_npu for NPUs. A processor counts as two devices of half its cores each. Figures that nothing here
+    shows, such as the network, stay those of the device and the host that the files start from. Scenarios use
+    them as device: ./FILE.yaml and host: ./FILE.yaml.
     """
-    from simcluster.cli.commands.calibrate.measured import measured_file
+    from simcluster.cli.commands.calibrate.measured import measured_files
+    from simcluster.cli.output.result_files import check_writable, write_text
     from simcluster.cli.output.terminal import has_colour, print_result
     from simcluster.errors import Problem, ScenarioError
 
     if device not in ("cuda", "npu", "cpu"):
         raise ScenarioError(Problem(f"'{device}' is none of cuda, npu and cpu", where="--device"))
-    text, yaml = measured_file(device, like, colour=has_colour())
-    out.write_text(yaml, encoding="utf-8")
-    print_result(text, drawn=True)
+    for option, path in (("--out", out), ("--host", host), ("--rows", rows)):
+        check_writable(option, path)
+    files = measured_files(device, like, like_host, colour=has_colour())
+    for path, text in ((out, files.device), (host, files.host), (rows, files.rows)):
+        if path is not None:
+            write_text(path, text)
+    print_result(files.text, drawn=True)
     return ExitCode.DONE
