@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simcluster.report.data_frames import Frame, Rows, table_rows
     from simcluster.report.html import PageOrigin, report_page
     from simcluster.report.json_result import result_json
-    from simcluster.report.notebook import counted_display, progress_display, result_html, told_display
+    from simcluster.report.notebook import counted_display, message_display, progress_display, result_html
     from simcluster.report.perfetto import write_perfetto
     from simcluster.report.plan_summary import PlanSummary
     from simcluster.report.renderer import Renderer, renderers
@@ -48,7 +48,7 @@ else:
             "html": "PageOrigin report_page",
             "data_frames": "Frame Rows table_rows",
             "json_result": "result_json",
-            "notebook": "counted_display progress_display result_html told_display",
+            "notebook": "counted_display message_display progress_display result_html",
             "perfetto": "write_perfetto",
             "plan_summary": "PlanSummary",
             "run_plots": "RunPlots",
@@ -77,6 +77,7 @@ __all__ = [
     "header_rows",
     "launch_text",
     "layouts_text",
+    "message_display",
     "overfull_hosts",
     "progress_display",
     "renderers",
@@ -89,7 +90,6 @@ __all__ = [
     "table_rows",
     "tables",
     "tight_text",
-    "told_display",
     "transform_rows",
     "verdict_text",
     "verification_text",
