@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         layouts_text,
         summary_renderable,
         summary_text,
+        verification_html,
         verification_text,
         weights_text,
     )
@@ -53,8 +54,8 @@ else:
             "plan_summary": "PlanSummary",
             "run_plots": "RunPlots",
             "renderer": "Renderer renderers",
-            "terminal": "launch_text layouts_text summary_renderable summary_text verification_text "
-            "weights_text",
+            "terminal": "launch_text layouts_text summary_renderable summary_text verification_html "
+            "verification_text weights_text",
         },
     )
 
@@ -92,6 +93,7 @@ __all__ = [
     "tight_text",
     "transform_rows",
     "verdict_text",
+    "verification_html",
     "verification_text",
     "weights_text",
     "write_chakra",
