@@ -27,7 +27,7 @@ from simcluster.calibration.measure import (
     measured_device,
     measured_errors,
     measured_host,
-    processor_facts,
+    this_processor,
 )
 from simcluster.calibration.report import fit_text, passes_text
 
@@ -55,7 +55,7 @@ __all__ = [
     "measured_errors",
     "measured_host",
     "passes_text",
-    "processor_facts",
     "streamed_rows",
+    "this_processor",
     "yaml_text",
 ]

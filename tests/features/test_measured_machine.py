@@ -79,11 +79,12 @@ def test_a_training_step_of_pytorch_is_predicted(files, sizes):
         "framework": "ddp",
         "model": {"family": "gpt", "layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab,
                   "max_positions": length, "dropout": 0},
+        "parallel": {"mesh": {"data": 1}},
         "training": {"global_batch": batch, "micro_batch": batch, "seq_len": length, "precision": "fp32",
                      "optimizer": "adamw"},
     }  # fmt: skip
     (files / "gpt.yaml").write_text(json.dumps(scenario), encoding="utf-8")
-    predicted = simcluster.simulate(str(files / "gpt.yaml")).step_time
+    predicted = simcluster.simulate(str(files / "gpt.yaml")).step_time_s
     measured = gpt_step(*sizes)
     print(f"{sizes}: measured {measured:.3f} s, predicted {predicted:.3f} s, {predicted / measured - 1:+.0%}")
     assert predicted == pytest.approx(measured, rel=0.4)

@@ -28,6 +28,7 @@ _FOUND_BY_SEARCH = ("zb-1p", "zb-2p")
 """Zero-bubble schedules that a search makes within the memory of 1F1B, or twice that (arXiv 2401.10241)."""
 
 _OVERLAPPED_EXPERTS = "moe_a2a_overlap=True"
+_PAIRED = ("1f1b", "interleaved")
 """How notes say that a forward runs beside a backward, so that exchanges of tokens hide behind products
 (overlap_moe_expert_parallel_comm of Megatron-Core)."""
 
@@ -81,8 +82,8 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
     parallel |= _sharding(run, profile)
     schedule, chunks = _schedule(run)
     assumed += chunks
-    if _OVERLAPPED_EXPERTS in run.words.get("notes", "") and run.count("pipeline") == 1:
-        schedule = _overlapping_micro_batches(run)
+    if _OVERLAPPED_EXPERTS in run.words.get("notes", "") and schedule.get("kind", "1f1b") in _PAIRED:
+        schedule["pairs"] = True
     if layers := stage_layers(run):
         schedule["stages"] = layers
     if schedule:
@@ -132,13 +133,6 @@ def _sharding(run: MeasuredRun, profile: str) -> dict[str, Any]:
     if stage in range(4):
         return {"optimizer_sharding": {"zero": stage}}
     raise PlanError(f"the ZeRO stage '{run.words['zero_stage']}'")
-
-
-def _overlapping_micro_batches(run: MeasuredRun) -> dict[str, Any]:
-    """The schedule of one stage that runs every forward beside the backward of the micro-batch before it."""
-    count = run.counts["global_batch"] // (run.counts["micro_batch"] * run.count("data"))
-    pairs = (f"F{number}&B{number - 1}" for number in range(1, count))
-    return {"kind": "text", "text": " ".join(["F0", *pairs, f"B{count - 1}"])}
 
 
 def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
