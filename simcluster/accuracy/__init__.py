@@ -36,10 +36,10 @@ from simcluster.accuracy.runs import (
     runs_text,
 )
 from simcluster.accuracy.summary import (
+    CollectiveGrouping,
     Errors,
     SizeClass,
     by_cluster,
-    by_hardware,
     by_operation,
     errors_by_key,
     overall,
@@ -51,6 +51,7 @@ from simcluster.accuracy.table import column_titles
 __all__ = [
     "HOST_COPY",
     "OPERATIONS",
+    "CollectiveGrouping",
     "Errors",
     "HardwareSpec",
     "KernelGrouping",
@@ -67,7 +68,6 @@ __all__ = [
     "accuracy_text",
     "band_table",
     "by_cluster",
-    "by_hardware",
     "by_operation",
     "column_titles",
     "coverage",

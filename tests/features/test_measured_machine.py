@@ -6,6 +6,7 @@ Nothing is fitted to the steps. Skipped where PyTorch is not installed: the extr
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -34,6 +35,7 @@ def files(tmp_path_factory):
 def gpt_step(layers, hidden, heads, vocab, length, batch):
     """Seconds of a training step of a GPT: the median of six after two."""
     nn = torch.nn
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))  # a device is half of the cores
 
     class Block(nn.Module):
         def __init__(self):
