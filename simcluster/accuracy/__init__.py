@@ -25,6 +25,7 @@ from simcluster.accuracy.report import accuracy_csv, accuracy_markdown, accuracy
 from simcluster.accuracy.row import MeasuredRow, read_rows
 from simcluster.accuracy.runs import (
     MeasuredRun,
+    RunFigure,
     RunGrouping,
     band_table,
     coverage,
@@ -34,6 +35,7 @@ from simcluster.accuracy.runs import (
     runs_csv,
     runs_html,
     runs_text,
+    scenario_of,
 )
 from simcluster.accuracy.summary import (
     CollectiveGrouping,
@@ -61,6 +63,7 @@ __all__ = [
     "MeasuredRow",
     "MeasuredRun",
     "Prediction",
+    "RunFigure",
     "RunGrouping",
     "SizeClass",
     "accuracy_csv",
@@ -89,6 +92,7 @@ __all__ = [
     "runs_csv",
     "runs_html",
     "runs_text",
+    "scenario_of",
     "stream_seconds",
     "task_seconds",
     "unsupported",

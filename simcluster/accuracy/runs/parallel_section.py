@@ -28,9 +28,10 @@ _FOUND_BY_SEARCH = ("zb-1p", "zb-2p")
 """Zero-bubble schedules that a search makes within the memory of 1F1B, or twice that (arXiv 2401.10241)."""
 
 _OVERLAPPED_EXPERTS = "moe_a2a_overlap=True"
+"""How notes say, as ``_a2a_ovlp_`` in names of tests, that a forward runs beside a backward, so that
+exchanges of tokens hide behind products (overlap_moe_expert_parallel_comm of Megatron-Core)."""
 _PAIRED = ("1f1b", "interleaved")
-"""How notes say that a forward runs beside a backward, so that exchanges of tokens hide behind products
-(overlap_moe_expert_parallel_comm of Megatron-Core)."""
+"""Schedules that have such pairs."""
 
 _SHARDED = ("fsdp", "torchtitan", "llm-foundry")
 """Profiles whose third ZeRO stage is PyTorch's FSDP."""
@@ -82,7 +83,8 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
     parallel |= _sharding(run, profile)
     schedule, chunks = _schedule(run)
     assumed += chunks
-    if _OVERLAPPED_EXPERTS in run.words.get("notes", "") and schedule.get("kind", "1f1b") in _PAIRED:
+    overlapped = _OVERLAPPED_EXPERTS in run.words.get("notes", "") or "_a2a_ovlp_" in run.words["model"]
+    if overlapped and schedule.get("kind", "1f1b") in _PAIRED:
         schedule["pairs"] = True
     if layers := stage_layers(run):
         schedule["stages"] = layers

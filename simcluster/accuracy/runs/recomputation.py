@@ -25,8 +25,9 @@ class Recomputation:
     assumed: tuple[str, ...] = ()
 
 
-def recomputation_of(run: MeasuredRun) -> Recomputation:
-    """What is computed again; ``full (block, n)`` is Megatron's: of every chunk of layers the first n.
+def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation:
+    """What is computed again; ``full (block, n)`` is Megatron's: of every chunk of layers the first n, or of
+    every ``stage`` if ``block_of`` says so.
 
     PlanError for words that mean nothing here.
     """
@@ -35,6 +36,8 @@ def recomputation_of(run: MeasuredRun) -> Recomputation:
         return Recomputation(assumed=("no recomputation, which is not stated: the default of frameworks",))
     if block := _BLOCK.fullmatch(words):
         stages, chunks = run.count("pipeline"), run.count("virtual_pipeline")
+        if block_of == "stage" and chunks > 1:
+            return Recomputation({"layers": _first_of_stages(int(block[1]), layers, stages, chunks)})
         return Recomputation({"layers": layers_by_block_method(int(block[1]), layers, stages, chunks)})
     if _EVERY_OTHER.fullmatch(words):
         listed = ",".join(map(str, range(0, layers, 2)))
@@ -44,6 +47,12 @@ def recomputation_of(run: MeasuredRun) -> Recomputation:
         return Recomputation(again)
     assumed = ("the core of attention is recomputed: which part is not stated",)
     return Recomputation({"operators": _operators(words)}, assumed if "not stated" in words else ())
+
+
+def _first_of_stages(count: int, layers: int, stages: int, chunks: int) -> list[list[int]]:
+    """The first so many layers of every stage, of each of its chunks in turn as many as it has."""
+    size = layers // (stages * chunks)
+    return [[min(size, max(0, count - chunk * size))] * stages for chunk in range(chunks)]
 
 
 def _operators(words: str) -> list[str]:

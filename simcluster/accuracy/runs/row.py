@@ -61,6 +61,8 @@ _TIMES = {"M": 1e6, "B": 1e9, "T": 1e12}
 _TOKENS = re.compile(r"([0-9.]+) ?([MBT]) tokens")
 _FITTED = ("0", "0.0", "no", "false", "fits")
 """How rows of the metric oom say that there was room."""
+_LOGGED_GB = "GB as logged"
+"""How notes say that a memory is in 10^9 bytes, as Megatron-Bridge logs it (report_memory, from memory)."""
 _DERIVED = re.compile(r"derived step_s=([0-9.]+)")
 
 
@@ -166,4 +168,5 @@ def _run(line: int, written: Mapping[str, str]) -> MeasuredRun:
     if value is None:
         raise ValueError("value is missing")
     peak = parse_figure(written, "peak_mem_gib")
-    return MeasuredRun(line, written, counts, value, None if peak is None else peak * _GIB)
+    unit = _UNITS["GB"] if _LOGGED_GB in written.get("notes", "") else _GIB
+    return MeasuredRun(line, written, counts, value, None if peak is None else peak * unit)

@@ -42,7 +42,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     precision = words.precision(run.words["precision"], notes)
     if precision is None:
         raise PlanError(f"no number formats are known as '{run.words['precision']}'")
-    architecture, again = architecture_of(run), recomputation_of(run)
+    architecture, again = architecture_of(run), recomputation_of(run, framework.block)
     practices = _Practices.of(run, framework.profile, "lamb" if "LAMB" in notes else "adamw")
     parallel = parallel_plan(run, framework.profile)
     data = {

@@ -47,8 +47,12 @@ class FrameworkWords(Section):
     profile: Name
     """The framework profile."""
 
-    memory: Literal["fullest", "last"] = "fullest"
-    """Of which stage they state the memory: that which needs most, or the last one."""
+    memory: Literal["fullest", "last", "first_step"] = "fullest"
+    """Of which stage they state the memory: that which needs most, or the last one; or that which needs most
+    in the first step, in whose forward and backward no moments are there yet."""
+
+    block: Literal["chunk", "stage"] = "chunk"
+    """Of what they recompute the first layers (``full (block, n)``): of every chunk, or of every stage."""
 
     why: Name | None = None
     """What of it is inferred."""
@@ -74,6 +78,9 @@ class PracticeWords(Section):
 
     precisions: Name = "*"
     """A pattern over their number formats."""
+
+    hardware: Name = "*"
+    """A pattern over their hardware."""
 
     seq_len: PositiveInt | None = None
     """Only rows of this sequence length."""
@@ -264,6 +271,7 @@ class Words(Section):
                 (entry.sources, words.get("source", "")),
                 (entry.notes, words.get("notes", "")),
                 (entry.precisions, words.get("precision", "")),
+                (entry.hardware, words.get("hardware", "")),
             )
             fits = all(_fits(pattern, text or "-") for pattern, text in said)
             if fits and entry.seq_len in (None, seq_len):
