@@ -344,6 +344,9 @@ class _Sized:
         if movement.kind is MovementKind.ALL_TO_ALL:
             at = self.ragged.dims[old[before].name]
             parts, num_bytes = self.router.parts(movement, old[before], old[after], at, self.table)
+            # Of unequal parts the same share of rows goes once for several experts as of equal ones.
+            whole = collective_bytes(movement, old[before].type, old[after].type, self.router.program.mesh)
+            num_bytes = num_bytes * instruction.num_bytes // whole if whole else num_bytes
             if all(table.is_even for table in parts.tables):
                 return replace(instruction, num_bytes=num_bytes)
             return replace(
