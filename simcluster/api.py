@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from simcluster import simulation, units
 from simcluster.engine import Progress
@@ -25,6 +25,7 @@ from simcluster.report import (
     PlanSummary,
     Rows,
     RunPlots,
+    counted_display,
     emphasised_verdict,
     fullest_entry,
     progress_display,
@@ -38,14 +39,20 @@ from simcluster.report import (
 )
 from simcluster.report import tables as columns
 from simcluster.scenario import Scenario
-from simcluster.simulation import Entry, GraphPiece, Operand, ShardedGraph, Verification, predict_layouts
+from simcluster.simulation import (
+    Entry,
+    GivenScenario,
+    GraphPiece,
+    Operand,
+    ShardedGraph,
+    Verification,
+    predict_layouts,
+    scenario_of,
+)
 from simcluster.trace import WALL_TIME, Run, write_file
 
 if TYPE_CHECKING:
     from simcluster.sweeps import SweepResult
-
-Described: TypeAlias = "Scenario | ShardedGraph | Mapping[str, Any] | str | Path"
-"""A scenario: itself, its file, plain data as a file would hold it, or a graph that was sharded."""
 
 
 def load(path: str | Path, **changes: object) -> Scenario:
@@ -60,13 +67,13 @@ def load(path: str | Path, **changes: object) -> Scenario:
     return Scenario.load(path, [(key.replace("__", "."), _yaml(value)) for key, value in changes.items()])
 
 
-def graph(scenario: Described) -> ShardedGraph:
+def graph(scenario: GivenScenario) -> ShardedGraph:
     """The operators of a scenario's model, to be sharded from Python.
 
     ``graph.shard("layers.*.mlp.up", in_strategy, out_strategy)`` gives a graph with one more strategy, which
     ``simulate`` and ``verify`` take like a scenario; ``print`` shows operators and their dims.
     """
-    return ShardedGraph(_scenario(scenario))
+    return ShardedGraph(scenario_of(scenario))
 
 
 def shard(
@@ -86,7 +93,7 @@ def shard(
 
 
 def simulate(
-    scenario: Described,
+    scenario: GivenScenario,
     *,
     unfold: bool = False,
     replications: int = 1,
@@ -99,7 +106,7 @@ def simulate(
     into memory is a result (``result.fits``), not an error. Raises ScenarioError for a wrong file, PlanError
     for an impossible plan and SimulationError for a deadlock.
     """
-    which, progress = _scenario(scenario), Progress()
+    which, progress = scenario_of(scenario), Progress()
     with progress_display(which.name, progress):
         run = simulation.simulate(
             which, unfold=unfold, replications=replications, jobs=jobs, progress=progress
@@ -108,7 +115,7 @@ def simulate(
 
 
 def verify(
-    scenario: Described,
+    scenario: GivenScenario,
     *,
     dtype: Literal["float64", "float32"] = "float64",
     save: str | Path | None = None,
@@ -121,12 +128,12 @@ def verify(
     PlanError as ``simulate`` does.
     """
     if save is not None:
-        return simulation.save_small_run(_scenario(scenario), Path(save), dtype=dtype)
-    return simulation.verify(_scenario(scenario), dtype=dtype)
+        return simulation.save_small_run(scenario_of(scenario), Path(save), dtype=dtype)
+    return simulation.verify(scenario_of(scenario), dtype=dtype)
 
 
 def sweep(
-    scenario: Described,
+    scenario: GivenScenario,
     vary: Mapping[str, Iterable[object]],
     *,
     objective: str | None = None,
@@ -155,7 +162,7 @@ def sweep(
 
     file = None if out is None else sweeps.SweepFile.of(out)
     space = sweeps.SweepSpace.of(sweeps.Variation.of(key, values) for key, values in vary.items())
-    base = _scenario(scenario)
+    base = scenario_of(scenario)
     sweeps.check_values(base, space)
     wanted = sweeps.objective_of(base, objective)
     with ExitStack() as stack:
@@ -164,7 +171,9 @@ def sweep(
             journal = stack.enter_context(sweeps.open_journal(file, base, space, restart=restart))
         run = sweeps.SweepRun(base, space, wanted, journal)
         if run.num_left:
-            run.run(stack.enter_context(borrowed_executor(executor, jobs, dask, run.num_left)), watch)
+            workers = stack.enter_context(borrowed_executor(executor, jobs, dask, run.num_left))
+            points = f"{space.num_points:,} points"
+            run.run(workers, stack.enter_context(counted_display(base.name, points, watch)))
         result = run.result()
         if file is not None:
             file.write(result)
@@ -172,22 +181,14 @@ def sweep(
     return result
 
 
-def infer_predict_layout(scenario: Described) -> dict[str, dict[str, Any]]:
+def infer_predict_layout(scenario: GivenScenario) -> dict[str, dict[str, Any]]:
     """How every weight of an inference lies on the devices, by full name, as MindSpore's function tells it.
 
     Of each: ``stages`` that hold it, ``shape``, ``dtype``, the ``device_matrix`` of a stage's ranks, the
     ``tensor_map`` (per dim its place in the matrix counted from the right, -1: whole) and ``slice_shape``.
     Raises ScenarioError for a scenario that trains, and PlanError as ``simulate`` does.
     """
-    return predict_layouts(_scenario(scenario))
-
-
-def _scenario(scenario: Described) -> Scenario:
-    if isinstance(scenario, ShardedGraph):
-        return scenario.scenario
-    if isinstance(scenario, Mapping):
-        return Scenario.of(scenario)
-    return scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
+    return predict_layouts(scenario_of(scenario))
 
 
 def _yaml(value: object) -> str:

@@ -110,9 +110,9 @@ class ScenarioItem(pytest.Item):
                 )
             )
             return
-        from simcluster.baseline import MeasuredFile, measure_scenario
+        from simcluster.baseline import MeasuredScenario, measure_scenario
 
-        measurement = measure_scenario(MeasuredFile(self.path, tuple(changes)))
+        measurement = measure_scenario(MeasuredScenario(self.path, tuple(changes)))
         self._say(measurement)
         if measurement.faults:
             raise BrokenScenario("\n".join(measurement.faults))

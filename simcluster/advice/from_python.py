@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from pathlib import Path
 
 from simcluster.advice.advice import ROUNDS, advise_scenario
 from simcluster.advice.given_advice import GivenAdvice
-from simcluster.scenario import Scenario
+from simcluster.report import told_display
+from simcluster.simulation import GivenScenario, scenario_of
 from simcluster.workers import borrowed_executor
 
 
 def advise(
-    scenario: Scenario | str | Path,
+    scenario: GivenScenario,
     *,
     rounds: int = ROUNDS,
     executor: Executor | None = None,
@@ -28,6 +28,10 @@ def advise(
 
     Raises ScenarioError for a wrong file and PlanError for an impossible plan.
     """
-    which = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
-    with borrowed_executor(executor, jobs, dask) as workers:
-        return GivenAdvice(tuple(advise_scenario(which, workers, rounds=rounds).rounds))
+    which = scenario_of(scenario)
+    with borrowed_executor(executor, jobs, dask) as workers, told_display(which.name) as tell:
+
+        def watch(ended: int, total: int) -> None:
+            tell(f"{ended} of {total} changes tried")
+
+        return GivenAdvice(tuple(advise_scenario(which, workers, watch, rounds=rounds).rounds))

@@ -2,16 +2,9 @@
 of a step.
 """
 
+from typing import TYPE_CHECKING
+
 from simcluster.analysis.class_splits import find_class_splits
-from simcluster.analysis.critical_path import (
-    CriticalEntries,
-    EntryGraph,
-    PartKind,
-    PathParts,
-    critical_path_document,
-    entry_slacks,
-    may_have_critical_path,
-)
 from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.analysis.memory_usage import (
     RULE,
@@ -51,6 +44,26 @@ from simcluster.analysis.metrics import (
 )
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import find_idle_gaps, instruction_times, record_run
+from simcluster.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from simcluster.analysis.critical_path import (
+        CriticalEntries,
+        EntryGraph,
+        PartKind,
+        PathParts,
+        critical_path_document,
+        entry_slacks,
+        may_have_critical_path,
+    )
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "critical_path": "CriticalEntries EntryGraph PartKind PathParts "
+            "critical_path_document entry_slacks may_have_critical_path",
+        },
+    )
 
 __all__ = [
     "ATTENTION_METRICS",

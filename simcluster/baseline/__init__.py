@@ -12,7 +12,7 @@ from simcluster.lazy_exports import exported_lazily
 if TYPE_CHECKING:
     from simcluster.baseline.check_format import CheckFormat, check_formats
     from simcluster.baseline.file_search import is_scenario
-    from simcluster.baseline.measurement import MeasuredFile, ScenarioMeasurement, measure_scenario
+    from simcluster.baseline.measurement import MeasuredScenario, ScenarioMeasurement, measure_scenario
     from simcluster.baseline.regression_check import check
     from simcluster.baseline.report import CheckReport
     from simcluster.baseline.scenario_bounds import (
@@ -29,7 +29,7 @@ else:
         {
             "check_format": "CheckFormat check_formats",
             "file_search": "is_scenario",
-            "measurement": "MeasuredFile ScenarioMeasurement measure_scenario",
+            "measurement": "MeasuredScenario ScenarioMeasurement measure_scenario",
             "regression_check": "check",
             "report": "CheckReport",
             "scenario_bounds": "Bound ExpectedVerdict bounds_of check_bounds expected_verdict",
@@ -42,7 +42,7 @@ __all__ = [
     "CheckFormat",
     "CheckReport",
     "ExpectedVerdict",
-    "MeasuredFile",
+    "MeasuredScenario",
     "ScenarioMeasurement",
     "Tolerances",
     "bounds_of",

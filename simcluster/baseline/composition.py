@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from simcluster.document import Name, Section
+from simcluster.document import Name, Section, generalised_name
 from simcluster.trace import COMPUTE, Run
 
 SMALLEST_SHARE = 1e-4
@@ -24,7 +23,6 @@ _PARTS = {
     "input wait": "input_wait_s",
     "idle": "idle_s",
 }
-_INDEX = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
 class Composition(Section):
@@ -76,17 +74,12 @@ def _by_operator(run: Run) -> tuple[dict[str, float], dict[str, float]]:
         numbers, which = np.unique(pairs, return_inverse=True)
         seconds = np.bincount(which.reshape(-1), weights=spans["end"] - spans["start"]) * share
         for number, taken in zip(numbers.tolist(), seconds.tolist(), strict=True):
-            stream, operator = streams[number // len(names)], _all_layers(names[number % len(names)])
+            stream, operator = streams[number // len(names)], generalised_name(names[number % len(names)])
             if stream == COMPUTE:
                 operators[operator] += taken
             elif not stream.startswith("recv_"):  # its send takes the same time
                 collectives[f"{operator} ({stream.removesuffix(' (step)')})"] += taken
     return _per_step(operators, last_step + 1), _per_step(collectives, last_step + 1)
-
-
-def _all_layers(operator: str) -> str:
-    """The name of an operator without the number of its layer: ``layers.*.mlp.up``."""
-    return _INDEX.sub("*", operator)
 
 
 def _per_step(seconds: Mapping[str, float], num_steps: int) -> dict[str, float]:

@@ -17,10 +17,10 @@ from simcluster.workers import Failure, local_executor, run_all
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredFile:
-    """A scenario file that is to be run, with (key path, YAML text) pairs that replace what it says."""
+class MeasuredScenario:
+    """A scenario, or its file, that is to be run; (key path, YAML text) pairs replace what it says."""
 
-    path: Path
+    source: Path | Scenario
     changes: tuple[tuple[str, str], ...] = ()
 
 
@@ -47,10 +47,16 @@ class ScenarioMeasurement:
         return tuple(faults)
 
 
-def measure_scenario(file: MeasuredFile, run: Callable[[Scenario], Run] = simulate) -> ScenarioMeasurement:
+def measure_scenario(
+    wanted: MeasuredScenario, run: Callable[[Scenario], Run] = simulate
+) -> ScenarioMeasurement:
     """A scenario read and run; an error of its is part of the answer."""
+    source = wanted.source
     try:
-        scenario = Scenario.load(file.path, file.changes)
+        if isinstance(source, Scenario):
+            scenario = source.changed(wanted.changes)
+        else:
+            scenario = Scenario.load(source, wanted.changes)
         bounds_of(scenario)
         result = run(scenario)
         bounds = check_bounds(scenario, result)
@@ -78,27 +84,29 @@ def flattened(path: str, data: object) -> list[tuple[str, str]]:
 
 
 def measure_all(
-    files: Sequence[MeasuredFile],
+    wanted: Sequence[MeasuredScenario],
     jobs: int,
     run: Callable[[Scenario], Run] = simulate,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[ScenarioMeasurement]:
-    """The measurement of every file, in order, by ``jobs`` processes.
+    """The measurement of every scenario, in order, by ``jobs`` processes.
 
     One alone is this process, where ``run`` simulates; several call ``watch`` with how many are done, and of
     how many. A scenario whose process is killed twice has an error.
     """
-    if min(jobs, len(files)) <= 1:
-        return [measure_scenario(file, run) for file in files]
+    if min(jobs, len(wanted)) <= 1:
+        return [measure_scenario(scenario, run) for scenario in wanted]
     measurements: dict[int, ScenarioMeasurement] = {}
-    with local_executor(jobs, len(files)) as executor:
-        for number, outcome in run_all(measure_scenario, files, executor):
+    with local_executor(jobs, len(wanted)) as executor:
+        for number, outcome in run_all(measure_scenario, wanted, executor):
             if isinstance(outcome, Failure):
                 if not outcome.is_worker_lost:
                     raise outcome.error
-                lost = f"{files[number].path}: the process that simulated it was killed, twice"
+                source = wanted[number].source
+                name = source.name if isinstance(source, Scenario) else source
+                lost = f"{name}: the process that simulated it was killed, twice"
                 outcome = ScenarioMeasurement(error=SimulationError(lost))
             measurements[number] = outcome
             if watch is not None:
-                watch(len(measurements), len(files))
-    return [measurements[number] for number in range(len(files))]
+                watch(len(measurements), len(wanted))
+    return [measurements[number] for number in range(len(wanted))]

@@ -68,6 +68,9 @@ class CheckReport(ShownAsText):
     ref: str = ""
     """What the user called the commit; empty: it is about a baseline."""
 
+    has_unfiled: bool = False
+    """Whether some scenarios are no files, so that no command could check them again."""
+
     def __bool__(self) -> bool:
         return self.passed
 
@@ -128,7 +131,8 @@ class CheckReport(ShownAsText):
         elif self.update:
             yield f"{self.reference} is left as it was: every scenario must run first"
         elif not self.wrong and any(outcome.status in _ACCEPTED for outcome in self.outcomes):
-            yield f"to accept: {update_command(self.reference, self.paths)}"
+            again = "the same with update=True" if self.has_unfiled else None
+            yield f"to accept: {again or update_command(self.reference, self.paths)}"
         may_be_new = self.update or self.allow_new
         if not may_be_new and any(outcome.status is CheckStatus.NEW for outcome in self.outcomes):
             yield "to pass without a baseline for what is new: --allow-new"

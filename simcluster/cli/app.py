@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -28,6 +29,10 @@ Examples:
 Exit codes: 0 done; 1 does not fit, or a check failed;
             2 wrong input; 130 interrupted.
 """
+
+
+COMPLETION = "_SIMCLUSTER_COMPLETE"
+"""The variable in which a shell says what it wants completed."""
 
 
 class Commands(TyperGroup):
@@ -68,7 +73,7 @@ def _options(
 
 @cache
 def _application(names: tuple[str, ...]) -> TyperGroup:
-    """The group of the commands of these names."""
+    """The group of the commands of these names; without a name, all commands as its help lists them."""
     app = typer.Typer(
         cls=Commands,
         help="Simulates parallel training on clusters: step time, memory and communication, explained.",
@@ -78,14 +83,21 @@ def _application(names: tuple[str, ...]) -> TyperGroup:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    commands.add_to(app, names)
+    if names:
+        commands.add_to(app, names)
+    else:
+        commands.list_in(app)
     return cast("TyperGroup", get_command(app))
 
 
 def _needed(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The commands that a command line needs: the one it calls; all for help, or if it calls none of them."""
+    """The commands that a command line needs: the one that it calls; none where it can only ask for help or
+    be wrong; all where a word further behind may be a command, or a shell asks how to complete a line.
+    """
     names = tuple(commands.names())
-    return tuple(name for name in names if name in arguments[:1]) or names
+    if arguments and arguments[0] in names:
+        return (arguments[0],)
+    return names if COMPLETION in os.environ or not set(names).isdisjoint(arguments) else ()
 
 
 def _failed(error: OSError) -> ExitCode:

@@ -5,6 +5,8 @@ cluster.device(0).price(works).total_ns
 cluster.placement([0, 8, 16, 24])
 """
 
+from typing import TYPE_CHECKING
+
 from simcluster.cluster.allocation import (
     MSJOB_PORT,
     AllocatedHost,
@@ -31,7 +33,6 @@ from simcluster.cluster.device import (
     ResourceShare,
     nanoseconds,
 )
-from simcluster.cluster.drawn_topology import LinkUse, Tiers, draw_host, draw_network
 from simcluster.cluster.host import CORE, Host, HostKernels, KernelOnCores, Protocol
 from simcluster.cluster.interconnect import (
     GroupPlacement,
@@ -47,7 +48,6 @@ from simcluster.cluster.interconnect import (
     equal_rows,
 )
 from simcluster.cluster.mesh_placements import placements_of
-from simcluster.cluster.scaled_cluster import ClusterScale, HardwareFigure, figures_of
 from simcluster.cluster.spec import (
     ClusterSpec,
     DeviceSpec,
@@ -76,6 +76,19 @@ from simcluster.cluster.topology import (
     bisection_rate,
     host_path_links,
 )
+from simcluster.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from simcluster.cluster.drawn_topology import LinkUse, Tiers, draw_host, draw_network
+    from simcluster.cluster.scaled_cluster import ClusterScale, HardwareFigure, figures_of
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "drawn_topology": "LinkUse Tiers draw_host draw_network",
+            "scaled_cluster": "ClusterScale HardwareFigure figures_of",
+        },
+    )
 
 __all__ = [
     "CORE",

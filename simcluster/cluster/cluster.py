@@ -244,7 +244,8 @@ class Cluster:
         own, rails = places.local(groups), places.rails(groups)
         kinds, islands = places.kinds(groups), places.islands(groups)
         # Where all devices are joined alike, only which places are the same tells groups apart.
-        alike_inside = all(host.joins_all_alike for host in self.kinds)
+        hardware = self.kinds
+        alike_inside = all(host.joins_all_alike for host in hardware)
         beside = [number_by_appearance(own), number_by_appearance(rails)] if alike_inside else [own]
         first, index, signatures = equal_rows([*beside, hosts, pods, *parts])
         return [
@@ -256,7 +257,7 @@ class Cluster:
                 own[row],
                 rails[row],
                 None if islands is None else islands[row],
-                any(self.kinds[kind].pod is not None for kind in kinds[row].tolist()),
+                any(hardware[kind].pod is not None for kind in np.unique(kinds[row]).tolist()),
                 tuple(np.unique(kinds[row]).tolist()),
             )
             for row, signature in zip(first.tolist(), signatures, strict=True)

@@ -1,5 +1,7 @@
 """Collectives: algorithms as steps that are timed, load links and compute their operation."""
 
+from typing import TYPE_CHECKING
+
 from simcluster.collectives.algorithm import Algorithm, all_algorithms
 from simcluster.collectives.cost import (
     AUTO,
@@ -23,7 +25,6 @@ from simcluster.collectives.cost import (
 )
 from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.run_on_arrays import CollectiveResult, run_on_rank_arrays
 from simcluster.collectives.spec import CollectivesSpec
 from simcluster.collectives.step import AlgorithmStep, ChunkLayout, GroupExchange, Routine
 from simcluster.collectives.traffic import (
@@ -35,6 +36,17 @@ from simcluster.collectives.traffic import (
     UnequalPartsByGroup,
     group_loads_of,
 )
+from simcluster.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from simcluster.collectives.run_on_arrays import CollectiveResult, run_on_rank_arrays
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "run_on_arrays": "CollectiveResult run_on_rank_arrays",
+        },
+    )
 
 __all__ = [
     "AUTO",

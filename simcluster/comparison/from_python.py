@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from simcluster.comparison.compared_runs import ComparedRun, side_by_side
+from simcluster.engine import Progress
 from simcluster.errors import ScenarioError
-from simcluster.report import Comparison, comparison_html, comparison_page, comparison_text
-from simcluster.scenario import Scenario
+from simcluster.report import (
+    Comparison,
+    comparison_html,
+    comparison_page,
+    comparison_text,
+    progress_display,
+)
+from simcluster.simulation import GivenScenario, scenario_of
 from simcluster.trace import Run
 
 
+@runtime_checkable
 class HasRun(Protocol):
     """A result of ``simcluster.simulate``."""
 
@@ -46,26 +55,36 @@ class ComparedPlans:
 
 
 def compare(
-    *plans: Scenario | HasRun | str | Path, vary: Mapping[str, Iterable[object]] | None = None
+    *plans: GivenScenario | HasRun, vary: Mapping[str, Iterable[object]] | None = None
 ) -> ComparedPlans:
     """Plans side by side, the first of which the others are measured by: what differs, and by what cause.
 
-    Each is a scenario, its file, a result, or the file of a saved run. ``vary`` compares one scenario with
-    itself changed: ``compare("plan.yaml", vary={"training.micro_batch": [2, 4]})``. Raises ScenarioError for
-    wrong files, and fewer than two plans; PlanError for impossible ones.
+    Each is a scenario as ``simulate`` takes it, a result, or the file of a saved run. ``vary`` compares one
+    scenario with itself changed: ``compare("plan.yaml", vary={"training.micro_batch": [2, 4]})``. Raises
+    ScenarioError for wrong files, and fewer than two plans; PlanError for impossible ones.
     """
     compared = [_compared(plan) for plan in plans]
     if vary:
         compared += _varied(compared, vary)
     if len(compared) < 2:
         raise ScenarioError("one plan alone has nothing to be compared with: give two or more, or vary")
-    return ComparedPlans(side_by_side(compared))
+    return ComparedPlans(side_by_side(compared, _shown))
 
 
-def _compared(plan: Scenario | HasRun | str | Path) -> ComparedRun:
-    if isinstance(plan, Scenario):
-        return ComparedRun("", scenario=plan)
-    return ComparedRun.of_file(str(plan)) if isinstance(plan, (str, Path)) else ComparedRun("", plan.run)
+@contextmanager
+def _shown(name: str) -> Iterator[Progress]:
+    """How far a simulation is, in notebooks."""
+    progress = Progress()
+    with progress_display(name, progress):
+        yield progress
+
+
+def _compared(plan: GivenScenario | HasRun) -> ComparedRun:
+    if isinstance(plan, (str, Path)):
+        return ComparedRun.of_file(str(plan))
+    if isinstance(plan, HasRun):
+        return ComparedRun("", plan.run)
+    return ComparedRun("", scenario=scenario_of(plan))
 
 
 def _varied(compared: list[ComparedRun], vary: Mapping[str, Iterable[object]]) -> list[ComparedRun]:

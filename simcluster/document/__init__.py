@@ -11,7 +11,7 @@ from simcluster.document.figure import Figure, Provenance
 from simcluster.document.file import check_readable, content_of, names_file, real_path, text_of
 from simcluster.document.json_file import json_object
 from simcluster.document.key_aliases import OtherNames, OtherNameSpec
-from simcluster.document.pattern import matches
+from simcluster.document.pattern import generalised_name, matches
 from simcluster.document.quantity import Bandwidth, Bytes, Compute, Duration, Frequency, Power, Quantity
 from simcluster.document.scalar import resolve
 from simcluster.document.schema import json_schema
@@ -66,6 +66,7 @@ __all__ = [
     "content_of",
     "count_phrase",
     "field_descriptions",
+    "generalised_name",
     "inline_data",
     "json_object",
     "json_schema",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -85,7 +86,7 @@ class Document:
         text that is not YAML, an index out of range, or a path through a scalar.
         """
         source = SourceText(f"{option} {path}={text}", text, inline=True)
-        value = compose(source) or DocumentNode(None, source.mark(0), source.mark(0))
+        value = _composed(source) or DocumentNode(None, source.mark(0), source.mark(0))
         if not all(path.split(".")):
             raise error_at(source, 0, "write KEY=VALUE, with a key such as parallel.mesh.tensor")
         try:
@@ -93,6 +94,12 @@ class Document:
         except ValueError as error:
             raise error_at(source, 0, str(error)) from None
         return Document(self.name, root.data, self.source, root)
+
+
+@lru_cache(maxsize=256)
+def _composed(source: SourceText) -> DocumentNode | None:
+    """The root node of a text of a command line, or of a search, which writes the same again and again."""
+    return compose(source)
 
 
 def _mapping(source: SourceText) -> DocumentNode:

@@ -11,6 +11,14 @@ def matches(pattern: str, name: str) -> bool:
     return _compiled(pattern).fullmatch(name) is not None
 
 
+_NUMBER = re.compile(r"(?<=\.)\d+(?=[.:]|$)")
+
+
+def generalised_name(name: str) -> str:
+    """``layers.3.mlp.up`` as ``layers.*.mlp.up``: one name for the same operator of every layer."""
+    return _NUMBER.sub("*", name)
+
+
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(_expression(pattern))

@@ -116,13 +116,19 @@ class Timing:
     """What all classes did, and the number of entries run.
 
     ``num_flows`` counts what was carried over shared links, ``num_solves`` how often rates were worked out
-    anew where flows shared one.
+    anew where flows shared one, ``num_rates`` how many rates were found in doing so.
     """
 
     groups: Sequence[GroupTiming]
     num_events: int
     num_flows: int = 0
     num_solves: int = 0
+    num_rates: int = 0
+
+    @property
+    def mean_solve(self) -> float:
+        """How many flows hung together by their links when rates were worked out; 0 if they never were."""
+        return self.num_rates / self.num_solves if self.num_solves else 0.0
 
     @cached_property
     def end(self) -> int:

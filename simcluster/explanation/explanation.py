@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from simcluster.advice import EQUAL_TIME, Tip, gains, rank
 from simcluster.analysis import MemoryVerdict
 from simcluster.cluster import HardwareFigure
+from simcluster.explanation.effort import FEW_EFFORT, Effort
 from simcluster.explanation.memory_changes import fitting_changes
-from simcluster.explanation.speed_changes import FEW_ENTRIES, Deadline, UntriedChange, tried_tips
+from simcluster.explanation.speed_changes import UntriedChange, tried_tips
 from simcluster.scenario import Scenario
-from simcluster.simulation import build_scenario, run_built, simulate
+from simcluster.simulation import build_scenario, run_built
 from simcluster.trace import Run
 from simcluster.tuning import PresentRun, Trial, Trials, trial_from_run
-from simcluster.what_if import better_steps
+from simcluster.what_if import better_steps, figures_that_matter
 
-FIGURES = 4
-"""About how many times what simulating takes it costs to try all figures of a cluster: nothing is planned."""
+A_FIGURE = 0.6
+"""What timing a plan with another figure of the cluster takes, as a share of simulating it: it is planned."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Explanation:
 
     Of a plan that does not fit, ``trials`` hold for each knob the smallest change that fits, or its largest
     change if none does; then, if no knob alone is enough, several together. Of one that fits, ``tips`` hold
-    what would make it faster, and ``untried`` what was left out. ``better`` has the seconds of a step with
+    what would make it faster. ``untried`` is what was left out. ``better`` has the seconds of a step with
     figures of the cluster that are 10 % better, one at a time; empty where that would take too long.
     """
 
@@ -81,33 +81,30 @@ def explain_scenario(
     """Simulates a scenario, and changes of it: if it does not fit those that save memory, else those that its
     run gives a reason for.
 
-    It takes some seconds, or some times what simulating takes; what there is no time for is left out and
-    named. ``thorough``: nothing is left out, however long it takes. ``watch`` is called with what is done
-    next. Raises PlanError for an impossible plan.
+    It takes some seconds, or some times what simulating takes; what would take longer is left out and named,
+    the same on every machine. ``thorough``: nothing is left out, however long it takes. ``watch`` is called
+    with what is done next. Raises PlanError for an impossible plan.
     """
     tell = watch or (lambda doing: None)
-    began = time.process_time()
     built = build_scenario(scenario)
     run = run_built(built)
-    took = time.process_time() - began
     present = trial_from_run((), (), run)
-    entries = run.documents["summary"]["num_events"]
-    deadline = Deadline(began, None) if thorough else Deadline.of(began, took, entries)
-    trials = Trials(scenario.changed(()), simulate, lambda trial: tell(f"trying {', '.join(trial.kinds)}"))
+    effort = Effort.of(built, run.documents["summary"]["num_events"], thorough=thorough)
+    base = scenario.changed(())
     if not present.fits:
-        changes = fitting_changes(trials, run.documents["plan"])
-        return Explanation(run, present, changes)
+        trials = Trials(base, effort.simulate, lambda trial: tell(f"trying {', '.join(trial.kinds)}"))
+        tried, left_out = fitting_changes(trials, run.documents["plan"])
+        return Explanation(run, present, tried, untried=left_out)
+    figures = figures_that_matter(built)
+    took = A_FIGURE * effort.of_run(built) * len(figures)
     better: Mapping[HardwareFigure, float] = {}
-    if thorough or (entries <= FEW_ENTRIES and deadline.leaves(FIGURES * took)):
+    if thorough or (took <= FEW_EFFORT / 2 and effort.allows(took)):
+        effort.spend(took)
         better = better_steps(built, watch=lambda figure: tell(f"trying 10 % better {figure}"))
-    # What is told of the run itself counts before any change.
-    for name in ("time_use", "critical_path"):
-        run.documents.get(name)
     tips, untried = tried_tips(
-        Trials(trials.scenario, simulate),
+        Trials(base, effort.simulate),
         PresentRun(scenario, run.documents["summary"], run.documents["plan"]),
-        deadline,
-        took,
         lambda kind, number, most: tell(f"trying {kind} ({number} of {most})"),
+        thorough=thorough,
     )
     return Explanation(run, present, tips=tuple(tips), untried=tuple(untried), better=better)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from simcluster.draw import preformatted
 from simcluster.explanation.bottleneck import bottleneck_text
 from simcluster.explanation.explanation import Explanation, explain_scenario
-from simcluster.explanation.report import explanation_document, explanation_text
-from simcluster.scenario import Scenario
+from simcluster.explanation.report import explanation_document, explanation_html, explanation_text
+from simcluster.report import told_display
+from simcluster.simulation import GivenScenario, scenario_of
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,15 @@ class GivenExplanation:
         return explanation_text(self.explanation)
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self))
+        return explanation_html(self.explanation)
 
 
-def explain(scenario: Scenario | str | Path, *, thorough: bool = False) -> GivenExplanation:
+def explain(scenario: GivenScenario, *, thorough: bool = False) -> GivenExplanation:
     """Why a step takes as long as it does, and which changes would help most, each tried by simulation.
 
     Of a plan that does not fit, the changes that would make it fit. It takes some seconds; ``thorough``
     leaves nothing out. Raises ScenarioError for a wrong file and PlanError for an impossible plan.
     """
-    which = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
-    return GivenExplanation(explain_scenario(which, thorough=thorough))
+    which = scenario_of(scenario)
+    with told_display(which.name) as tell:
+        return GivenExplanation(explain_scenario(which, tell, thorough=thorough))

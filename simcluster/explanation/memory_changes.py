@@ -5,18 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from simcluster.explanation.effort import LEFT_OUT
+from simcluster.explanation.speed_changes import UntriedChange, plans_by_simulating
 from simcluster.trace import RunDocument
-from simcluster.tuning import Trial, Trials, nearest_change, open_knobs
+from simcluster.tuning import Changes, Trial, Trials, nearest_change, open_knobs
 
 
-def fitting_changes(trials: Trials, plan: RunDocument) -> tuple[Trial, ...]:
+def fitting_changes(trials: Trials, plan: RunDocument) -> tuple[tuple[Trial, ...], tuple[UntriedChange, ...]]:
     """For each knob the smallest change that fits, or its largest change if none does; then, if no knob alone
-    is enough, several together. ``plan`` is the document of the plan.
+    is enough, several together; and what ``trials`` left out. ``plan`` is the document of the plan.
+
+    What takes longest comes last: offload, with its many copies, and what would be planned by simulating.
     """
     knobs = open_knobs(trials.scenario, plan)
+    knobs.sort(key=lambda knob: (plans_by_simulating(knob.turns[0]), _offloads(knob.turns[0])))
     alone = {knob.kind: nearest_change(trials, knob) for knob in knobs}
     together = () if any(trial.fits for trial in alone.values()) else _together(trials, alone)
-    return (*alone.values(), *together)
+    tried = [trial for trial in (*alone.values(), *together) if trial.refused != LEFT_OUT]
+    untried = [
+        UntriedChange(", ".join(trial.kinds), trial.changes, LEFT_OUT)
+        for trial in (*alone.values(), *together)
+        if trial.refused == LEFT_OUT
+    ]
+    return tuple(tried), tuple(untried)
+
+
+def _offloads(changes: Changes) -> bool:
+    return any(key.startswith("parallel.offload") for key, _ in changes)
 
 
 def _together(trials: Trials, alone: Mapping[str, Trial]) -> tuple[Trial, ...]:

@@ -12,6 +12,7 @@ from simcluster import units
 from simcluster.analysis import RULE, MemoryUse, MemoryVerdict
 from simcluster.draw import Column, quantities, text_table
 from simcluster.explanation.explanation import Explanation
+from simcluster.explanation.speed_changes import untried_text
 from simcluster.tuning import Trial
 
 ROWS = 12
@@ -59,6 +60,9 @@ def memory_parts(explanation: Explanation) -> Iterator[RenderableType]:
         yield ""
         yield Text("What would not", "bold")
         yield _failing(explanation)
+    if explanation.untried and not explanation.present.fits:
+        yield ""
+        yield Text(untried_text(explanation.untried), "dim")
 
 
 def _verdict(explanation: Explanation) -> Text:

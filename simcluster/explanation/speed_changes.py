@@ -1,50 +1,16 @@
-"""Changes that would make a step faster, those about its largest losses first, as many as time allows."""
+"""Changes that would make a step faster, those about its largest losses first, as many as effort allows."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from simcluster.advice import Tip, single_trials
+from simcluster.explanation.effort import LEFT_OUT
 from simcluster.tuning import Changes, OpenKnob, PresentRun, ReasonedKnob, Trials, reasoned_knobs
 
 MOST_TRIALS = 12
 """Changes that are tried at most, unless all are asked for."""
-
-FEW_ENTRIES = 100_000
-"""Entries of streams up to which an explanation may take ``PATIENCE`` seconds; beyond it, so many times what
-simulating the plan took.
-"""
-PATIENCE, TIMES = 5.0, 3.0
-
-RESERVE = 0.05
-"""The share of that time which is left for everything else."""
-
-LONGER = 1.5
-"""How many times what the longest trial so far took the next one may take: other plans have more to plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """When an explanation has to be done: ``limit`` seconds after it ``began``; None: when it is.
-
-    Seconds are those of the processor: what else a machine does decides nothing.
-    """
-
-    began: float
-    limit: float | None
-
-    @classmethod
-    def of(cls, began: float, took: float, entries: int) -> Deadline:
-        """That of a plan whose simulation ``took`` so many seconds and ran so many entries."""
-        return cls(began, PATIENCE if entries <= FEW_ENTRIES else TIMES * took)
-
-    def leaves(self, seconds: float) -> bool:
-        """Whether so much time is left."""
-        if self.limit is None:
-            return True
-        return time.process_time() - self.began + seconds <= self.limit * (1 - RESERVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,45 +25,49 @@ class UntriedChange:
 def tried_tips(
     trials: Trials,
     present: PresentRun,
-    deadline: Deadline,
-    took: float,
     watch: Callable[[str, int, int], None] | None = None,
+    *,
+    thorough: bool = False,
 ) -> tuple[list[Tip], list[UntriedChange]]:
     """The changes that a run gives a reason for: those that were tried, and those left out.
 
     First of every knob its first turn, the knob about the largest loss first, then the second turns, and so
     on. Changes that would be planned by simulating take long: they are left to ``advise``, and so is what
-    there is no time for. ``took`` is about how many seconds a trial takes. ``watch`` is called before each
-    with its kind, its number, and how many there are at most.
+    ``trials`` leave out. ``thorough``: none is left to it. ``watch`` is called before each with its kind, its
+    number, and how many there are at most.
     """
     wanted = _in_order(reasoned_knobs(present))
+    most = len(wanted) if thorough else MOST_TRIALS
     tips: list[Tip] = []
     untried: list[UntriedChange] = []
-    longest = took
     for reasoned, knob in wanted:
-        why = ""
-        if deadline.limit is not None:
-            if plans_by_simulating(knob.turns[0]):
-                why = "it is planned by simulating"
-            elif len(tips) == MOST_TRIALS:
-                why = f"{MOST_TRIALS} others were tried"
-            elif not deadline.leaves(LONGER * longest if tips else took):
-                why = "no time was left"
-        if why:
-            untried.append(UntriedChange(knob.kind, knob.turns[0], why))
+        (changes,) = knob.turns
+        if not thorough and plans_by_simulating(changes):
+            untried.append(UntriedChange(knob.kind, changes, "it is planned by simulating"))
+            continue
+        if len(tips) == most:
+            untried.append(UntriedChange(knob.kind, changes, f"{most} others were tried"))
             continue
         if watch is not None:
-            watch(knob.kind, len(tips) + 1, min(len(wanted), MOST_TRIALS))
-        began = time.process_time()
-        trial = trials.run((knob.kind,), knob.turns[0])
-        longest = max(longest, time.process_time() - began)
-        tips.append(Tip(knob.kind, reasoned.why, reasoned.source, trial))
+            watch(knob.kind, len(tips) + 1, min(len(wanted), most))
+        trial = trials.run((knob.kind,), changes)
+        if trial.refused == LEFT_OUT:
+            untried.append(UntriedChange(knob.kind, changes, LEFT_OUT))
+        else:
+            tips.append(Tip(knob.kind, reasoned.why, reasoned.source, trial))
     return tips, untried
 
 
 def plans_by_simulating(changes: Changes) -> bool:
     """Whether a plan with these changes is itself found by simulating others."""
     return any("search" in text or text == "auto" for _, text in changes)
+
+
+def untried_text(untried: Sequence[UntriedChange]) -> str:
+    """What was not tried, and how it can be."""
+    kinds = ", ".join(dict.fromkeys(change.kind for change in untried))
+    number = f"{len(untried)} change{'s' * (len(untried) > 1)}"
+    return f"Not tried here: {number} ({kinds}). All of them, and together: simcluster advise, or --all."
 
 
 def _changes_the_mesh(changes: Changes) -> bool:

@@ -13,7 +13,7 @@ from simcluster import units
 from simcluster.draw import Column, quantities, text_table
 from simcluster.explanation.bottleneck import bottleneck_text
 from simcluster.explanation.explanation import Explanation
-from simcluster.explanation.speed_changes import UntriedChange
+from simcluster.explanation.speed_changes import untried_text
 from simcluster.trace import RunDocument
 
 OPERATORS, COLLECTIVES, TIPS = 8, 6, 8
@@ -170,17 +170,10 @@ def _tips(explanation: Explanation) -> Iterator[RenderableType]:
         ]
         heads = [Column("What would help most, each tried", wraps=True), Column("", wraps=True)]
         yield text_table([*heads, *quantities("time", "against now", "memory")], rows)
-    if explanation.untried:
+    if explanation.untried and explanation.present.fits:
         yield Text(untried_text(explanation.untried), "dim")
     if explanation.tips or explanation.untried:
         yield ""
-
-
-def untried_text(untried: Sequence[UntriedChange]) -> str:
-    """What was not tried, and how it can be."""
-    kinds = ", ".join(dict.fromkeys(change.kind for change in untried))
-    number = f"{len(untried)} change{'s' * (len(untried) > 1)}"
-    return f"Not tried here: {number} ({kinds}). All of them, and together: simcluster advise, or --all."
 
 
 def _better_hardware(explanation: Explanation) -> Iterator[RenderableType]:

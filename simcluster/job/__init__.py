@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         recover_worker,
         simulate_start,
     )
+    from simcluster.job.membership_spec import membership_incidents
     from simcluster.job.recovery import (
         RecoveryCosts,
         RecoverySpec,
@@ -90,6 +91,8 @@ if TYPE_CHECKING:
         ClusterState,
         Job,
         JobRecord,
+        KeyMoves,
+        KeysMoved,
         SaveRhythm,
         StepSummary,
         run_job,
@@ -113,8 +116,10 @@ else:
             "launch": "CommunicatorGroups LaunchedProcesses LaunchSetting LaunchSpec StartTimeline "
             "WorkerRecovery check_launch launch_methods launcher_of recover_worker "
             "simulate_start",
+            "membership_spec": "membership_incidents",
             "recovery": "RecoveryCosts RecoverySpec SimpleCheckpointSpec StateSource Survivors policy_kinds",
-            "timeline": "NOMINAL_STATE PROGRESS ClusterState Job JobRecord SaveRhythm StepSummary "
+            "timeline": "NOMINAL_STATE PROGRESS ClusterState Job JobRecord KeyMoves KeysMoved "
+            "SaveRhythm StepSummary "
             "run_job training_time",
         },
     )
@@ -141,6 +146,8 @@ __all__ = [
     "JobPhase",
     "JobRecord",
     "JobSpec",
+    "KeyMoves",
+    "KeysMoved",
     "LaunchSetting",
     "LaunchSpec",
     "LaunchedProcesses",
@@ -179,6 +186,7 @@ __all__ = [
     "incidents",
     "launch_methods",
     "launcher_of",
+    "membership_incidents",
     "merge_strategy_files",
     "policy_kinds",
     "rank_file",

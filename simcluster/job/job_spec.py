@@ -8,6 +8,7 @@ from simcluster.document import Section
 from simcluster.job.checkpoints import CheckpointsSpec
 from simcluster.job.failures import FailuresSpec
 from simcluster.job.launch import LaunchSpec
+from simcluster.job.membership_spec import MembershipChangeSpec
 from simcluster.job.recovery import RecoverySpec
 
 
@@ -25,6 +26,9 @@ class JobSpec(Section):
 
     failures: FailuresSpec = Field(default_factory=FailuresSpec)
     """What breaks, and when."""
+
+    membership: tuple[MembershipChangeSpec, ...] = ()
+    """Workers and parameter servers that leave and join as planned, while the others go on."""
 
     recovery: RecoverySpec = Field(default_factory=RecoverySpec)
     """What is done when something breaks."""

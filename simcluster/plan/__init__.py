@@ -2,7 +2,6 @@
 it.
 """
 
-from simcluster.plan.auto import SearchReport
 from simcluster.plan.data import DataSpec, InputPipeline, MicroBatches, given_feed_layouts, shard_rows
 from simcluster.plan.diagnostics import (
     MOST_BYTES,
@@ -25,8 +24,15 @@ from simcluster.plan.execution import (
     kernel_nodes,
 )
 from simcluster.plan.modes import make_plan
-from simcluster.plan.optimizer import gathered_name, whole_name
-from simcluster.plan.parameter_server import ServedParameter, ServerPlan, ServerShard
+from simcluster.plan.optimizer import gathered_name, parameter_names, whole_name
+from simcluster.plan.parameter_server import (
+    ServedParameter,
+    ServerPlan,
+    ServerShard,
+    rows_of_servers,
+    serve_parameters,
+    server_of_key,
+)
 from simcluster.plan.pass_list import PASSES, Pass, PassList
 from simcluster.plan.pipeline import (
     BACKWARD,
@@ -66,6 +72,8 @@ from simcluster.plan.rules import (
     expert_counts,
     instance_patterns,
 )
+from simcluster.plan.search_report import SearchReport
+from simcluster.plan.sharded_model import ShardedModels
 from simcluster.plan.sharding import padded_dims
 from simcluster.plan.spec import (
     ALONE,
@@ -180,6 +188,7 @@ __all__ = [
     "ServerShard",
     "ServerUpdate",
     "ShardRequest",
+    "ShardedModels",
     "ShardingChoice",
     "StrategySpec",
     "SubgraphSpec",
@@ -210,14 +219,18 @@ __all__ = [
     "matches_operator_or_module",
     "movement_cost",
     "padded_dims",
+    "parameter_names",
     "parse",
     "part_type",
     "recompute_in_block",
     "recomputed_layers",
     "render",
     "roles_of",
+    "rows_of_servers",
     "samples",
     "schedule_kinds",
+    "serve_parameters",
+    "server_of_key",
     "shard_rows",
     "ulysses_entry",
     "update_of",

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from simcluster.errors import PlanError, Problem
+from simcluster.errors import Problem
 from simcluster.layout import Mesh
 from simcluster.model import Model, WithVocabulary, padded
-from simcluster.plan.auto import SearchReport, SearchSettings, find_strategies, unit_sub_axes
+from simcluster.plan.auto import SearchSettings, find_strategies, unit_sub_axes
 from simcluster.plan.plan import Placement, Plan
 from simcluster.plan.planner import StrategyPlanner
 from simcluster.plan.rules import SEQUENCE, AxisRoles, StrategyRule, stage_devices
+from simcluster.plan.search_report import SearchReport
+from simcluster.plan.sharded_model import ShardedModels
 from simcluster.plan.spec import USUAL_SEARCH, InferenceSpec, RecipeSpec
 from simcluster.plan.strategies import DEFAULT, assign_strategies, roles_of, split_mesh_axes
 
@@ -27,23 +29,17 @@ class AutoPlanner(StrategyPlanner):
     searching: bool = field(default=False, init=False)
     """Whether the network is planned for the search, which does not know yet what splits the vocabulary."""
 
-    def plan(self) -> Plan:
+    def plan(self, known: ShardedModels | None = None) -> Plan:
         """The plan, with a report of the search; PlanError where it has no answer."""
         if self.searched is None:
             self.searched = self._search()
-        return replace(super().plan(), search=self.searched)
+        return replace(super().plan(known), search=self.searched)
 
     def _search(self) -> SearchReport:
         roles = AxisRoles(roles_of(self.parallel))
         mesh = Mesh.of(self.parallel.sizes).with_off_axes(self.parallel.num_server_ranks)
         self._check(mesh, roles)
         placement = Placement.of(mesh, roles)
-        if splits := [axis for axis in roles.resolve((SEQUENCE,), mesh) if mesh.size(axis) > 1]:
-            raise PlanError(
-                f"mode auto decides itself what splits sequences, but axis '{splits[0]}' has that role",
-                path=f"parallel.mesh.{splits[0]}",
-                hint="give the axis another name",
-            )
         pipeline = self._pipeline(placement)
         numerics = self._numerics(self._sharding(placement))
         self.searching = True
@@ -51,9 +47,10 @@ class AutoPlanner(StrategyPlanner):
         forward, _ = self._forward_on_stages(model, placement, pipeline, numerics)
         self.searching = False
         written = self._written(mesh)
-        cut, _ = split_mesh_axes(forward.graph, written, mesh, roles, placement.stage_axis)
+        cut, cut_roles = split_mesh_axes(forward.graph, written, mesh, roles, placement.stage_axis)
         sub_axes = [
-            ("the search", "parallel.mesh", unit) for unit in unit_sub_axes(cut, placement.stage_axis)
+            ("the search", "parallel.mesh", unit)
+            for unit in unit_sub_axes(cut, placement.stage_axis, cut_roles.resolve((SEQUENCE,), cut))
         ]
         cut, cut_roles = split_mesh_axes(forward.graph, written, mesh, roles, placement.stage_axis, sub_axes)
         pads = self.parallel.pads
@@ -72,7 +69,14 @@ class AutoPlanner(StrategyPlanner):
             pipeline.chain.num_stages,
         )
         return find_strategies(
-            forward.graph, fixed, cut, placement.stage_axis, self.cluster, self.algorithms, settings
+            forward.graph,
+            fixed,
+            cut,
+            placement.stage_axis,
+            self.cluster,
+            self.algorithms,
+            settings,
+            cut_roles.resolve((SEQUENCE,), cut),
         )
 
     def _written(self, mesh: Mesh) -> list[StrategyRule]:

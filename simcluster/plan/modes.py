@@ -8,11 +8,11 @@ from simcluster.cluster import Cluster
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.model import Model
 from simcluster.plan import manual
-from simcluster.plan.auto import SearchReport
-from simcluster.plan.auto_planner import AutoPlanner
 from simcluster.plan.data import InputPipeline
 from simcluster.plan.plan import Plan
 from simcluster.plan.planner import StrategyPlanner
+from simcluster.plan.search_report import SearchReport
+from simcluster.plan.sharded_model import ShardedModels
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
 
 
@@ -25,15 +25,20 @@ def make_plan(
     algorithms: Selection = AUTOMATIC,
     inputs: InputPipeline | None = None,
     searched: SearchReport | None = None,
+    known: ShardedModels | None = None,
 ) -> Plan:
     """The plan of a model on a cluster; PlanError, with every reason that can be given, if it
     is impossible.
 
     ``searched`` is what a search found for a plan that differs in recomputation and offload only; without it,
-    mode auto searches.
+    mode auto searches. ``known`` keeps the sharded model for such plans, which may differ in optimizer
+    sharding, too: {} for the first of them.
     """
     given = (model, task, parallel, framework, cluster, algorithms, inputs)
     if parallel.mode == "auto":
-        return AutoPlanner(*given, searched).plan()
-    planner = manual.ManualPlanner if parallel.mode == "manual" else StrategyPlanner
-    return planner(*given).plan()
+        from simcluster.plan.auto_planner import AutoPlanner
+
+        return AutoPlanner(*given, searched).plan(known)
+    if parallel.mode == "manual":
+        return manual.ManualPlanner(*given).plan()
+    return StrategyPlanner(*given).plan(known)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
 from simcluster.model import Generation, Graph, Rules
-from simcluster.plan.auto import SearchReport
 from simcluster.plan.data import InputPipeline, MicroBatches
 from simcluster.plan.execution import FREE_EXECUTION, ExecutionPolicy
 from simcluster.plan.optimizer import OptimizerPlan
@@ -16,6 +15,7 @@ from simcluster.plan.pass_list import PassList
 from simcluster.plan.pipeline import Timetable, VirtualStages
 from simcluster.plan.precision import Numerics
 from simcluster.plan.rules import BALANCED_ROUTING, BATCH, PIPELINE, AxisRoles, ExpertRouting, OffloadPlan
+from simcluster.plan.search_report import SearchReport
 from simcluster.plan.spec import RecomputeSpec, ShardingChoice
 from simcluster.plan.strategies import Strategies
 from simcluster.plan.subgraphs import BlockSubgraphs

@@ -54,6 +54,7 @@ from simcluster.plan.rules import (
     stage_devices,
 )
 from simcluster.plan.sequence import check_slices, slice_length
+from simcluster.plan.sharded_model import ShardedModel, ShardedModels
 from simcluster.plan.sharding import propagate
 from simcluster.plan.spec import (
     ShardingChoice,
@@ -83,8 +84,12 @@ from simcluster.plan.subgraphs import (
 class StrategyPlanner(PlanValues):
     """Plans a model by strategies of its operators."""
 
-    def plan(self) -> Plan:
-        """The plan: its frozen values, made one from another, and the graph that the passes give."""
+    def plan(self, known: ShardedModels | None = None) -> Plan:
+        """The plan: its frozen values, made one from another, and the graph that the passes give.
+
+        ``known`` keeps sharded models, for plans that differ in recomputation, optimizer sharding and offload
+        alone.
+        """
         roles = AxisRoles(roles_of(self.parallel))
         mesh = Mesh.of(self.parallel.sizes).with_off_axes(self.parallel.num_server_ranks)
         self._check(mesh, roles)
@@ -94,12 +99,60 @@ class StrategyPlanner(PlanValues):
         numerics = self._numerics(sharding)
         check_inputs(self.inputs, self.cluster)
         offload = self.parallel.offload.build().on(self.cluster)
-        model = self._model(placement)
-        forward, subgraphs = self._forward_on_stages(model, placement, pipeline, numerics)
-        placement = self._split_mesh(forward.graph, subgraphs, placement, sharding)
+        sub_axes = tuple(sharding_sub_axes(sharding, mesh, placement.stage_axis))
+        key = numerics, sub_axes, sharding if pipeline.slices > 1 else None
+        known = {} if known is None else known
+        if key not in known:
+            known[key] = self._sharded(placement, pipeline, numerics, sharding)
+        sharded = known[key]
+        placement, sharder, logical = sharded.placement, sharded.sharder, sharded.logical
         mesh = placement.mesh
         check_shares(pipeline.batches, mesh)
         sharding = self._sharding(placement)
+        optimizer = self._optimizer(numerics, sharding)
+        passes = Passes(
+            placement=placement,
+            pipeline=pipeline,
+            numerics=numerics,
+            sharder=sharder,
+            router=sharded.router,
+            framework=self.framework,
+            optimizer=optimizer,
+            parallel=self.parallel,
+            offload=offload,
+        )
+        done = sharded.passes.then(*passes.after_sharding())
+        check_hosts(done.graph, self.cluster)
+        check_unequal_batches(done.graph, pipeline.batches, gathered_once=sharding.gather_once)
+        plan = Plan(
+            passes=done,
+            logical=logical,
+            placement=placement,
+            pipeline=pipeline,
+            numerics=numerics,
+            strategies=sharded.strategies,
+            optimizer=optimizer,
+            sharding=sharding,
+            execution=self._execution(logical, done.graph, placement, sharding),
+            recompute=self.parallel.recompute,
+            offload=offload,
+            routing=self.task.routing.build(),
+            pieces=sharded.subgraphs,
+            recipe=self._recipe(mesh),
+            vocab=vocabulary_of(sharded.model),
+            servers=serve_parameters(done.graph, self.parallel.parameter_server, optimizer, mesh),
+        )
+        return replace(plan, notes=tuple(self._notes(plan, sharded.forward, sharder)))
+
+    def _sharded(
+        self, placement: Placement, pipeline: PipelinePlan, numerics: Numerics, sharding: ShardingChoice
+    ) -> ShardedModel:
+        """The model, differentiated and with layouts."""
+        model = self._model(placement)
+        forward, subgraphs = self._forward_on_stages(model, placement, pipeline, numerics)
+        placement = self._split_mesh(forward.graph, subgraphs, placement, sharding)
+        sharding = self._sharding(placement)
+        mesh = placement.mesh
         cost, pads = movement_cost(self.cluster, mesh, self.algorithms), self.parallel.pads
         how = self.parallel.redistribution
         router = RedistributionPlanner(mesh, cost, pads=pads)
@@ -115,41 +168,19 @@ class StrategyPlanner(PlanValues):
             unsliced = self._forward(model, self.task.seq_len, placement, pipeline, numerics)
             unsliced = unsliced.then(place_layers(pipeline.layers, pipeline.chain))
             logical = self._differentiated(unsliced, pipeline, numerics, optimizer).graph
-        passes = Passes(
-            placement=placement,
-            pipeline=pipeline,
-            numerics=numerics,
-            sharder=sharder,
-            router=router,
-            framework=self.framework,
-            optimizer=optimizer,
-            parallel=self.parallel,
-            offload=offload,
-        )
         feeds = self._feeds(logical, placement)
         layouts = sharding_pass(strategies, mesh, sharder, feeds, self.framework.passes)
-        done = sliced.then(layouts, *passes.after_sharding())
-        check_hosts(done.graph, self.cluster)
-        check_unequal_batches(done.graph, pipeline.batches, gathered_once=sharding.gather_once)
-        plan = Plan(
-            passes=done,
-            logical=logical,
+        return ShardedModel(
+            model=model,
             placement=placement,
-            pipeline=pipeline,
-            numerics=numerics,
+            forward=forward.graph,
+            subgraphs=subgraphs,
             strategies=strategies,
-            optimizer=optimizer,
-            sharding=sharding,
-            execution=self._execution(logical, done.graph, placement, sharding),
-            recompute=self.parallel.recompute,
-            offload=offload,
-            routing=self.task.routing.build(),
-            pieces=subgraphs,
-            recipe=self._recipe(mesh),
-            vocab=vocabulary_of(model),
-            servers=serve_parameters(done.graph, self.parallel.parameter_server, optimizer, mesh),
+            sharder=sharder,
+            router=router,
+            logical=logical,
+            passes=sliced.then(layouts),
         )
-        return replace(plan, notes=tuple(self._notes(plan, forward.graph, sharder)))
 
     def _forward_on_stages(
         self,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simcluster.report.data_frames import Frame, Rows, table_rows
     from simcluster.report.html import PageOrigin, report_page
     from simcluster.report.json_result import result_json
-    from simcluster.report.notebook import progress_display, result_html
+    from simcluster.report.notebook import counted_display, progress_display, result_html, told_display
     from simcluster.report.perfetto import write_perfetto
     from simcluster.report.plan_summary import PlanSummary
     from simcluster.report.renderer import Renderer, renderers
@@ -48,7 +48,7 @@ else:
             "html": "PageOrigin report_page",
             "data_frames": "Frame Rows table_rows",
             "json_result": "result_json",
-            "notebook": "progress_display result_html",
+            "notebook": "counted_display progress_display result_html told_display",
             "perfetto": "write_perfetto",
             "plan_summary": "PlanSummary",
             "run_plots": "RunPlots",
@@ -71,6 +71,7 @@ __all__ = [
     "comparison_html",
     "comparison_page",
     "comparison_text",
+    "counted_display",
     "emphasised_verdict",
     "fullest_entry",
     "header_rows",
@@ -88,6 +89,7 @@ __all__ = [
     "table_rows",
     "tables",
     "tight_text",
+    "told_display",
     "transform_rows",
     "verdict_text",
     "verification_text",

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Literal
 
 from simcluster.errors import ScenarioError, nearest
-from simcluster.scenario import Scenario
+from simcluster.report import counted_display
 from simcluster.search.found_plan import FoundPlan
 from simcluster.search.planner import Objective, PlanSearch, search_journal
 from simcluster.search.space import PlanSpace
+from simcluster.simulation import GivenScenario, scenario_of
 from simcluster.workers import borrowed_executor
 
 
 def find_plan(
-    scenario: Scenario | str | Path,
+    scenario: GivenScenario,
     over: Sequence[str] = (),
     *,
     objective: Literal["step_time", "cost", "memory"] = "step_time",
@@ -43,10 +44,13 @@ def find_plan(
     """
     if objective not in list(Objective):
         raise ScenarioError(f"there is no objective '{objective}'", hint=nearest(objective, list(Objective)))
-    which = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
-    search = PlanSearch(PlanSpace.of(which, over), Objective(objective), limit_memory, budget_s, watch)
-    search.check()
+    which = scenario_of(scenario)
+    space = PlanSpace.of(which, over)
     with ExitStack() as stack:
+        plans = f"at most {len(space.plans):,} plans simulated"
+        count = stack.enter_context(counted_display(which.name, plans, watch))
+        search = PlanSearch(space, Objective(objective), limit_memory, budget_s, count)
+        search.check()
         journal = None
         if keep is not None:
             journal = stack.enter_context(search_journal(search, Path(keep), restart=restart))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         transform_document,
     )
     from simcluster.simulation.compose import BuiltScenario, build_scenario
+    from simcluster.simulation.given_scenarios import GivenScenario, scenario_of
     from simcluster.simulation.jobs import launch_document, launcher_file
     from simcluster.simulation.other_hardware import scaled_step
     from simcluster.simulation.run_scenario import run_built, simulate
@@ -41,6 +42,7 @@ else:
             "resume_checkpoint save_small_run source_slices_of strategy_file_of "
             "transform_checkpoint transform_document",
             "compose": "BuiltScenario build_scenario",
+            "given_scenarios": "GivenScenario scenario_of",
             "jobs": "launch_document launcher_file",
             "other_hardware": "scaled_step",
             "run_scenario": "run_built simulate",
@@ -54,6 +56,7 @@ __all__ = [
     "BuiltScenario",
     "CheckpointCosts",
     "Entry",
+    "GivenScenario",
     "GraphPiece",
     "Operand",
     "ShardedGraph",
@@ -73,6 +76,7 @@ __all__ = [
     "run_built",
     "save_small_run",
     "scaled_step",
+    "scenario_of",
     "simulate",
     "source_slices_of",
     "strategy_file_of",

@@ -10,31 +10,21 @@ import numpy as np
 
 from simcluster.analysis import (
     LazyTrace,
-    critical_path_document,
     inference_figures,
     may_have_critical_path,
     prefill_flops,
     time_use_document,
 )
-from simcluster.engine import Progress
+from simcluster.engine import Progress, Timing
 from simcluster.errors import SimclusterError
-from simcluster.job import JOB_METRICS
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
-from simcluster.simulation.checkpoints import CheckpointCosts
 from simcluster.simulation.compose import (
     BuiltScenario,
     build_scenario,
     run_alone,
     simulate_tenants,
     summarise_tenants,
-)
-from simcluster.simulation.jobs import (
-    Checkpointing,
-    JobPartCosts,
-    simulate_job,
-    start_timeline,
-    start_up_document,
 )
 from simcluster.simulation.traffic import may_have_traffic, traffic_document
 from simcluster.simulation.views import documents_of
@@ -86,19 +76,37 @@ def run_built(
     made["summary"] |= summarise_tenants(tenants)
     made["summary"] |= _inference(built, trace)
     if built.scenario.spec.job is not None:
+        from simcluster.job import JOB_METRICS
+
         made["job"] = _job(built, made["summary"], replications, jobs)
         made["summary"] |= {name: made["job"][name] for name in JOB_METRICS}
     steps = built.scenario.spec.run.steps
     later = {"time_use": partial(time_use_document, built.placed, timing, steps)}
     if may_have_critical_path(timing):
-        later["critical_path"] = partial(critical_path_document, built.placed, timing, steps)
+        later["critical_path"] = partial(_critical_path, built, timing)
     if may_have_traffic(built):
         later["traffic"] = partial(traffic_document, built, made["summary"]["step_time_s"])
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), Documents(made, later))
 
 
+def _critical_path(built: BuiltScenario, timing: Timing) -> dict[str, Any]:
+    """What decides when the run ends."""
+    from simcluster.analysis import critical_path_document
+
+    return critical_path_document(built.placed, timing, built.scenario.spec.run.steps)
+
+
 def _job(built: BuiltScenario, summary: RunDocument, replications: int, jobs: int) -> dict[str, Any]:
     """The start and the checkpoints of the job, where the scenario says how, and its run over days."""
+    from simcluster.simulation.checkpoints import CheckpointCosts
+    from simcluster.simulation.jobs import (
+        Checkpointing,
+        JobPartCosts,
+        simulate_job,
+        start_timeline,
+        start_up_document,
+    )
+
     step_s, busy_s = summary["step_time_s"], summary["compute_s"]
     servers = built.plan.servers
     if servers is not None and not servers.is_synchronous:

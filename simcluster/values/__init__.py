@@ -4,13 +4,13 @@ from simcluster.values.buffers import RankArrays, RankState
 from simcluster.values.comparison import (
     TensorComparison,
     ValueTolerance,
-    compare_first_step,
     compare_generated,
     compare_training,
 )
 from simcluster.values.exchange import local_part
 from simcluster.values.generation_oracle import GenerationOracle
 from simcluster.values.oracle import Oracle
+from simcluster.values.recorded_updates import RecordedUpdates, oracles_of_workers
 from simcluster.values.replay import Replay
 from simcluster.values.sample_stream import SampleStream
 from simcluster.values.source import SeededData
@@ -20,13 +20,14 @@ __all__ = [
     "Oracle",
     "RankArrays",
     "RankState",
+    "RecordedUpdates",
     "Replay",
     "SampleStream",
     "SeededData",
     "TensorComparison",
     "ValueTolerance",
-    "compare_first_step",
     "compare_generated",
     "compare_training",
     "local_part",
+    "oracles_of_workers",
 ]

@@ -112,19 +112,6 @@ def compare_training(
     return comparisons
 
 
-def compare_first_step(
-    replay: Replay, expected: StepValues, tolerance: ValueTolerance
-) -> list[TensorComparison]:
-    """Loss and gradients of the first step, in which all ranks have the weights that they begin with."""
-    judge = _Judge(replay.program.mesh, tolerance)
-    loss, largest = np.asarray(expected.loss), _largest_of(expected.gradients.values())
-    comparisons = [judge.compare(0, "loss", "loss", list(replay.losses[0].values()), loss, loss)]
-    for name, gradient in expected.gradients.items():
-        held = replay.gradients[0, name]
-        comparisons.append(judge.compare(0, "gradient", name, held, gradient, largest))
-    return comparisons
-
-
 def compare_generated(
     replay: Replay,
     expected: Sequence[Sequence[GeneratedToken]],

@@ -44,6 +44,17 @@ class StepValues:
     states: Mapping[str, Array] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerGradients:
+    """What one device makes of some samples with given weights: loss and gradients, and by parameter those
+    that go by rows, with their ids.
+    """
+
+    loss: float
+    gradients: Mapping[str, Array]
+    rows: Mapping[str, tuple[Array, Array]]
+
+
 @dataclass(frozen=True)
 class _Pass:
     """One micro-batch, or one run of its samples, on its way through the graph.
@@ -94,6 +105,24 @@ class Oracle:
 
     def run(self, num_steps: int) -> list[StepValues]:
         """The values of the first ``num_steps`` steps."""
+        self._begin()
+        return [self._step(step) for step in range(self.first_step, self.first_step + num_steps)]
+
+    def initial(self, name: str) -> Array:
+        """A parameter as training begins with it."""
+        if name in self.start:
+            return self.start[name]
+        return self.source.parameter(name, dict(self.graph.parameters())[name])
+
+    def gradients(self, step: int, weights: Mapping[str, Array]) -> WorkerGradients:
+        """The gradients of a step with some weights, which are not updated."""
+        if not self._weights:
+            self._begin()
+        self._weights.update(weights)
+        loss, gradients = self._differentiate(step)
+        return WorkerGradients(loss, gradients, dict(self._rows))
+
+    def _begin(self) -> None:
         self._weights = {
             name: self.start[name] if name in self.start else self.source.parameter(name, kind)
             for name, kind in self.graph.parameters()
@@ -113,7 +142,6 @@ class Oracle:
             for name, kind in self.graph.block_of(instance).values.items()
             if kind.role is Role.STATE
         }
-        return [self._step(step) for step in range(self.first_step, self.first_step + num_steps)]
 
     def saved(self) -> dict[str, Array]:
         """What there is behind the last step, called as in a checkpoint."""
@@ -124,7 +152,8 @@ class Oracle:
         }
         return {**self._weights, **states, **self._running}
 
-    def _step(self, step: int) -> StepValues:
+    def _differentiate(self, step: int) -> tuple[float, dict[str, Array]]:
+        """The loss and the gradients of a step, without those that go by rows."""
         by_rows = set(self._by_rows())
         gradients = {name: np.zeros_like(self._weights[name]) for name in self._states if name not in by_rows}
         passes = [
@@ -135,6 +164,11 @@ class Oracle:
         loss = sum(self._forward(instance, one_pass, step) for instance, one_pass in self._forwards(passes))
         for one_pass in passes:
             self._backwards(one_pass, step, gradients)
+        return loss, gradients
+
+    def _step(self, step: int) -> StepValues:
+        by_rows = set(self._by_rows())
+        loss, gradients = self._differentiate(step)
         if self.clip is not None:
             squares = np.asarray(sum((gradient * gradient).sum() for gradient in gradients.values()))
             factor = clip_factor(squares, self.clip)

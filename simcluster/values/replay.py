@@ -138,10 +138,7 @@ class Replay:
                     self._finish(event)
         self._inputs.check()
         for (step, name), parts in self._on_servers.items() if self.program.apart else ():
-            whole = np.concatenate([parts[first][0] for first in sorted(parts)])
-            kind = TensorType(whole.shape, DType.FP32)
-            summed = RankTensor(0, whole, Layout.replicated(whole.ndim), kind)
-            self.gradients[step, name].append(summed)
+            self._keep_whole(0, step, name, parts)
         for step, terms in self._terms.items():
             # Workers of servers add up their losses for nobody but the reader.
             total = sum((term.part for term in terms.values()), np.zeros(()))
@@ -365,24 +362,26 @@ class Replay:
         """Updates a parameter, or its rows, on a server; compared are those of all servers."""
         gradient, weights = self._servers.update(event, call)
         if self.program.apart:
-            # With the gradients of one worker: those of the first step add up to what one device has.
-            if event.step == 0:
-                sums = self._on_servers[0, call.parameter]
-                before, _ = sums.get(call.first, (np.zeros_like(gradient), weights))
-                sums[call.first] = before + gradient, weights
+            # With the gradients of one worker: their sum, and the weights behind the last of the step.
+            sums = self._on_servers[event.step, call.parameter]
+            before, _ = sums.get(call.first, (np.zeros_like(gradient), weights))
+            sums[call.first] = before + gradient, weights
             return
         parts = self._on_servers[event.step, call.parameter]
         parts[call.first] = gradient, weights
         rows = [len(part) if part.ndim else 1 for part, _ in parts.values()]
         if sum(rows) < call.of:
             return
+        self._keep_whole(event.rank, event.step, call.parameter, parts)
+        parts.clear()
+
+    def _keep_whole(self, rank: int, step: int, name: str, parts: Mapping[int, tuple[Array, Array]]) -> None:
+        """Keeps the gradient and the weights of a parameter, put together from those of its rows."""
         ordered = [parts[first] for first in sorted(parts)]
         for into, arrays in zip((self.gradients, self.weights), zip(*ordered, strict=True), strict=True):
             whole = np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
             kind = TensorType(whole.shape, DType.FP32)
-            held = RankTensor(event.rank, whole, Layout.replicated(whole.ndim), kind)
-            into[event.step, call.parameter].append(held)
-        parts.clear()
+            into[step, name].append(RankTensor(rank, whole, Layout.replicated(whole.ndim), kind))
 
     def _record(self, event: Event, call: Call, operator: OptimizerOperator, place: MemoryPlace) -> None:
         parameter = call.name.rpartition(".update")[0]

@@ -31,6 +31,10 @@ class AppliedUpdate:
     step: int
     workers: tuple[int, ...]
     staleness: int
+    first: int = 0
+    """Of a table: the first of the rows that the server has."""
+    rows: int = 0
+    """Of a table: how many it has; 0 of all of a parameter."""
 
 
 @dataclass
@@ -135,7 +139,10 @@ class ServerExchange:
             raise SimulationError(f"{event.label} updates {call.parameter}, of which no gradient is there")
         staleness = max(done - pulled for _, _, pulled in pushed)
         workers = tuple(worker for worker, _, _ in pushed)
-        self.updates.append(AppliedUpdate(rank, call.parameter, pushed[0][1], workers, staleness))
+        rows = len(arrays[0]) if arrays[0].ndim and call.of > len(arrays[0]) else 0
+        self.updates.append(
+            AppliedUpdate(rank, call.parameter, pushed[0][1], workers, staleness, call.first, rows)
+        )
         gradient = arrays[1]
         if call.ids:
             gradient = np.zeros_like(np.asarray(made[0]))

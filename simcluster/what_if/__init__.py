@@ -4,7 +4,14 @@ answer = what_if(build_scenario(Scenario.load("plan.yaml")))
 print(what_if_text(answer))
 """
 
-from simcluster.what_if.figure_effects import BY, FigureEffect, WhatIf, better_steps, what_if
+from simcluster.what_if.figure_effects import (
+    BY,
+    FigureEffect,
+    WhatIf,
+    better_steps,
+    figures_that_matter,
+    what_if,
+)
 from simcluster.what_if.from_python import whatif
 from simcluster.what_if.report import what_if_document, what_if_page, what_if_text
 
@@ -13,6 +20,7 @@ __all__ = [
     "FigureEffect",
     "WhatIf",
     "better_steps",
+    "figures_that_matter",
     "what_if",
     "what_if_document",
     "what_if_page",

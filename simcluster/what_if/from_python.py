@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simcluster.scenario import Scenario
-from simcluster.simulation import build_scenario
+from simcluster.report import told_display
+from simcluster.simulation import GivenScenario, build_scenario, scenario_of
 from simcluster.what_if.figure_effects import BY, FigureEffect, WhatIf, what_if
 from simcluster.what_if.report import what_if_document, what_if_html, what_if_page, what_if_text
 
@@ -39,12 +39,13 @@ class WhatIfAnswer:
         return what_if_html(self.answer)
 
 
-def whatif(scenario: Scenario | str | Path, *, by: float = BY) -> WhatIfAnswer:
+def whatif(scenario: GivenScenario, *, by: float = BY) -> WhatIfAnswer:
     """What 10 % more of each figure of the cluster would buy, and 10 % less would cost.
 
     Compute rate, memory bandwidth, each level of links, latency, launch overhead: one at a time, the plan
     stays. ``by`` is the share, above zero. Raises ScenarioError for a wrong file and PlanError for an
     impossible plan.
     """
-    which = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
-    return WhatIfAnswer(what_if(build_scenario(which), by))
+    which = scenario_of(scenario)
+    with told_display(which.name) as tell:
+        return WhatIfAnswer(what_if(build_scenario(which), by, lambda figure: tell(f"trying other {figure}")))

@@ -14,17 +14,12 @@ PACKAGES = {
     *("analysis", "collectives", "engine", "layout", "model", "plan", "program"),
     *("report", "search", "simulation", "trace", "tuning", "values"),
 }
-NUMBERS = "layers of one name are shown together: layers.*.mlp.up"
 SAVED = "a report has the texts of a saved run only"
 READERS = {
-    "analysis/memory_usage/live_set.py": NUMBERS,
     "model/onnx/block_writer.py": "names in files of other tools become names of operators",
     "plan/manual/exchanges.py": "any text becomes a name",
     "plan/pipeline/action.py": "timetables that users write",
     "plan/spec/strategy_spec.py": "strategies that users write",
-    "plan/strategies/assignment.py": NUMBERS,
-    "plan/subgraphs/subgraph.py": NUMBERS,
-    "program/communication/collective_overrides.py": NUMBERS,
     "report/chakra/trace_files.py": SAVED,
     "report/content/run_header.py": SAVED,
     "report/html/scenario_yaml.py": "which texts YAML reads as they are",
@@ -48,6 +43,7 @@ def test_regular_expressions_read_what_users_wrote(package):
     assert users == {name for name in READERS if name.startswith(f"{package}/")}
 
 
+NUMBERS = "layers of one name are shown together: layers.*.mlp.up"
 CUTTERS = {
     "collectives/traffic/imbalance.py": "factors that users write",
     "engine/compiled/arrays.py": "names of fields of records, written as for a namedtuple",

@@ -9,6 +9,9 @@ entries, and the most memory that the process had. Phases are those of ``simulat
     loop        the events
     following   what is made of the times: account, breakdown, documents
 
+Re-solves are how often rates of flows that share links were worked out; ``mean solve`` is how many flows hung
+together then.
+
 Run it twice: the first run may compile the loop. Nothing is asserted.
 """
 
@@ -119,7 +122,7 @@ class Clock:
 
 def measured(row: Row) -> dict[str, Any]:
     """The seconds and counts of a row, in this process."""
-    from simcluster.engine import Progress
+    from simcluster.engine import Progress, Timing
     from simcluster.report import write_perfetto
     from simcluster.scenario import Scenario
     from simcluster.simulation import simulate
@@ -149,11 +152,20 @@ def measured(row: Row) -> dict[str, Any]:
     composing = "simcluster.simulation.compose.build"
     with ExitStack() as stack:
         stack.enter_context(clock.within(composing, "plan_scenario", "planning", "building"))
+        timed = sys.modules[composing].run_together
+        timings: list[Timing] = []
+
+        def kept(*arguments: Any, **options: Any) -> list[Timing]:
+            timings[:] = timed(*arguments, **options)
+            return timings
+
+        stack.enter_context(patch.object(sys.modules[composing], "run_together", kept))
         stack.enter_context(clock.within(composing, "run_together", "linking", "following"))
         clock.enter("building")
         run = simulate(scenario, progress=Watched())
     summary = run.documents["summary"]
     counts = {name: summary[name] for name in ("num_classes", "num_events", "num_flows", "num_solves")}
+    counts["mean_solve"] = max(timing.mean_solve for timing in timings)
     if row.trace:
         clock.enter("trace")
         with tempfile.TemporaryDirectory() as folder:
@@ -189,7 +201,7 @@ HEAD = (
     f"{'row':28}"
     + "".join(f"{phase:>11}" for phase in PHASES[:-1])
     + f"{'simulate':>11}{'process':>11}{'MiB':>7}{'entries':>12}{'loop/s':>12}{'simulate/s':>12}"
-    + f"{'flows':>11}{'re-solves':>11}"
+    + f"{'flows':>11}{'re-solves':>11}{'mean solve':>11}"
 )
 
 
@@ -204,7 +216,7 @@ def line(name: str, found: dict[str, Any]) -> str:
         + "".join(f"{seconds[phase]:>11.2f}" for phase in PHASES[:-1])
         + f"{whole:>11.2f}{found['process']:>11.2f}{found['mib']:>7}{entries:>12,}"
         + f"{entries / max(seconds['loop'], 1e-9):>12,.0f}{entries / whole:>12,.0f}"
-        + f"{found['num_flows']:>11,}{found['num_solves']:>11,}"
+        + f"{found['num_flows']:>11,}{found['num_solves']:>11,}{found['mean_solve']:>11.1f}"
     )
     if "num_spans" in found:
         rate = found["num_spans"] / seconds["trace"]

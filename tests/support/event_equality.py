@@ -48,7 +48,7 @@ def assert_same_times(ours, reference, *, solves=True):
     """Every time of every entry and of every kernel that was slowed, and what was counted; ``solves``: also
     how often rates were worked out anew.
     """
-    for name in ("end", "num_events", "num_flows", *(["num_solves"] if solves else [])):
+    for name in ("end", "num_events", "num_flows", *(["num_solves", "num_rates"] if solves else [])):
         assert getattr(ours, name) == getattr(reference, name), name
     assert len(ours.classes) == len(reference.classes)
     for one, other in zip(ours.classes, reference.classes, strict=True):

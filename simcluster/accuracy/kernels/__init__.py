@@ -13,7 +13,7 @@ from simcluster.accuracy.kernels.predict import (
     stream_seconds,
     task_seconds,
 )
-from simcluster.accuracy.kernels.report import kernel_errors, kernels_csv, kernels_text
+from simcluster.accuracy.kernels.report import kernel_errors, kernel_rows_csv, kernels_csv, kernels_text
 from simcluster.accuracy.kernels.row import MeasuredKernel, read_kernels
 from simcluster.accuracy.kernels.works import KernelTask, gemm_work, kernel_task
 
@@ -26,6 +26,7 @@ __all__ = [
     "device_of",
     "gemm_work",
     "kernel_errors",
+    "kernel_rows_csv",
     "kernel_task",
     "kernels_csv",
     "kernels_text",

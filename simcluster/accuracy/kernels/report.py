@@ -11,7 +11,7 @@ from rich.text import Text
 from simcluster import units
 from simcluster.accuracy.kernels.grouping import KernelGrouping
 from simcluster.accuracy.kernels.predict import KernelPrediction
-from simcluster.accuracy.kernels.row import COLUMNS
+from simcluster.accuracy.kernels.row import COLUMNS, MeasuredKernel
 from simcluster.accuracy.report import farthest_off, not_predicted
 from simcluster.accuracy.summary import FIGURES, Errors, worst
 from simcluster.draw import Column, csv_text, quantities, render_text, text_table
@@ -51,6 +51,17 @@ def kernels_text(
     parts += not_predicted(predictions)
     what = "error = predicted / measured time - 1; bias: its median, + means predicted slower"
     return render_text(*parts, "", Text(what, "dim"), colour=colour)
+
+
+def kernel_rows_csv(rows: Sequence[MeasuredKernel]) -> str:
+    """Measured kernels as the file that ``read_kernels`` reads."""
+    return csv_text(COLUMNS, *map(_written, rows))
+
+
+def _written(row: MeasuredKernel) -> list[str]:
+    cells = {**row.words, **{title: f"{count}" for title, count in row.counts.items()}}
+    cells["time_us"] = f"{row.seconds * 1e6:.7g}"
+    return [cells.get(column, "") for column in COLUMNS]
 
 
 def kernels_csv(predictions: Sequence[KernelPrediction]) -> str:

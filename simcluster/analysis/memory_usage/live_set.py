@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Numbers = NDArray[Any]
+from simcluster.document import generalised_name
 
-_NUMBERED = re.compile(r"(?<=\.)\d+(?=[.:])")
+Numbers = NDArray[Any]
 
 
 class LiveBytes(NamedTuple):
@@ -48,7 +47,7 @@ def live_bytes_by_name(
     held = np.add.reduceat(level[living], begins) if len(begins) else level[living]
     by_name: dict[str, LiveBytes] = {}
     for number, count, size in zip(numbers.tolist(), counts.tolist(), held.tolist(), strict=True):
-        name = _NUMBERED.sub("*", names[number])
+        name = generalised_name(names[number])
         known = by_name.get(name, LiveBytes(0, 0, number))
         by_name[name] = LiveBytes(known.size + int(size), known.num_buffers + count, known.first)
     return by_name

@@ -1,30 +1,44 @@
-"""Micro-benchmarks on a real device, and the device file that is fitted to them.
+"""Micro-benchmarks on a real device, and the device and host files that are fitted to them.
 
-found = measure(TorchBackend("cuda"))
-fit, data = measured_device(found, like="h100-sxm")
+measured = measure(TorchBackend("cuda"))
+fit, data = measured_device(measured, like="h100-sxm")
+host = measured_host(measured, data, processor_facts(), like="dgx-h100")
 """
 
 from simcluster.calibration.measure.backend import Backend
 from simcluster.calibration.measure.benchmark import Benchmark, benchmarks
+from simcluster.calibration.measure.collective_benchmark import CollectiveBenchmark, collective_benchmarks
 from simcluster.calibration.measure.device_measurement import (
     DeviceMeasurement,
     best_rates,
     measure,
     measured_device,
-    short_time,
-    sustained_time,
+    measured_errors,
+    short_launches,
+    sustained_launches,
 )
+from simcluster.calibration.measure.host_measurement import HostFit, host_like, measured_host
+from simcluster.calibration.measure.processor_facts import ProcessorFacts, facts_of, processor_facts
 from simcluster.calibration.measure.torch_backend import TorchBackend
 
 __all__ = [
     "Backend",
     "Benchmark",
+    "CollectiveBenchmark",
     "DeviceMeasurement",
+    "HostFit",
+    "ProcessorFacts",
     "TorchBackend",
     "benchmarks",
     "best_rates",
+    "collective_benchmarks",
+    "facts_of",
+    "host_like",
     "measure",
     "measured_device",
-    "short_time",
-    "sustained_time",
+    "measured_errors",
+    "measured_host",
+    "processor_facts",
+    "short_launches",
+    "sustained_launches",
 ]

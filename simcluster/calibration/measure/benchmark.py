@@ -14,7 +14,16 @@ WIDTHS = (1024, 2048, 4096, 8192)
 FEW_ROWS = (16, 256)
 LENGTHS = (1024, 2048, 4096, 8192)
 HEADS, HEAD_DIMS = 16, (64, 128)
-ELEMENTS = (2**20, 2**23, 2**25, 2**27)
+ELEMENTS = (2**20, 2**24, 2**26, 2**27, 2**28)
+ROWS, ROW_WIDTH = (4096, 32768), 4096
+
+
+ROW_KERNELS = {
+    "softmax": "softmax",
+    "norm": "layer_norm [torch]",
+    "embedding": "embedding [huggingface]",
+}
+"""Memory-bound kernels that go row by row: their class, and their name as in files of measured kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +81,10 @@ def benchmarks(dtypes: Sequence[str], *, small: bool = False) -> list[Benchmark]
     for dtype in half:
         made += [_attention(dtype, length // scale, dim, backward) for length in LENGTHS for dim in HEAD_DIMS
                  for backward in (False, True)]  # fmt: skip
-    for elements in ELEMENTS:
-        made.append(Benchmark("elementwise", "add", dtypes[0], {"elements": elements // scale}))
+    made += [Benchmark("elementwise", op, dtypes[0], {"elements": elements // scale})
+             for op in ("add", "relu") for elements in ELEMENTS]  # fmt: skip
+    made += [Benchmark(kernel, op, dtypes[0], {"m": rows // scale, "n": ROW_WIDTH})
+             for kernel, op in ROW_KERNELS.items() for rows in ROWS]  # fmt: skip
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,6 +43,27 @@ Dask = Annotated[
 
 Restart = Annotated[
     bool, typer.Option("--restart", help="Throw away what an interrupted call of this command has kept.")
+]
+
+PageFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the report there, as a page for a browser.")
+]
+
+TraceFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
+]
+
+TraceRanks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        help="Trace these ranks, such as 0,17,4096-4103; by default one of each class of equal ranks.",
+    ),
+]
+
+JsonFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE|-", help="Write the result there; - prints it instead of the summary."),
 ]
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No table, no progress.")]

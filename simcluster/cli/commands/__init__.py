@@ -57,5 +57,19 @@ def add_to(app: typer.Typer, wanted: Sequence[str]) -> None:
                 app.command(name, epilog=epilog)(own)
 
 
+def list_in(app: typer.Typer) -> None:
+    """Adds to the application what its help says of each command: a name and a line, and no options, whose
+    reading takes longer than everything else of a help text.
+    """
+    for name, module in zip(names(), _MODULES, strict=True):
+        command = import_module(f"{__name__}.{module}")
+        own = getattr(command, _function(module))
+        app.command(name, help=command.HELP if isinstance(own, typer.Typer) else own.__doc__)(_listed)
+
+
+def _listed() -> None:
+    """Stands where only names of commands are shown."""
+
+
 def _function(module: str) -> str:
     return module.partition(".")[0]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from simcluster.cli.arguments.options import JsonFile, PageFile, TraceFile, TraceRanks
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
@@ -25,23 +26,10 @@ def report(
             metavar="RUN", help="A saved run, or the folder of run --out that has one.", show_default=False
         ),
     ],
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report there, as a page for a browser.")
-    ] = None,
-    trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
-    ] = None,
-    ranks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Trace these ranks, such as 0,17,4096-4103; by default one of each class of equal ranks.",
-        ),
-    ] = None,
-    json: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|-", help="Write the result there; - prints it instead of the summary."),
-    ] = None,
+    html: PageFile = None,
+    trace: TraceFile = None,
+    ranks: TraceRanks = None,
+    json: JsonFile = None,
 ) -> ExitCode:
     """Print or write reports of a saved run.
 

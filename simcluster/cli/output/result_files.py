@@ -6,17 +6,20 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.cli.output.page_files import write_page
 from simcluster.cli.output.terminal import print_note
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
 from simcluster.listings import rank_list
-from simcluster.report import PageOrigin, renderers, write_perfetto
+from simcluster.report import renderers, write_perfetto
 from simcluster.trace import Run, atomic_path
+
+if TYPE_CHECKING:
+    from simcluster.report import PageOrigin
 
 STANDARD_OUTPUT = "-"
 
@@ -42,7 +45,7 @@ class Outputs:
     """The file of the page."""
     origin: PageOrigin | None = None
     """What that page says of where it is from; the one in ``out`` says nothing of it."""
-    whatif: bool = False
+    whatif: bool | None = None
     """Whether pages also say what other hardware would change."""
 
     @property
@@ -150,6 +153,8 @@ class Outputs:
             write_perfetto(run, self.trace, self.chosen(len(run.ranks)))
             written.append(self.trace)
         if self.html is not None:
+            from simcluster.cli.output.page_files import write_page
+
             write_page(self.html, run, self.origin)
             written.append(self.html)
         return written

@@ -11,12 +11,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from simcluster.cluster import CORE, Cluster, HostKernels, HostPath, host_path_links
+from simcluster.cluster import CORE, NOMINAL, Cluster, DeviceSpeed, HostKernels, HostPath, host_path_links
 from simcluster.collectives.cost.algorithm_cost import AlgorithmChoice, LoadPhase
 from simcluster.collectives.cost.host_copies import host_path_rate
 from simcluster.collectives.step import Ints
 from simcluster.collectives.traffic import GRAIN, PhaseLoad
 from simcluster.work import Kernel, Work
+
+PROCESSOR = "cpu"
+"""The kind of devices that are processors of hosts."""
 
 ON_CORES = 0
 """The index of the phase in which only cores work; those of kernels' bytes follow."""
@@ -32,9 +35,17 @@ def work_time(works: Sequence[Work], rank: int, cluster: Cluster) -> AlgorithmCh
     """
     device = int(cluster.devices_of(np.array([rank]))[0])
     place = device if cluster.mixed else device % cluster.host.num_devices
+    speed, processing = _own_speed(rank, cluster), _processing(rank, cluster)
     return AlgorithmChoice(
-        HostPath.WORK, "none", 0.0, _phases(tuple(works), place, _processing(rank, cluster), cluster)
+        HostPath.WORK, "none", 0.0, _phases(tuple(works), place, processing, speed, cluster)
     )
+
+
+def _own_speed(rank: int, cluster: Cluster) -> DeviceSpeed:
+    """How fast the cores are that a rank works on: where its device is one of the host's processors, that is
+    their speed; a changed accelerator leaves the processors beside it as they are.
+    """
+    return cluster.speed(rank) if cluster.device(rank).kind == PROCESSOR else NOMINAL
 
 
 def _processing(rank: int, cluster: Cluster) -> HostKernels:
@@ -43,7 +54,7 @@ def _processing(rank: int, cluster: Cluster) -> HostKernels:
 
 @lru_cache(maxsize=2**12)
 def _phases(
-    works: tuple[Work, ...], device: int, processing: HostKernels, cluster: Cluster
+    works: tuple[Work, ...], device: int, processing: HostKernels, speed: DeviceSpeed, cluster: Cluster
 ) -> tuple[LoadPhase, ...]:
     cores, _ = host_path_rate(HostPath.WORK, device, cluster)
     memory, _ = host_path_rate(HostPath.STREAM, device, cluster)
@@ -52,11 +63,12 @@ def _phases(
     for work in works:
         effort = processing.effort(work)
         if effort.cores:
-            phases.append(LoadPhase(effort.cores, most, ON_CORES))
+            phases.append(LoadPhase(effort.cores / speed.compute, most, ON_CORES))
         if effort.num_bytes:
             # In units of what it loads more: bytes of the memory, or nanoseconds of a core.
-            unit = max(1.0, effort.per_byte)
-            rate = min(memory, most / effort.per_byte)
+            per_byte = effort.per_byte / speed.compute
+            unit = max(1.0, per_byte)
+            rate = min(memory * speed.memory_bandwidth, most / per_byte)
             phases.append(LoadPhase(effort.num_bytes * unit, rate * unit, PHASES.index(work.kernel)))
     return tuple(phases)
 
@@ -68,9 +80,12 @@ def work_loads(phase: int, ranks: Ints, cluster: Cluster) -> PhaseLoad:
     loads = np.ones(links.shape)
     if kernel is not None:
         memory, _ = host_path_links(HostPath.STREAM, cluster.topology, devices)
-        known = [_processing(rank, cluster) for rank in ranks.tolist()]
+        known = [(_processing(rank, cluster), _own_speed(rank, cluster)) for rank in ranks.tolist()]
         per_byte = np.array(
-            [processor.per_byte(kernel) if processor.knows(kernel) else 1.0 for processor in known]
+            [
+                processor.per_byte(kernel) / speed.compute if processor.knows(kernel) else 1.0
+                for processor, speed in known
+            ]
         )
         loads = np.concatenate([loads * per_byte[:, None], np.ones(memory.shape)], axis=1)
         loads /= np.maximum(1.0, per_byte)[:, None]

@@ -38,12 +38,13 @@ def record(ints: str, floats: str = "") -> np.dtype[Any]:
 
 
 TOTALS = record(
-    "now order heap stack touched pending ends armed begun num_flows num_solves done waiting "
-    "stretched kernels most_kernels stream value stamp cost over failed"
+    "now order heap stack touched pending ends armed begun num_flows num_solves num_rates "
+    "done waiting stretched kernels most_kernels stream value stamp cost over failed"
 )
 """One record: the time; how many events were made, are in the heap; streams on the stack; touched links;
 whether rates are to be found at the end of this instant; ends in their heap, and for when the timer of ends
-is set; flows begun, flows of transfers, re-solves; entries that ended; workloads in their first round; slowed
+is set; flows begun, flows of transfers, re-solves, rates
+found in them; entries that ended; workloads in their first round; slowed
 segments, their kernels, the most kernels of one; the stream that asks for a latency, and the answer; how
 often flows were searched for; work done in this slice; when the last entry ended; why the run has failed.
 """

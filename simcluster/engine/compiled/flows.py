@@ -193,6 +193,7 @@ def settle_rates(r: Arrays) -> None:
         r.flow_rates[0].rate = rate_alone(r, r.reached[0])
     else:
         r.totals[0].num_solves += 1
+        r.totals[0].num_rates += num_flows
         find_rates(r, num_flows, num_links)
     now = r.totals[0].now
     changed = False

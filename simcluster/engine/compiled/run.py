@@ -118,7 +118,8 @@ def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, n
     groups = [
         _group_timing(group, own, arrays, slowed) for group, own in zip(classes.groups, rows, strict=True)
     ]
-    return Timing(groups, classes.num_entries, num_flows, int(arrays.totals["num_solves"][0]))
+    solves, rates = (int(arrays.totals[name][0]) for name in ("num_solves", "num_rates"))
+    return Timing(groups, classes.num_entries, num_flows, solves, rates)
 
 
 def _group_timing(

@@ -68,13 +68,15 @@ class _Late(simpy.Event):
 class Network:
     """Links and the flows on them.
 
-    ``num_flows`` counts the phases carried, ``num_solves`` the re-solves of flows that shared a link.
+    ``num_flows`` counts the phases carried, ``num_solves`` the re-solves of flows that shared a link, and
+    ``num_rates`` the rates found in these.
     """
 
     def __init__(self, env: simpy.Environment, links: Links) -> None:
         self.env = env
         self.num_flows = 0
         self.num_solves = 0
+        self.num_rates = 0
         self._links = links
         self._vectors = links.vectors
         self._capacity = links.capacity.tolist()
@@ -239,6 +241,7 @@ class Network:
             rates = [self._rate_alone(flows[0])]
         else:
             self.num_solves += 1
+            self.num_rates += len(flows)
             rows, caps = [flow.row for flow in flows], [flow.cap for flow in flows]
             rates = fair_rates(rows, caps, self._capacity)
         changed = False

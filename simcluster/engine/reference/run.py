@@ -68,7 +68,7 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
     if env.now > NEVER or (waiting_streams and network.carries_bytes):
         raise OverflowError
     # What changes on the links after the last entry does not count.
-    counts = network.num_flows, network.num_solves
+    counts = network.num_flows, network.num_solves, network.num_rates
     return [run.timing(own, *counts) for run, own in zip(runs, rounds, strict=True)]
 
 
@@ -182,12 +182,14 @@ class _Run:
             gates,
         )
 
-    def timing(self, done: _Round, num_flows: int, num_solves: int) -> Timing:
-        """What a round that is over has recorded; SimulationError if it never ended."""
+    def timing(self, done: _Round, *counts: int) -> Timing:
+        """What a round that is over has recorded, with the counts of the network; SimulationError if it never
+        ended.
+        """
         if any(stream.done < stream.length for stream in done.every):
             raise SimulationError(*self._stuck(done))
         groups = [_group_timing(group, done) for group in self.classes.groups]
-        return Timing(groups, self.classes.num_entries, num_flows, num_solves)
+        return Timing(groups, self.classes.num_entries, *counts)
 
     def _stuck(self, done: _Round) -> list[str]:
         """One line per stuck stream: what it is at and what it waits for."""

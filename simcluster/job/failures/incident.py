@@ -17,6 +17,10 @@ class FailureEffect(StrEnum):
     """A device computes, or a link carries, less for a time."""
     TRANSIENT = "transient"
     """A network error that is repeated until it succeeds; one that lasts too long stops the job."""
+    LEAVE = "leave"
+    """Planned: workers or parameter servers go, and the others go on."""
+    JOIN = "join"
+    """Planned: they come, or come back."""
     MAINTENANCE = "maintenance"
     """Known before: the job saves, ends, and begins again."""
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simcluster.job.timeline import PROGRESS, SLOWER, JobRecord, TimelineEntry
+from simcluster.job.timeline import PROGRESS, SLOWER, JobRecord, MemberChange, TimelineEntry
 
 NANOSECOND = 1e-9
 
@@ -34,6 +34,7 @@ def figures_of_job(record: JobRecord) -> dict[str, Any]:
         if phase != PROGRESS:
             spent[cause][phase] = time * NANOSECOND
     timeline = record.ledger.timeline
+    members = {"members": [_change(change) for change in record.members]} if record.members else {}
     return {
         "wall_s": record.end_ns * NANOSECOND,
         "nominal_step_s": record.nominal.step_ns * NANOSECOND,
@@ -63,6 +64,7 @@ def figures_of_job(record: JobRecord) -> dict[str, Any]:
             ]
             for entry in record.ledger.intervals[:MOST_ENTRIES]
         ],
+        **members,
     }
 
 
@@ -94,6 +96,18 @@ def _mean(values: Sequence[int]) -> float:
 
 def _largest(item: tuple[str, Mapping[str, float]]) -> tuple[float, str]:
     return -sum(item[1].values()), item[0]
+
+
+def _change(change: MemberChange) -> dict[str, Any]:
+    return {
+        "at_s": change.at_ns * NANOSECOND,
+        "what": change.what,
+        "cause": change.cause,
+        "workers": change.workers,
+        "servers": change.servers,
+        "moved_bytes": change.moved.num_bytes,
+        "moved_s": change.moved.seconds,
+    }
 
 
 def _entry(entry: TimelineEntry) -> list[Any]:

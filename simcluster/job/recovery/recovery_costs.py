@@ -55,3 +55,8 @@ class RecoveryCosts:
     def communicators(self) -> tuple[JobPhase, ...]:
         """The phases of a start that make communicators; of a start that names none, nothing."""
         return tuple(phase for phase in self.start.phases if COMMUNICATORS in phase.name)
+
+    @property
+    def processes(self) -> tuple[JobPhase, ...]:
+        """The phases of a start that a process needs which is in no communicator."""
+        return tuple(phase for phase in self.start.phases if COMMUNICATORS not in phase.name)

@@ -42,6 +42,10 @@ class Survivors:
     """Devices of parameter servers; the last device of all is their scheduler's. They are no replica: -1."""
     waits_for_all: bool = True
     """Whether parameter servers wait for the gradients of all workers."""
+    takes_over: bool = False
+    """Whether other servers hold the keys of one that is lost until it is back."""
+    meet_for: str = ""
+    """What workers of parameter servers add up among themselves, in words; nothing if they never meet."""
 
     @cached_property
     def members(self) -> Mapping[int, tuple[int, ...]]:
@@ -95,6 +99,8 @@ class Loss:
 
     lost_replicas: frozenset[int] = frozenset()
     """Replicas of the data that were given up before."""
+    absent: frozenset[int] = frozenset()
+    """Devices of workers and parameter servers that take no part for other reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,8 @@ class RecoveryPlan:
 
     moves: bool = False
     """Whether the whole job goes to other hosts."""
+    taken_over: frozenset[int] = frozenset()
+    """Parameter servers whose keys others hold from then on."""
     rejoins: tuple[JobPhase, ...] | None = None
     """Nothing is stopped: all wait for ``phases``, what was lost comes back behind these; None: all stop."""
 

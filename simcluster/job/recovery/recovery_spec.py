@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -104,6 +104,10 @@ class RecoverySpec(Section):
     repair_shape: Annotated[float, Field(ge=0)] = 1.0
     """The deviation of the logarithm of the repair time: assumed."""
 
+    lost_server: Literal["replace", "take_over"] = "replace"
+    """Of policy elastic, what becomes of the keys of a parameter server that is lost: all wait until another
+    process holds them, or the other servers take them over until it is back."""
+
     memory: MemorySaveSpec | None = None
     """Checkpoints in the memory of hosts, for policy memory."""
 
@@ -125,6 +129,12 @@ class RecoverySpec(Section):
             )
         if self.memory is not None and self.policy != "memory":
             raise Refused("checkpoints in memory are for policy memory", path="memory")
+        if self.lost_server != "replace" and not self.made.goes_on:
+            raise Refused(
+                f"policy {self.policy} stops for a lost server: nobody takes its keys over",
+                path="lost_server",
+                hint="write policy: elastic, or leave it out",
+            )
         return self
 
     @property

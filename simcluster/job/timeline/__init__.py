@@ -10,7 +10,9 @@ from simcluster.job.timeline.job_ledger import (
     TimelineEntry,
     training_time,
 )
-from simcluster.job.timeline.job_run import Job, JobRecord, run_job
+from simcluster.job.timeline.job_record import Job, JobRecord
+from simcluster.job.timeline.job_run import run_job
+from simcluster.job.timeline.members import KeyMoves, KeysMoved, MemberChange
 from simcluster.job.timeline.trainer import SaveRhythm, Trainer
 
 __all__ = [
@@ -22,6 +24,9 @@ __all__ = [
     "Job",
     "JobLedger",
     "JobRecord",
+    "KeyMoves",
+    "KeysMoved",
+    "MemberChange",
     "SaveRhythm",
     "SlowDevice",
     "StepInterval",

@@ -20,7 +20,9 @@ class ClusterState:
     slow: tuple[SlowDevice, ...] = ()
     lost_replicas: int = 0
     workers: tuple[int, ...] = ()
-    """Of workers of parameter servers, whose plan stays as it is, which replicas these are."""
+    """Of workers of parameter servers, whose plan stays as it is, which these are, by rank."""
+    servers: tuple[int, ...] = ()
+    """Devices of parameter servers that hold no keys."""
 
 
 NOMINAL_STATE = ClusterState()

@@ -6,9 +6,8 @@ stops and recovers; a recovery begins again; in maintenance, hosts are repaired 
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,19 +18,19 @@ from simcluster.job.failures import NANOSECONDS, FailureEffect, Incident
 from simcluster.job.job_costs import JobPhase
 from simcluster.job.recovery import (
     Loss,
-    RecoveryCosts,
     RecoveryPlan,
-    RecoveryPolicy,
     StateSource,
-    Survivors,
     policy_kinds,
 )
 from simcluster.job.timeline.cluster_state import NOMINAL_STATE, ClusterState, SlowDevice, StepSummary
 from simcluster.job.timeline.host_pool import HostPool
 from simcluster.job.timeline.job_ledger import SAVE, JobLedger
-from simcluster.job.timeline.trainer import SaveRhythm, Trainer
+from simcluster.job.timeline.job_record import Job, JobRecord, Recovery
+from simcluster.job.timeline.members import Comeback, Members
+from simcluster.job.timeline.trainer import Trainer
 
-DETECT, STOP, REPLACE, GROW = "detect", "stop", "replace", "grow back"
+DETECT, STOP, REPLACE, GROW, MOVE_KEYS = "detect", "stop", "replace", "grow back", "move keys"
+PLANNED, PLANNED_LEAVE = (FailureEffect.LEAVE, FailureEffect.JOIN), "planned leave"
 LAUNCH = "launch"
 """The cause of the first start."""
 
@@ -43,64 +42,6 @@ MOST_IN_A_ROW = 10_000
 
 MOST_INCIDENTS = 300_000
 """A job that sees more of them makes no progress any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job, with everything that its run depends on but the incidents and the steps of cluster states."""
-
-    steps: int
-    """Full steps until training is done."""
-    rhythm: SaveRhythm
-    """Checkpoints."""
-    policy: RecoveryPolicy
-    """What is done about a loss."""
-    costs: RecoveryCosts
-    """How long the steps of a recovery take."""
-    survivors: Survivors
-    """Who holds what."""
-    devices_of_host: tuple[tuple[int, int], ...]
-    """First device of every host, and that behind its last."""
-    num_spares: int | None = None
-    """Hosts that stand ready; None: always one."""
-    first_start: tuple[JobPhase, ...] = ()
-    """What is before the first step."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recovery:
-    """One loss and how the job came back from it."""
-
-    at_ns: int
-    cause: str
-    policy: str
-    source: str
-    back_ns: int
-    """When training went on."""
-    lost_samples: int
-    """That had been trained on and were lost."""
-    interrupted: int
-    """How often something else broke on the way."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobRecord:
-    """What happened in one run of a job."""
-
-    end_ns: int
-    """When training was done."""
-    nominal: StepSummary
-    """A step of the whole, healthy cluster."""
-    ledger: JobLedger
-    """Where the time went."""
-    incidents: Counter[tuple[str, str]]
-    """How many, by (cause, effect), that hit the job."""
-    recoveries: tuple[Recovery, ...]
-    """In the order of time."""
-    num_saves: int
-    """Checkpoints."""
-    states: Counter[ClusterState]
-    """How often the job trained in a state of the cluster."""
 
 
 def run_job(
@@ -136,14 +77,13 @@ class _JobRun:
     states: Counter[ClusterState] = field(default_factory=Counter)
     recoveries: list[Recovery] = field(default_factory=list)
     slow: list[_Slow] = field(default_factory=list)
-    lost: frozenset[int] = frozenset()
-    returns: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     deferred: list[Incident] = field(default_factory=list)
 
     def run(self) -> JobRecord:
         job, nominal = self.job, self.step_of(NOMINAL_STATE)
         self.ledger = JobLedger()
         self.trainer = Trainer(nominal, job.rhythm, job.steps * nominal.samples, self.ledger)
+        self.members = Members(job.survivors, job.key_moves)
         self.pool = HostPool(job.num_spares, job.costs.repair, self.generator)
         self.coming = next(self.stream, None)
         self.num_seen = 0
@@ -160,13 +100,14 @@ class _JobRun:
             tuple(self.recoveries),
             self.trainer.num_saves,
             self.states,
+            tuple(self.members.changes),
         )
 
     # -- what comes next ------------------------------------------------------------------------------------
 
     def _until_next_change(self) -> None:
         trainer = self.trainer
-        changes = [slow.until_ns for slow in self.slow] + [at for at, _ in self.returns[:1]]
+        changes = [*(slow.until_ns for slow in self.slow), *self.members.next_ns]
         coming = self.coming.at_ns if self.coming else NEVER
         change = min(changes, default=NEVER)
         trainer.advance(max(trainer.now_ns, min(coming, change)))
@@ -174,7 +115,7 @@ class _JobRun:
             return
         if change <= coming:
             self._end_slow()
-            if self.returns and self.returns[0][0] <= trainer.now_ns:
+            if any(at <= trainer.now_ns for at in self.members.next_ns):
                 self._grow()
             self._new_state()
         else:
@@ -206,25 +147,29 @@ class _JobRun:
         factors: dict[int, float] = {}
         for slow in self.slow:
             for device in slow.devices:
-                if not self._is_left_out(device):
+                if not self.members.takes_no_part(device):
                     factors[device] = factors.get(device, 1.0) * slow.factor
         state = ClusterState(
             tuple(SlowDevice(device, factor) for device, factor in sorted(factors.items())),
-            len(self.lost),
-            tuple(sorted(self.lost)) if self.job.policy.goes_on else (),
+            len(self.members.replicas),
+            tuple(sorted(self.members.replicas)) if self.job.policy.goes_on else (),
+            tuple(sorted(self.members.servers)),
         )
         self.states[state] += 1
         self.trainer.step = self.step_of(state)
-        causes = [slow.cause for slow in self.slow] or [self._shrink_cause] * bool(self.lost)
+        causes = [slow.cause for slow in self.slow] or self._missing_causes
         self.trainer.slow_cause = causes[0] if causes else ""
 
     @property
     def _shrink_cause(self) -> str:
         return next((entry.cause for entry in reversed(self.recoveries) if entry.policy in _LEAVE_OUT), "")
 
-    def _is_left_out(self, device: int) -> bool:
-        index = self.job.survivors.data_index
-        return bool(self.lost) and bool(index) and index[device] in self.lost
+    @property
+    def _missing_causes(self) -> list[str]:
+        """Why some take no part in training, if some do not."""
+        members = self.members
+        failed = [self._shrink_cause] * bool(members.lost or members.taken_over)
+        return failed or [PLANNED_LEAVE] * bool(members.away)
 
     def _devices(self, incident: Incident) -> tuple[int, ...]:
         """All devices that are hit: those that are named, or all of the hosts."""
@@ -236,11 +181,14 @@ class _JobRun:
     def _hits(self, incident: Incident) -> bool:
         """Whether the job notices: hosts whose replicas it goes on without may fail as they like."""
         devices = self._devices(incident)
-        return not devices or not all(self._is_left_out(device) for device in devices)
+        return not devices or not all(self.members.takes_no_part(device) for device in devices)
 
     # -- incidents ------------------------------------------------------------------------------------------
 
     def _meet(self, incident: Incident) -> None:
+        if incident.effect in PLANNED:
+            self._change_members(incident)
+            return
         if not self._hits(incident):
             return
         self.incidents[incident.cause, str(incident.effect)] += 1
@@ -283,10 +231,8 @@ class _JobRun:
         while True:
             if plan.moves:
                 self.slow.clear()
-            if plan.lost_replicas < self.lost:
-                ready_ns = max([ready_ns, *(at for at, _ in self.returns)])
-                self.returns.clear()
-                self.lost = frozenset()
+            if plan.lost_replicas < self.members.lost or self.job.policy.goes_on:
+                ready_ns = max(ready_ns, self.members.all_back())
             again = self._carry_out(plan, latest.cause, detection_s, ready_ns, bool(loss.replaced))
             if again is None:
                 break
@@ -297,9 +243,10 @@ class _JobRun:
             ready_ns = max(ready_ns, self._replace(again))
             loss = self._loss(again, loss)
             plan = self._plan(loss, stopped=True)
-        if plan.lost_replicas > self.lost:
-            heapq.heappush(self.returns, (self._replaced_at(ready_ns), tuple(plan.lost_replicas - self.lost)))
-            self.lost = plan.lost_replicas
+        if plan.lost_replicas > self.members.lost:
+            gone = tuple(plan.lost_replicas - self.members.lost)
+            self.members.will_come_back(Comeback(self._replaced_at(ready_ns), gone))
+            self.members.lost = plan.lost_replicas
         at = {StateSource.CHECKPOINT: trainer.durable, StateSource.MEMORY: trainer.in_memory}
         source = at.get(plan.source, samples)
         if plan.source is StateSource.MEMORY:
@@ -314,6 +261,8 @@ class _JobRun:
         )
         replaced = loss.replaced
         hosts = self.job.survivors.host_of
+        if self.job.policy.goes_on:
+            self.members.note(trainer.now_ns, "restart", incident.cause, self.members.servers)
         self.slow = [slow for slow in self.slow if not {hosts[entry] for entry in slow.devices} <= replaced]
         self._end_slow()
         self._new_state()
@@ -334,17 +283,51 @@ class _JobRun:
             span = round(phase.seconds * NANOSECONDS)
             trainer.stall(span, incident.cause, phase.name)
             waits += span
-        gone = plan.lost_replicas - self.lost
-        if gone:
+        members, before = self.members, self.members.servers
+        gone, servers = plan.lost_replicas - members.lost, plan.taken_over
+        if gone or servers:
             back = self._replaced_at(ready_ns) if replaces else trainer.now_ns
-            back += sum(round(phase.seconds * NANOSECONDS) for phase in rejoins)
-            heapq.heappush(self.returns, (back, tuple(sorted(gone))))
-            self.lost = plan.lost_replicas
-        begin = trainer.now_ns
+            back += waits * bool(servers) + self._joining_ns(rejoins, gone)
+            comeback = Comeback(back, tuple(sorted(gone)), tuple(sorted(servers)), cause=incident.cause)
+            members.will_come_back(comeback)
+            members.lost, members.taken_over = plan.lost_replicas, members.taken_over | servers
+        moving = members.note(trainer.now_ns, "lost", incident.cause, before, servers)
+        trainer.stall(moving, incident.cause, MOVE_KEYS)
+        begin, waits = trainer.now_ns, waits + moving
         source = str(plan.source)
         self.recoveries.append(Recovery(begin, incident.cause, plan.kind, source, begin + waits, 0, 0))
         self._new_state()
         trainer.leave_out_lost()
+
+    def _joining_ns(self, start: tuple[JobPhase, ...], replicas: Collection[int]) -> int:
+        """From a host to a worker on it that has all weights, or to a server that can take keys."""
+        index = self.job.survivors.data_index
+        workers = [device for device, replica in enumerate(index) if replica in replicas]
+        return sum(round(phase.seconds * NANOSECONDS) for phase in start) + self.members.pull_ns(workers)
+
+    def _change_members(self, incident: Incident, *, stopped: bool = False) -> None:
+        """Workers and servers leave or join as planned; all that were ``stopped`` begin as they are then.
+
+        A worker leaves behind its step; the keys of a server that leaves are moved first, for which all wait.
+        """
+        trainer, members, cause = self.trainer, self.members, incident.cause
+        self.incidents[cause, str(incident.effect)] += 1
+        before, devices = members.servers, frozenset(incident.devices)
+        if incident.effect is FailureEffect.LEAVE:
+            members.leave(devices)
+        elif stopped:
+            members.away -= devices
+        else:
+            replicas = self.job.survivors.replicas_of(devices)
+            at = trainer.now_ns + self._joining_ns(self.job.costs.processes, replicas)
+            members.will_come_back(Comeback(at, joining=tuple(sorted(devices)), cause=cause))
+            return
+        if stopped or trainer.now_ns == 0:
+            before = members.servers  # nothing is where it would have to be moved from
+        moving = members.note(trainer.now_ns, str(incident.effect), cause, before)
+        trainer.stall(moving, cause, MOVE_KEYS)
+        if not stopped:
+            self._new_state()
 
     def _replaced_at(self, ready_ns: int) -> int:
         replace = round(self.job.costs.replace_s * NANOSECONDS)
@@ -366,7 +349,8 @@ class _JobRun:
             replaced=replaced | before.replaced if before else replaced,
             devices=devices | before.devices if before else devices,
             num_spares=self._free_before,
-            lost_replicas=self.lost,
+            lost_replicas=self.members.lost,
+            absent=self.members.away | self.members.taken_over,
         )
 
     def _plan(self, loss: Loss, *, stopped: bool = False) -> RecoveryPlan:
@@ -404,7 +388,9 @@ class _JobRun:
         end = self.trainer.now_ns + round(phase.seconds * NANOSECONDS)
         while self.coming is not None and self.coming.at_ns < end:
             incident = self._pop()
-            if incident.effect is FailureEffect.MAINTENANCE:
+            if incident.effect in PLANNED:
+                self._change_members(incident, stopped=True)
+            elif incident.effect is FailureEffect.MAINTENANCE:
                 self.deferred.append(incident)
             elif incident.effect is FailureEffect.SLOW:
                 if not repairs and self._hits(incident):
@@ -467,13 +453,15 @@ class _JobRun:
         """Takes replicas of the data in again whose hosts are there."""
         trainer, costs = self.trainer, self.job.costs
         if self.job.policy.goes_on:
-            while self.returns and self.returns[0][0] <= trainer.now_ns:
-                self.lost -= frozenset(heapq.heappop(self.returns)[1])
+            before = self.members.servers
+            for comeback in self.members.come_back(trainer.now_ns):
+                what = "join" if comeback.joining else "back"
+                moving = self.members.note(trainer.now_ns, what, comeback.cause, before)
+                trainer.stall(moving, comeback.cause, MOVE_KEYS)
+                before = self.members.servers
             return
         trainer.finish_step()
-        while self.returns and self.returns[0][0] <= trainer.now_ns:
-            _, replicas = heapq.heappop(self.returns)
-            self.lost -= frozenset(replicas)
+        list(self.members.come_back(trainer.now_ns))
         cause = self._shrink_cause
         copy = costs.copy_s if self.job.survivors.is_replicated else costs.load_s
         for phase in (*costs.communicators, JobPhase(GROW, copy)):

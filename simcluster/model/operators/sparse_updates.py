@@ -8,6 +8,7 @@ rows are gathered (what MindSpore's row tensors cost).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -26,15 +27,19 @@ def _pairs(rank: int) -> Labels:
     return tuple(f"pairs{index}" for index in range(rank))
 
 
-@dataclass(frozen=True, slots=True)
-class SparseGradient(Operator):
-    """A table's gradient in sparse form: ids, with ``rank`` dims, and a row of gradients for each."""
+class RowGradient(Operator):
+    """A table's gradient in sparse form: ids, and a row of gradients for each; a view of what is there."""
 
-    rank: int = 2
-    columns: str = "hidden"
+    __slots__ = ()
 
-    kind: ClassVar[str] = "row_gradient"
     family: ClassVar[str] = "gather"
+    columns: str
+    """The dim of a row."""
+
+    @property
+    @abstractmethod
+    def pairs(self) -> Labels:
+        """The dims of the ids."""
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """The ids, and the rows."""
@@ -42,41 +47,8 @@ class SparseGradient(Operator):
         return (ids, rows)
 
     def dims(self) -> Dims:
-        """Every pair for itself."""
-        ids = _pairs(self.rank)
-        operands = (ids, (*ids, self.columns))
-        apart = ((frozenset({0}),), (frozenset({1}),))
-        return Dims(operands, operands, unit_dims(*operands), terms=apart)
-
-    def work(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
-    ) -> tuple[Work, ...]:
-        """None: the update reads them where they are."""
-        return ()
-
-    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """The same."""
-        return tuple(inputs)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnRowGradient(Operator):
-    """A table's gradient in sparse form, of those samples that a rank has: it may be split as ``ids`` are."""
-
-    ids: Labels = ("batch", "seq")
-    columns: str = "hidden"
-
-    kind: ClassVar[str] = "own_row_gradient"
-    family: ClassVar[str] = "gather"
-
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """The ids, and the rows."""
-        ids, rows = inputs
-        return (ids, rows)
-
-    def dims(self) -> Dims:
-        """Every pair for itself."""
-        operands = (self.ids, (*self.ids, self.columns))
+        """Every pair of id and row by itself."""
+        operands = (self.pairs, (*self.pairs, self.columns))
         apart = ((frozenset({0}),), (frozenset({1}),))
         return Dims(operands, operands, unit_dims(*operands), terms=apart)
 
@@ -89,6 +61,36 @@ class OwnRowGradient(Operator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The same."""
         return tuple(inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class SparseGradient(RowGradient):
+    """A gradient whose ids, with ``rank`` dims, are all samples': no strategy splits it."""
+
+    rank: int = 2
+    columns: str = "hidden"
+
+    kind: ClassVar[str] = "row_gradient"
+
+    @property
+    def pairs(self) -> Labels:
+        """The dims of the ids, by names of their own."""
+        return _pairs(self.rank)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRowGradient(RowGradient):
+    """A gradient of those samples that a rank has: it may be split as ``ids`` are."""
+
+    ids: Labels = ("batch", "seq")
+    columns: str = "hidden"
+
+    kind: ClassVar[str] = "own_row_gradient"
+
+    @property
+    def pairs(self) -> Labels:
+        """The dims of the ids."""
+        return self.ids
 
 
 @dataclass(frozen=True, slots=True)

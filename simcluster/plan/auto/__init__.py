@@ -2,6 +2,5 @@
 
 from simcluster.plan.auto.candidates import unit_sub_axes
 from simcluster.plan.auto.network_search import SearchSettings, find_strategies
-from simcluster.plan.auto.strategy_search import SearchReport
 
-__all__ = ["SearchReport", "SearchSettings", "find_strategies", "unit_sub_axes"]
+__all__ = ["SearchSettings", "find_strategies", "unit_sub_axes"]

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from simcluster.layout import Dims, Mesh, Strategy, SubAxis, spans, unsplit_mesh
+from simcluster.layout import Dims, Mesh, Strategy, SubAxis, spans, unsplit_mesh, whole
 from simcluster.plan.auto.operator_graph import OperatorKind
-from simcluster.plan.rules import BATCH
+from simcluster.plan.rules import BATCH, SEQ
 
 _ALIGNED = "matmul"
 
@@ -32,17 +32,29 @@ class SearchMesh:
     """The axes with several ranks within a stage, outermost first."""
     free: bool
     """Whether the scenario leaves the arrangement of ranks to the search."""
+    context: tuple[str, ...] = ()
+    """Axes that split sequences, in every operator that has some: the plan says so, they are not searched."""
 
     @classmethod
-    def of(cls, mesh: Mesh, stage_axis: str) -> SearchMesh:
+    def of(cls, mesh: Mesh, stage_axis: str, context: Sequence[str] = ()) -> SearchMesh:
         """The units of a mesh that is cut for them."""
-        units = tuple(name for name, size in mesh.axes if name != stage_axis and size > 1)
-        return cls(mesh, units, leaves_mesh_free(mesh, stage_axis))
+        several = [name for name, size in mesh.axes if size > 1]
+        units = tuple(name for name in several if name != stage_axis and name not in context)
+        sequence = tuple(name for name in context if name in several)
+        return cls(mesh, units, leaves_mesh_free(mesh, stage_axis, sequence), sequence)
 
     @property
     def devices(self) -> int:
         """The ranks of a stage."""
-        return self.mesh.product(self.units)
+        return self.mesh.product(self.units + self.context)
+
+    def given(self, kind: OperatorKind) -> dict[str, list[str]]:
+        """Dim -> axes that split it, whatever the search decides of an operator."""
+        return {SEQ: list(self.context)} if self.context and SEQ in kind.dims.names else {}
+
+    def given_ways(self, kind: OperatorKind) -> dict[str, int]:
+        """Dim -> the parts that it is in already."""
+        return {dim: self.mesh.product(axes) for dim, axes in self.given(kind).items()}
 
     def sizes(self) -> tuple[int, ...]:
         """The ranks along every unit."""
@@ -59,18 +71,22 @@ class CandidateRules:
     """Of matmuls, elements that the last dim of every slice is a multiple of, if the whole one is."""
 
 
-def leaves_mesh_free(mesh: Mesh, stage_axis: str) -> bool:
-    """Whether a mesh, as the user wrote it, says no more of a stage than how many ranks it has."""
-    whole_mesh = unsplit_mesh(mesh)
-    return sum(size > 1 for name, size in whole_mesh.axes if name != stage_axis) <= 1
+def leaves_mesh_free(mesh: Mesh, stage_axis: str, context: Sequence[str] = ()) -> bool:
+    """Whether a mesh, as the user wrote it, says no more of a stage than how many ranks it has, but for axes
+    of ``context``.
+    """
+    said = {stage_axis, *map(whole, context)}
+    return sum(size > 1 for name, size in unsplit_mesh(mesh).axes if name not in said) <= 1
 
 
-def unit_sub_axes(mesh: Mesh, stage_axis: str) -> list[SubAxis]:
+def unit_sub_axes(mesh: Mesh, stage_axis: str, context: Sequence[str] = ()) -> list[SubAxis]:
     """The prime factors of what a mesh, cut as far as written strategies need it, leaves to the search."""
-    if not leaves_mesh_free(mesh, stage_axis):
+    if not leaves_mesh_free(mesh, stage_axis, context):
         return []
     units: list[SubAxis] = []
-    for _, span in spans(mesh, stage_axis):
+    for name, span in spans(mesh, stage_axis):
+        if name in context:
+            continue
         stride = span.stride
         for factor in _prime_factors(span.size):
             units.append(SubAxis(stride, factor))
@@ -112,11 +128,11 @@ def search_dims(dims: Dims) -> tuple[str, ...]:
 
 def splittable_dims(kind: OperatorKind, search_mesh: SearchMesh, rules: CandidateRules) -> tuple[str, ...]:
     """The dims that some unit can split, in the order of a device matrix."""
-    counts = set(search_mesh.sizes())
+    counts, given = set(search_mesh.sizes()), search_mesh.given_ways(kind)
     return tuple(
         dim
         for dim in search_dims(kind.dims)
-        if any(not split_refusal(kind, {dim: count}, rules) for count in counts)
+        if any(not split_refusal(kind, {**given, dim: given.get(dim, 1) * count}, rules) for count in counts)
     )
 
 
@@ -134,8 +150,7 @@ def candidate_strategies(
     sizes = search_mesh.sizes()
     made: dict[Strategy, int] = {}
     for places in arrange(len(search_mesh.units), len(dims)):
-        ways: dict[str, int] = {}
-        split: dict[str, list[str]] = {}
+        ways, split = search_mesh.given_ways(kind), search_mesh.given(kind)
         for unit, size, place in zip(search_mesh.units, sizes, places, strict=True):
             if place is not None:
                 ways[dims[place]] = ways.get(dims[place], 1) * size

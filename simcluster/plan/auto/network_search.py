@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,9 +22,10 @@ from simcluster.plan.auto.recursive_programming import RecursiveProgramming
 from simcluster.plan.auto.searched_strategies import searched_rules
 from simcluster.plan.auto.sharding_propagation import ShardingPropagation
 from simcluster.plan.auto.strategy_cost import CostWeights
-from simcluster.plan.auto.strategy_search import SearchProblem, SearchReport, StrategySearch
+from simcluster.plan.auto.strategy_search import SearchProblem, StrategySearch
 from simcluster.plan.auto.symbolic_costs import MessageCost, SymbolicCostModel
 from simcluster.plan.redistribution import kernel_cost, movement_cost
+from simcluster.plan.search_report import SearchReport
 from simcluster.plan.spec import AutoSpec
 
 _LIMITED = ("device_memory_capacity", "enable_algo_approxi", "algo_approxi_epsilon")
@@ -67,13 +68,15 @@ def find_strategies(
     cluster: Cluster,
     algorithms: Selection,
     settings: SearchSettings,
+    context: Sequence[str] = (),
 ) -> SearchReport:
     """Strategies of all operators of a placed graph that are not ``fixed``: instance -> operator -> strategy.
 
-    ``mesh`` is cut for the units of the search. PlanError where there is no answer.
+    ``mesh`` is cut for the units of the search; axes of ``context`` split sequences. PlanError where there is
+    no answer.
     """
     auto = settings.auto
-    search_mesh = SearchMesh.of(mesh, stage_axis)
+    search_mesh = SearchMesh.of(mesh, stage_axis, context)
     operators = OperatorGraph.of(graph, fixed)
     model = _cost_model(search_mesh, cluster, algorithms, settings)
     rules = CandidateRules(

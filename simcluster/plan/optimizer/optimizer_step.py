@@ -161,7 +161,7 @@ class _BlockOptimizer:
         sharding = self.plan.sharding_of(self.block)
         self.homes = {name: self._home(name) for name in self.block.parameters}
         self.block = add_unit_gathers(
-            self.block, self.homes, sharding, self._held, self.ties, self.mesh, self.router
+            self.block, self.homes, sharding, self._sharded_dtype, self.ties, self.mesh, self.router
         )
         self.values = dict(self.block.values)
         self.begin: list[Node] = []
@@ -193,10 +193,10 @@ class _BlockOptimizer:
         kind = value.type
         if self.plan.sharding.weights:
             # What is small is so by what lies in memory.
-            kind = TensorType(kind.shape, self._held(kind.dtype))
+            kind = TensorType(kind.shape, self._sharded_dtype(kind.dtype))
         return self.plan.sharding.home(value.layout, kind, self.mesh)
 
-    def _held(self, compute: DType) -> DType:
+    def _sharded_dtype(self, compute: DType) -> DType:
         """The number format of sharded weights: their master copy's, unless both are kept."""
         master = self.plan.master
         return compute if master is None or self.plan.sharding.keep_cast else master

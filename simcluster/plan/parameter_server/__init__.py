@@ -5,7 +5,17 @@ from simcluster.plan.parameter_server.server_plan import (
     ServedParameter,
     ServerPlan,
     ServerShard,
+    rows_of_servers,
     serve_parameters,
+    server_of_key,
 )
 
-__all__ = ["ServedParameter", "ServerPlan", "ServerShard", "serve_parameters", "server_problems"]
+__all__ = [
+    "ServedParameter",
+    "ServerPlan",
+    "ServerShard",
+    "rows_of_servers",
+    "serve_parameters",
+    "server_of_key",
+    "server_problems",
+]

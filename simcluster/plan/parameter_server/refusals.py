@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simcluster.cluster import NOMINAL, Cluster
+from simcluster.cluster import Cluster
 from simcluster.errors import Problem
 from simcluster.layout import Mesh
 from simcluster.plan.rules import BATCH, AxisRoles
@@ -76,14 +76,8 @@ def server_problems(
 
 
 def _places(mesh: Mesh, cluster: Cluster) -> Iterator[Problem]:
-    """Servers are on processors that can update."""
+    """Servers are on processors."""
     beside = np.arange(mesh.num_on_axes, mesh.num_ranks)
-    if changed := [rank for rank in beside.tolist() if cluster.speed(rank) != NOMINAL]:
-        yield Problem(
-            f"rank {changed[0]} is a server, and a server's processor of another speed is not supported yet",
-            "cluster.changes",
-            "leave it out, or change its links",
-        )
     for rank in beside.tolist():
         device = cluster.device(rank)
         who = "the scheduler" if rank == mesh.num_ranks - 1 else f"server {rank - mesh.num_on_axes}"

@@ -7,7 +7,7 @@ dealt out in contiguous parts, the first servers have one row more where they do
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from simcluster.errors import PlanError
@@ -105,6 +105,8 @@ class ServerPlan:
     """What is on the servers, in the order in which gradients are made."""
     lost: frozenset[int] = frozenset()
     """Workers that are gone: nobody waits for them."""
+    absent: frozenset[int] = frozenset()
+    """Servers that are gone: the others hold all keys."""
 
     @property
     def is_synchronous(self) -> bool:
@@ -120,6 +122,11 @@ class ServerPlan:
     def active(self) -> list[int]:
         """The ranks of these."""
         return [rank for rank in range(self.num_workers) if rank not in self.lost]
+
+    @property
+    def present(self) -> list[int]:
+        """Servers that are there, by number."""
+        return _present(self.num_servers, self.absent)
 
     @property
     def pushed(self) -> tuple[ServedParameter, ...]:
@@ -144,11 +151,19 @@ class ServerPlan:
 
 
 def serve_parameters(
-    graph: Graph, spec: ParameterServerSpec | None, optimizer: OptimizerPlan | None, mesh: Mesh
+    graph: Graph,
+    spec: ParameterServerSpec | None,
+    optimizer: OptimizerPlan | None,
+    mesh: Mesh,
+    absent: frozenset[int] = frozenset(),
 ) -> ServerPlan | None:
-    """The servers of a graph behind its last pass, if it has any; PlanError if a pattern matches nothing."""
+    """The servers of a graph behind its last pass, if it has any; PlanError if a pattern matches nothing.
+
+    The keys are dealt out among the servers that are not ``absent``.
+    """
     if spec is None or optimizer is None:
         return None
+    present = _present(spec.servers, absent)
     names = [graph.canonical(name) for name in parameter_names(graph)]
     check_patterns(spec.parameters, names, "parameter", f"{PATH}.parameters.{{}}")
     others = [name for name in names if not optimizer.serves(name)]
@@ -165,13 +180,15 @@ def serve_parameters(
             full = graph.canonical(f"{instance.weight_owner}.{name}")
             if not optimizer.serves(full) or any(known.name == full for known in served):
                 continue
-            made = _served(graph, instance, name, full, optimizer, spec.servers, dense, mesh)
+            made = _served(graph, instance, name, full, optimizer, present, dense, mesh)
             if made is not None:
                 served.append(_with_lookups(made, spec, mesh.num_on_axes) if made.by_rows else made)
                 dense += not made.is_table
     staleness = spec.staleness or 0
     backward = tuple(reversed(served))
-    return ServerPlan(mesh.num_on_axes, spec.servers, spec.update, staleness, backward)
+    return ServerPlan(
+        mesh.num_on_axes, spec.servers, spec.update, staleness, backward, absent=frozenset(absent)
+    )
 
 
 def _served(
@@ -180,7 +197,7 @@ def _served(
     name: str,
     full: str,
     optimizer: OptimizerPlan,
-    num_servers: int,
+    present: Sequence[int],
     number: int,
     mesh: Mesh,
 ) -> ServedParameter | None:
@@ -194,9 +211,9 @@ def _served(
     value, (rule, states) = block.values[name], optimizer.of(full)
     looked_up = ids or _looked_up(block, gradient)
     rows = value.type.shape[0] if value.type.shape else 1
-    shards: tuple[ServerShard, ...] = (ServerShard(number % num_servers, 0, rows, rows),)
+    shards: tuple[ServerShard, ...] = (ServerShard(server_of_key(number, present), 0, rows, rows),)
     if looked_up:
-        shards = tuple(_rows(rows, num_servers))
+        shards = tuple(ServerShard(*part, rows) for part in rows_of_servers(rows, present))
     master = None if optimizer.master is value.type.dtype else optimizer.master
     return ServedParameter(
         name=full,
@@ -250,11 +267,20 @@ def _looked_up(block: Block, gradient: str) -> str:
     return makers[0].inputs[0] if makers[0].operator.rewrite(SparseRows()) is not None else ""
 
 
-def _rows(rows: int, num_servers: int) -> Iterator[ServerShard]:
-    """The rows of a table, dealt out."""
+def _present(num_servers: int, absent: frozenset[int]) -> list[int]:
+    return [server for server in range(num_servers) if server not in absent]
+
+
+def server_of_key(number: int, servers: Sequence[int]) -> int:
+    """The server of dense key ``number``, of those that are there."""
+    return servers[number % len(servers)]
+
+
+def rows_of_servers(rows: int, servers: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """(server, first row, rows) of a table that is dealt out."""
     first = 0
-    for server in range(num_servers):
-        count = rows // num_servers + (server < rows % num_servers)
+    for place, server in enumerate(servers):
+        count = rows // len(servers) + (place < rows % len(servers))
         if count:
-            yield ServerShard(server, first, count, rows)
+            yield server, first, count
         first += count

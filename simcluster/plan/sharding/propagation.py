@@ -322,7 +322,7 @@ class _Propagation:
         if level == LEAST_MOVED:
             return _Rank((moving, computing), moving, str(strategy))
         if level == LEAST_KEPT:
-            return _Rank((self._held(vertex, strategy), moving + computing), moving, str(strategy))
+            return _Rank((self._bytes_of(vertex, strategy), moving + computing), moving, str(strategy))
         return _Rank((moving + computing,), moving, str(strategy))
 
     def _settling(self, vertex: Vertex, strategy: Strategy) -> float:
@@ -335,7 +335,7 @@ class _Propagation:
             for index, layout in strategy.outputs
         )
 
-    def _held(self, vertex: Vertex, strategy: Strategy) -> float:
+    def _bytes_of(self, vertex: Vertex, strategy: Strategy) -> float:
         """Bytes of what one rank has of the operator's operands and results, with states of parameters."""
         inputs, outputs = self._local(vertex, strategy)
         trained = self.trained[vertex]

@@ -306,10 +306,6 @@ class ParallelSpec(Section):
             )
         if self.shard:
             raise Refused("mode auto searches the whole network", path="shard", hint="use mode semi_auto")
-        if self.context == "ring":
-            raise Refused(
-                "mode auto decides itself what splits sequences", path="context", hint="leave it out"
-            )
 
     def filled(self, devices: int) -> ParallelSpec:
         """The same with an axis that is ``auto`` as large as the others leave of so many devices.

@@ -6,12 +6,11 @@ default: the batch dim over the batch axes, replicated over the rest.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from simcluster.document import matches
+from simcluster.document import generalised_name, matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Dims, Layout, Mesh, Strategy, padding_refusal, whole
 from simcluster.model import Block, Graph, Node, Operator, Phase
@@ -324,7 +323,7 @@ def _idle_rules(rules: Sequence[StrategyRule], used: Counter[int], graph: Graph)
             yield Problem(
                 f"'{rule.match}' matches no operator",
                 f"{rule.path}.match",
-                nearest(rule.match, {re.sub(r"\.\d+\.", ".*.", name) for name in names}),
+                nearest(rule.match, set(map(generalised_name, names))),
             )
             continue
         if not used[index]:

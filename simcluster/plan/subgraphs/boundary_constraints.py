@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from simcluster.document import generalised_name
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Layout, Mesh, Strategy, SubAxis
 from simcluster.model import Block, Graph, Node, Operator, Phase
@@ -24,7 +25,7 @@ from simcluster.plan.strategies import (
     split_problem,
     tensor_splits,
 )
-from simcluster.plan.subgraphs.subgraph import BlockSubgraphs, Subgraph, generalised_name
+from simcluster.plan.subgraphs.subgraph import BlockSubgraphs, Subgraph
 
 Splits = tuple[tuple[str, tuple[str, ...]], ...]
 

@@ -5,12 +5,11 @@ Outside of them operators are dispatched one by one; a subgraph is launched as a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from simcluster.cluster import Cluster
-from simcluster.document import matches
+from simcluster.document import generalised_name, matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.model import Block, Graph, Instance, Node, Phase
 from simcluster.plan.rules import ShardRequest
@@ -154,11 +153,6 @@ def _pieces(
 def matches_operator_or_module(match: str, full: str) -> bool:
     """Whether a pattern names an operator, or a module that it is in."""
     return matches(match, full) or matches(f"{match}.*", full)
-
-
-def generalised_name(name: str) -> str:
-    """``layers.3.mlp.up`` as ``layers.*.mlp.up``."""
-    return re.sub(r"\.\d+(?=\.|$)", ".*", name)
 
 
 def _stem(names: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,8 +54,8 @@ from simcluster.program.stages import (
 from simcluster.work import DType
 
 
-def build(plan: Plan) -> Program:
-    """The Program of a plan, with a part for every stage and timetable.
+def build(plan: Plan, without: Collection[str] = ()) -> Program:
+    """The Program of a plan, with a part for every stage and timetable; phases ``without`` are left out.
 
     Ranks with experts that get unequally many tokens, as ``plan.routing`` says, have parts of their own.
     """
@@ -64,7 +64,7 @@ def build(plan: Plan) -> Program:
         action.overlapped_with for timetable in pipeline.timetables for row in timetable for action in row
     )
     tf32 = plan.numerics.matmul is DType.TF32
-    codes = CodeTable(Lowering(placement.mesh, policy, tf32, paired))
+    codes = CodeTable(Lowering(placement.mesh, policy, tf32, paired, without))
     # The parts of a program that is written by hand are stages of none.
     chain = VirtualStages.round_robin(len(plan.timetable)) if placement.part_of_rank else pipeline.chain
     crossings, equal = BoundaryTensors(plan.graph, chain), EqualStages(crossing_ties(plan.graph))

@@ -120,7 +120,7 @@ class _Maker:
         own, chains = self.known[block.name]
         owners = {block.gradients[name]: name for name in block.parameters if name in block.gradients}
         for chain in chains:
-            names = {value: self.naming(instance.name, value) for value in _held(chain)}
+            names = {value: self.naming(instance.name, value) for value in _values_of(chain)}
             self.values.update({name: block.values[value] for value, name in names.items()})
             self.lives.update({name: own[value] for value, name in names.items()})
             ends = [owners.get(value, value) for value in (chain[0].inputs[0], chain[-1].outputs[0])]
@@ -162,7 +162,7 @@ class _Maker:
         if self.phase is Phase.SCATTER:
             ready = value_order(block)
             # What the backward makes stands anywhere in a chain: first, or behind a sum that is brought.
-            return sorted(chains, key=lambda chain: max(ready.get(value, -1) for value in _held(chain)))
+            return sorted(chains, key=lambda chain: max(ready.get(value, -1) for value in _values_of(chain)))
         return chains[:: -1 if self.phase is Phase.REGATHER else 1]
 
     def bucket(self, number: int, groups: Sequence[Sequence[BucketMember]], at: str) -> GradientBucket:
@@ -197,7 +197,8 @@ def _in_turn(nodes: Iterable[Node]) -> tuple[Node, ...]:
     return (*kept, *itertools.chain(*later.values()))
 
 
-def _held(chain: Sequence[Node]) -> Iterator[str]:
+def _values_of(chain: Sequence[Node]) -> Iterator[str]:
+    """Names of all that the operators of a chain read and write."""
     return (value for node in chain for value in (*node.inputs, *node.outputs))
 
 

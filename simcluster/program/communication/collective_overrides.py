@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from simcluster.collectives import CollectiveRequest, Operation, Selection
+from simcluster.document import generalised_name
 from simcluster.errors import PlanError, nearest
 from simcluster.program.isa import BETWEEN_RANKS, Instruction, InstructionBlock, Program
-
-_NUMBER = re.compile(r"\.\d+(?=[.:])")
-"""What tells layers of one name apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +73,7 @@ class CollectiveRequests:
             raise PlanError(
                 f"no collective has a name that fits '{match}'",
                 path=f"collectives.overrides.{index}.match",
-                hint=nearest(match, {_NUMBER.sub(".*", name) for name in names}),
+                hint=nearest(match, set(map(generalised_name, names))),
             )
 
 

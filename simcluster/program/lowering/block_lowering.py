@@ -6,7 +6,7 @@ Layers and micro-batches are lowered once; instances only bind names.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -74,6 +74,8 @@ class Lowering:
     policy: ExecutionPolicy = FREE_EXECUTION
     tf32: bool = False
     segments: bool = False
+    without: Collection[str] = ()
+    """Phases that nobody asks for."""
 
 
 def lower_block(
@@ -96,7 +98,7 @@ def lower_block(
     return {
         name: _CodeWriter(block, name, nodes, settings, uses, sizes, categories).write()
         for name, nodes in phases.items()
-        if nodes
+        if nodes and name not in settings.without
     }
 
 

@@ -114,13 +114,14 @@ def with_storage(
         sizes = [slots[slot].type.num_bytes for slot in (*instruction.reads, *instruction.writes)]
         factor = max((storage.scratch.get(family, 0.0) for family in families), default=0.0)
         over = phase == Phase.BACKWARD and any(family in storage.in_place for family in families)
-        yield replace(
-            instruction,
-            scratch=round(factor * max(sizes, default=0)),
-            in_place=instruction.in_place
+        scratch = round(factor * max(sizes, default=0))
+        in_place = (
+            instruction.in_place
             or (over and _fits(instruction, slots))
-            or _replaces(instruction, slots, brought, away),
+            or _replaces(instruction, slots, brought, away)
         )
+        same = (scratch, in_place) == (instruction.scratch, instruction.in_place)
+        yield instruction if same else replace(instruction, scratch=scratch, in_place=in_place)
 
 
 def _fits(instruction: Instruction, slots: Sequence[Slot]) -> bool:

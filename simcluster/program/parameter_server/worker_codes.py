@@ -77,7 +77,7 @@ class WorkerBuilder:
         for server, keys in self._by_server(by_rows=False):
             yield self._once(self._pull(server, keys), after_streams=(COMPUTE,))
         if self.servers.update == "stale_synchronous":
-            streams = tuple(pull_stream(server) for server in range(self.servers.num_servers))
+            streams = tuple(pull_stream(server) for server in self.servers.present)
             clock = gate_instruction(gate_stream("the clock"), None, (STEP_OVER,))
             yield self._once(InstructionBlock("step over", PHASE, (clock,), ()), after_streams=streams)
 

@@ -67,6 +67,11 @@ def apply_routing(program: Program, routing: ExpertRouting, layers: Sequence[str
     return _Router(program, routing, [name for name in layers if name in changed], ragged).run()
 
 
+def routed_slots(program: Program) -> dict[str, frozenset[str]]:
+    """By instance the slots whose sizes depend on how many tokens experts get."""
+    return {instance: frozenset(slots.dims) for instance, slots in _Ragged.of(program).slots.items()}
+
+
 @dataclass(frozen=True)
 class _Ragged:
     """What is ragged in a Program: by instance its slots, and by code those that it has."""

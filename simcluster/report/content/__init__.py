@@ -11,6 +11,7 @@ from simcluster.report.content.inference_figures import (
 )
 from simcluster.report.content.job_statements import (
     LOSS_FIGURES,
+    MEMBER_FIGURES,
     RECOVERY_FIGURES,
     day_rows,
     job_headline,
@@ -18,6 +19,7 @@ from simcluster.report.content.job_statements import (
     job_remarks,
     job_title,
     loss_rows,
+    member_rows,
     recovery_rows,
 )
 from simcluster.report.content.memory_verdict import (
@@ -79,6 +81,7 @@ __all__ = [
     "GROUP_FIGURES",
     "HOST_COLUMNS",
     "LOSS_FIGURES",
+    "MEMBER_FIGURES",
     "NEAR",
     "RECOVERY_FIGURES",
     "SERVER_FIGURES",
@@ -116,6 +119,7 @@ __all__ = [
     "job_title",
     "kernel_slices",
     "loss_rows",
+    "member_rows",
     "memory",
     "memory_category",
     "memory_figure",

@@ -41,6 +41,7 @@ _GROUPS: Mapping[str, tuple[str, Tone]] = {
     "queue": ("replace hosts", PURPLE),
     "maintenance": ("maintenance", GREY),
     "retry": ("retry", YELLOW),
+    "move keys": ("move keys", YELLOW),
 }
 
 LOSS_FIGURES = ("count", "time lost", "share")
@@ -48,6 +49,9 @@ LOSS_FIGURES = ("count", "time lost", "share")
 
 RECOVERY_FIGURES = ("count", "mean", "lost steps")
 """The titles of what reports say of each way in which a job came back."""
+
+MEMBER_FIGURES = ("at", "workers", "servers", "keys moved", "in")
+"""The titles of what reports say of workers and parameter servers that leave, fail, join and come back."""
 
 MOST_ROWS = 24
 """Rows of the picture of the days."""
@@ -175,6 +179,27 @@ def recovery_rows(job: RunDocument) -> list[list[str]]:
         ]
         for entry in job["recoveries"]
     ]
+
+
+def member_rows(job: RunDocument, most: int) -> list[list[str]]:
+    """Of workers and parameter servers that leave, fail, join and come back: why, when, who is left, and the
+    keys that move for it; those of many that come later are counted.
+    """
+    members = job.get("members", [])
+    rows = [
+        [
+            entry["cause"] if entry["what"] in entry["cause"] else f"{entry['what']}: {entry['cause']}",
+            units.seconds(entry["at_s"]) if entry["at_s"] else "0 s",
+            f"{entry['workers']:,}",
+            f"{entry['servers']:,}",
+            units.size(entry["moved_bytes"]) if entry["moved_bytes"] else "",
+            units.seconds(entry["moved_s"]) if entry["moved_bytes"] else "",
+        ]
+        for entry in members[:most]
+    ]
+    if len(members) > most:
+        rows.append([f"and later: {len(members) - most:,}", *[""] * len(MEMBER_FIGURES)])
+    return rows
 
 
 def day_rows(job: RunDocument) -> tuple[list[tuple[str, Sequence[TimelineBlock]]], float]:

@@ -9,6 +9,7 @@ from simcluster import units
 from simcluster.draw import Column, Markup, quantities, step_curve_svg, timeline_svg
 from simcluster.report.content import (
     LOSS_FIGURES,
+    MEMBER_FIGURES,
     RECOVERY_FIGURES,
     START_UP_FIGURES,
     day_rows,
@@ -17,6 +18,7 @@ from simcluster.report.content import (
     job_remarks,
     job_title,
     loss_rows,
+    member_rows,
     recovery_rows,
     start_up_remarks,
     start_up_rows,
@@ -70,3 +72,5 @@ def _days(job: RunDocument) -> Iterator[str]:
         yield f"<h3>Lost by cause</h3>{data_table(['cause', *quantities(*LOSS_FIGURES)], losses)}"
     if recoveries := recovery_rows(job):
         yield f"<h3>Came back by</h3>{data_table(['policy', *quantities(*RECOVERY_FIGURES)], recoveries)}"
+    if members := member_rows(job, MOST_CAUSES):
+        yield f"<h3>Who takes part</h3>{data_table(['change', *quantities(*MEMBER_FIGURES)], members)}"

@@ -12,17 +12,19 @@ from simcluster import units
 from simcluster.draw import Cell, Column, quantities, text_bar, text_table
 from simcluster.report.content import (
     LOSS_FIGURES,
+    MEMBER_FIGURES,
     RECOVERY_FIGURES,
     job_headline,
     job_parts,
     job_remarks,
     job_title,
     loss_rows,
+    member_rows,
     recovery_rows,
 )
 from simcluster.trace import RunDocument
 
-MOST_CAUSES = 8
+MOST_CAUSES, MOST_CHANGES = 8, 16
 
 
 def job_renderables(documents: RunDocument, width: int, colour: bool) -> Iterator[RenderableType]:
@@ -55,3 +57,5 @@ def job_renderables(documents: RunDocument, width: int, colour: bool) -> Iterato
         yield text_table([Column("Lost by cause", wraps=True), *quantities(*LOSS_FIGURES)], losses)
     if recoveries := recovery_rows(job):
         yield text_table([Column("Recovered by", wraps=True), *quantities(*RECOVERY_FIGURES)], recoveries)
+    if members := member_rows(job, MOST_CHANGES):
+        yield text_table([Column("Who takes part", wraps=True), *quantities(*MEMBER_FIGURES)], members)

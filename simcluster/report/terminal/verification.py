@@ -44,6 +44,14 @@ def _parts(document: RunDocument, width: int) -> Iterator[RenderableType]:
     if document["comparisons"]:
         yield ""
         yield text_table(_COLUMNS, _rows(document["comparisons"]))
+    if stale := document.get("staleness"):
+        mean = sum(count * number for number, count in enumerate(stale)) / sum(stale)
+        yield ""
+        yield Text(
+            f"  {sum(stale):,} updates of servers in their recorded order; weights had been updated "
+            f"{mean:.2f} times by others since they were pulled, at most {len(stale) - 1:,}",
+            "dim",
+        )
     if not agrees:
         yield ""
         yield from _difference(document)

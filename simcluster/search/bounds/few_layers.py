@@ -10,8 +10,13 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from simcluster.model import Graph, Instance, Model
 from simcluster.work import DType
+
+Ints = NDArray[np.int64]
 
 _KEPT = 3
 """Layers that are left of a row of equal ones: its ends may hand over something else than those between."""
@@ -40,6 +45,14 @@ class FewLayers:
         small = model if len(set(alike.values())) == len(alike) else _smaller(model, alike)
         layers = tuple(instance.is_layer for instance in graph.instances)
         return cls(small, tuple(alike), tuple(alike.values()), layers)
+
+    def rows_of(self, names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
+        """The instances of the whole model that are like some of the smaller one, and those by number."""
+        place = {name: index for index, name in enumerate(names)}
+        pairs = [
+            (name, place[like]) for name, like in zip(self.names, self.alike, strict=True) if like in place
+        ]
+        return tuple(name for name, _ in pairs), np.array([row for _, row in pairs], dtype=np.int64)
 
 
 def _smaller(model: Model, alike: dict[str, str]) -> Model:

@@ -1,4 +1,4 @@
-"""What every instance of a model's blocks costs a rank for one micro-batch: time, kept memory, parameters.
+"""What every instance of a model's blocks costs a rank for one micro-batch in time.
 
 All plans that split layers alike share these costs, whatever their pipeline, schedule and data parallelism.
 So they are read from one small plan with the same groups of ranks inside a stage: without a pipeline, for
@@ -7,7 +7,6 @@ one micro-batch. It is planned and lowered, but not run.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
@@ -15,15 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.engine import Prices, Workload
-from simcluster.model import MemoryPlace, Phase
+from simcluster.model import Phase
 from simcluster.program import (
-    BlockExecution,
-    Category,
     HostCalls,
     Instruction,
     InstructionKind,
     Program,
-    Scope,
     StageProgram,
     runs_kernels,
 )
@@ -78,20 +74,8 @@ class PhaseSpans:
 class LayerCosts:
     """Costs by instance of a block, in the order of the forward pass."""
 
-    names: tuple[str, ...]
-    """The instances."""
-    layer_places: Ints
-    """Which of them are layers, that stages share."""
     phases: Mapping[Phase, PhaseSpans]
     """Time by phase."""
-    kept: Ints
-    """Bytes that a micro-batch keeps from the forward of an instance to its backward."""
-    parameters: Ints
-    """Bytes of parameters that a rank holds of it, without optimizer sharding."""
-    gradients: Ints
-    """Bytes of gradients, likewise."""
-    states: Ints
-    """Bytes of optimizer states and master copies, likewise."""
     scatter_ways: int
     """Ranks that send a part each of what goes to the next stage."""
     slowness: Mapping[str, float]
@@ -106,12 +90,8 @@ class LayerCosts:
         """
         plan, program, part = small.plan, small.program, small.part
         prices = _Prices.of(small)
-        spans = ExecutionSpans(program, part, prices.least(kernels_only=kernels_only))
-        by_phase: dict[Phase, list[BlockExecution]] = {phase: [] for phase in TIMED}
-        for execution in part.executions:
-            phase = program.codes[execution.code].phase
-            if execution.micro_batch == 0 and phase in by_phase:
-                by_phase[Phase(phase)].append(execution)
+        spans = ExecutionSpans(program, part, prices.least(_routed(small), kernels_only=kernels_only))
+        by_phase = small.first_executions
         names = tuple(execution.instance for execution in by_phase[Phase.FORWARD])
         phases = {
             phase: PhaseSpans.of(
@@ -124,24 +104,11 @@ class LayerCosts:
             )
             for phase, executions in by_phase.items()
         }
-        place = {name: index for index, name in enumerate(names)}
-        whole = [
-            (name, place[like], is_layer)
-            for name, like, is_layer in zip(layers.names, layers.alike, layers.is_layer, strict=True)
-            if like in place
-        ]
-        rows = np.array([row for _, row, _ in whole], dtype=np.int64)
+        _, rows = layers.rows_of(names)
         mesh = plan.mesh
         scattered = tuple(axis for axis in plan.execution.p2p_scatter_axes if axis in mesh.sizes)
-        parameters, gradients, states = _persistent(part, names)
         return cls(
-            names=tuple(name for name, _, _ in whole),
-            layer_places=np.flatnonzero([is_layer for _, _, is_layer in whole]),
             phases={phase: spans.of_rows(rows) for phase, spans in phases.items()},
-            kept=_kept(program, part, names, by_phase)[rows],
-            parameters=parameters[rows],
-            gradients=gradients[rows],
-            states=states[rows],
             scatter_ways=mesh.product(scattered),
             slowness=prices.slowness(part),
         )
@@ -181,16 +148,20 @@ class _Prices:
         }
         return cls(program, of_code, [cluster.device(rank).name for rank in classes.representatives])
 
-    def least(self, *, kernels_only: bool) -> dict[int, list[int]]:
+    def least(self, routed: Mapping[int, frozenset[str]], *, kernels_only: bool) -> dict[int, list[int]]:
         """By code what its instructions cost the class to which they cost least.
 
-        What sends unequal parts, and with ``kernels_only`` all that communicates, costs nothing.
+        What sends unequal parts, has to do with the slots that are ``routed`` by code, and with
+        ``kernels_only`` all that communicates, costs nothing.
         """
         least: dict[int, list[int]] = {}
         for number, columns in self.of_code.items():
             least[number] = np.min(list(columns.values()), axis=0).tolist()
-            for row, instruction in enumerate(self.program.codes[number].instructions):
-                if _moves(instruction) and (kernels_only or instruction.parts is not None):
+            code, own = self.program.codes[number], routed.get(number, frozenset())
+            for row, instruction in enumerate(code.instructions):
+                hidden = _moves(instruction) and (kernels_only or instruction.parts is not None)
+                touched = (*instruction.reads, *instruction.writes) if own else ()
+                if hidden or any(code.slots[slot].name in own for slot in touched):
                     least[number][row] = 0
         return least
 
@@ -209,61 +180,15 @@ class _Prices:
         return {name: spent / fastest if fastest else 1.0 for name, spent in total.items()}
 
 
+def _routed(small: SmallPlan) -> Mapping[int, frozenset[str]]:
+    """By code the slots that hold what is routed to experts."""
+    if not small.routed_slots:
+        return {}
+    return {
+        code: small.routed_slots.get(instance, frozenset()) for code, instance in small.part.columns.pairs
+    }
+
+
 def _moves(instruction: Instruction) -> bool:
     """Whether an instruction communicates or copies."""
     return not runs_kernels(instruction) and instruction.action is not InstructionKind.COMPUTE
-
-
-def _kept(
-    program: Program,
-    part: StageProgram,
-    names: Sequence[str],
-    by_phase: Mapping[Phase, Sequence[BlockExecution]],
-) -> Ints:
-    """Bytes on the device that forwards book and backwards release, by the instance whose forward it is."""
-    released: set[str] = set()
-    for phase in TIMED[1:]:
-        for execution in by_phase[phase]:
-            code = program.codes[execution.code]
-            released |= {part.buffer(execution.instance, code.slots[slot].name) for slot in code.dropped}
-    kept = dict.fromkeys(names, 0)
-    for execution in by_phase[Phase.FORWARD]:
-        code = program.codes[execution.code]
-        for index in code.books:
-            slot = code.slots[index]
-            if (
-                slot.scope is Scope.MICRO_BATCH
-                and slot.place is MemoryPlace.DEVICE
-                and index not in code.dropped
-                and part.buffer(execution.instance, slot.name) in released
-            ):
-                kept[execution.instance] += slot.num_bytes
-    return np.array([kept[name] for name in names], dtype=np.int64)
-
-
-def _persistent(part: StageProgram, names: Sequence[str]) -> tuple[Ints, Ints, Ints]:
-    """Bytes of parameters, gradients and optimizer states on the device, by instance."""
-    sums: defaultdict[Category, Counter[str]] = defaultdict(Counter)
-    for buffer in part.residents:
-        if buffer.place is MemoryPlace.DEVICE:
-            sums[buffer.category][buffer.name] += buffer.num_bytes
-    place = {name: index for index, name in enumerate(names)}
-    columns = []
-    for category in (Category.PARAMETERS, Category.GRADIENTS, Category.OPTIMIZER):
-        column = np.zeros(len(names), dtype=np.int64)
-        for name, num_bytes in sums[category].items():
-            owner = _owner(name, place)
-            if owner is not None:
-                column[owner] += num_bytes
-        columns.append(column)
-    return columns[0], columns[1], columns[2]
-
-
-def _owner(name: str, place: Mapping[str, int]) -> int | None:
-    """The instance that a buffer belongs to: that whose name it begins with."""
-    end = name.find(".")
-    while end >= 0:
-        if name[:end] in place:
-            return place[name[:end]]
-        end = name.find(".", end + 1)
-    return None

@@ -12,7 +12,6 @@ share of parameters, gradients and optimizer states, and what all micro-batches 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from simcluster.model import Phase
 from simcluster.plan import BACKWARD, FORWARD, WEIGHTS, Schedule, VirtualStages
 from simcluster.search.bounds.layer_costs import LayerCosts, PhaseSpans
+from simcluster.search.bounds.layer_memory import LayerMemory
 from simcluster.search.bounds.stage_balance import balanced_layers
 
 Ints = NDArray[np.int64]
@@ -77,31 +77,32 @@ class PlanBound:
     """Bytes of the fullest device."""
 
 
-def bound_plan(
+def least_time(
     costs: LayerCosts,
+    memory: LayerMemory,
     shape: PlanShape,
     communication: LeastTimes,
     chain: VirtualStages,
-    allowed: float = math.inf,
-) -> PlanBound:
-    """The bound of a plan whose virtual stages are those of ``chain``.
-
-    One that needs more than the ``allowed`` bytes gets no bound of its time: nobody asks how long it takes.
-    """
-    starts = _virtual_starts(costs, shape.layers)
-    memory = _memory(costs, shape, starts, chain)
-    return PlanBound(_time(costs, shape, starts, communication, chain) if memory <= allowed else 0, memory)
+) -> int:
+    """Nanoseconds that a step of a plan takes at least, whose virtual stages are those of ``chain``."""
+    return _time(costs, memory, shape, _virtual_starts(memory, shape.layers), communication, chain)
 
 
-def _virtual_starts(costs: LayerCosts, layers: Sequence[int]) -> Ints:
+def least_memory(memory: LayerMemory, shape: PlanShape, chain: VirtualStages) -> int:
+    """Bytes that the fullest device of a plan holds at least."""
+    return _memory(memory, shape, _virtual_starts(memory, shape.layers), chain)
+
+
+def _virtual_starts(memory: LayerMemory, layers: Sequence[int]) -> Ints:
     """The first instance of every virtual stage, and the number of instances: [virtual stages + 1].
 
     What stands before the first layer is on the first stage, what stands behind the last on the last.
     """
     firsts = np.concatenate([[0], np.cumsum(layers)[:-1]])
-    starts = costs.layer_places[firsts]
+    # Behind the last layer begins a last stage that has none.
+    starts = np.append(memory.layer_places, memory.layer_places[-1] + 1)[firsts]
     starts[0] = 0
-    return np.append(starts, len(costs.names))
+    return np.append(starts, len(memory.names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +165,13 @@ class _Transfers:
 
 def _time(
     costs: LayerCosts,
+    memory: LayerMemory,
     shape: PlanShape,
     starts: Ints,
     communication: LeastTimes,
     chain: VirtualStages,
 ) -> int:
-    stage_of = np.array([stage for stage, _ in chain.places])
+    stage_of = _stages_of(chain)
     forward = _StageTimes.of(costs.phases[Phase.FORWARD], starts, back=False)
     backward = _StageTimes.of(costs.phases[Phase.BACKWARD], starts, back=True)
     weights, again = (
@@ -195,12 +197,13 @@ def _time(
     # The last backward counts to where what goes out is read; its transfer is a part of the drain.
     tail = backward.busy - backward.leaving + (sent.backward if shape.blocking else 0)
     drain = drain - np.where(later, tail[first], 0)
-    count = shape.num_micro_batches
+    # Each slice of a sequence is a turn of its own.
+    count = shape.num_micro_batches * shape.schedule.num_slices
     steady = fill + count * np.bincount(stage_of, busy, shape.num_stages)
     halves = count * np.bincount(stage_of, weights, shape.num_stages)
     # Second halves of backwards may run while the gradient passes the other stages.
     least = max((steady + drain).max(), (steady + halves).max())
-    parameters = np.bincount(stage_of, np.add.reduceat(costs.parameters, starts[:-1]), shape.num_stages)
+    parameters = np.bincount(stage_of, np.add.reduceat(memory.parameters, starts[:-1]), shape.num_stages)
     scatter = np.array([communication.scatter(int(size)) for size in parameters])
     if shape.gathers:
         gather = np.array([communication.gather(int(size)) for size in parameters])
@@ -215,7 +218,11 @@ def _time(
 
 
 def balanced_stages(
-    costs: LayerCosts, shape: PlanShape, slowness: NDArray[np.float64], limits: NDArray[np.float64]
+    costs: LayerCosts,
+    memory: LayerMemory,
+    shape: PlanShape,
+    slowness: NDArray[np.float64],
+    limits: NDArray[np.float64],
 ) -> tuple[int, ...]:
     """Layers of the stages of a pipeline without chunks, balanced by time; () if that is impossible.
 
@@ -224,38 +231,48 @@ def balanced_stages(
 
     What stands before the first layer counts to it, what stands behind the last to that.
     """
-    starts = _virtual_starts(costs, (1,) * len(costs.layer_places))
+    starts = _virtual_starts(memory, (1,) * len(memory.layer_places))
     times = sum(
         (np.add.reduceat(spans.until_next, starts[:-1]) for spans in costs.phases.values()), np.zeros(1)
     )
-    held = np.add.reduceat(_held(costs, shape), starts[:-1])
-    kept = np.add.reduceat(costs.kept, starts[:-1]) * shape.keeps
+    held = np.add.reduceat(_held(memory, shape), starts[:-1])
+    kept = np.add.reduceat(memory.kept, starts[:-1]) * shape.keeps
     count = shape.num_micro_batches
     stages = range(shape.num_stages)
     in_flight = [sum(_in_flight(shape.schedule, shape.num_stages, count, stage)) for stage in stages]
     return balanced_layers(times, held, kept, np.array(in_flight, dtype=float), slowness, limits)
 
 
-def _held(costs: LayerCosts, shape: PlanShape) -> NDArray[np.float64]:
+def _held(memory: LayerMemory, shape: PlanShape) -> NDArray[np.float64]:
     """Bytes of parameters, gradients and states by instance."""
-    columns = (costs.parameters, costs.gradients, costs.states)
-    shares = [column / ways for column, ways in zip(columns, shape.sharded_ways, strict=True)]
-    return np.asarray(np.sum(shares, axis=0))
+    parameters, gradients, states = shape.sharded_ways
+    return memory.parameters / parameters + memory.gradients / gradients + memory.states / states
 
 
-def _memory(costs: LayerCosts, shape: PlanShape, starts: Ints, chain: VirtualStages) -> int:
-    held = _held(costs, shape)
-    stage_of = np.array([stage for stage, _ in chain.places])
-    by_virtual = np.add.reduceat(held, starts[:-1])
-    kept = np.add.reduceat(costs.kept, starts[:-1]) * shape.keeps
-    most = 0.0
-    stages = range(shape.num_stages)
-    for stage in sorted({*stages[:_LOOKED_AT], *stages[-_LOOKED_AT:]}):
-        own = stage_of == stage
-        alive = _in_flight(shape.schedule, shape.num_stages, shape.num_micro_batches, stage)
-        chunks = np.array([chunk for _, chunk in chain.places])[own]
-        most = max(most, by_virtual[own].sum() + (kept[own] * np.array(alive)[chunks]).sum())
-    return int(most)
+def _memory(memory: LayerMemory, shape: PlanShape, starts: Ints, chain: VirtualStages) -> int:
+    held = np.add.reduceat(_held(memory, shape), starts[:-1])
+    if shape.keeps:
+        alive = _alive(shape.schedule, shape.num_stages, shape.num_micro_batches)
+        held += np.add.reduceat(memory.kept, starts[:-1]) * alive
+    return int(np.bincount(_stages_of(chain), held).max())
+
+
+@lru_cache(maxsize=1024)
+def _stages_of(chain: VirtualStages) -> Ints:
+    """The stage of every virtual stage."""
+    return np.array([stage for stage, _ in chain.places])
+
+
+@lru_cache(maxsize=4096)
+def _alive(schedule: Schedule, num_stages: int, num_micro_batches: int) -> Ints:
+    """By virtual stage how many micro-batches it keeps at least, when its stage keeps most."""
+    chain = schedule.chain(num_stages)
+    stages = range(num_stages)
+    looked_at = {
+        stage: _in_flight(schedule, num_stages, num_micro_batches, stage)
+        for stage in {*stages[:_LOOKED_AT], *stages[-_LOOKED_AT:]}
+    }
+    return np.array([looked_at[stage][chunk] if stage in looked_at else 0 for stage, chunk in chain.places])
 
 
 @lru_cache(maxsize=4096)

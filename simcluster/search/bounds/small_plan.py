@@ -7,6 +7,7 @@ between theirs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,6 +15,10 @@ from simcluster.cluster import Cluster
 from simcluster.model import Phase
 from simcluster.plan import Plan
 from simcluster.program import (
+    MEASURE,
+    NORM,
+    UPDATE,
+    BlockExecution,
     Instruction,
     InstructionBlock,
     Program,
@@ -22,11 +27,15 @@ from simcluster.program import (
     StageProgram,
     build,
     partition_ranks,
+    routed_slots,
 )
 from simcluster.work import Work
 
 TIMED = (Phase.FORWARD, Phase.RECOMPUTE, Phase.BACKWARD, Phase.WEIGHTS)
 """What runs for every micro-batch."""
+
+_ONCE = (NORM, MEASURE, UPDATE)
+"""What runs at the end of a step, which nobody asks for here."""
 
 _WORKED_OUT = ("reads", "writes", "adds")
 """Properties of instructions that do not depend on how much they do."""
@@ -40,13 +49,15 @@ class SmallPlan:
     plan: Plan
     program: Program
     micro_batch: int
+    is_routed: bool = False
+    """Whether experts get unequally many tokens in the plans that it stands for."""
 
     @classmethod
-    def of(cls, cluster: Cluster, plan: Plan, micro_batch: int) -> SmallPlan:
+    def of(cls, cluster: Cluster, plan: Plan, micro_batch: int, *, is_routed: bool = False) -> SmallPlan:
         """A plan, lowered."""
         # Reductions of gradients are not looked at: those of single layers are lowered soonest.
         alone = replace(plan, execution=replace(plan.execution, buckets=None, fusion=None))
-        return cls(cluster, plan, build(alone), micro_batch)
+        return cls(cluster, plan, build(alone, without=_ONCE), micro_batch, is_routed)
 
     @property
     def part(self) -> StageProgram:
@@ -54,9 +65,29 @@ class SmallPlan:
         return self.program.parts[0]
 
     @cached_property
+    def first_executions(self) -> Mapping[Phase, Sequence[BlockExecution]]:
+        """By phase what runs for the first micro-batch."""
+        by_phase: dict[Phase, list[BlockExecution]] = {phase: [] for phase in TIMED}
+        for execution in self.part.executions:
+            phase = self.program.codes[execution.code].phase
+            if execution.micro_batch == 0 and phase in by_phase:
+                by_phase[Phase(phase)].append(execution)
+        return by_phase
+
+    @cached_property
+    def routed_slots(self) -> Mapping[str, frozenset[str]]:
+        """By instance the slots of which nothing is known, as they hold what is routed to experts."""
+        return routed_slots(self.program) if self.is_routed else {}
+
+    @cached_property
     def classes(self) -> RankClasses:
         """Which of its ranks behave alike."""
         return partition_ranks(self.program, self.cluster)
+
+    def holds_alike(self, larger: SmallPlan) -> bool:
+        """Whether a plan for larger micro-batches has the same buffers, but for their sizes."""
+        codes = self.program.codes, larger.program.codes
+        return len(codes[0]) == len(codes[1]) and all(map(_same_outline, *codes))
 
     def between(self, larger: SmallPlan, micro_batch: int) -> SmallPlan | None:
         """The same for a micro-batch between this one's and that of a ``larger`` one.
@@ -68,7 +99,10 @@ class SmallPlan:
         program = between.program() if self.plan.execution.call_reuse is None else None
         if program is None:
             return None
-        made = SmallPlan(self.cluster, self.plan, program, micro_batch)
+        made = SmallPlan(self.cluster, self.plan, program, micro_batch, self.is_routed)
+        # Which executions there are is the same, too.
+        vars(made)["first_executions"] = self.first_executions
+        vars(made)["routed_slots"] = self.routed_slots
         vars(made)["classes"] = self.classes  # that depends on who meets whom, not on how much is moved
         return made
 
@@ -119,7 +153,7 @@ class _Between:
         return max(small, large * samples // most)
 
     def _code(self, small: InstructionBlock, large: InstructionBlock) -> InstructionBlock:
-        if _outline(small) != _outline(large):
+        if not _same_outline(small, large):
             raise _OffTheLine
         if small.phase not in TIMED:
             return small
@@ -166,6 +200,10 @@ class _Between:
             self._bytes(small.bytes_written, large.bytes_written),
             tuple(sizes),
         )
+
+
+def _same_outline(code: InstructionBlock, other: InstructionBlock) -> bool:
+    return _outline(code) == _outline(other)
 
 
 def _outline(code: InstructionBlock) -> tuple[object, ...]:

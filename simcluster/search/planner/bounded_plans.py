@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ class BoundedSpace:
     refused: tuple[tuple[PlanChoice, str], ...]
     num_costed: int
     """Small plans that costs of layers were read from."""
+    cpu_s: float
+    """Processor time of all bounds, in seconds, with the planning of those small plans."""
 
     @property
     def num_plans(self) -> int:
@@ -54,11 +57,17 @@ class _Group:
     shares: bool
 
 
-def bound_space(space: PlanSpace, shared: SharedScenario, limit: float, executor: Executor) -> BoundedSpace:
+def bound_space(
+    space: PlanSpace, shared: SharedScenario, limit: float, executor: Executor, allowed: float | None = None
+) -> BoundedSpace:
     """The bounds of all plans of a space, whose scenario is ``shared``; ``limit`` are bytes of a device.
+
+    Plans that need more than ``allowed`` bytes, by default the limit, get no bound of their time and a looser
+    one of their memory.
 
     Raises the error of a worker that fails.
     """
+    allowed = limit if allowed is None else allowed
     bounds = PlanBounds(space.scenario)
     groups: dict[object, list[PlanChoice]] = {}
     for choice in space.plans:
@@ -66,30 +75,33 @@ def bound_space(space: PlanSpace, shared: SharedScenario, limit: float, executor
     most = max(host.device.memory for host in space.scenario.cluster.kinds)
     balance = limit / most if "stages" in space.keys else None
     tasks = [
-        _Group(shared, tuple(choices), balance, limit, "batch_shares" in space.keys)
+        _Group(shared, tuple(choices), balance, allowed, "batch_shares" in space.keys)
         for choices in groups.values()
     ]
     plans: list[BoundedPlan] = []
     refused: list[tuple[PlanChoice, str]] = []
-    num_costed = 0
+    num_costed, cpu_s = 0, 0.0
     for outcome in in_order(run_all(_bound_group, tasks, executor)):
         if isinstance(outcome, Failure):
             raise outcome.error
-        bounded, num_small_plans = outcome
+        bounded, num_small_plans, spent_s = outcome
         num_costed += num_small_plans
+        cpu_s += spent_s
         for choice, bound in bounded:
             if isinstance(bound, Refusal):
                 refused.append((choice, bound.message))
             else:
                 plans.append(BoundedPlan(choice, bound))
-    return BoundedSpace(tuple(plans), tuple(refused), num_costed)
+    return BoundedSpace(tuple(plans), tuple(refused), num_costed, cpu_s)
 
 
-def _bound_group(group: _Group) -> tuple[Sequence[tuple[PlanChoice, PlanBound | Refusal]], int]:
-    """The bounds of a group, and how many small plans they were read from."""
+def _bound_group(group: _Group) -> tuple[Sequence[tuple[PlanChoice, PlanBound | Refusal]], int, float]:
+    """The bounds of a group, how many small plans they were read from, and the seconds of this thread."""
+    began = time.thread_time()
     # Thousands of instructions of small plans hold no cycles worth looking for.
     with no_collection():
-        return _bounds(group)
+        bounded, num_small_plans = _bounds(group)
+    return bounded, num_small_plans, time.thread_time() - began
 
 
 def _bounds(group: _Group) -> tuple[Sequence[tuple[PlanChoice, PlanBound | Refusal]], int]:
@@ -105,7 +117,7 @@ def _bounds(group: _Group) -> tuple[Sequence[tuple[PlanChoice, PlanBound | Refus
         for other in others:
             if other is not None and other not in known:
                 known[other] = bounds.of(other)
-    return list(known.items()), bounds.num_small_plans
+    return list(known.items()), bounds.small_plans.num_planned
 
 
 def _bounds_of(shared: SharedScenario, allowed: float) -> PlanBounds:

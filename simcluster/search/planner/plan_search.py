@@ -160,10 +160,12 @@ class PlanSearch:
         allowed = self._allowed()
         shared = SharedScenario.of(self.space.scenario)
         bounded = bound_space(self.space, shared, allowed, executor)
-        own = executor.submit(simulate_plan, (shared, ()))
-        bound_s = time.monotonic() - began
         small = [plan for plan in bounded.plans if plan.bound.memory <= allowed]
-        # If nothing can fit, the plans that need least memory say by how much.
+        # If nothing can fit, the plans that need least memory say by how much, and close bounds find them.
+        if bounded.plans and not small:
+            bounded = bound_space(self.space, shared, allowed, executor, math.inf)
+        bound_s = time.monotonic() - began
+        own = executor.submit(simulate_plan, (shared, ()))
         objective = self.objective if small else Objective.MEMORY
         chosen = sorted(small or bounded.plans, key=lambda plan: objective.bound(plan.bound))
         queue = _Queue(self, shared, objective, chosen, began, is_hopeless=not small)

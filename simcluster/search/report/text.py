@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
-from simcluster.draw import Cell, Column, quantities, render_text, text_table
+from simcluster.draw import Cell, Column, quantities, render_text, renderables_html, text_table
 from simcluster.search.planner import Objective, SearchResult, SimulatedPlan
 from simcluster.search.report.reasons import why_it_lost
 from simcluster.search.space import PlanChoice, search_keys
@@ -17,6 +17,11 @@ from simcluster.search.space import PlanChoice, search_keys
 def search_text(result: SearchResult, *, top: int = 10, colour: bool = False) -> str:
     """The space and what became of its plans, the best plan, why others lost, and the Pareto front."""
     return render_text(*_parts(result, top), colour=colour)
+
+
+def search_html(result: SearchResult, *, top: int = 10) -> str:
+    """The same for a notebook."""
+    return renderables_html(*_parts(result, top))
 
 
 def _parts(result: SearchResult, top: int) -> Iterator[RenderableType]:
@@ -74,7 +79,9 @@ def _space_rows(result: SearchResult) -> list[Sequence[Cell]]:
     counts |= {"slower, by their bound" if result.is_proven else "not looked at": left}
     listed = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     rows.append(("plans", f"{bounded.num_plans:,}: {listed}"))
-    rows.append(("bounds", f"from the costs of layers in {bounded.num_costed:,} small plans"))
+    each = bounded.cpu_s / max(1, bounded.num_plans)
+    source = f"from the costs of layers in {bounded.num_costed:,} small plans"
+    rows.append(("bounds", f"{source}: {each * 1e3:.2g} ms of processor time a plan, with these"))
     rows.append(("time", _time(result)))
     return rows
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from simcluster.cluster import ClusterScale
 from simcluster.engine import classes_on_links, no_collection
 from simcluster.simulation.compose.build import BuiltScenario
+
+if TYPE_CHECKING:
+    from simcluster.cluster import ClusterScale
 
 
 @no_collection()

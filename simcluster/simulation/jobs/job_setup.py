@@ -26,8 +26,11 @@ from simcluster.job import (
     StepSummary,
     Survivors,
     incidents,
+    membership_incidents,
 )
+from simcluster.plan import Plan, parameter_names
 from simcluster.simulation.compose import BuiltScenario
+from simcluster.simulation.jobs.key_moves import LinkKeyMoves
 from simcluster.simulation.jobs.state_holders import replica_groups
 from simcluster.simulation.jobs.step_times import data_axis
 
@@ -101,6 +104,7 @@ def setup_job(built: BuiltScenario, nominal: StepSummary, parts: JobPartCosts) -
         )
     checkpointing = _checkpointing(spec, nominal, parts)
     causes, listed = spec.failures.built_causes(fleet), spec.failures.built_events(fleet)
+    planned = _membership(built, spec)
     maintenance = tuple(spec.failures.built_maintenance())
     if checkpointing is None and (causes or listed or maintenance):
         raise PlanError(
@@ -120,8 +124,9 @@ def setup_job(built: BuiltScenario, nominal: StepSummary, parts: JobPartCosts) -
         ),
         num_spares=spec.recovery.spares,
         first_start=start.phases,
+        key_moves=LinkKeyMoves.of(built.plan.servers, built.cluster) if built.plan.servers else None,
     )
-    return JobSetup(job, fleet, causes, listed, maintenance, built.scenario.spec.run.seed)
+    return JobSetup(job, fleet, causes, (*planned, *listed), maintenance, built.scenario.spec.run.seed)
 
 
 def fleet_of(built: BuiltScenario) -> Fleet:
@@ -147,6 +152,8 @@ def survivors_of(built: BuiltScenario, spec: JobSpec, fleet: Fleet) -> Survivors
     trains, servers = mesh.num_on_axes, built.plan.servers
     # Parameter servers and their scheduler are no replicas of the data.
     index[trains:] = [-1] * len(index[trains:])
+    if servers:
+        index[:trains] = range(trains)  # every worker is a replica of its own
     hosts = np.repeat(np.arange(fleet.num_hosts), np.diff(np.array(fleet.first_devices)))
     memory = spec.recovery.in_memory
     return Survivors(
@@ -156,7 +163,34 @@ def survivors_of(built: BuiltScenario, spec: JobSpec, fleet: Fleet) -> Survivors
         memory.copies if memory else 2,
         frozenset(range(trains, trains + servers.num_servers)) if servers else frozenset(),
         servers.is_synchronous if servers else True,
+        spec.recovery.lost_server == "take_over",
+        _met_for(built.plan) if servers else "",
     )
+
+
+def _met_for(plan: Plan) -> str:
+    """What workers of parameter servers add up among themselves, in words."""
+    assert plan.servers is not None and plan.optimizer is not None
+    if plan.servers.cached:
+        return f"the gradients of cached rows of '{plan.servers.cached[0].name}'"
+    names = (plan.graph.canonical(name) for name in parameter_names(plan.graph))
+    others = [name for name in names if not plan.optimizer.serves(name)]
+    return f"the gradient of '{others[0]}', which is on no server," if others else ""
+
+
+def _membership(built: BuiltScenario, spec: JobSpec) -> tuple[Incident, ...]:
+    """Workers and servers that leave and join as planned; PlanError where the others cannot go on."""
+    if not spec.membership:
+        return ()
+    servers = built.plan.servers
+    if servers is None or not spec.recovery.made.goes_on:
+        why = (
+            "all ranks meet in collectives: none can leave or join while the others go on"
+            if servers is None
+            else f"policy '{spec.recovery.policy}' stops all for every change"
+        )
+        raise PlanError(why, path="job.membership", hint="use parallel.parameter_server and policy: elastic")
+    return membership_incidents(spec.membership, servers.num_workers, servers.num_servers)
 
 
 def _start(spec: JobSpec, launched: StartUp | None) -> StartUp:

@@ -17,9 +17,14 @@ from simcluster.analysis import summarise_servers
 from simcluster.cluster import DeviceSpeed
 from simcluster.engine import classes_on_links
 from simcluster.errors import PlanError, SimclusterError
-from simcluster.job import ClusterState, StepSummary
+from simcluster.job import NOMINAL_STATE, ClusterState, StepSummary
+from simcluster.plan import serve_parameters
 from simcluster.program import build
 from simcluster.simulation.compose import BuiltScenario, build_scenario, run_alone
+
+
+MOST_PLANS = 8
+"""Plans with fewer replicas or members that are kept: each is some 100 MB of a large scenario."""
 
 
 @dataclass
@@ -28,6 +33,7 @@ class StepTimes:
 
     built: BuiltScenario
     times: dict[Hashable, StepSummary] = field(default_factory=dict)
+    _plans: dict[ClusterState, BuiltScenario] = field(default_factory=dict)
 
     def __call__(self, state: ClusterState) -> StepSummary:
         """The step in a state."""
@@ -62,6 +68,7 @@ class StepTimes:
         return (
             state.lost_replicas,
             state.workers,
+            state.servers,
             tuple((number, factor) for number, factor, _, _ in rows),
             tuple(
                 _by_appearance([place[column] for place in places]) for column in range(len(mesh.names) + 1)
@@ -84,11 +91,7 @@ class StepTimes:
         return cluster.topology.network.kind == "switch"
 
     def _timed(self, state: ClusterState) -> StepSummary:
-        built = self.built
-        if state.workers:
-            built = self._without_workers(state.workers)
-        elif state.lost_replicas:
-            built = self._without(state.lost_replicas)
+        built = self._left(replace(state, slow=()))
         if state.slow:
             speeds = dict(built.cluster.speeds)
             for entry in state.slow:
@@ -109,6 +112,19 @@ class StepTimes:
         # Workers that do not wait for each other go at paces of their own.
         paces = summarise_servers(built.placed, timing, servers, samples, steps)
         return StepSummary(max(1, round(samples / paces["samples_per_s"] * 1e9)), samples)
+
+    def _left(self, state: ClusterState) -> BuiltScenario:
+        """What runs of the plan in a state; slow devices meet the same plan again and again, which is kept."""
+        if state == NOMINAL_STATE:
+            return self.built
+        if state not in self._plans:
+            while len(self._plans) >= MOST_PLANS:
+                del self._plans[next(iter(self._plans))]
+            without = state.workers or state.servers
+            made = self._without_members(state) if without else self._without(state.lost_replicas)
+            self._plans[state] = made
+        self._plans[state] = self._plans.pop(state)  # the last one that was used
+        return self._plans[state]
 
     def _rank_left(self, device: int, lost: int, built: BuiltScenario) -> int:
         """The rank of a device in a plan with fewer replicas of the data, whose last ones are left out."""
@@ -152,13 +168,14 @@ class StepTimes:
                 path="job.recovery.policy",
             ) from None
 
-    def _without_workers(self, replicas: Sequence[int]) -> BuiltScenario:
-        """The same plan, in which the workers of parameter servers that are these replicas are gone."""
-        servers, cluster, mesh = self.built.plan.servers, self.built.cluster, self.built.program.mesh
+    def _without_members(self, state: ClusterState) -> BuiltScenario:
+        """The same plan, in which some workers and parameter servers are gone: the others hold all keys."""
+        plan, cluster, mesh = self.built.plan, self.built.cluster, self.built.program.mesh
+        spec = self.built.scenario.spec.parallel.parameter_server
+        absent = frozenset(rank - mesh.num_on_axes for rank in state.servers)
+        servers = serve_parameters(plan.graph, spec, plan.optimizer, mesh, absent) if absent else plan.servers
         assert servers is not None, "the plan has servers"
-        index = mesh.coordinates[: mesh.num_on_axes, mesh.names.index(data_axis(self.built))]
-        lost = frozenset(np.flatnonzero(np.isin(index, replicas)).tolist())
-        plan = replace(self.built.plan, servers=replace(servers, lost=lost))
+        plan = replace(plan, servers=replace(servers, lost=frozenset(state.workers)))
         program = build(plan)
         classes, fabric = classes_on_links(program, cluster, plan.execution.algorithms)
         return replace(self.built, plan=plan, program=program, classes=classes, fabric=fabric)

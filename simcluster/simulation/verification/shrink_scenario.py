@@ -179,8 +179,6 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
     if scenario.cluster.speeds:
         # No value depends on how fast a device is.
         changes = (*changes, ("changed devices", f"{len(scenario.cluster.speeds):,}", "0"))
-    if servers is not None and servers.update != "synchronous":
-        changes = (*changes, ("compared steps", f"{servers.update} updates", "the first"))
     if servers is not None and servers.vocab_cache_size:
         # Rows in a cache are what the table has, wherever they came from.
         changes = (*changes, ("rows in the cache", f"{servers.vocab_cache_size:,}", "all"))

@@ -19,16 +19,22 @@ from simcluster.program import Program
 from simcluster.report import verification_text
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import plan_scenario
-from simcluster.simulation.verification.value_run import ShrunkPlan, oracle_of, replay_plan
+from simcluster.simulation.verification.value_run import (
+    ShrunkPlan,
+    oracle_of,
+    replay_plan,
+    samples_of_workers,
+)
 from simcluster.values import (
     GenerationOracle,
+    RecordedUpdates,
     Replay,
     SeededData,
     TensorComparison,
     ValueTolerance,
-    compare_first_step,
     compare_generated,
     compare_training,
+    oracles_of_workers,
 )
 from simcluster.work import DType
 
@@ -60,6 +66,9 @@ class Verification(ShownAsText):
     """Steps that were run."""
     tolerance: float = TOLERANCES["float64"]
     """The relative error that was accepted."""
+    staleness: tuple[int, ...] = ()
+    """Of parameter servers that update for each worker by itself: how many updates came 0, 1, ... updates of
+    others behind the pull of the weights that their gradients were made with."""
 
     @property
     def agrees(self) -> bool:
@@ -114,6 +123,7 @@ class Verification(ShownAsText):
                 for comparison in self.comparisons
             ],
             "fault": self.fault,
+            **({"staleness": list(self.staleness)} if self.staleness else {}),
         }
 
     @property
@@ -138,11 +148,14 @@ def verify_plan(
     made = ShrunkPlan.of(scenario, large)
     small, plan = made.shrunk, made.plan
     spec = small.scenario.spec
-    comparisons, fault = compare_values(plan, small.cluster, dtype, spec.run.seed, model=small.model)
+    comparisons, fault, stale = _compared(plan, small.cluster, dtype, spec.run.seed, None, small.model)
     changes = (*small.changes, *_formats(plan, dtype))
     steps = 1 if plan.pipeline.generation else STEPS
     ranks, tolerance = plan.mesh.num_ranks, TOLERANCES[dtype]
-    return Verification(scenario.name, dtype, ranks, changes, tuple(comparisons), fault, steps, tolerance)
+    counts = tuple(np.bincount(stale).tolist()) if stale else ()
+    return Verification(
+        scenario.name, dtype, ranks, changes, tuple(comparisons), fault, steps, tolerance, counts
+    )
 
 
 def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
@@ -155,7 +168,6 @@ def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
             yield state, str(kept), dtype
 
 
-@no_collection()
 def compare_values(
     plan: Plan,
     cluster: Cluster,
@@ -169,22 +181,32 @@ def compare_values(
     ``program`` is what is run, if it is there already or is to be another one than the plan's. ``model`` is
     what one device generates with; a plan that trains has all that is needed in its logical graph.
     """
+    comparisons, fault, _ = _compared(plan, cluster, dtype, seed, program, model)
+    return comparisons, fault
+
+
+@no_collection()
+def _compared(
+    plan: Plan, cluster: Cluster, dtype: str, seed: int, program: Program | None, model: Model | None
+) -> tuple[Sequence[TensorComparison], str, Sequence[int]]:
+    """Comparisons, the fault, and the staleness of every update of servers for a worker by itself."""
     steps = 1 if plan.pipeline.generation else STEPS
     source = SeededData(seed, np.dtype(dtype))
     try:
         replay = replay_plan(plan, cluster, source, steps, program)
     except SimulationError as error:
-        return (), str(error)
+        return (), str(error), ()
     tolerance = ValueTolerance.of(dtype, TOLERANCES[dtype])
     if plan.optimizer is None:
         assert model is not None, "one device generates with a model"
-        return compare_generation(plan, model, replay, source, tolerance), ""
-    if plan.servers is not None and not plan.servers.is_synchronous:
-        # Behind the first step every worker has other weights than one device.
-        (first,) = oracle_of(plan, source).run(1)
-        return compare_first_step(replay, first, tolerance), ""
-    expected = oracle_of(plan, source).run(STEPS)
-    return compare_training(replay, expected, plan.optimizer.rules, tolerance), ""
+        return compare_generation(plan, model, replay, source, tolerance), "", ()
+    oracle, rules = oracle_of(plan, source), plan.optimizer.rules
+    if plan.servers is None or plan.servers.is_synchronous:
+        return compare_training(replay, oracle.run(STEPS), rules, tolerance), "", ()
+    # Every worker has other weights: one device takes what was pulled and updated as it was.
+    recorded = RecordedUpdates(oracles_of_workers(oracle, samples_of_workers(plan)), replay.updates)
+    staleness = [update.staleness for update in replay.updates]
+    return compare_training(replay, recorded.run(STEPS), rules, tolerance), "", staleness
 
 
 def compare_generation(

@@ -9,6 +9,7 @@ from simcluster.analysis import record_run
 from simcluster.cluster import Cluster
 from simcluster.engine import no_collection, run
 from simcluster.errors import SimclusterError
+from simcluster.layout import Layout
 from simcluster.model import Array, Model
 from simcluster.plan import FORWARD, Plan, make_plan
 from simcluster.program import HostCalls, Program, build, partition_ranks
@@ -95,6 +96,14 @@ def oracle_of(
         first_step,
         start or {},
     )
+
+
+def samples_of_workers(plan: Plan) -> dict[int, tuple[int, int]]:
+    """By rank the samples (first, behind the last) of every micro-batch that a worker trains on."""
+    layout = Layout((plan.placement.batch_axes,))
+    whole = (plan.pipeline.micro_batch * plan.placement.batch_ways,)
+    runs = {rank: layout.slices(whole, plan.mesh, rank)[0] for rank in range(plan.mesh.num_on_axes)}
+    return {rank: (run.start, run.stop) for rank, run in runs.items()}
 
 
 def _forward_orders(plan: Plan) -> dict[str, list[int]]:

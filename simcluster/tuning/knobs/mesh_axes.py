@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,40 +24,41 @@ _MODEL_PARALLEL = (
 )
 
 
-class TensorParallelismKnob(Knob):
+class ModelParallelismKnob(Knob):
+    """More ranks on an axis that splits the model."""
+
+    serves = frozenset({KnobPurpose.MEMORY, KnobPurpose.SPEED})
+    saves = _STATES
+    uneven = True
+
+    @property
+    @abstractmethod
+    def axis(self) -> str:
+        """The axis."""
+
+    def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+        """Twice as many, at the cost of data parallelism, and so on."""
+        return doubled(scenario, self.axis)
+
+    def reason(self, present: PresentRun) -> str:
+        """The states of the model are too large, or gradients travel too long."""
+        return _too_large(present) or shared_gradients(present)
+
+
+class TensorParallelismKnob(ModelParallelismKnob):
     """Ranks that share every layer."""
 
     kind = "tensor parallelism"
-    serves = frozenset({KnobPurpose.MEMORY, KnobPurpose.SPEED})
-    saves = _STATES
     source = _MODEL_PARALLEL.format("operator-level parallelism")
-    uneven = True
-
-    def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
-        """Twice as many, at the cost of data parallelism, and so on."""
-        return doubled(scenario, "tensor")
-
-    def reason(self, present: PresentRun) -> str:
-        """The states of the model are too large, or gradients travel too long."""
-        return _too_large(present) or shared_gradients(present)
+    axis = "tensor"
 
 
-class PipelineKnob(Knob):
+class PipelineKnob(ModelParallelismKnob):
     """Pipeline stages."""
 
     kind = "pipeline"
-    serves = frozenset({KnobPurpose.MEMORY, KnobPurpose.SPEED})
-    saves = _STATES
     source = _MODEL_PARALLEL.format("pipeline parallelism")
-    uneven = True
-
-    def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
-        """Twice as many, at the cost of data parallelism, and so on."""
-        return doubled(scenario, "pipeline")
-
-    def reason(self, present: PresentRun) -> str:
-        """The states of the model are too large, or gradients travel too long."""
-        return _too_large(present) or shared_gradients(present)
+    axis = "pipeline"
 
 
 class LessTensorParallelismKnob(Knob):

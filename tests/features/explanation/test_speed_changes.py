@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 import simcluster
-from simcluster.errors import ScenarioError
+from simcluster.errors import PlanError, ScenarioError
 from simcluster.explanation import GivenExplanation, explain_scenario, explanation_document, explanation_text
 from simcluster.explanation import speed_changes as module
 from simcluster.explanation.bottleneck import bottleneck_text, step_parts_of
-from simcluster.explanation.speed_changes import Deadline, plans_by_simulating, tried_tips
+from simcluster.explanation.effort import LEFT_OUT, Effort
+from simcluster.explanation.speed_changes import plans_by_simulating, tried_tips
 from simcluster.scenario import Scenario
-from simcluster.simulation import simulate
+from simcluster.simulation import build_scenario, simulate
 from simcluster.tuning import PresentRun, Trials
 
 BUBBLY = {
@@ -31,16 +32,16 @@ def bubbly():
     return scenario, simulate(scenario)
 
 
-def tried(bubbly, limit=None, watch=None):
+def tried(bubbly, limit=None, watch=None, **options):
     scenario, run = bubbly
     present = PresentRun(scenario, run.documents["summary"], run.documents["plan"])
-    deadline = Deadline(module.time.process_time(), limit)
-    return tried_tips(Trials(scenario.changed(()), simulate), present, deadline, 0.01, watch)
+    effort = Effort(limit)
+    return tried_tips(Trials(scenario.changed(()), effort.simulate), present, watch, **options)
 
 
 def test_the_largest_loss_comes_first(bubbly):
     told = []
-    tips, untried = tried(bubbly, watch=lambda kind, number, most: told.append((kind, number)))
+    tips, untried = tried(bubbly, watch=lambda kind, number, most: told.append((kind, number)), thorough=True)
     assert untried == []
     assert tips[0].kind in ("interleaved schedule", "zero-bubble schedule", "fewer stages", "uneven stages")
     assert [number for _, number in told] == list(range(1, len(tips) + 1))
@@ -52,17 +53,29 @@ def test_what_is_left_out_is_named(bubbly, monkeypatch):
     tips, untried = tried(bubbly, limit=0.0)
     assert tips == []
     assert len(untried) > 4
-    assert {change.why for change in untried} <= {"no time was left", "it is planned by simulating"}
+    assert {change.why for change in untried} <= {LEFT_OUT, "it is planned by simulating"}
     monkeypatch.setattr(module, "MOST_TRIALS", 2)
-    tips, untried = tried(bubbly, limit=60.0)
+    tips, untried = tried(bubbly)
     assert len(tips) == 2
     assert "2 others were tried" in {change.why for change in untried}
 
 
-def test_limits_of_time():
-    assert Deadline.of(0.0, 2.0, 1000).limit == module.PATIENCE
-    assert Deadline.of(0.0, 2.0, module.FEW_ENTRIES + 1).limit == 6.0
-    assert Deadline(0.0, None).leaves(1e9)
+def test_effort_is_counted_before_anything_is_timed(bubbly):
+    scenario, run = bubbly
+    built = build_scenario(scenario)
+    entries = run.documents["summary"]["num_events"]
+    effort = Effort.of(built, entries)
+    once = effort.of_run(built)
+    assert entries < once < effort.done < 2 * once
+    effort.limit = effort.done + once
+    effort.simulate(scenario)
+    assert effort.done == effort.limit
+    with pytest.raises(PlanError, match=LEFT_OUT):
+        effort.simulate(scenario)
+    searched = scenario.changed([("parallel.recompute", "auto")])
+    with pytest.raises(PlanError, match=LEFT_OUT):
+        Effort(once, search=10 * once).simulate(searched)
+    assert Effort.of(built, entries, thorough=True).allows(1e15)
     assert plans_by_simulating((("parallel.recompute", "auto"),))
     assert not plans_by_simulating((("parallel.recompute", "all"),))
 

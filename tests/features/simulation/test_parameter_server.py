@@ -35,10 +35,12 @@ def test_tables_by_rows_are_those_of_one_device(servers):
 @pytest.mark.parametrize(
     "update", [{"update": "asynchronous"}, {"update": "stale_synchronous", "staleness": 1}]
 )
-def test_gradients_of_the_first_step_of_other_updates_add_up_to_those_of_one_device(update):
-    done = verify(server_scenario(4, 2, **update))
-    assert done
-    assert {comparison.step for comparison in done.comparisons} == {0}
+@pytest.mark.parametrize("own", [{}, {"model": WIDE_DEEP, "training": {"optimizer": BY_ROWS}}])
+def test_other_updates_are_those_of_one_device_in_the_same_order(update, own):
+    done = verify(server_scenario(4, 2, **own, **update))
+    assert done, done
+    assert {comparison.step for comparison in done.comparisons} == {0, 1}
+    assert {comparison.what for comparison in done.comparisons} == {"loss", "gradient", "update"}
 
 
 def test_one_worker_that_updates_asynchronously_trains_as_if_it_were_synchronous():
@@ -197,9 +199,15 @@ def test_optimizers_that_servers_do_not_have(training, message):
         build_scenario(server_scenario(4, 2, training=training))
 
 
-def test_servers_have_the_speed_of_their_file():
-    with pytest.raises(PlanError, match="rank 4 is a server, and a server's processor of another speed"):
-        build_scenario(server_scenario(4, 2, changes=[{"device": 4, "compute": 0.5}]))
+@pytest.mark.parametrize(("change", "at_least"), [({"compute": 0.5}, 1.9), ({"memory_bandwidth": 0.1}, 4.0)])
+def test_a_slow_server_works_longer_and_workers_wait_for_it(change, at_least):
+    """Four gradients of every key are added up, then the key is updated: all of it on the slow processor."""
+    nominal = summary(4, 2)["parameter_server"]["servers_busy"]
+    slow = summary(4, 2, changes=[{"device": 4, **change}])["parameter_server"]["servers_busy"]
+    assert slow[0]["work_s"] > at_least * nominal[0]["work_s"]
+    assert slow[1]["work_s"] == nominal[1]["work_s"]
+    very = [{"device": 4, "compute": 0.001}]
+    assert summary(4, 2, changes=very)["step_time_s"] > 1.5 * summary(4, 2)["step_time_s"]
 
 
 def test_servers_run_on_processors():

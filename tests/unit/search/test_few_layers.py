@@ -46,16 +46,18 @@ def scenario(model):
 def test_the_costs_are_those_of_the_whole_model(model, recompute, monkeypatch):
     which = scenario(model)
     choice = PlanChoice((("data", 4), ("tensor", 2)), 1, optimizer_sharding="{zero: 0}", recompute=recompute)
-    few = PlanBounds(which).costs(choice)
+    plans = PlanBounds(which).small_plans
+    few, few_hold = plans.costs(choice), plans.memory(choice)
     smaller = FewLayers.of
     monkeypatch.setattr(
         FewLayers, "of", lambda model, seq_len, *, equal: smaller(model, seq_len, equal=False)
     )
-    whole = PlanBounds(which).costs(choice)
-    assert few.names == whole.names
-    assert len(few.names) > which.model.num_layers
+    plans = PlanBounds(which).small_plans
+    whole, whole_hold = plans.costs(choice), plans.memory(choice)
+    assert few_hold.names == whole_hold.names
+    assert len(few_hold.names) > which.model.num_layers
     for column in ("layer_places", "kept", "parameters", "gradients", "states"):
-        np.testing.assert_array_equal(getattr(few, column), getattr(whole, column), column)
+        np.testing.assert_array_equal(getattr(few_hold, column), getattr(whole_hold, column), column)
     for phase in (Phase.FORWARD, Phase.BACKWARD):
         for column in ("whole", "until_next", "handed_over", "input_whole", "handed_bytes"):
             np.testing.assert_array_equal(

@@ -15,7 +15,7 @@ EXAMPLES = (
     "simcluster calibrate fit kernels.csv --device h100-sxm --out ours.yaml",
     "simcluster calibrate fit kernels.csv --implementation megatron",
     "simcluster calibrate fit training.csv --jobs 2",
-    "simcluster calibrate measure --device cuda --out ours.yaml",
+    "simcluster calibrate measure --device cuda --out ours.yaml --host our-host.yaml",
 )
 
 HELP = "Device files from measurements."
@@ -97,6 +97,12 @@ def _shown(text: str, yaml: str, out: Path | None) -> ExitCode:
 def measure(
     device: Annotated[str, typer.Option(metavar="KIND", help="cuda, npu or cpu, as PyTorch calls it.")],
     out: Annotated[Path, typer.Option(metavar="FILE.yaml", help="Where the device file is written.")],
+    host: Annotated[
+        Path | None, typer.Option(metavar="FILE.yaml", help="Also write a host file, with its devices in it.")
+    ] = None,
+    rows: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Also write what was measured, a line per kernel.")
+    ] = None,
     like: Annotated[
         str | None,
         typer.Option(
@@ -105,22 +111,36 @@ def measure(
             autocompletion=complete_names("devices"),
         ),
     ] = None,
+    like_host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The host of the catalog that the host file starts from; one with that device if not given.",
+            autocompletion=complete_names("hosts"),
+        ),
+    ] = None,
 ) -> ExitCode:
-    """Time kernels on a device of this machine, and write its device file.
+    """Time kernels on a device of this machine, and write its device file and its host's.
 
     Matmuls over shapes and formats, in short runs and in loops that go on until the clock settles; attention,
-    forward and backward; additions; launch and host costs; copies between host and device. Needs PyTorch
-    (pip install 'simcluster[calibrate]'), and torch_npu for NPUs. Figures that nothing here shows, such as
-    memory sizes and links, stay those of the device it starts from. A scenario uses the file as
-    device: ./FILE.yaml.
+    forward and backward; memory-bound kernels; launch and host costs; copies between host and device;
+    collectives between two and between all devices. Needs PyTorch (pip install 'simcluster[calibrate]'), and
+    torch_npu for NPUs. A processor counts as two devices of half its cores each. Figures that nothing here
+    shows, such as the network, stay those of the device and the host that the files start from. Scenarios use
+    them as device: ./FILE.yaml and host: ./FILE.yaml.
     """
-    from simcluster.cli.commands.calibrate.measured import measured_file
+    from simcluster.cli.commands.calibrate.measured import measured_files
+    from simcluster.cli.output.result_files import check_writable, write_text
     from simcluster.cli.output.terminal import has_colour, print_result
     from simcluster.errors import Problem, ScenarioError
 
     if device not in ("cuda", "npu", "cpu"):
         raise ScenarioError(Problem(f"'{device}' is none of cuda, npu and cpu", where="--device"))
-    text, yaml = measured_file(device, like, colour=has_colour())
-    out.write_text(yaml, encoding="utf-8")
-    print_result(text, drawn=True)
+    for option, path in (("--out", out), ("--host", host), ("--rows", rows)):
+        check_writable(option, path)
+    files = measured_files(device, like, like_host, colour=has_colour())
+    for path, text in ((out, files.device), (host, files.host), (rows, files.rows)):
+        if path is not None:
+            write_text(path, text)
+    print_result(files.text, drawn=True)
     return ExitCode.DONE

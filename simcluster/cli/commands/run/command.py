@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.arguments.options import Scenarios, Settings, changes
+from simcluster.cli.arguments.options import (
+    JsonFile,
+    PageFile,
+    Scenarios,
+    Settings,
+    TraceFile,
+    TraceRanks,
+    changes,
+)
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
@@ -30,27 +38,18 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="Write result, summary, report, trace, run and scenario there."),
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report there, as a page for a browser.")
-    ] = None,
+    html: PageFile = None,
     whatif: Annotated[
-        bool,
-        typer.Option("--whatif", help="Also say in the report what faster and slower hardware would change."),
-    ] = False,
-    trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the trace there, for ui.perfetto.dev.")
-    ] = None,
-    ranks: Annotated[
-        str | None,
+        bool | None,
         typer.Option(
-            metavar="LIST",
-            help="Trace these ranks, such as 0,17,4096-4103; by default one of each class of equal ranks.",
+            "--whatif/--no-whatif",
+            help="Also say in the report what faster and slower hardware would change; --html does by itself "
+            "for runs of up to 3,000 events.",
         ),
     ] = None,
-    json: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|-", help="Write the result there; - prints it instead of the summary."),
-    ] = None,
+    trace: TraceFile = None,
+    ranks: TraceRanks = None,
+    json: JsonFile = None,
     replications: Annotated[
         int,
         typer.Option(min=1, metavar="N", help="Run a job N times with other random draws: means and bounds."),
@@ -84,11 +83,15 @@ def run(
     JSON of several scenarios is a list.
     """
     from simcluster.cli.commands.run.session import Replications, Session
-    from simcluster.cli.output.page_files import page_origin
     from simcluster.cli.output.result_files import Outputs
     from simcluster.cli.output.terminal import has_colour
 
-    outputs = Outputs(scenarios, out, trace, json, ranks, html, page_origin(context.obj), whatif)
+    origin = None
+    if html is not None:
+        from simcluster.cli.output.page_files import page_origin
+
+        origin = page_origin(context.obj)
+    outputs = Outputs(scenarios, out, trace, json, ranks, html, origin, whatif)
     outputs.check()
     runs = Replications(replications, jobs)
     session = Session(outputs, tuple(changes(settings)), unfold, quiet, runs, has_colour(), verbose)

@@ -32,12 +32,13 @@ class ScheduleKey(WordKey):
     ) -> Iterator[PlanChoice]:
         """The kinds, with two chunks where they have some; one stage needs none."""
         if choice.num_stages == 1:
-            yield replace(choice, schedule=PLAIN, chunks=1)
+            yield replace(choice, schedule=PLAIN, chunks=1, slices=0)
             return
         for kind in self.texts(values, tuple(self.words), PLAIN):
             chunks = 2 if "chunks" in _taken(kind) else 1
+            slices = choice.slices if kind == choice.schedule else 0
             if chunks * choice.num_stages <= setting.num_layers:
-                yield replace(choice, schedule=kind, chunks=chunks, stages=())
+                yield replace(choice, schedule=kind, chunks=chunks, slices=slices, stages=())
 
 
 class ChunksKey(NumberKey):

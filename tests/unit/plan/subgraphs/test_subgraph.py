@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcluster.document import generalised_name
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Layout
 from simcluster.model import Phase
 from simcluster.plan.sharding.propagation import PROPAGATED
 from simcluster.plan.strategies.assignment import DEFAULT
-from simcluster.plan.subgraphs.subgraph import EVERYTHING, _stem, generalised_name
+from simcluster.plan.subgraphs.subgraph import EVERYTHING, _stem
 from tests.support.planned import GPT, LLAMA, plan
 
 MESH = {"data": 2, "tensor": 4}

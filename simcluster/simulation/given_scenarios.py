@@ -1,0 +1,22 @@
+"""The forms in which functions take a scenario, and the one conversion from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from simcluster.scenario import Scenario
+from simcluster.simulation.views import ShardedGraph
+
+GivenScenario: TypeAlias = "Scenario | ShardedGraph | Mapping[str, Any] | str | Path"
+"""A scenario: itself, its file, plain data as a file would hold it, or a graph that was sharded."""
+
+
+def scenario_of(given: GivenScenario) -> Scenario:
+    """The scenario itself. Raises ScenarioError with every problem of a file, or of plain data."""
+    if isinstance(given, ShardedGraph):
+        return given.scenario
+    if isinstance(given, Mapping):
+        return Scenario.of(given)
+    return given if isinstance(given, Scenario) else Scenario.load(given)
