@@ -25,6 +25,7 @@ from simcluster.report import (
     PlanSummary,
     Rows,
     RunPlots,
+    counted_display,
     emphasised_verdict,
     fullest_entry,
     progress_display,
@@ -170,7 +171,9 @@ def sweep(
             journal = stack.enter_context(sweeps.open_journal(file, base, space, restart=restart))
         run = sweeps.SweepRun(base, space, wanted, journal)
         if run.num_left:
-            run.run(stack.enter_context(borrowed_executor(executor, jobs, dask, run.num_left)), watch)
+            workers = stack.enter_context(borrowed_executor(executor, jobs, dask, run.num_left))
+            points = f"{space.num_points:,} points"
+            run.run(workers, stack.enter_context(counted_display(base.name, points, watch)))
         result = run.result()
         if file is not None:
             file.write(result)

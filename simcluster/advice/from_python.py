@@ -6,6 +6,7 @@ from concurrent.futures import Executor
 
 from simcluster.advice.advice import ROUNDS, advise_scenario
 from simcluster.advice.given_advice import GivenAdvice
+from simcluster.report import message_display
 from simcluster.simulation import GivenScenario, scenario_of
 from simcluster.workers import borrowed_executor
 
@@ -28,5 +29,9 @@ def advise(
     Raises ScenarioError for a wrong file and PlanError for an impossible plan.
     """
     which = scenario_of(scenario)
-    with borrowed_executor(executor, jobs, dask) as workers:
-        return GivenAdvice(tuple(advise_scenario(which, workers, rounds=rounds).rounds))
+    with borrowed_executor(executor, jobs, dask) as workers, message_display(which.name) as tell:
+
+        def watch(ended: int, total: int) -> None:
+            tell(f"{ended} of {total} changes tried")
+
+        return GivenAdvice(tuple(advise_scenario(which, workers, watch, rounds=rounds).rounds))

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster.advice.advice import Advice
-from simcluster.advice.report import advice_document, advice_text
-from simcluster.draw import ShownAsText
+from simcluster.advice.report import advice_document, advice_html, advice_text
 from simcluster.tuning import Changes, Trial
 
 
 @dataclass(frozen=True)
-class GivenAdvice(ShownAsText):
+class GivenAdvice:
     """What to change of a plan, round by round; ``print`` shows what was tried and why."""
 
     rounds: tuple[Advice, ...]
@@ -36,3 +35,6 @@ class GivenAdvice(ShownAsText):
     def __str__(self) -> str:
         """All of it, to read."""
         return advice_text(self.rounds[0])
+
+    def _repr_html_(self) -> str:
+        return advice_html(self.rounds[0])

@@ -14,7 +14,7 @@ from simcluster import units
 from simcluster.advice.advice import Advice, Tip
 from simcluster.advice.combination import gains
 from simcluster.analysis import MemoryVerdict
-from simcluster.draw import Column, quantities, render_text, text_table
+from simcluster.draw import Column, quantities, render_text, renderables_html, text_table
 from simcluster.tuning import Trial
 
 _WIDEST_CHANGE = 52
@@ -26,6 +26,11 @@ _LEAST_SHARE = 0.005
 def advice_text(advice: Advice, *, colour: bool = False) -> str:
     """The plan as it is, what gains and why, what was tried besides, and what gains together."""
     return render_text(*_parts(advice), colour=colour)
+
+
+def advice_html(advice: Advice) -> str:
+    """The same for a notebook."""
+    return renderables_html(*_parts(advice))
 
 
 def advice_document(advice: Advice) -> dict[str, Any]:

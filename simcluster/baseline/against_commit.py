@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,10 @@ from pathlib import Path
 from simcluster.baseline.compare import CheckOutcome, outcome_of
 from simcluster.baseline.file_search import scenario_files
 from simcluster.baseline.git_files import CommitFiles, commit_files
-from simcluster.baseline.measurement import ScenarioMeasurement
+from simcluster.baseline.measurement import ScenarioMeasurement, flattened
 from simcluster.baseline.report import CheckReport
 from simcluster.baseline.tolerance import Tolerances
-from simcluster.document import real_path
+from simcluster.document import Document, real_path
 from simcluster.errors import Problem, ScenarioError
 
 MOST_EDITS = 5
@@ -41,12 +42,35 @@ def check_against(
             (name, old if old in there else None, name) for old, name in names.items()
         ]
         pairs += [(_name(commit, old), old, None) for old in there if old not in names]
-        files = [path for _, *sides in pairs for path in sides if path is not None]
+        pairs = [
+            (name, new if old is not None and new is not None and _is_same_run(old, new) else old, new)
+            for name, old, new in pairs
+        ]
+        files = list(dict.fromkeys(path for _, *sides in pairs for path in sides if path is not None))
         measured: dict[Path | None, ScenarioMeasurement] = dict(zip(files, measure(files), strict=True))
         outcomes = [
             _outcome(str(name), measured.get(old), measured.get(new), tolerances) for name, old, new in pairs
         ]
     return CheckReport(f"{ref} ({commit.commit})", tuple(given), tuple(outcomes), ref=ref)
+
+
+def _is_same_run(old: Path, new: Path) -> bool:
+    """Whether one run serves both sides: the same text, and no word of it may name another file."""
+    if old.read_bytes() != new.read_bytes():
+        return False
+    try:
+        lines = flattened("", Document.read(new).data)
+    except ScenarioError:
+        return False
+    texts = {text for _, value in lines for text in (value, *re.findall(r"[^\s,'\"\[\]]+", value))}
+    return not any(_exists(folder / text) for text in texts for folder in (old.parent, new.parent))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False  # no text that could be a name
 
 
 def _nearest_folder(path: Path) -> Path:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from simcluster.comparison.compared_runs import ComparedRun, side_by_side
+from simcluster.engine import Progress
 from simcluster.errors import ScenarioError
-from simcluster.report import Comparison, comparison_html, comparison_page, comparison_text
+from simcluster.report import (
+    Comparison,
+    comparison_html,
+    comparison_page,
+    comparison_text,
+    progress_display,
+)
 from simcluster.simulation import GivenScenario, scenario_of
 from simcluster.trace import Run
 
@@ -60,7 +68,15 @@ def compare(
         compared += _varied(compared, vary)
     if len(compared) < 2:
         raise ScenarioError("one plan alone has nothing to be compared with: give two or more, or vary")
-    return ComparedPlans(side_by_side(compared))
+    return ComparedPlans(side_by_side(compared, _shown))
+
+
+@contextmanager
+def _shown(name: str) -> Iterator[Progress]:
+    """How far a simulation is, in notebooks."""
+    progress = Progress()
+    with progress_display(name, progress):
+        yield progress
 
 
 def _compared(plan: GivenScenario | HasRun) -> ComparedRun:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from simcluster.draw.grid import TONES, schedule_grid
     from simcluster.draw.markup import (
         Markup,
+        html_bar,
         html_legend,
         html_page,
         html_table,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         swatch,
     )
     from simcluster.draw.plots import Interval, areas_plot, intervals_plot, stacked_bars_plot, tiers_plot
+    from simcluster.draw.report_html import renderables_html
     from simcluster.draw.schedule_slots import ScheduleSlot, chunk_of, schedule_layout
     from simcluster.draw.screen import render_text, screen_width
     from simcluster.draw.shown_as_text import ShownAsText
@@ -52,8 +54,9 @@ else:
         {
             "area": "stacked_area thin_levels",
             "grid": "TONES schedule_grid",
-            "markup": "Markup html_legend html_page html_table preformatted section swatch",
+            "markup": "Markup html_bar html_legend html_page html_table preformatted section swatch",
             "plots": "Interval areas_plot intervals_plot stacked_bars_plot tiers_plot",
+            "report_html": "renderables_html",
             "schedule_slots": "ScheduleSlot chunk_of schedule_layout",
             "screen": "render_text screen_width",
             "shown_as_text": "ShownAsText",
@@ -100,6 +103,7 @@ __all__ = [
     "areas_plot",
     "chunk_of",
     "csv_text",
+    "html_bar",
     "html_legend",
     "html_page",
     "html_table",
@@ -107,6 +111,7 @@ __all__ = [
     "preformatted",
     "quantities",
     "render_text",
+    "renderables_html",
     "schedule_grid",
     "schedule_layout",
     "screen_width",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from simcluster import units
 from simcluster.draw.svg import FONT
 from simcluster.draw.text_tables import Column
 from simcluster.draw.tone import Tone
@@ -62,6 +63,18 @@ def html_legend(entries: Iterable[tuple[str, Tone]]) -> Markup:
         for name, tone in entries
     )
     return Markup(f'<div style="margin:2px 0;font-size:12px">{" ".join(spans)}</div>')
+
+
+def html_bar(entries: Iterable[tuple[str, float, Tone]]) -> Markup:
+    """One bar of named shares of a whole, with its legend."""
+    told = [(f"{name} {units.percent(share)}", share, tone) for name, share, tone in entries]
+    pieces = "".join(
+        f'<span style="background:{tone.colour};width:{100 * share:.3f}%" title="{escape(text)}"></span>'
+        for text, share, tone in told
+    )
+    style = "display:flex;height:16px;max-width:960px;margin:4px 0"
+    legend = html_legend((text, tone) for text, _, tone in told)
+    return Markup(f'<div style="{FONT}"><div style="{style}">{pieces}</div>{legend}</div>')
 
 
 def preformatted(text: str) -> Markup:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from simcluster.draw import preformatted
 from simcluster.explanation.bottleneck import bottleneck_text
 from simcluster.explanation.explanation import Explanation, explain_scenario
-from simcluster.explanation.report import explanation_document, explanation_text
+from simcluster.explanation.report import explanation_document, explanation_html, explanation_text
+from simcluster.report import message_display
 from simcluster.simulation import GivenScenario, scenario_of
 
 
@@ -42,7 +42,7 @@ class GivenExplanation:
         return explanation_text(self.explanation)
 
     def _repr_html_(self) -> str:
-        return preformatted(str(self))
+        return explanation_html(self.explanation)
 
 
 def explain(scenario: GivenScenario, *, thorough: bool = False) -> GivenExplanation:
@@ -52,4 +52,5 @@ def explain(scenario: GivenScenario, *, thorough: bool = False) -> GivenExplanat
     leaves nothing out. Raises ScenarioError for a wrong file and PlanError for an impossible plan.
     """
     which = scenario_of(scenario)
-    return GivenExplanation(explain_scenario(which, thorough=thorough))
+    with message_display(which.name) as tell:
+        return GivenExplanation(explain_scenario(which, tell, thorough=thorough))

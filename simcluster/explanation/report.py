@@ -3,22 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import cycle
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster.advice import Tip, gains
-from simcluster.draw import render_text
+from simcluster.draw import (
+    BLUE,
+    GREEN,
+    GREY,
+    OLIVE,
+    ORANGE,
+    PINK,
+    PURPLE,
+    RED,
+    TEAL,
+    YELLOW,
+    html_bar,
+    render_text,
+    renderables_html,
+)
 from simcluster.explanation.bottleneck import bottleneck_text, step_parts_of
 from simcluster.explanation.explanation import Explanation
 from simcluster.explanation.memory_report import memory_document, memory_parts
 from simcluster.explanation.time_report import time_parts
 
+_TONES = (BLUE, TEAL, ORANGE, PURPLE, YELLOW, RED, GREEN, PINK, OLIVE, GREY)
+
 
 def explanation_text(explanation: Explanation, *, colour: bool = False) -> str:
     """Where the time of a step goes, its critical path, what would help, and the same of memory."""
     return render_text(*_parts(explanation), colour=colour)
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """The same for a notebook: what the step is made of as a bar, then the tables."""
+    title, *others = _parts(explanation)
+    parts = zip(step_parts_of(explanation.run.documents), cycle(_TONES), strict=False)
+    bar = html_bar((part.name, part.share, tone) for part, tone in parts)
+    return f"{renderables_html(title)}{bar}{renderables_html(*others)}"
 
 
 def explanation_document(explanation: Explanation) -> dict[str, Any]:

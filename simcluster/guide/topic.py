@@ -25,8 +25,8 @@ class Topic:
 
     @property
     def summary(self) -> str:
-        """The first paragraph, in one line."""
-        return " ".join(self._paragraphs[1].split())
+        """The first sentence behind the title, in one line: what the topic is for."""
+        return re.split(r"(?<=\.)\s", " ".join(self._paragraphs[1].split()))[0]
 
     @property
     def _paragraphs(self) -> list[str]:

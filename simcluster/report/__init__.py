@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simcluster.report.data_frames import Frame, Rows, table_rows
     from simcluster.report.html import PageOrigin, report_page
     from simcluster.report.json_result import result_json
-    from simcluster.report.notebook import progress_display, result_html
+    from simcluster.report.notebook import counted_display, message_display, progress_display, result_html
     from simcluster.report.perfetto import write_perfetto
     from simcluster.report.plan_summary import PlanSummary
     from simcluster.report.renderer import Renderer, renderers
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         layouts_text,
         summary_renderable,
         summary_text,
+        verification_html,
         verification_text,
         weights_text,
     )
@@ -48,13 +49,13 @@ else:
             "html": "PageOrigin report_page",
             "data_frames": "Frame Rows table_rows",
             "json_result": "result_json",
-            "notebook": "progress_display result_html",
+            "notebook": "counted_display message_display progress_display result_html",
             "perfetto": "write_perfetto",
             "plan_summary": "PlanSummary",
             "run_plots": "RunPlots",
             "renderer": "Renderer renderers",
-            "terminal": "launch_text layouts_text summary_renderable summary_text verification_text "
-            "weights_text",
+            "terminal": "launch_text layouts_text summary_renderable summary_text verification_html "
+            "verification_text weights_text",
         },
     )
 
@@ -71,11 +72,13 @@ __all__ = [
     "comparison_html",
     "comparison_page",
     "comparison_text",
+    "counted_display",
     "emphasised_verdict",
     "fullest_entry",
     "header_rows",
     "launch_text",
     "layouts_text",
+    "message_display",
     "overfull_hosts",
     "progress_display",
     "renderers",
@@ -90,6 +93,7 @@ __all__ = [
     "tight_text",
     "transform_rows",
     "verdict_text",
+    "verification_html",
     "verification_text",
     "weights_text",
     "write_chakra",

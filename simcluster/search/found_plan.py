@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from simcluster.draw import ShownAsText
 from simcluster.scenario import Scenario
 from simcluster.search.planner import SearchResult, SimulatedPlan
-from simcluster.search.report import search_document, search_text
+from simcluster.search.report import search_document, search_html, search_text
 
 
 @dataclass(frozen=True)
-class FoundPlan(ShownAsText):
+class FoundPlan:
     """The best plan of a space, and what it took to find it; ``print`` shows the table."""
 
     result: SearchResult
@@ -41,3 +40,6 @@ class FoundPlan(ShownAsText):
     def __str__(self) -> str:
         """The table, and why others lost."""
         return search_text(self.result)
+
+    def _repr_html_(self) -> str:
+        return search_html(self.result)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from simcluster.errors import ScenarioError, nearest
+from simcluster.report import counted_display
 from simcluster.search.found_plan import FoundPlan
 from simcluster.search.planner import Objective, PlanSearch, search_journal
 from simcluster.search.space import PlanSpace
@@ -44,9 +45,12 @@ def find_plan(
     if objective not in list(Objective):
         raise ScenarioError(f"there is no objective '{objective}'", hint=nearest(objective, list(Objective)))
     which = scenario_of(scenario)
-    search = PlanSearch(PlanSpace.of(which, over), Objective(objective), limit_memory, budget_s, watch)
-    search.check()
+    space = PlanSpace.of(which, over)
     with ExitStack() as stack:
+        plans = f"at most {len(space.plans):,} plans simulated"
+        count = stack.enter_context(counted_display(which.name, plans, watch))
+        search = PlanSearch(space, Objective(objective), limit_memory, budget_s, count)
+        search.check()
         journal = None
         if keep is not None:
             journal = stack.enter_context(search_journal(search, Path(keep), restart=restart))

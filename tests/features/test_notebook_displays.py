@@ -178,6 +178,11 @@ def test_a_notebook_shows_how_far_a_simulation_is(monkeypatch):
         progress.update(50, 2_000_000_000)
         wait_until(lambda: shown[-1].startswith("small: 25 %"))
     assert shown[0] == "small: planning" and "small: 25 %, 2.00 s simulated" in shown and shown[-1] == ""
+    with running_line.counted_display("small", "8 points", shown.append) as count:
+        wait_until(lambda: shown[-1] == "small: planning")
+        count(3)
+        wait_until(lambda: shown[-1] == "small: 3 of 8 points")
+    assert 3 in shown and shown[-1] == ""
     monkeypatch.setattr(running_line, "_display", lambda: None)
     with running_line.progress_display("small", progress):
         pass

@@ -45,7 +45,7 @@ class Outputs:
     """The file of the page."""
     origin: PageOrigin | None = None
     """What that page says of where it is from; the one in ``out`` says nothing of it."""
-    whatif: bool = False
+    whatif: bool | None = None
     """Whether pages also say what other hardware would change."""
 
     @property

@@ -122,7 +122,16 @@ def _slack(stages: Sequence[RunDocument]) -> Markup:
 def what_if_section(documents: RunDocument) -> Markup:
     """How much longer or shorter the step is with other hardware, the largest difference first."""
     document = documents.get("what_if")
-    if not document or not document["factors"]:
+    if document is None:
+        note = (
+            f"not tried for this page: the run has {documents['summary']['num_events']:,} events, and it "
+            "would be timed again for each figure of the cluster"
+        )
+        command = "<p><code>simcluster run SCENARIO --html FILE --whatif</code> adds it, "
+        return page_section(
+            "what-if", "What if", note, command + "<code>simcluster whatif SCENARIO</code> prints it</p>"
+        )
+    if not document["factors"]:
         return Markup("")
     most = max(abs(entry[side]) for entry in document["factors"] for side in ("better", "worse")) or 1.0
     by = units.percent(document["by"]).replace(".0 ", " ")

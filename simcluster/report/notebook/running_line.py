@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from html import escape
 from typing import Any, Protocol
 
@@ -34,12 +34,42 @@ class Counter(Protocol):
         """The simulated time that has been reached, in seconds."""
 
 
-@contextmanager
-def progress_display(name: str, progress: Counter) -> Iterator[None]:
+def progress_display(name: str, progress: Counter) -> AbstractContextManager[None]:
     """Shows a progress below the running cell of a notebook, and takes it away at the end.
 
     Elsewhere nothing happens: the command line has a line of its own.
     """
+    return _shown(lambda: _line(name, progress))
+
+
+@contextmanager
+def message_display(name: str, doing: str = "planning") -> Iterator[Callable[[str], None]]:
+    """The same for work in parts: gives what is to be called with what is done now, ``doing`` at first."""
+    told = [doing]
+    with _shown(lambda: f"{name}: {told[0]}"):
+        yield lambda text: told.__setitem__(0, text)
+
+
+@contextmanager
+def counted_display(
+    name: str, what: str, watch: Callable[[int], None] | None = None
+) -> Iterator[Callable[[int], None]]:
+    """The same for equal parts: gives what is to be called with how many are done of ``what``, such as ``40
+    points``; it calls ``watch`` then.
+    """
+    with message_display(name) as tell:
+
+        def count(number: int) -> None:
+            tell(f"{number:,} of {what}")
+            if watch is not None:
+                watch(number)
+
+        yield count
+
+
+@contextmanager
+def _shown(line: Callable[[], str]) -> Iterator[None]:
+    """What ``line`` gives, below the running cell, while the block runs."""
     display = _display()
     if display is None:
         yield
@@ -49,10 +79,8 @@ def progress_display(name: str, progress: Counter) -> Iterator[None]:
     def watch() -> None:
         handle = None
         while not over.wait(PAUSE if handle else PATIENCE):
-            text = {
-                "text/html": f"<i>{escape(_line(name, progress))}</i>",
-                "text/plain": _line(name, progress),
-            }
+            now = line()
+            text = {"text/html": f"<i>{escape(now)}</i>", "text/plain": now}
             if handle is None:
                 handle = display(text, raw=True, display_id=True)
             else:

@@ -2,6 +2,6 @@
 
 from simcluster.search.report.document import search_document
 from simcluster.search.report.reasons import why_it_lost
-from simcluster.search.report.text import search_text, verdict
+from simcluster.search.report.text import search_html, search_text, verdict
 
-__all__ = ["search_document", "search_text", "verdict", "why_it_lost"]
+__all__ = ["search_document", "search_html", "search_text", "verdict", "why_it_lost"]

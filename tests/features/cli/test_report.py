@@ -17,7 +17,15 @@ def test_the_page_of_a_command_says_when_and_by_which(saved):
     page, folder = (saved / "page.html").read_text(), (saved / "out/report.html").read_text()
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC: <code>simcluster run small.yaml --out out", page)
     assert "UTC" not in folder and "<code>" not in folder and "simulated in" not in folder
-    assert 'id="what-if"' in page and 'id="what-if"' in folder
+    assert 'class="tornado"' in page and 'class="tornado"' in folder
+
+
+def test_small_runs_are_tried_on_other_hardware(simcluster, small, here):
+    assert simcluster("run", small, "--html", "page.html").code == 0
+    assert 'class="tornado"' in (here / "page.html").read_text()
+    assert simcluster("run", small, "--html", "page.html", "--no-whatif").code == 0
+    page = (here / "page.html").read_text()
+    assert 'class="tornado"' not in page and "--html FILE --whatif</code> adds it" in page
 
 
 def test_the_folder_is_the_same_bytes_each_time(saved, simcluster, small):

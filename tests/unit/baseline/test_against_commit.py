@@ -54,6 +54,25 @@ def test_both_sides_are_run_and_nothing_in_the_checkout_changes(repository):
     assert not list((repository / ".git").glob("worktrees/*"))
 
 
+def test_a_file_that_did_not_change_is_run_once(repository):
+    """Unless it names a file that may have changed."""
+    runs = []
+
+    def counted(scenario):
+        runs.append(scenario.name)
+        return by_batch(scenario)
+
+    assert check("s", against="main", run=counted).passed
+    assert sorted(runs) == ["a", "b"]
+    (repository / "s" / "own.yaml").write_text((repository / "s" / "b.yaml").read_text())
+    text = (repository / "s" / "a.yaml").read_text()
+    (repository / "s" / "a.yaml").write_text(text.replace("name: a", "name: own.yaml"))
+    git(repository, "commit", "-am", "names a file")
+    runs.clear()
+    assert check("s/a.yaml", against="main", run=counted).passed
+    assert runs == ["own.yaml", "own.yaml"]
+
+
 def test_what_only_one_side_has_passes(repository):
     write(repository / "s", "c")
     (repository / "s" / "b.yaml").unlink()

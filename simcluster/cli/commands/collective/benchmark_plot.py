@@ -74,7 +74,11 @@ def _tones(bench: CollectiveBenchmark) -> dict[_Way, Tone]:
 
 def _rates(rows: Sequence[BenchmarkRow], tones: Mapping[_Way, Tone]) -> Markup:
     plot = _Plot(rows, [row.busbw * 1e-9 for row in rows], [link_limit(row) * 1e-9 for row in rows])
-    return plot.drawn("bus bandwidth by size", LIMIT, tones, lambda value: f"{value:,.3g} GB/s")
+    return plot.drawn("bus bandwidth by size", LIMIT, tones, _rate)
+
+
+def _rate(gigabytes: float) -> str:
+    return f"{gigabytes:,.0f} GB/s" if gigabytes >= 100 else f"{gigabytes:.3g} GB/s"
 
 
 def _times(rows: Sequence[BenchmarkRow], tones: Mapping[_Way, Tone]) -> Markup:

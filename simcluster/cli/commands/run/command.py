@@ -40,9 +40,13 @@ def run(
     ] = None,
     html: PageFile = None,
     whatif: Annotated[
-        bool,
-        typer.Option("--whatif", help="Also say in the report what faster and slower hardware would change."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--whatif/--no-whatif",
+            help="Also say in the report what faster and slower hardware would change; --html does by itself "
+            "for runs of up to 3,000 events.",
+        ),
+    ] = None,
     trace: TraceFile = None,
     ranks: TraceRanks = None,
     json: JsonFile = None,

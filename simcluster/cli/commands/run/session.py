@@ -55,6 +55,11 @@ class Replications:
             )
 
 
+CHEAP_WHAT_IF = 3_000
+"""Events of a run up to which its page says what other hardware would change, if nothing else is asked for:
+that takes some 14 times as long as timing it.
+"""
+
 MANY = 4
 """Scenarios that are shared among processes, one for each processor, if nothing else is said."""
 
@@ -147,7 +152,7 @@ class Session:
                 replications=self.replications.count,
                 jobs=(self.replications.jobs or usable_cpus()) if alone else 1,
             )
-            if self.outputs.whatif:
+            if self._answers_what_if(run):
                 progress.doing = "trying other hardware"
                 run = with_what_if(run, scenario)
             written = self.outputs.write(index, run, scenario_text(scenario, self.changes))
@@ -167,6 +172,12 @@ class Session:
             notes += (f"written: {path}" for path in written)
         failed = bool(broken) or (said == "does not fit" and expected is None)
         return ScenarioReport(summary, tuple(notes), result_json(run), failed)
+
+    def _answers_what_if(self, run: Run) -> bool:
+        """Whether the report says what other hardware would change: as asked, else where that is cheap."""
+        if self.outputs.whatif is not None:
+            return self.outputs.whatif
+        return self.outputs.html is not None and run.documents["summary"]["num_events"] <= CHEAP_WHAT_IF
 
     def _write_json(self, results: Sequence[bytes]) -> None:
         """One object for one scenario, a list of them for several."""
