@@ -263,6 +263,7 @@ class _JobRun:
         hosts = self.job.survivors.host_of
         if self.job.policy.goes_on:
             self.members.note(trainer.now_ns, "restart", incident.cause, self.members.servers)
+            self._leave_late()
         self.slow = [slow for slow in self.slow if not {hosts[entry] for entry in slow.devices} <= replaced]
         self._end_slow()
         self._new_state()
@@ -309,8 +310,12 @@ class _JobRun:
         """Workers and servers leave or join as planned; all that were ``stopped`` begin as they are then.
 
         A worker leaves behind its step; the keys of a server that leaves are moved first, for which all wait.
+        The last that is left of a kind waits with leaving until another one is there.
         """
         trainer, members, cause = self.trainer, self.members, incident.cause
+        incident = members.still_to_do(incident)
+        if not incident.devices:
+            return
         self.incidents[cause, str(incident.effect)] += 1
         before, devices = members.servers, frozenset(incident.devices)
         if incident.effect is FailureEffect.LEAVE:
@@ -328,6 +333,11 @@ class _JobRun:
         trainer.stall(moving, cause, MOVE_KEYS)
         if not stopped:
             self._new_state()
+
+    def _leave_late(self) -> None:
+        """Who had to wait with leaving leaves, if another one is there by now."""
+        for incident in self.members.take_postponed():
+            self._change_members(incident)
 
     def _replaced_at(self, ready_ns: int) -> int:
         replace = round(self.job.costs.replace_s * NANOSECONDS)
@@ -459,6 +469,7 @@ class _JobRun:
                 moving = self.members.note(trainer.now_ns, what, comeback.cause, before)
                 trainer.stall(moving, comeback.cause, MOVE_KEYS)
                 before = self.members.servers
+            self._leave_late()
             return
         trainer.finish_step()
         list(self.members.come_back(trainer.now_ns))

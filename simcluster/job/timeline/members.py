@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
-from simcluster.job.failures import NANOSECONDS
+from simcluster.job.failures import NANOSECONDS, FailureEffect, Incident
 from simcluster.job.recovery import Survivors
 
 
@@ -75,6 +75,7 @@ class Members:
     changes: list[MemberChange] = field(default_factory=list)
     """Of parameter servers and their workers, in the order of time."""
     _comebacks: list[Comeback] = field(default_factory=list)
+    _postponed: list[Incident] = field(default_factory=list)
 
     @property
     def replicas(self) -> frozenset[int]:
@@ -112,6 +113,30 @@ class Members:
         self.lost = self.taken_over = frozenset()
         self._comebacks.clear()
         return last
+
+    def still_to_do(self, planned: Incident) -> Incident:
+        """What can be done of a planned change now: nobody leaves who is the last worker or server. Who
+        waits with leaving and is to join again stays.
+        """
+        if planned.effect is FailureEffect.LEAVE:
+            gone = self.away | self.taken_over | frozenset(planned.devices)
+            workers = self.lost | self.survivors.replicas_of(gone)
+            if len(workers) < self.survivors.num_replicas and self.survivors.servers - gone:
+                return planned
+            self._postponed.append(planned)
+            return replace(planned, devices=())
+        waiting = {device for entry in self._postponed for device in entry.devices}
+        left = [
+            replace(entry, devices=tuple(device for device in entry.devices if device not in planned.devices))
+            for entry in self._postponed
+        ]
+        self._postponed = [entry for entry in left if entry.devices]
+        return replace(planned, devices=tuple(one for one in planned.devices if one not in waiting))
+
+    def take_postponed(self) -> list[Incident]:
+        """Planned changes that had to wait."""
+        waiting, self._postponed = self._postponed, []
+        return waiting
 
     def leave(self, devices: Collection[int]) -> None:
         """Workers and servers leave as planned, also those that were about to join."""
