@@ -169,7 +169,7 @@ class _JobRun:
         """Why some take no part in training, if some do not."""
         members = self.members
         failed = [self._shrink_cause] * bool(members.lost or members.taken_over)
-        return failed or [PLANNED_LEAVE] * bool(members.away)
+        return failed or [PLANNED_LEAVE] * bool(members.absent)
 
     def _devices(self, incident: Incident) -> tuple[int, ...]:
         """All devices that are hit: those that are named, or all of the hosts."""
@@ -321,7 +321,7 @@ class _JobRun:
         if incident.effect is FailureEffect.LEAVE:
             members.leave(devices)
         elif stopped:
-            members.away -= devices
+            members.absent -= devices
         else:
             replicas = self.job.survivors.replicas_of(devices)
             at = trainer.now_ns + self._joining_ns(self.job.costs.processes, replicas)
@@ -360,7 +360,7 @@ class _JobRun:
             devices=devices | before.devices if before else devices,
             num_spares=self._free_before,
             lost_replicas=self.members.lost,
-            absent=self.members.away | self.members.taken_over,
+            absent=self.members.absent | self.members.taken_over,
         )
 
     def _plan(self, loss: Loss, *, stopped: bool = False) -> RecoveryPlan:

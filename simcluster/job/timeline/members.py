@@ -70,7 +70,7 @@ class Members:
     """Replicas of the data that failed, by index."""
     taken_over: frozenset[int] = frozenset()
     """Servers that failed and whose keys others hold, by device."""
-    away: frozenset[int] = frozenset()
+    absent: frozenset[int] = frozenset()
     """Devices of workers and servers that left as planned."""
     changes: list[MemberChange] = field(default_factory=list)
     """Of parameter servers and their workers, in the order of time."""
@@ -80,12 +80,12 @@ class Members:
     @property
     def replicas(self) -> frozenset[int]:
         """Replicas of the data that take no part."""
-        return self.lost | self.survivors.replicas_of(self.away)
+        return self.lost | self.survivors.replicas_of(self.absent)
 
     @property
     def servers(self) -> frozenset[int]:
         """Servers that hold no keys, by device."""
-        return self.taken_over | (self.away & self.survivors.servers)
+        return self.taken_over | (self.absent & self.survivors.servers)
 
     @property
     def next_ns(self) -> Iterator[int]:
@@ -96,7 +96,7 @@ class Members:
         """Whether a device may fail as it likes."""
         index = self.survivors.data_index
         return (
-            device in self.away
+            device in self.absent
             or device in self.taken_over
             or (bool(self.lost) and bool(index) and index[device] in self.lost)
         )
@@ -109,7 +109,7 @@ class Members:
         """Everything starts anew with all that failed or were joining; when the last of them is there."""
         last = max((entry.at_ns for entry in self._comebacks if not entry.joining), default=0)
         joining = (device for entry in self._comebacks for device in entry.joining)
-        self.away -= frozenset(joining)
+        self.absent -= frozenset(joining)
         self.lost = self.taken_over = frozenset()
         self._comebacks.clear()
         return last
@@ -119,7 +119,7 @@ class Members:
         waits with leaving and is to join again stays.
         """
         if planned.effect is FailureEffect.LEAVE:
-            gone = self.away | self.taken_over | frozenset(planned.devices)
+            gone = self.absent | self.taken_over | frozenset(planned.devices)
             workers = self.lost | self.survivors.replicas_of(gone)
             if len(workers) < self.survivors.num_replicas and self.survivors.servers - gone:
                 return planned
@@ -141,7 +141,7 @@ class Members:
     def leave(self, devices: Collection[int]) -> None:
         """Workers and servers leave as planned, also those that were about to join."""
         gone = frozenset(devices)
-        self.away |= gone
+        self.absent |= gone
         left = []
         for entry in self._comebacks:
             joining = tuple(device for device in entry.joining if device not in gone)
@@ -155,7 +155,7 @@ class Members:
             comeback = heapq.heappop(self._comebacks)
             self.lost -= frozenset(comeback.replicas)
             self.taken_over -= frozenset(comeback.servers)
-            self.away -= frozenset(comeback.joining)
+            self.absent -= frozenset(comeback.joining)
             yield comeback
 
     def note(
