@@ -64,6 +64,7 @@ from simcluster.program.lowering import (
     runs_on_host,
 )
 from simcluster.program.parameter_server import GATE, PULL, PUSH
+from simcluster.program.routing import routed_slots
 from simcluster.program.symmetry import (
     TRANSFERS,
     Axes,
@@ -149,6 +150,7 @@ __all__ = [
     "pipeline_pairs",
     "program_of_copies",
     "record_producer",
+    "routed_slots",
     "runs_kernels",
     "runs_on_host",
     "unit_bucket_members",

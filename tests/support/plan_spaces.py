@@ -131,3 +131,62 @@ def random_scenario(seed: int) -> Scenario:
             "parallel": parallel,
         }
     )
+
+
+UNUSUAL = ("slices", "slices and chunks", "unequal routing", "propagation", "piece as a graph")
+"""What small plans tell less about, or nothing."""
+
+
+def unusual_scenario(kind: str, seed: int) -> Scenario:
+    """A small model on one host whose schedule has slices, whose experts get unequally many tokens, or whose
+    operators follow their neighbours.
+    """
+    draw = random.Random(f"{kind} {seed}")
+    heads = draw.choice([4, 8])
+    model = {
+        "family": "llama",
+        "layers": draw.choice([4, 8]),
+        "hidden": 64 * heads,
+        "heads": heads,
+        "kv_heads": heads,
+        "ffn": 128 * heads,
+        "vocab": 1024,
+    }
+    training = {
+        "global_batch": draw.choice([16, 32]),
+        "micro_batch": 1,
+        "seq_len": draw.choice([256, 1024]),
+        "precision": draw.choice(["bf16", "fp16"]),
+        "optimizer": draw.choice(["adamw", "sgd"]),
+    }
+    parallel: dict[str, object] = {"mesh": {"data": 8}}
+    framework = draw.choice(["ideal", "megatron-core", "mindspore-graph"])
+    if kind in ("slices", "slices and chunks"):
+        schedule = "seqvpp" if kind == "slices and chunks" else "seqpipe"
+        parallel |= {
+            "mesh": {"pipeline": draw.choice([2, 4]), "data": 2, "tensor": 1},
+            "schedule": {"kind": schedule, "slices": 2},
+        }
+        parallel["mesh"]["tensor"] = 4 // parallel["mesh"]["pipeline"]  # type: ignore[index]
+    elif kind == "unequal routing":
+        model["experts"] = {"count": 8, "top_k": 2, "ffn": 512}
+        training["routing"] = draw.choice(["zipf:0.5", "zipf:1.2", "normal:0.3"])
+    elif kind == "propagation":
+        parallel |= {
+            "propagate": True,
+            "strategies": [{"match": "layers.*.mlp.up*", "split": {"ffn": "tensor"}}],
+        }
+    else:
+        framework = "mindspore-pynative"
+        parallel["shard"] = [{"piece": "layers.*.mlp", "in": [[2, 1, 1]]}]
+    return Scenario.of(
+        {
+            "simcluster": 1,
+            "name": f"{kind} {seed}",
+            "cluster": {"use": draw.choice(["dgx-h100", "atlas-800t-a2"]), "hosts": 1},
+            "framework": framework,
+            "model": model,
+            "training": training,
+            "parallel": parallel,
+        }
+    )

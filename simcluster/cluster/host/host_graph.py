@@ -208,9 +208,10 @@ def _tree(found: HostGraph, host: Host) -> None:
 
 
 def _processors(found: HostGraph, host: Host) -> None:
-    """Where sockets are the devices: the memory of each, and the work of its cores."""
+    """Where sockets are the devices: the memory of each, the work of its cores, and the disks."""
     if not host.cores or host.device.kind != "cpu":
         return
+    _disks(found, host, device_place(0))
     memory = Link(host.device.memory_bandwidth, 1.0, 0.0)
     source = "device.memory_bandwidth"
     devices = {host.socket_of_device(number): device_place(number) for number in range(host.num_devices)}
@@ -248,16 +249,19 @@ def _sockets(found: HostGraph, host: Host) -> None:
         for number in range(host.sockets):
             ends = f"cores.{number}", f"work.{number}"
             found.lead("host.{}.work.{}", str(number), ends, host.cores * CORE, "host.processors.cores")
-    if host.disk_read and host.disk_write:
-        ends = "disks", "socket.0"
-        out, into = (
-            Wire(f"host.{{}}.disks.{way}", "", *along, rate, 0.0, MEMORY, "host.disks")
-            for way, along, rate in (
-                ("out", ends, host.disk_read),
-                ("in", ends[::-1], host.disk_write),
-            )
-        )
-        found.join(*ends, out, into)
+    _disks(found, host, "socket.0")
+
+
+def _disks(found: HostGraph, host: Host, at: str) -> None:
+    """The disks, if they say how fast they are, at the first socket."""
+    if not host.disk_read or not host.disk_write:
+        return
+    ends = "disks", at
+    out, into = (
+        Wire(f"host.{{}}.disks.{way}", "", *along, rate, 0.0, MEMORY, "host.disks")
+        for way, along, rate in (("out", ends, host.disk_read), ("in", ends[::-1], host.disk_write))
+    )
+    found.join(*ends, out, into)
 
 
 def _storage(found: HostGraph, host: Host, storage: Storage) -> None:

@@ -72,8 +72,8 @@ def find_strategies(
 ) -> SearchReport:
     """Strategies of all operators of a placed graph that are not ``fixed``: instance -> operator -> strategy.
 
-    ``mesh`` is cut for the units of the search; its axes of ``context`` split sequences. PlanError where there
-    is no answer.
+    ``mesh`` is cut for the units of the search; axes of ``context`` split sequences. PlanError where there is
+    no answer.
     """
     auto = settings.auto
     search_mesh = SearchMesh.of(mesh, stage_axis, context)

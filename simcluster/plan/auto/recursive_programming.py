@@ -211,9 +211,13 @@ class _Bisection:
         for vertex in reversed(vertices):
             if vertex not in chosen and (dim := self._neighbours_cut(vertex, unit, chosen)) is not None:
                 chosen[vertex] = dim
+        summed: set[int] = set()
         for vertex in vertices:
             if vertex not in chosen:
-                chosen[vertex] = self._neighbours_cut(vertex, unit, chosen) or self._first(vertex, unit)
+                dim = self._neighbours_cut(vertex, unit, chosen)
+                if dim is None and self._reads_sums(vertex, chosen, summed):
+                    summed.add(vertex)
+                chosen[vertex] = None if vertex in summed else dim or self._first(vertex, unit)
 
     def _neighbours_cut(self, vertex: int, unit: str, chosen: Mapping[int, str | None]) -> str | None:
         """The dim that keeps a tensor as a neighbour has it; producers before consumers."""
@@ -227,6 +231,16 @@ class _Bisection:
             if self._divides(vertex, own, unit):
                 return own
         return None
+
+    def _reads_sums(self, vertex: int, chosen: Mapping[int, str | None], summed: set[int]) -> bool:
+        """Whether it reads a sum over the unit, or what ``summed`` ones made of it, which all ranks have."""
+        for edge in self.graph.edges_at[vertex]:
+            if edge.reader == vertex and not edge.parameter:
+                dim, made = chosen.get(edge.source), self.graph.kind_of(edge.source).dims
+                is_sum = dim is not None and dim not in made.outputs[edge.source_index]
+                if is_sum or edge.source in summed:
+                    return True
+        return False
 
     def _first(self, vertex: int, unit: str) -> str | None:
         """The batch, or the first dim that can be cut."""

@@ -198,6 +198,8 @@ class ExecutionPolicy:
     """No kernel starts before the weights are gathered."""
     blocking_layers: bool = False
     """Kernels wait for collectives of activations."""
+    tokens_once: bool = False
+    """Tokens go once to every rank with experts of theirs, not once for every expert."""
     p2p_scatter_axes: tuple[str, ...] = ()
     """The axes over which activations that are equal on all ranks go to the next stage in parts (Megatron's
     scatter-gather)."""

@@ -27,6 +27,7 @@ from simcluster.errors import nearest
 from simcluster.plan.spec.allocator import AllocatorSpec
 from simcluster.plan.switches import (
     AttentionKernels,
+    ExpertExchange,
     FrameworkSwitch,
     HostUpdates,
     LayerCollectives,
@@ -321,6 +322,11 @@ class FrameworkProfile(CatalogSection):
     host_updates: HostUpdates = HostUpdates.AS_READY
     """Whether updates on the processors of hosts begin when their gradients are there, or behind the whole
     backward: where fp16 gradients are looked through for overflows before any of them counts, say."""
+
+    expert_exchange: ExpertExchange = ExpertExchange.EVERY_CHOICE
+    """Whether a token goes to a rank once for every expert that it chose there, as in an all-to-all of sorted
+    rows, or once, and what comes back is summed there before it is sent (DeepEP, HybridEP). Counted with the
+    mean number of ranks that equally likely choices reach; hosts are not told from ranks."""
 
     layer_collectives: LayerCollectives = LayerCollectives.OVERLAPPED
     """Whether kernels go on beside collectives of activations and their gradients, or wait. Of a

@@ -51,6 +51,7 @@ from simcluster.program.lowering.storage import (
     whole_sizes,
     with_storage,
 )
+from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once
 from simcluster.work import MATRIX_KERNELS, DType, Kernel, Work
 
 _COMPUTED = (FORWARD, RECOMPUTE, BACKWARD, WEIGHTS)
@@ -122,6 +123,8 @@ class _CodeWriter:
     instructions: list[Instruction] = field(default_factory=list)
 
     def write(self) -> InstructionBlock:
+        once = self.settings.policy.tokens_once
+        self.exchanged = exchanged_choices(self.block.nodes, self.block.values) if once else {}
         kernels = kernel_nodes(self.nodes)
         self.internal = kernel_internal_values(self.nodes, kernels, self.uses)
         for nodes in kernels:
@@ -229,7 +232,12 @@ class _CodeWriter:
         before, after = (
             next((self.slots[slot].type for slot in slots), None) for slots in (call.inputs, call.outputs)
         )
-        return collective_bytes(movement, before, after, self.settings.mesh)
+        moved = collective_bytes(movement, before, after, self.settings.mesh)
+        if movement.kind is MovementKind.ALL_TO_ALL:
+            for slot in (*call.inputs, *call.outputs):
+                if (choices := self.exchanged.get(self.slots[slot].name)) is not None:
+                    return round(moved * share_sent_once(*choices, self.settings.mesh.product(movement.axes)))
+        return moved
 
     def _works(self, node: Node) -> tuple[Work, ...]:
         inputs = [self.slots[self._slot(value)].type for value in node.inputs]

@@ -14,7 +14,7 @@ from simcluster.program.isa import (
     Program,
     StageProgram,
 )
-from simcluster.program.parameter_server.server_part import ServerBuilder
+from simcluster.program.parameter_server.server_part import MASTER, ServerBuilder
 from simcluster.program.parameter_server.streams import GATE, PULL, PUSH
 from simcluster.program.parameter_server.worker_codes import WorkerBuilder
 
@@ -54,8 +54,12 @@ def _worker(part: StageProgram, servers: ServerPlan, codes: list[InstructionBloc
         executions = _held_up(executions, codes, begin)
     executions = [*begin, *executions, *made.pushes(), *made.pulls()]
     names = {**part.names, **made.names(part)}
-    tables = (table for table in servers.parameters if table.by_rows)
-    held = {part.buffer(table.instance, table.parameter): _held_rows(table) for table in tables}
+    held = {}
+    for table in (table for table in servers.parameters if table.by_rows):
+        held[part.buffer(table.instance, table.parameter)] = _held_rows(table)
+        tensors = {f"{table.name}.{state}" for state in (*table.states, MASTER)}
+        states = (buffer.name for buffer in part.residents if buffer.tensor in tensors)
+        held |= dict.fromkeys(states, table.cached)
     residents = tuple(
         replace(buffer, num_bytes=held[buffer.name] * buffer.num_bytes // buffer.whole.shape[0])
         if buffer.name in held

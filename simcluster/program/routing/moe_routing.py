@@ -67,6 +67,11 @@ def apply_routing(program: Program, routing: ExpertRouting, layers: Sequence[str
     return _Router(program, routing, [name for name in layers if name in changed], ragged).run()
 
 
+def routed_slots(program: Program) -> dict[str, frozenset[str]]:
+    """By instance the slots whose sizes depend on how many tokens experts get."""
+    return {instance: frozenset(slots.dims) for instance, slots in _Ragged.of(program).slots.items()}
+
+
 @dataclass(frozen=True)
 class _Ragged:
     """What is ragged in a Program: by instance its slots, and by code those that it has."""
@@ -339,6 +344,9 @@ class _Sized:
         if movement.kind is MovementKind.ALL_TO_ALL:
             at = self.ragged.dims[old[before].name]
             parts, num_bytes = self.router.parts(movement, old[before], old[after], at, self.table)
+            # Of unequal parts the same share of rows goes once for several experts as of equal ones.
+            whole = collective_bytes(movement, old[before].type, old[after].type, self.router.program.mesh)
+            num_bytes = num_bytes * instruction.num_bytes // whole if whole else num_bytes
             if all(table.is_even for table in parts.tables):
                 return replace(instruction, num_bytes=num_bytes)
             return replace(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.collectives import Operation
 from simcluster.engine import Prices, Workload
 from simcluster.model import Phase
 from simcluster.program import (
@@ -76,6 +77,8 @@ class LayerCosts:
 
     phases: Mapping[Phase, PhaseSpans]
     """Time by phase."""
+    scattered: Ints
+    """Bytes of gradients that reduce-scatters behind its backward move, where those are sharded."""
     scatter_ways: int
     """Ranks that send a part each of what goes to the next stage."""
     slowness: Mapping[str, float]
@@ -90,7 +93,7 @@ class LayerCosts:
         """
         plan, program, part = small.plan, small.program, small.part
         prices = _Prices.of(small)
-        spans = ExecutionSpans(program, part, prices.least(kernels_only=kernels_only))
+        spans = ExecutionSpans(program, part, prices.least(_routed(small), kernels_only=kernels_only))
         by_phase = small.first_executions
         names = tuple(execution.instance for execution in by_phase[Phase.FORWARD])
         phases = {
@@ -109,6 +112,7 @@ class LayerCosts:
         scattered = tuple(axis for axis in plan.execution.p2p_scatter_axes if axis in mesh.sizes)
         return cls(
             phases={phase: spans.of_rows(rows) for phase, spans in phases.items()},
+            scattered=_scattered(program, part, names)[rows],
             scatter_ways=mesh.product(scattered),
             slowness=prices.slowness(part),
         )
@@ -148,16 +152,20 @@ class _Prices:
         }
         return cls(program, of_code, [cluster.device(rank).name for rank in classes.representatives])
 
-    def least(self, *, kernels_only: bool) -> dict[int, list[int]]:
+    def least(self, routed: Mapping[int, frozenset[str]], *, kernels_only: bool) -> dict[int, list[int]]:
         """By code what its instructions cost the class to which they cost least.
 
-        What sends unequal parts, and with ``kernels_only`` all that communicates, costs nothing.
+        What sends unequal parts, has to do with the slots that are ``routed`` by code, and with
+        ``kernels_only`` all that communicates, costs nothing.
         """
         least: dict[int, list[int]] = {}
         for number, columns in self.of_code.items():
             least[number] = np.min(list(columns.values()), axis=0).tolist()
-            for row, instruction in enumerate(self.program.codes[number].instructions):
-                if _moves(instruction) and (kernels_only or instruction.parts is not None):
+            code, own = self.program.codes[number], routed.get(number, frozenset())
+            for row, instruction in enumerate(code.instructions):
+                hidden = _moves(instruction) and (kernels_only or instruction.parts is not None)
+                touched = (*instruction.reads, *instruction.writes) if own else ()
+                if hidden or any(code.slots[slot].name in own for slot in touched):
                     least[number][row] = 0
         return least
 
@@ -174,6 +182,29 @@ class _Prices:
             total[name] = max(spent, total.get(name, 0))
         fastest = min(total.values())
         return {name: spent / fastest if fastest else 1.0 for name, spent in total.items()}
+
+
+def _scattered(program: Program, part: StageProgram, names: Sequence[str]) -> Ints:
+    """Bytes of the reduce-scatters of gradients of the first micro-batch, by instance."""
+    sent = dict.fromkeys(names, 0)
+    for execution in part.executions:
+        code = program.codes[execution.code]
+        if code.phase == Phase.SCATTER and execution.micro_batch == 0 and execution.instance in sent:
+            sent[execution.instance] += sum(
+                instruction.num_bytes
+                for instruction in code.instructions
+                if instruction.operation == Operation.REDUCE_SCATTER
+            )
+    return np.array([sent[name] for name in names], dtype=np.int64)
+
+
+def _routed(small: SmallPlan) -> Mapping[int, frozenset[str]]:
+    """By code the slots that hold what is routed to experts."""
+    if not small.routed_slots:
+        return {}
+    return {
+        code: small.routed_slots.get(instance, frozenset()) for code, instance in small.part.columns.pairs
+    }
 
 
 def _moves(instruction: Instruction) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.model import MemoryPlace, Phase
-from simcluster.program import BlockExecution, Category, Program, Scope, StageProgram
+from simcluster.program import Category, Scope, StageProgram
 from simcluster.search.bounds.few_layers import FewLayers
 from simcluster.search.bounds.small_plan import TIMED, SmallPlan
 
@@ -40,16 +40,14 @@ class LayerMemory:
     @classmethod
     def of(cls, small: SmallPlan, layers: FewLayers) -> LayerMemory:
         """What a plan of one stage of the smaller model of ``layers`` holds of all layers."""
-        program, part = small.program, small.part
-        by_phase = small.first_executions
-        names = tuple(execution.instance for execution in by_phase[Phase.FORWARD])
+        names = tuple(execution.instance for execution in small.first_executions[Phase.FORWARD])
         whole, rows = layers.rows_of(names)
         is_layer = dict(zip(layers.names, layers.is_layer, strict=True))
-        parameters, gradients, states = _persistent(part, names)
+        parameters, gradients, states = _persistent(small.part, names)
         return cls(
             names=whole,
             layer_places=np.flatnonzero([is_layer[name] for name in whole]),
-            kept=_kept(program, part, names, by_phase)[rows],
+            kept=_kept(small, names)[rows],
             parameters=parameters[rows],
             gradients=gradients[rows],
             states=states[rows],
@@ -62,13 +60,9 @@ class LayerMemory:
         return replace(self, kept=(self.kept * below + larger.kept * above) // (above + below))
 
 
-def _kept(
-    program: Program,
-    part: StageProgram,
-    names: Sequence[str],
-    by_phase: Mapping[Phase, Sequence[BlockExecution]],
-) -> Ints:
+def _kept(small: SmallPlan, names: Sequence[str]) -> Ints:
     """Bytes on the device that forwards book and backwards release, by the instance whose forward it is."""
+    program, part, by_phase = small.program, small.part, small.first_executions
     released: set[str] = set()
     for phase in TIMED[1:]:
         for execution in by_phase[phase]:
@@ -76,13 +70,14 @@ def _kept(
             released |= {part.buffer(execution.instance, code.slots[slot].name) for slot in code.dropped}
     kept = dict.fromkeys(names, 0)
     for execution in by_phase[Phase.FORWARD]:
-        code = program.codes[execution.code]
+        code, routed = program.codes[execution.code], small.routed_slots.get(execution.instance, ())
         for index in code.books:
             slot = code.slots[index]
             if (
                 slot.scope is Scope.MICRO_BATCH
                 and slot.place is MemoryPlace.DEVICE
                 and index not in code.dropped
+                and slot.name not in routed
                 and part.buffer(execution.instance, slot.name) in released
             ):
                 kept[execution.instance] += slot.num_bytes

@@ -99,7 +99,8 @@ def _virtual_starts(memory: LayerMemory, layers: Sequence[int]) -> Ints:
     What stands before the first layer is on the first stage, what stands behind the last on the last.
     """
     firsts = np.concatenate([[0], np.cumsum(layers)[:-1]])
-    starts = memory.layer_places[firsts]
+    # Behind the last layer begins a last stage that has none.
+    starts = np.append(memory.layer_places, memory.layer_places[-1] + 1)[firsts]
     starts[0] = 0
     return np.append(starts, len(memory.names))
 
@@ -196,7 +197,8 @@ def _time(
     # The last backward counts to where what goes out is read; its transfer is a part of the drain.
     tail = backward.busy - backward.leaving + (sent.backward if shape.blocking else 0)
     drain = drain - np.where(later, tail[first], 0)
-    count = shape.num_micro_batches
+    # Each slice of a sequence is a turn of its own.
+    count = shape.num_micro_batches * shape.schedule.num_slices
     steady = fill + count * np.bincount(stage_of, busy, shape.num_stages)
     halves = count * np.bincount(stage_of, weights, shape.num_stages)
     # Second halves of backwards may run while the gradient passes the other stages.
@@ -207,7 +209,9 @@ def _time(
         gather = np.array([communication.gather(int(size)) for size in parameters])
         least = max(least, count * gather.max())
     if shape.scatters:
-        least = max(least, count * scatter.max())
+        moved = np.bincount(stage_of, np.add.reduceat(costs.scattered, starts[:-1]), shape.num_stages)
+        times = [communication.scatter(int(size)) for size in moved]
+        least = max(least, count * max(times))
     elif chain.num_chunks == 1:
         # Gradients are complete with the last backward, and reduced then.
         last = np.bincount(stage_of, backward.busy + sent.backward, shape.num_stages)

@@ -16,7 +16,6 @@ from simcluster.errors import SimclusterError
 from simcluster.layout import Mesh
 from simcluster.model import Routed
 from simcluster.plan import (
-    BALANCED_ROUTING,
     BATCH,
     SEQUENCE,
     Schedule,
@@ -26,8 +25,8 @@ from simcluster.plan import (
 )
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
+from simcluster.search.bounds.flops_bound import least_time_of_flops
 from simcluster.search.bounds.layer_costs import LayerCosts
-from simcluster.search.bounds.layer_memory import LayerMemory
 from simcluster.search.bounds.plan_bound import (
     LeastTimes,
     PlanBound,
@@ -55,6 +54,7 @@ class PlanBounds:
     """Bytes of a device; the time of plans that need more is not looked at."""
     texts: PlanTexts = field(init=False)
     small_plans: SmallPlans = field(init=False)
+    _flops_of_sample: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.texts = PlanTexts(self.scenario)
@@ -78,23 +78,42 @@ class PlanBounds:
             shape = self._shape(choice)
         except SimclusterError as error:
             return Refusal(error.problems[0].message)
-        if shape.schedule.num_slices > 1 or not self._is_told_by_small_plans:
-            return PlanBound(0, 0)
+        if self._follows_neighbours:
+            return PlanBound(self._time_of_flops(choice), 0)
         chain = shape.schedule.chain(shape.num_stages)
-        memory: LayerMemory | Refusal
         # The first tells it of most of those that are too large, with fewer small plans.
-        for read in (self.small_plans.least_memory, self.small_plans.memory):
-            memory = read(choice)
-            if isinstance(memory, Refusal):
-                return memory
-            num_bytes = least_memory(memory, shape, chain)
-            if num_bytes > self.allowed:
-                return PlanBound(0, num_bytes)
+        near = self.small_plans.least_memory(choice)
+        if isinstance(near, Refusal):
+            return near
+        num_bytes = least_memory(near, shape, chain)
+        if num_bytes > self.allowed:
+            return PlanBound(0, num_bytes)
+        memory = self.small_plans.memory(choice)
+        if isinstance(memory, Refusal):
+            return memory
+        num_bytes = least_memory(memory, shape, chain)
+        if num_bytes > self.allowed:
+            return PlanBound(0, num_bytes)
         costs = self.small_plans.costs(choice)
         if isinstance(costs, Refusal):
             return costs
         times = self._least_times(choice, costs, ring=chain.num_chunks > 1)
         return PlanBound(least_time(costs, memory, shape, times, chain), num_bytes)
+
+    def _time_of_flops(self, choice: PlanChoice) -> int:
+        """Nanoseconds by the FLOPs of a step; 0 where they depend on what experts get, too."""
+        if self.texts.is_routed:
+            return 0
+        spec = self.scenario.spec
+        assert spec.training is not None, "spaces are of training"
+        if not self._flops_of_sample:
+            work = self.small_plans.matrix_work(choice)
+            if work is None:
+                return 0
+            self._flops_of_sample.append(work)
+        flops = self._flops_of_sample[0] * spec.training.global_batch
+        numerics = self.texts.formats(choice.optimizer_sharding)
+        return least_time_of_flops(flops, self.scenario.cluster, numerics)
 
     def balanced(self, choice: PlanChoice, limit: float) -> PlanChoice | None:
         """The plan with layers balanced over its stages by their time, on the devices that each has.
@@ -159,13 +178,20 @@ class PlanBounds:
         spec = self.scenario.spec
         assert spec.training is not None, "spaces are of training"
         stages = choice.num_stages
-        written, schedule = _schedule(choice.schedule, choice.chunks, spec.parallel.schedule.p2p)
+        written, schedule = _schedule(
+            choice.schedule, choice.chunks, choice.slices, spec.parallel.schedule.p2p
+        )
         chain = schedule.chain(stages)
         # Of unequal shares those who train most are a bound on all.
         count = max(self._setting.micro_batches(choice), default=0)
         _check_stages(schedule, stages, count)
         sharding = self.texts.sharding(choice.optimizer_sharding)
-        whole = not sharding.of_mindspore and not sharding.choice.axes and sharding.choice.shard_size == -1
+        whole = (
+            schedule.num_slices == 1
+            and not sharding.of_mindspore
+            and not sharding.choice.axes
+            and sharding.choice.shard_size == -1
+        )
         return PlanShape(
             stages,
             count,
@@ -179,16 +205,12 @@ class PlanBounds:
         )
 
     @cached_property
-    def _is_told_by_small_plans(self) -> bool:
-        """Whether layers cost in small plans what they cost in all others.
-
-        Not where experts get unequally many tokens, and so ranks different work, nor where operators follow
-        their neighbours, which may be other ones with other data-parallel ways.
+    def _follows_neighbours(self) -> bool:
+        """Whether operators follow their neighbours, which may be other ones with other data-parallel ways:
+        then small plans tell nothing.
         """
-        spec = self.scenario.spec
-        assert spec.training is not None, "spaces are of training"
-        follows = spec.parallel.propagate or bool(spec.parallel.shard)
-        return spec.training.routing.build() == BALANCED_ROUTING and not follows
+        parallel = self.scenario.spec.parallel
+        return parallel.propagate or bool(parallel.shard)
 
     def _sharded_ways(self, choice: PlanChoice) -> Ways:
         """By how much parameters, gradients and states are divided at most."""
@@ -271,10 +293,10 @@ def _least_transfer(cluster: Cluster, mesh: Mesh, ring: bool) -> Callable[[int],
 
 @cache
 def _schedule(
-    kind: str, chunks: int, p2p: Literal["overlapped", "blocking"] | None
+    kind: str, chunks: int, slices: int, p2p: Literal["overlapped", "blocking"] | None
 ) -> tuple[ScheduleSpec, Schedule]:
     """A schedule as it is written, and as it is."""
-    written = ScheduleSpec(kind=kind, chunks=chunks if chunks > 1 else None, p2p=p2p)
+    written = ScheduleSpec(kind=kind, chunks=chunks if chunks > 1 else None, slices=slices or None, p2p=p2p)
     return written, written.build()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from simcluster.plan import Numerics, ShardingChoice, explicit_sharding
+from simcluster.plan import BALANCED_ROUTING, Numerics, ShardingChoice, explicit_sharding
 from simcluster.scenario import Scenario
 from simcluster.search.bounds.few_layers import FewLayers
 
@@ -55,7 +55,7 @@ class PlanTexts:
         if sharding.by_recipe:
             return text
         plain = SCATTERED if sharding.choice.gradients else WHOLE
-        return plain if self._casts(text) == self._casts(plain) else text
+        return plain if self.formats(text) == self.formats(plain) else text
 
     def recomputed(self, text: str) -> str:
         """What a small plan recomputes: nothing, where that depends on stages, which is the least work."""
@@ -75,7 +75,14 @@ class PlanTexts:
         said = (parallel.strategies, parallel.shard, parallel.host, parallel.fusion.ids, named)
         return FewLayers.of(self.scenario.model, spec.training.seq_len, equal=not any(said))
 
-    def _casts(self, text: str) -> Numerics:
+    @cached_property
+    def is_routed(self) -> bool:
+        """Whether experts get unequally many tokens, and so ranks different work."""
+        training = self.scenario.spec.training
+        assert training is not None, "spaces are of training"
+        return training.routing.build() != BALANCED_ROUTING
+
+    def formats(self, text: str) -> Numerics:
         """The number formats with a sharding."""
         if text not in self._formats:
             sharding = self.sharding(text).choice

@@ -27,6 +27,7 @@ from simcluster.program import (
     StageProgram,
     build,
     partition_ranks,
+    routed_slots,
 )
 from simcluster.work import Work
 
@@ -48,13 +49,15 @@ class SmallPlan:
     plan: Plan
     program: Program
     micro_batch: int
+    is_routed: bool = False
+    """Whether experts get unequally many tokens in the plans that it stands for."""
 
     @classmethod
-    def of(cls, cluster: Cluster, plan: Plan, micro_batch: int) -> SmallPlan:
+    def of(cls, cluster: Cluster, plan: Plan, micro_batch: int, *, is_routed: bool = False) -> SmallPlan:
         """A plan, lowered."""
         # Reductions of gradients are not looked at: those of single layers are lowered soonest.
         alone = replace(plan, execution=replace(plan.execution, buckets=None, fusion=None))
-        return cls(cluster, plan, build(alone, without=_ONCE), micro_batch)
+        return cls(cluster, plan, build(alone, without=_ONCE), micro_batch, is_routed)
 
     @property
     def part(self) -> StageProgram:
@@ -70,6 +73,11 @@ class SmallPlan:
             if execution.micro_batch == 0 and phase in by_phase:
                 by_phase[Phase(phase)].append(execution)
         return by_phase
+
+    @cached_property
+    def routed_slots(self) -> Mapping[str, frozenset[str]]:
+        """By instance the slots of which nothing is known, as they hold what is routed to experts."""
+        return routed_slots(self.program) if self.is_routed else {}
 
     @cached_property
     def classes(self) -> RankClasses:
@@ -91,9 +99,10 @@ class SmallPlan:
         program = between.program() if self.plan.execution.call_reuse is None else None
         if program is None:
             return None
-        made = SmallPlan(self.cluster, self.plan, program, micro_batch)
+        made = SmallPlan(self.cluster, self.plan, program, micro_batch, self.is_routed)
         # Which executions there are is the same, too.
         vars(made)["first_executions"] = self.first_executions
+        vars(made)["routed_slots"] = self.routed_slots
         vars(made)["classes"] = self.classes  # that depends on who meets whom, not on how much is moved
         return made
 

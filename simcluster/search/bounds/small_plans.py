@@ -13,6 +13,7 @@ from functools import cache, cached_property
 
 from simcluster.errors import SimclusterError
 from simcluster.plan import BATCH, WEIGHTS, ScheduleSpec, ShardedModels, make_plan, roles_of
+from simcluster.search.bounds.flops_bound import matrix_work
 from simcluster.search.bounds.layer_costs import LayerCosts
 from simcluster.search.bounds.layer_memory import LayerMemory
 from simcluster.search.bounds.plan_texts import SCATTERED, WHOLE, PlanTexts
@@ -88,6 +89,13 @@ class SmallPlans:
         least = min(self.micro_batches, default=choice.micro_batch)
         return self.memory(replace(choice, micro_batch=min(least, choice.micro_batch)))
 
+    def matrix_work(self, choice: PlanChoice) -> float | None:
+        """FLOPs of a sample's matrix products; None for a plan that is impossible."""
+        small = self._plan_of(choice)
+        if isinstance(small, Refusal):
+            return None
+        return matrix_work(small.plan.logical) / (small.micro_batch * small.plan.placement.batch_ways)
+
     def _memory(self, choice: PlanChoice) -> LayerMemory | Refusal:
         key = self._changes(choice)
         if key not in self._memories:
@@ -151,7 +159,7 @@ class SmallPlans:
                 spec.collectives.build(),
                 known=self._sharded.setdefault(_before_sharding(changes), {}),
             )
-            return SmallPlan.of(cluster, plan, micro_batch)
+            return SmallPlan.of(cluster, plan, micro_batch, is_routed=self.texts.is_routed)
         except SimclusterError as error:
             return Refusal(error.problems[0].message)
 
@@ -162,6 +170,9 @@ class SmallPlans:
         batch = [axis for axis in (_REPLICAS, *self._batch_axes) if axis in mesh]
         ways = math.prod(mesh[axis] for axis in batch)
         sizes = ", ".join(f"{axis}: {size}" for axis, size in mesh.items())
+        training = self.texts.scenario.spec.training
+        assert training is not None, "spaces are of training"
+        slices = choice.slices or _num_slices(choice.schedule)
         return (
             ("parallel.mesh", f"{{{sizes}}}"),
             *([("parallel.roles.batch", f"[{', '.join(batch)}]")] if _REPLICAS in mesh else []),
@@ -173,6 +184,9 @@ class SmallPlans:
             ("training.micro_batch", str(choice.micro_batch)),
             ("training.global_batch", str(ways * choice.micro_batch)),
             ("training.batch_shares", "{}"),
+            *([("training.routing", "{}")] if self.texts.is_routed else []),
+            # The first slice attends to itself alone, so no other takes less.
+            *([("training.seq_len", str(training.seq_len // slices))] if slices > 1 else []),
         )
 
     @cached_property
@@ -207,3 +221,9 @@ def _backward_forms(schedule: str) -> tuple[bool, bool]:
 def _before_sharding(changes: Changes) -> Changes:
     """What the sharded graph of a small plan depends on."""
     return tuple(change for change in changes if change[0] not in _BEHIND_SHARDING)
+
+
+@cache
+def _num_slices(schedule: str) -> int:
+    """The slices of sequences that a kind of schedule has where nobody says how many."""
+    return ScheduleSpec(kind=schedule).build().num_slices

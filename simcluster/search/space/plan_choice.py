@@ -42,6 +42,8 @@ class PlanChoice:
     """``parallel.recompute``."""
     offload: str = "{}"
     """``parallel.offload``."""
+    slices: int = 0
+    """Slices of sequences; 0: as many as the schedule has where nobody says it."""
     batch_shares: tuple[int, ...] = ()
     """Shares of the batch by coordinate of the data axis; empty: equal ones."""
 
@@ -73,10 +75,11 @@ class PlanChoice:
         """What is chosen, by key, in words; nothing for what is left as it usually is."""
         pipelined = self.num_stages > 1
         chunks = f" with {self.chunks} chunks" if self.chunks > 1 else ""
+        slices = f" in {self.slices} slices" if self.slices else ""
         words = {
             "mesh": " x ".join(f"{axis} {size}" for axis, size in self.mesh),
             "micro_batch": f"micro-batch {self.micro_batch}",
-            "schedule": f"{self.schedule}{chunks}" if pipelined else "",
+            "schedule": f"{self.schedule}{chunks}{slices}" if pipelined else "",
             "stages": f"layers {'+'.join(map(str, self.stages))}" if self.stages else "",
             "optimizer_sharding": _words(self.optimizer_sharding),
             "recompute": f"recompute {_words(self.recompute)}",
@@ -111,6 +114,7 @@ class PlanChoice:
         said = {
             "kind": self.schedule,
             "chunks": str(self.chunks) if self.chunks > 1 else "",
+            "slices": str(self.slices) if self.slices else "",
             "stages": f"[{', '.join(map(str, self.stages))}]" if self.stages else "",
             "p2p": p2p or "",
         }

@@ -78,6 +78,7 @@ class PlanSpace:
             _text(parallel.optimizer_sharding),
             _text(parallel.recompute) if parallel.recompute.model_dump(exclude_defaults=True) else NOTHING,
             _text(parallel.offload),
+            schedule.slices or 0,
             tuple(spec.training.batch_shares.get(DATA, ())),
         )
 
@@ -101,6 +102,13 @@ class PlanSpace:
                 )
             )
         return legal
+
+    def idle_values(self, name: str) -> list[str]:
+        """The values of a key that the user wrote and no plan has, as they do not divide what is there."""
+        key = search_keys()[name]
+        return [
+            value for value in self.keys[name] if not any(key.has(choice, value) for choice in self.plans)
+        ]
 
     def _extended(
         self, key: SearchKey, values: tuple[str, ...], choices: Iterator[PlanChoice]
@@ -137,12 +145,12 @@ def _check_searchable(scenario: Scenario) -> None:
         )
     schedule = scenario.spec.parallel.schedule
     nested = schedule.stages != "auto" and any(isinstance(count, tuple) for count in schedule.stages)
-    if nested or schedule.slices is not None or schedule.text is not None:
+    if nested or schedule.text is not None:
         raise scenario.located(
             ScenarioError(
-                "a search knows schedules by their kind, their chunks and the layers of each stage",
+                "a search knows schedules by their kind, chunks, slices and the layers of each stage",
                 path="parallel.schedule",
-                hint="leave text, slices and layers by chunk out",
+                hint="leave text and layers by chunk out",
             )
         )
     if set(scenario.spec.training.batch_shares) - {DATA}:

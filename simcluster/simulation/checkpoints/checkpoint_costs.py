@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from simcluster.cluster import Host
 from simcluster.collectives import AUTOMATIC
 from simcluster.engine import Timing, Workload, classes_on_links, classes_together, run_together
-from simcluster.errors import PlanError, ScenarioError, SimclusterError
+from simcluster.errors import PlanError, Problem, ScenarioError, SimclusterError
 from simcluster.job import (
     CheckpointContent,
     CheckpointsSpec,
@@ -59,6 +61,8 @@ class CheckpointCosts:
         job = built.scenario.spec.job
         if job is None or job.checkpoints is None:
             return None
+        if built.plan.servers is not None:
+            _check_servers(job.checkpoints)
         if not isinstance(built.scenario.spec.task, TrainingSpec):
             raise PlanError("an inference saves no checkpoints", path="job.checkpoints")
         return cls(built, job.checkpoints, step_s)
@@ -67,7 +71,7 @@ class CheckpointCosts:
     def content(self) -> CheckpointContent:
         """What a checkpoint holds."""
         built, weights_only = self.built, not self.spec.optimizer_states
-        return content_of(built.program, built.plan.vocab, weights_only=weights_only)
+        return content_of(built.program, built.plan.vocab, weights_only=weights_only, servers=True)
 
     @cached_property
     def steps(self) -> SaveSteps:
@@ -169,33 +173,40 @@ class CheckpointCosts:
 
     def _check_memory(self, steps: SaveSteps) -> None:
         """PlanError if what is staged does not fit into the memory of a host."""
-        cluster = self.built.cluster
-        if cluster.mixed or not (self.spec.asynchronous or self.spec.storage.kind == "replicas"):
+        if not (self.spec.asynchronous or self.spec.storage.kind == "replicas"):
             return
-        host = cluster.host
-        staged = steps.host_bytes.reshape(-1, host.num_devices).sum(axis=1)
-        if int(staged.max()) > host.memory:
-            raise PlanError(
-                f"a checkpoint takes {size(int(staged.max()))} of a host's memory of "
-                f"{size(host.memory)} until it is written",
-                path="job.checkpoints",
-                hint="write remove_redundancy: true, or asynchronous: false",
-            )
+        for host, largest in self._hosts(steps.host_bytes):
+            if largest > host.memory:
+                raise PlanError(
+                    f"a checkpoint takes {size(largest)} of a host's memory of {size(host.memory)} until it "
+                    "is written",
+                    path="job.checkpoints",
+                    hint="write remove_redundancy: true, or asynchronous: false",
+                )
 
     def _check_disks(self, steps: SaveSteps) -> None:
         """PlanError if the checkpoints that are kept do not fit onto the disks of a host."""
-        cluster = self.built.cluster
-        if cluster.mixed or self.spec.storage.kind != "disks" or not cluster.host.disk_capacity:
+        if self.spec.storage.kind != "disks":
             return
         (written,) = (step.num_bytes for step in steps.written)
-        largest = int(written.reshape(-1, cluster.host.num_devices).sum(axis=1).max())
-        if largest * self.spec.keep > cluster.host.disk_capacity:
-            raise PlanError(
-                f"{self.spec.keep} checkpoints take {self.spec.keep} x {size(largest)} of a host's disks of "
-                f"{size(cluster.host.disk_capacity)}",
-                path="job.checkpoints.keep",
-                hint="keep fewer, write remove_redundancy: true, or choose another kind of storage",
-            )
+        for host, largest in self._hosts(written):
+            if host.disk_capacity and largest * self.spec.keep > host.disk_capacity:
+                raise PlanError(
+                    f"{self.spec.keep} checkpoints take {self.spec.keep} x {size(largest)} of a host's disks "
+                    f"of {size(host.disk_capacity)}",
+                    path="job.checkpoints.keep",
+                    hint="keep fewer, write remove_redundancy: true, or choose another kind of storage",
+                )
+
+    def _hosts(self, num_bytes: NDArray[np.int64]) -> Iterator[tuple[Host, int]]:
+        """The host of every group, and the most bytes of the ranks of one of these hosts."""
+        cluster = self.built.cluster
+        ranks = np.arange(len(num_bytes))
+        of_host = np.bincount(cluster.hosts_of(ranks), weights=num_bytes).astype(np.int64)
+        groups = cluster.group_of(ranks)
+        for number, group in enumerate(cluster.groups):
+            own = np.unique(cluster.hosts_of(ranks[groups == number]))
+            yield group.host, int(of_host[own].max(initial=0))
 
     def document(self) -> dict[str, Any]:
         """The costs as JSON-able data."""
@@ -233,15 +244,35 @@ class CheckpointCosts:
         return document
 
     def _host_memory(self) -> int:
-        if self.built.cluster.mixed:
-            return int(self.steps.host_bytes.max())
-        return int(self.steps.host_bytes.reshape(-1, self.built.cluster.host.num_devices).sum(axis=1).max())
+        return max(largest for _, largest in self._hosts(self.steps.host_bytes))
 
     def _overhead(self, save: SaveCost) -> float:
         """What checkpoints add to training, as a part of the time of the steps between two."""
         work = self.spec.every * self.step_s
         slowed = save.background_s * (1 - self.step_s / save.step_s)
         return (save.blocking_s + slowed) / work
+
+
+def _check_servers(spec: CheckpointsSpec) -> None:
+    """PlanError for what parameter servers cannot do with checkpoints."""
+    reasons = {
+        "merged": (spec.merged, "parameter servers do not gather: every one writes the keys that it has"),
+        "asynchronous": (
+            spec.asynchronous,
+            "parameter servers write from the memory that they update: what is written while workers go on "
+            "is the state of no step",
+        ),
+        "load": (
+            spec.load is not None,
+            "parameter servers load what those of the same plan have saved: keys by modulo and rows of "
+            "tables are no layout that could be cut for others",
+        ),
+    }
+    path = "job.checkpoints"
+    if problems := [
+        Problem(why, f"{path}.{key}", "leave it out") for key, (asked, why) in reasons.items() if asked
+    ]:
+        raise PlanError(*problems)
 
 
 def _share(num_bytes: Any, whole: float) -> Any:

@@ -17,10 +17,13 @@ from simcluster.analysis import summarise_servers
 from simcluster.cluster import DeviceSpeed
 from simcluster.engine import classes_on_links
 from simcluster.errors import PlanError, SimclusterError
-from simcluster.job import ClusterState, StepSummary
+from simcluster.job import NOMINAL_STATE, ClusterState, StepSummary
 from simcluster.plan import serve_parameters
 from simcluster.program import build
 from simcluster.simulation.compose import BuiltScenario, build_scenario, run_alone
+
+MOST_PLANS = 8
+"""Plans with fewer replicas or members that are kept at once."""
 
 
 @dataclass
@@ -29,6 +32,7 @@ class StepTimes:
 
     built: BuiltScenario
     times: dict[Hashable, StepSummary] = field(default_factory=dict)
+    _plans: dict[ClusterState, BuiltScenario] = field(default_factory=dict)
 
     def __call__(self, state: ClusterState) -> StepSummary:
         """The step in a state."""
@@ -86,11 +90,7 @@ class StepTimes:
         return cluster.topology.network.kind == "switch"
 
     def _timed(self, state: ClusterState) -> StepSummary:
-        built = self.built
-        if state.workers or state.servers:
-            built = self._without_members(state)
-        elif state.lost_replicas:
-            built = self._without(state.lost_replicas)
+        built = self._left(replace(state, slow=()))
         if state.slow:
             speeds = dict(built.cluster.speeds)
             for entry in state.slow:
@@ -111,6 +111,19 @@ class StepTimes:
         # Workers that do not wait for each other go at paces of their own.
         paces = summarise_servers(built.placed, timing, servers, samples, steps)
         return StepSummary(max(1, round(samples / paces["samples_per_s"] * 1e9)), samples)
+
+    def _left(self, state: ClusterState) -> BuiltScenario:
+        """What runs in a state. Slow devices meet one plan again and again, so plans are kept."""
+        if state == NOMINAL_STATE:
+            return self.built
+        if state not in self._plans:
+            while len(self._plans) >= MOST_PLANS:
+                del self._plans[next(iter(self._plans))]
+            without = state.workers or state.servers
+            made = self._without_members(state) if without else self._without(state.lost_replicas)
+            self._plans[state] = made
+        self._plans[state] = self._plans.pop(state)  # the last one that was used
+        return self._plans[state]
 
     def _rank_left(self, device: int, lost: int, built: BuiltScenario) -> int:
         """The rank of a device in a plan with fewer replicas of the data, whose last ones are left out."""

@@ -21,6 +21,7 @@ from simcluster.simulation.checkpoints import content_of
 from simcluster.simulation.compose import plan_scenario
 from tests.support.checkpoint_pairs import assert_resumes, random_pair
 from tests.support.scenarios import TINY, scenario
+from tests.support.servers import BY_ROWS, WIDE_DEEP, server_scenario
 
 ADAM = {"optimizer": "adamw", "precision": "bf16"}
 STORAGE = {
@@ -340,3 +341,57 @@ def test_what_cannot_be_saved_so(checkpoints, says):
 def test_keys_that_do_not_go_together(checkpoints, says):
     with pytest.raises(ScenarioError, match=says):
         costs(checkpoints)
+
+
+# -- parameter servers ----------------------------------------------------------------------------------
+
+DISKS = {
+    name: {"value": value, "source": "a test", "provenance": "assumed"}
+    for name, value in (("count", 2), ("capacity", "1 TB"), ("read", "6 GB/s"), ("write", "2 GB/s"))
+}
+
+
+def served(checkpoints, **servers):
+    made = server_scenario(4, 2, **servers)
+    data = made.spec.model_dump(mode="json", exclude_unset=True)
+    for group in data["cluster"]["groups"]:
+        group["host"]["disks"] = DISKS
+    data["job"] = {"steps": 1000, "checkpoints": {"every": 10, "storage": {"kind": "disks"}, **checkpoints}}
+    return Scenario.of(data)
+
+
+def test_every_server_writes_its_keys():
+    """Weights and one state in fp32, each on one server; workers have copies, which nobody saves."""
+    found = price_checkpoints(served({}))
+    elements = sum(kind.num_elements for _, kind in found.built.plan.logical.parameters())
+    assert found.content.rank_bytes[:4].sum() == 0
+    assert found.save.num_bytes == found.content.rank_bytes.sum() == 8 * elements
+    assert found.save_phases["write_s"] == pytest.approx(found.content.rank_bytes.max() / 2e9, rel=1e-3)
+    told = simulate(served({})).documents["job"]["checkpoints"]
+    assert told == found.document()
+
+
+def test_rows_in_caches_are_saved_by_the_workers_that_have_them():
+    rows = {"model": WIDE_DEEP, "training": {"optimizer": BY_ROWS}, "vocab_cache_size": 100}
+    content = price_checkpoints(served({}, ids="zipf:1.1", **rows)).content
+    # A row of the wide table has one element and two states, one of the deep table eight and two states.
+    assert content.rank_bytes[:4].tolist() == [100 * 4 * (3 + 24)] * 4
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "says"),
+    [
+        ({"merged": True}, "parameter servers do not gather"),
+        ({"asynchronous": True}, "is the state of no step"),
+        ({"load": {"strategy": "other.json"}}, "keys by modulo and rows of tables are no layout"),
+        ({"keep": 10**9}, r"1000000000 x .* of a host's disks of"),
+    ],
+)
+def test_what_servers_cannot_do_with_checkpoints(checkpoints, says):
+    with pytest.raises(PlanError, match=says):
+        price_checkpoints(served(checkpoints)).document()
+
+
+def test_what_servers_hold_is_not_cut_for_other_plans(tmp_path):
+    with pytest.raises(PlanError, match="it is loaded by the servers of the same plan alone"):
+        save_small_run(served({}), tmp_path / "small")

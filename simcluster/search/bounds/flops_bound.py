@@ -1,0 +1,53 @@
+"""The least time of a step by its FLOPs alone: for plans about whose layers nothing else is known.
+
+No plan divides matrix products further than over all devices, and none does them faster than the peak of
+the fastest one.
+"""
+
+from __future__ import annotations
+
+import math
+
+from simcluster.cluster import NOMINAL, Cluster
+from simcluster.model import Graph, Operator, Phase
+from simcluster.plan import Numerics
+from simcluster.work import Kernel
+
+_MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
+_COMPUTED = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
+
+
+def matrix_work(logical: Graph) -> int:
+    """FLOPs of the matrix products of a differentiated graph, as one device would do them."""
+    by_block: dict[str, int] = {}
+    for name, block in logical.blocks.items():
+        total = 0
+        for node in block.phase(*_COMPUTED):
+            if isinstance(node.operator, Operator):
+                inputs = [block.values[value].type for value in node.inputs]
+                outputs = [block.values[value].type for value in node.outputs]
+                works = node.operator.work(inputs, outputs)
+                total += sum(
+                    _product(dict(work.sizes), work.flops) for work in works if work.kernel in _MATRIX
+                )
+        by_block[name] = total
+    return sum(by_block[instance.block] for instance in logical.instances)
+
+
+def _product(sizes: dict[str, int], flops: int) -> int:
+    """The FLOPs of a product without what is fused with it; those of attention as they are."""
+    if not {"m", "n", "k"} <= sizes.keys():
+        return flops
+    return min(flops, 2 * sizes.get("b", 1) * sizes["m"] * sizes["n"] * sizes["k"])
+
+
+def least_time_of_flops(flops: float, cluster: Cluster, numerics: Numerics) -> int:
+    """Nanoseconds that so many FLOPs of matrix products take at least on all devices together."""
+    fastest = max((speed.compute for speed in cluster.speeds.values()), default=NOMINAL.compute)
+    rate = 0.0
+    for host in cluster.kinds:
+        peak = host.device.peak
+        # Some of what is asked for in fp8 is done in other formats: the fastest is a bound on all.
+        own = max(peak.values()) if numerics.fp8 is not None else peak.get(numerics.matmul, math.inf)
+        rate = max(rate, own * max(1.0, host.device.convolution or 1.0) * max(NOMINAL.compute, fastest))
+    return int(flops / (rate * cluster.num_devices) * 1e9)
