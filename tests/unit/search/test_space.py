@@ -111,11 +111,10 @@ def test_pairs_are_kept_by_schedules_that_have_them(small):
         [("parallel.mesh", "{pipeline: 2, data: 4}"), ("parallel.schedule", "{kind: 1f1b, pairs: true}")]
     )
     plans = PlanSpace.of(paired, ["schedule", "chunks"]).plans
-    assert {plan.schedule: plan.pairs for plan in plans} >= {
-        "1f1b": True,
-        "interleaved": True,
-        "gpipe": False,
-    }
+    pairs = {plan.schedule: plan.pairs for plan in plans}
+    assert pairs["1f1b"]
+    assert pairs["interleaved"]
+    assert not pairs["gpipe"]
     assert ("parallel.schedule", "{kind: 1f1b, pairs: true}") in PlanSpace.of(paired).changes_of(plans[0])
 
 
