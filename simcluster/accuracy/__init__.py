@@ -25,6 +25,7 @@ from simcluster.accuracy.report import accuracy_csv, accuracy_markdown, accuracy
 from simcluster.accuracy.row import MeasuredRow, read_rows
 from simcluster.accuracy.runs import (
     MeasuredRun,
+    RunFigure,
     RunGrouping,
     band_table,
     coverage,
@@ -34,12 +35,13 @@ from simcluster.accuracy.runs import (
     runs_csv,
     runs_html,
     runs_text,
+    scenario_of,
 )
 from simcluster.accuracy.summary import (
+    CollectiveGrouping,
     Errors,
     SizeClass,
     by_cluster,
-    by_hardware,
     by_operation,
     errors_by_key,
     overall,
@@ -51,6 +53,7 @@ from simcluster.accuracy.table import column_titles
 __all__ = [
     "HOST_COPY",
     "OPERATIONS",
+    "CollectiveGrouping",
     "Errors",
     "HardwareSpec",
     "KernelGrouping",
@@ -60,6 +63,7 @@ __all__ = [
     "MeasuredRow",
     "MeasuredRun",
     "Prediction",
+    "RunFigure",
     "RunGrouping",
     "SizeClass",
     "accuracy_csv",
@@ -67,7 +71,6 @@ __all__ = [
     "accuracy_text",
     "band_table",
     "by_cluster",
-    "by_hardware",
     "by_operation",
     "column_titles",
     "coverage",
@@ -89,6 +92,7 @@ __all__ = [
     "runs_csv",
     "runs_html",
     "runs_text",
+    "scenario_of",
     "stream_seconds",
     "task_seconds",
     "unsupported",

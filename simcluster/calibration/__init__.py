@@ -3,6 +3,7 @@
 fit = cross_validated(fit_device(read_kernels("kernels.csv"), "b200-sxm"))
 print(fit_text(fit))
 Path("ours.yaml").write_text(device_yaml(fit))
+print(run_fit_text(fit_runs(read_runs("training.csv"))))
 """
 
 from simcluster.calibration.cross_validation import cross_validated
@@ -27,11 +28,15 @@ from simcluster.calibration.measure import (
     measured_device,
     measured_errors,
     measured_host,
-    processor_facts,
+    this_processor,
 )
 from simcluster.calibration.report import fit_text, passes_text
+from simcluster.calibration.run_fit import RunFit, RunMove, RunTimes, fit_runs, fit_times
+from simcluster.calibration.run_parameter import RUN_PARAMETERS, RunParameter
+from simcluster.calibration.run_report import run_fit_text, run_fit_yaml
 
 __all__ = [
+    "RUN_PARAMETERS",
     "Benchmark",
     "DeviceFit",
     "DeviceMeasurement",
@@ -39,6 +44,10 @@ __all__ = [
     "Move",
     "PassFit",
     "ProcessorFacts",
+    "RunFit",
+    "RunMove",
+    "RunParameter",
+    "RunTimes",
     "StageFit",
     "TorchBackend",
     "benchmarks",
@@ -47,7 +56,9 @@ __all__ = [
     "device_yaml",
     "fit_device",
     "fit_implementations",
+    "fit_runs",
     "fit_text",
+    "fit_times",
     "host_like",
     "implementation_yaml",
     "measure",
@@ -55,7 +66,9 @@ __all__ = [
     "measured_errors",
     "measured_host",
     "passes_text",
-    "processor_facts",
+    "run_fit_text",
+    "run_fit_yaml",
     "streamed_rows",
+    "this_processor",
     "yaml_text",
 ]

@@ -118,7 +118,7 @@ def _fitted(
     weights = np.array([row.weight for row in rows])
 
     def cost(values: Sequence[float]) -> float:
-        size = _loss(errors(with_values(device, parameters, values), rows), weights)
+        size = robust_loss(errors(with_values(device, parameters, values), rows), weights)
         away = sum(
             (math.log(value / before) / parameter.trust) ** 2
             for parameter, value, before in zip(parameters, values, prior, strict=True)
@@ -173,7 +173,8 @@ def median_error(logarithms: NDArray[np.float64]) -> float:
     return float(np.median(np.abs(np.expm1(logarithms))))
 
 
-def _loss(logarithms: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def robust_loss(logarithms: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    """The mean cost of errors: their square while small, then their size, up to the largest that counts."""
     sizes = np.abs(logarithms)
     small = sizes**2 / (2 * SMALL_ERROR)
     costs = np.minimum(np.where(sizes < SMALL_ERROR, small, sizes - SMALL_ERROR / 2), LARGE_ERROR)

@@ -126,7 +126,7 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
 
 
 def _stated_memory(row: MeasuredRun, scenario: RunScenario, documents: Mapping[str, Any]) -> float:
-    """The allocated bytes that a row's framework logs: of the fullest stage, the last, or in the first step."""
+    """The allocated bytes that a framework logs: of the fullest stage, the last, or in the first step."""
     stages, logged = documents["memory"], framework_of(row).memory
     if logged == "first_step" and row.peak_memory is not None:
         return max(_first_step(scenario, documents))
@@ -134,7 +134,7 @@ def _stated_memory(row: MeasuredRun, scenario: RunScenario, documents: Mapping[s
 
 
 def _first_step(scenario: RunScenario, documents: Mapping[str, Any]) -> Iterator[float]:
-    """What every stage holds at most in the first step: behind the update all that stays, before it no moments.
+    """What every stage holds at most in the first step: before the update no moments, behind it what stays.
 
     The latter is the peak under stochastic gradient descent, which has master copies and no moments.
     """

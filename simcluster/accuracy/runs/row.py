@@ -62,7 +62,7 @@ _TOKENS = re.compile(r"([0-9.]+) ?([MBT]) tokens")
 _FITTED = ("0", "0.0", "no", "false", "fits")
 """How rows of the metric oom say that there was room."""
 _LOGGED_GB = "GB as logged"
-"""How notes say that a memory is in 10^9 bytes, as Megatron-Bridge logs it (mem-max-allocated-gigabytes, from memory)."""
+"""How notes say that a memory is in 10^9 bytes, as Megatron-Bridge logs it (report_memory, from memory)."""
 _DERIVED = re.compile(r"derived step_s=([0-9.]+)")
 
 

@@ -79,6 +79,9 @@ class PracticeWords(Section):
     precisions: Name = "*"
     """A pattern over their number formats."""
 
+    hardware: Name = "*"
+    """A pattern over their hardware."""
+
     seq_len: PositiveInt | None = None
     """Only rows of this sequence length."""
 
@@ -268,6 +271,7 @@ class Words(Section):
                 (entry.sources, words.get("source", "")),
                 (entry.notes, words.get("notes", "")),
                 (entry.precisions, words.get("precision", "")),
+                (entry.hardware, words.get("hardware", "")),
             )
             fits = all(_fits(pattern, text or "-") for pattern, text in said)
             if fits and entry.seq_len in (None, seq_len):

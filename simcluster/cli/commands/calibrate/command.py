@@ -14,6 +14,7 @@ EXAMPLES = (
     "simcluster calibrate fit kernels.csv --device b200-sxm",
     "simcluster calibrate fit kernels.csv --device h100-sxm --out ours.yaml",
     "simcluster calibrate fit kernels.csv --implementation megatron",
+    "simcluster calibrate fit training.csv --jobs 2",
     "simcluster calibrate measure --device cuda --out ours.yaml --host our-host.yaml",
 )
 
@@ -29,7 +30,10 @@ def _calibrate() -> None:
 
 @calibrate.command()
 def fit(
-    file: Annotated[str, typer.Argument(metavar="ROWS.csv", help="Measured kernels.", show_default=False)],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="ROWS.csv", help="Measured kernels, or training runs.", show_default=False),
+    ],
     device: Annotated[
         str | None,
         typer.Option(
@@ -43,18 +47,32 @@ def fit(
         typer.Option(metavar="NAME", help="Or the implementation of memory-bound operators."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Where the file is written.")] = None,
+    every: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Of training runs every N-th, for a quick look.")
+    ] = 1,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that simulate runs.")] = 1,
 ) -> ExitCode:
     """Fit the figures of a device file to measured kernels, or those of an implementation.
 
     A few physical figures of the device move from what its file has, as far as the rows ask for it: shares
     of peak and of memory bandwidth, tiles, what few rows and short dims cost. Shown are the median errors
     before and after, on shapes and on sources that a fit has not seen, and what each figure buys.
+
+    Of a file of training runs neither is named: fitted is what only whole steps show, the clock of every
+    family of devices under a step's load, and what an operator, a collective and a step cost the host under
+    every framework, as multiples of what the files have.
     """
-    from simcluster.accuracy import read_kernels
-    from simcluster.cli.commands.calibrate.fitted import fitted_device, fitted_implementation
-    from simcluster.cli.output.terminal import has_colour, print_result
+    from simcluster.accuracy import column_titles, read_kernels, read_runs
+    from simcluster.cli.commands.calibrate.fitted import fitted_device, fitted_implementation, fitted_runs
+    from simcluster.cli.output.terminal import has_colour
     from simcluster.errors import Problem, ScenarioError
 
+    if "metric" in column_titles(file):
+        if device or implementation:
+            hint = "leave out --device and --implementation: every device and framework of the rows is fitted"
+            raise ScenarioError(Problem("these are training runs", hint=hint, where="calibrate fit"))
+        text, yaml = fitted_runs(read_runs(file)[::every], jobs=jobs, colour=has_colour())
+        return _shown(text, yaml, out)
     if (device is None) == (implementation is None):
         hint = "give one of --device NAME and --implementation NAME"
         raise ScenarioError(Problem("what is to be fitted?", hint=hint, where="calibrate fit"))
@@ -63,6 +81,12 @@ def fit(
         text, yaml = fitted_device(rows, device, colour=has_colour())
     else:
         text, yaml = fitted_implementation(rows, str(implementation), colour=has_colour())
+    return _shown(text, yaml, out)
+
+
+def _shown(text: str, yaml: str, out: Path | None) -> ExitCode:
+    from simcluster.cli.output.terminal import print_result
+
     print_result(text, drawn=True)
     if out is not None:
         out.write_text(yaml, encoding="utf-8")

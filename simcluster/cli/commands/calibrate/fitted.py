@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcluster.accuracy import MeasuredKernel
+from simcluster.accuracy import MeasuredKernel, MeasuredRun
 from simcluster.calibration import (
     cross_validated,
     device_yaml,
     fit_device,
     fit_implementations,
+    fit_runs,
     fit_text,
     implementation_yaml,
     passes_text,
+    run_fit_text,
+    run_fit_yaml,
     streamed_rows,
 )
 from simcluster.errors import Problem, ScenarioError, nearest
@@ -38,3 +41,9 @@ def fitted_implementation(rows: Sequence[MeasuredKernel], name: str, *, colour: 
         raise ScenarioError(problem)
     fits = fit_implementations([row for row in streamed if row.implementation == name])
     return passes_text(fits, colour=colour), implementation_yaml(fits, name)
+
+
+def fitted_runs(rows: Sequence[MeasuredRun], *, jobs: int, colour: bool) -> tuple[str, str]:
+    """What only whole steps show, fitted to runs: the tables, and the figures as YAML."""
+    fit = fit_runs(rows, jobs=jobs)
+    return run_fit_text(fit, colour=colour), run_fit_yaml(fit)

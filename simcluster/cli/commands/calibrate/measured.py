@@ -17,7 +17,7 @@ from simcluster.calibration import (
     measured_device,
     measured_errors,
     measured_host,
-    processor_facts,
+    this_processor,
     yaml_text,
 )
 from simcluster.cli.output.item_progress import progress_bar
@@ -61,7 +61,7 @@ def measured_files(kind: str, like: str | None, like_host: str | None, *, colour
     with progress_bar(f"measuring {backend.device}", total) as show:
         measured = measure(backend, small=processor, step=lambda _, done, __: show(done))
     fit, data = measured_device(measured, name, processor=processor)
-    host = measured_host(measured, data, processor_facts(), host_name, processor=processor)
+    host = measured_host(measured, data, this_processor(), host_name, processor=processor)
     errors = kernels_text(measured_errors(measured, fit.device), by=KernelGrouping.KERNEL, colour=colour)
     parts = (_costs(measured), fit_text(fit, colour=colour), errors, _collectives(measured, host, colour))
     text = "\n".join(part for part in parts if part)

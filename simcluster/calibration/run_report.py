@@ -1,0 +1,65 @@
+"""What a fit to training runs moved, what each figure bought, and the errors of runs that were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
+
+from simcluster.calibration.figure_yaml import yaml_text
+from simcluster.calibration.fit import median_error
+from simcluster.calibration.run_fit import RunFit
+from simcluster.draw import Column, quantities, render_text, text_table
+
+
+def run_fit_text(fit: RunFit, *, colour: bool = False) -> str:
+    """Two tables to read: median errors of steps by publisher, and the figures."""
+    errors = list(_errors(fit))
+    titles = quantities("runs", "before", "after", "models left out", "publishers left out")
+    parts: list[RenderableType] = [
+        Text("Median errors of measured steps", "bold"),
+        "",
+        text_table(["publisher", *titles], errors),
+    ]
+    figures = [
+        [
+            move.parameter.key,
+            move.owner,
+            f"{move.runs:,}",
+            f"{move.multiple:.3f} x",
+            f"{100 * move.gain:+.2f} points",
+        ]
+        for move in fit.moves
+    ]
+    if figures:
+        parts += [
+            "",
+            Text(
+                "Figures that moved, times what the files have; how much larger the median error is without",
+                "bold",
+            ),
+            "",
+            text_table(["figure", Column("of", wraps=True), *quantities("runs", "times", "buys")], figures),
+        ]
+    else:
+        parts += ["", Text("No figure moved: none buys anything.")]
+    return render_text(*parts, colour=colour)
+
+
+def run_fit_yaml(fit: RunFit) -> str:
+    """The figures that moved, as multiples of what the files have."""
+    moves = [
+        {"figure": move.parameter.key, "of": move.owner, "times": round(move.multiple, 4), "runs": move.runs}
+        for move in fit.moves
+    ]
+    return yaml_text({"figures": moves})
+
+
+def _errors(fit: RunFit) -> Iterator[list[str]]:
+    groups = np.array([run.row.group for run in fit.runs])
+    for group in [*sorted(set(groups.tolist())), "all"]:
+        chosen = groups == group if group != "all" else np.ones(len(groups), bool)
+        columns = (fit.before, fit.after, fit.unseen_models, fit.unseen_sources)
+        yield [group, f"{chosen.sum():,}", *(f"{median_error(column[chosen]):.1%}" for column in columns)]
