@@ -27,6 +27,7 @@ from simcluster.simulation.compose import (
     summarise_tenants,
 )
 from simcluster.simulation.traffic import may_have_traffic, traffic_document
+from simcluster.simulation.unequal_devices import lost_to_unequal_devices
 from simcluster.simulation.views import documents_of
 from simcluster.trace import WALL_TIME, Documents, Run, RunDocument, Table
 
@@ -75,6 +76,7 @@ def run_built(
     made = documents_of(built, timing, trace.account)
     made["summary"] |= summarise_tenants(tenants)
     made["summary"] |= _inference(built, trace)
+    made["summary"] |= lost_to_unequal_devices(built, made["summary"]["step_time_s"])
     if built.scenario.spec.job is not None:
         from simcluster.job import JOB_METRICS
 

@@ -200,6 +200,9 @@ class ExecutionPolicy:
     """Kernels wait for collectives of activations."""
     tokens_once: bool = False
     """Tokens go once to every rank with experts of theirs, not once for every expert."""
+    copied_axes: tuple[str, ...] = ()
+    """The axes over which activations are copied where they are gathered or scattered along another dim than
+    their first."""
     p2p_scatter_axes: tuple[str, ...] = ()
     """The axes over which activations that are equal on all ranks go to the next stage in parts (Megatron's
     scatter-gather)."""
@@ -267,6 +270,7 @@ class ExecutionPolicy:
             not reduction.overlap,
             reduction.buffers,
             p2p_scatter_axes=rest if framework.p2p_scatter else (),
+            copied_axes=rest if framework.collective_copies else (),
             gather_once=sharding.gather_once,
             fusion=given,
             no_fusion=fusion.closed,

@@ -346,6 +346,14 @@ class FrameworkProfile(CatalogSection):
     """Whether ranks of a stage that hold the same activations send a part each, gathered again by the
     receivers (scatter-gather of arXiv 2104.04473)."""
 
+    collective_copies: Annotated[
+        bool, Phrase({True: "activations copied beside gathers", False: "gathers in place"}.__getitem__)
+    ] = False
+    """Whether what ranks gather or scatter along another dim than the first of [batch, sequence, hidden] is
+    copied into order, as PyTorch's functional collectives do for DTensor: its parts come one behind the
+    other (torch.chunk and torch.cat in torch/distributed/_functional_collectives.py, from memory). Of
+    collectives in chunks with a matmul nothing is copied."""
+
     vocabulary_multiple: Annotated[
         PositiveInt,
         Phrase(

@@ -29,6 +29,7 @@ from simcluster.program.isa import (
     Slot,
     record_producer,
 )
+from simcluster.program.lowering.collective_copies import with_copies
 from simcluster.program.lowering.fused_kernel import fused_work, with_traffic
 from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs
 from simcluster.program.lowering.host_device_copies import copy_instruction, kernels_awaited
@@ -130,6 +131,9 @@ class _CodeWriter:
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
         phase = phase_of(self.name)
+        if phase in _COMPUTED and self.settings.policy.copied_axes:
+            axes = self.settings.policy.copied_axes
+            self.instructions = with_copies(self.instructions, self.slots, axes)
         self.instructions = dispatch_costs(
             self.instructions, self.settings.policy.graphs.launch, self.settings.policy.host_work.calls
         )

@@ -27,7 +27,7 @@ from simcluster.program.isa import (
     Program,
     Slot,
 )
-from simcluster.program.lowering import fused_work
+from simcluster.program.lowering import ORDERED, fused_work
 from simcluster.program.routing.dynamic_shapes import (
     Extent,
     RaggedDims,
@@ -301,6 +301,8 @@ class _Sized:
 
     def _works(self, instruction: Instruction) -> tuple[Work, ...]:
         """The kernels of an instruction on what is there; in the formats and by the releases that it had."""
+        copies = tuple(work for work in instruction.works if ORDERED in work.sizes)
+        own = tuple(work for work in instruction.works if ORDERED not in work.sizes)
         new, old = (
             [self._works_of(call, [slot.type for slot in slots]) for call in instruction.calls]
             for slots in (self.slots, self.old.slots)
@@ -312,12 +314,12 @@ class _Sized:
             inside = []
             for name in ("bytes_read", "bytes_written"):
                 moved, now = (sum(getattr(work, name) for work in works) for works in (total, more))
-                hidden = moved - sum(getattr(work, name) for work in instruction.works)
+                hidden = moved - sum(getattr(work, name) for work in own)
                 inside.append(hidden * now // moved if moved else 0)
             new = [fused_work(new, (inside[0], inside[1]))]
         (works,) = new
-        assert len(works) == len(instruction.works)
-        return tuple(_like(work, was) for work, was in zip(works, instruction.works, strict=True))
+        assert len(works) == len(own)
+        return (*(_like(work, was) for work, was in zip(works, own, strict=True)), *copies)
 
     def _works_of(self, call: Call, kinds: Sequence[TensorType]) -> tuple[Work, ...]:
         """The kernels of one call on slots of these types, as lowering has them.
