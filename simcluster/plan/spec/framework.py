@@ -352,7 +352,7 @@ class FrameworkProfile(CatalogSection):
     """Whether what ranks gather or scatter along another dim than the first of [batch, sequence, hidden] is
     copied into order, as PyTorch's functional collectives do for DTensor: its parts come one behind the
     other (torch.chunk and torch.cat in torch/distributed/_functional_collectives.py, from memory). Of
-    collectives in chunks with a matmul nothing is copied."""
+    collectives in chunks with a matmul nothing is copied, but scattered sums are added up in a pass."""
 
     vocabulary_multiple: Annotated[
         PositiveInt,
