@@ -251,6 +251,12 @@ class FrameworkProfile(CatalogSection):
     """Operators (``route``) or families (``router``) that cost the host as much as so many operators: what is
     one operator here, and dozens of calls there. 1 if not named."""
 
+    group_calls: Annotated[
+        NonNegativeFloat, Phrase("the host takes {:g} of an operator for every group of a product".format)
+    ] = 0.0
+    """What every group of a grouped product costs the host besides, in operators: of libraries that call a
+    matmul for each expert, one behind the other."""
+
     host_waits: Annotated[tuple[Name, ...], Phrase(host_waits_words)] = ()
     """Operators or families for whose results the host waits in every forward before it launches anything
     more: sizes that it must know, such as how many tokens each expert gets."""
