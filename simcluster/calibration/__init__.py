@@ -31,7 +31,7 @@ from simcluster.calibration.measure import (
     this_processor,
 )
 from simcluster.calibration.report import fit_text, passes_text
-from simcluster.calibration.run_fit import RunFit, RunMove, RunTimes, fit_runs
+from simcluster.calibration.run_fit import RunFit, RunMove, RunTimes, fit_runs, fit_times
 from simcluster.calibration.run_parameter import RUN_PARAMETERS, RunParameter
 from simcluster.calibration.run_report import run_fit_text, run_fit_yaml
 
@@ -58,6 +58,7 @@ __all__ = [
     "fit_implementations",
     "fit_runs",
     "fit_text",
+    "fit_times",
     "host_like",
     "implementation_yaml",
     "measure",

@@ -7,7 +7,6 @@ simulation.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.accuracy import MeasuredRun, RunFigure, predict_runs, scenario_of
-from simcluster.calibration.fit import LEAST_GAIN, median_error, robust_loss
-from simcluster.calibration.optimiser import minimise
+from simcluster.calibration.fit import LARGE_ERROR, LEAST_GAIN, SMALL_ERROR, median_error, robust_loss
 from simcluster.calibration.run_parameter import RUN_PARAMETERS, RunParameter, root_profile
 from simcluster.errors import ScenarioError, SimclusterError
 from simcluster.scenario import Scenario
@@ -25,7 +23,10 @@ from simcluster.simulation import simulate
 from simcluster.workers import parallel_map
 
 PRIOR_RUNS = 2.0
-"""How many runs what the files have weighs, at one ``trust`` from it."""
+"""What the files have weighs as so many runs with an error of 8 %, at one ``trust`` from it."""
+
+MOST_STEPS, SMALLEST_STEP = 60, 1e-6
+"""The fit ends when no logarithm of a figure moves by more."""
 
 LEAST_RUNS = 4
 """A figure that fewer runs depend on stays as it is."""
@@ -87,12 +88,17 @@ def fit_runs(rows: Sequence[MeasuredRun], *, jobs: int = 1) -> RunFit:
 
     Raises ScenarioError if fewer than LEAST_RUNS rows can be predicted.
     """
-    timed = parallel_map(_times, rows, jobs)
-    runs = tuple(run for run in timed if run is not None)
+    return fit_times([run for run in parallel_map(_times, rows, jobs) if run is not None])
+
+
+def fit_times(timed: Sequence[RunTimes]) -> RunFit:
+    """The same from runs whose dependence on figures is known.
+
+    Raises ScenarioError if there are fewer than LEAST_RUNS.
+    """
+    runs = tuple(timed)
     if len(runs) < LEAST_RUNS:
-        raise ScenarioError(
-            f"{len(runs)} of {len(rows)} rows have a step that is predicted; {LEAST_RUNS} are needed"
-        )
+        raise ScenarioError(f"only {len(runs)} rows have a step that is predicted; {LEAST_RUNS} are needed")
     steps = _Steps.of(runs)
     fitted = steps.fit(np.ones(len(runs), bool))
     after = steps.errors(fitted)
@@ -159,38 +165,57 @@ class _Steps:
     def errors(self, multiples: Sequence[float]) -> Floats:
         """Logarithms of simulated over measured seconds, [runs]."""
         pairs = zip(self.figures, multiples, strict=True)
-        more = np.array([parameter.work(multiple) - 1 for (parameter, _), multiple in pairs])
-        seconds = np.maximum(self.predicted + self.slopes @ more, 1e-3 * self.predicted)
-        return np.log(seconds / self.measured)
+        works = np.array([parameter.work(multiple) for (parameter, _), multiple in pairs])
+        return np.log(self._seconds(works) / self.measured)
 
     def fit(self, chosen: NDArray[np.bool_]) -> list[float]:
         """The multiples of all figures that the chosen runs ask for; 1 of what buys nothing."""
         able = [
             place for place in range(len(self.figures)) if self.depends[chosen, place].sum() >= LEAST_RUNS
         ]
+        works = self._least(chosen, able)
+        for place in able:  # what buys nothing stays as it is
+            kept = works.copy()
+            kept[place] = 1.0
+            if self._cost(kept, chosen) <= self._cost(works, chosen) * (1 + LEAST_GAIN):
+                works = kept
+        return [float(parameter.work(work)) for (parameter, _), work in zip(self.figures, works, strict=True)]
+
+    def _least(self, chosen: NDArray[np.bool_], able: Sequence[int]) -> Floats:
+        """The work of every figure at the least cost, by Gauss-Newton steps on logarithms.
+
+        Errors count by weights that follow from their size (``robust_loss``), anew in every step.
+        """
+        works = np.ones(len(self.figures))
+        for _ in range(MOST_STEPS):
+            seconds = self._seconds(works)[chosen]
+            errors = np.log(seconds / self.measured[chosen])
+            sizes = np.maximum(np.abs(errors), SMALL_ERROR)
+            weights = np.where(sizes < LARGE_ERROR, self.weights[chosen] * SMALL_ERROR / sizes, 0.0)
+            slopes = self.slopes[np.ix_(chosen, able)] / seconds[:, None] * works[able]
+            prior = self._prior(chosen)[able]
+            curvature = slopes.T @ (weights[:, None] * slopes) + np.diag(prior)
+            downhill = -slopes.T @ (weights * errors) - prior * np.log(works[able])
+            step = np.linalg.solve(curvature, downhill)
+            works[able] = np.clip(works[able] * np.exp(np.clip(step, -0.3, 0.3)), 0.2, 5.0)
+            if np.abs(step).max(initial=0.0) < SMALLEST_STEP:
+                break
+        return works
+
+    def _cost(self, works: Floats, chosen: NDArray[np.bool_]) -> float:
+        errors = np.log(self._seconds(works) / self.measured)[chosen]
+        away = float(self._prior(chosen) @ np.log(works) ** 2) / (2 * SMALL_ERROR)
         weights = self.weights[chosen]
+        return robust_loss(errors, weights) + away / float(weights.sum())
 
-        def cost(values: Sequence[float]) -> float:
-            multiples = [1.0] * len(self.figures)
-            for place, value in zip(able, values, strict=True):
-                multiples[place] = value
-            away = sum(
-                (math.log(value) / self.figures[place][0].trust) ** 2
-                for place, value in zip(able, values, strict=True)
-            )
-            size = robust_loss(self.errors(multiples)[chosen], weights)
-            return size + PRIOR_RUNS * away / float(chosen.sum())
+    def _prior(self, chosen: NDArray[np.bool_]) -> Floats:
+        """The weight of what the files have, by figure."""
+        trust = np.array([parameter.trust for parameter, _ in self.figures])
+        return PRIOR_RUNS * float(self.weights[chosen].mean()) * (SMALL_ERROR / trust) ** 2
 
-        steps = [self.figures[place][0].trust for place in able]
-        values = minimise(cost, [1.0] * len(able), steps, [(0.2, 5.0)] * len(able))
-        for place in range(len(able)):  # what buys nothing stays as it is
-            kept = [*values[:place], 1.0, *values[place + 1 :]]
-            if cost(kept) <= cost(values) * (1 + LEAST_GAIN):
-                values = kept
-        multiples = [1.0] * len(self.figures)
-        for place, value in zip(able, values, strict=True):
-            multiples[place] = value
-        return multiples
+    def _seconds(self, works: Floats) -> Floats:
+        """Seconds of steps, [runs], with so many times the work of every figure."""
+        return np.maximum(self.predicted + self.slopes @ (works - 1), 1e-3 * self.predicted)
 
 
 def _times(row: MeasuredRun) -> RunTimes | None:

@@ -39,16 +39,30 @@ class RunParameter:
         return 1 / multiple if self.is_rate else multiple
 
 
+def _tried(value: Any) -> dict[str, Any]:
+    return {"value": value, "source": "tried", "provenance": "assumed"}
+
+
 def _sustained(data: Data, scenario: Scenario, multiple: float) -> dict[str, Any] | None:
-    figure = {
-        "value": min(1.0, scenario.cluster.host.device.gemm.sustained * multiple),
-        "source": "tried",
-        "provenance": "assumed",
+    share = min(1.0, scenario.cluster.host.device.gemm.sustained * multiple)
+    return _with_device(data, "gemm", {"sustained": _tried(share)})
+
+
+def _streaming(data: Data, scenario: Scenario, multiple: float) -> dict[str, Any] | None:
+    curves = scenario.cluster.host.device.streaming
+    written = {
+        str(kernel): _tried([[f"{size:.0f} B", min(1.0, share * multiple)] for size, share in curve.points])
+        for kernel, curve in curves.items()
     }
+    return _with_device(data, "streaming", written)
+
+
+def _with_device(data: Data, section: str, figures: Data) -> dict[str, Any]:
+    """The data of a scenario with figures of a section of the device in the hosts."""
     cluster = dict(data["cluster"])
     host = dict(cluster.pop("host")) if "host" in cluster else {"use": cluster.pop("use")}
     device = dict(host.get("device", {}))
-    device["gemm"] = {**device.get("gemm", {}), "sustained": figure}
+    device[section] = {**device.get(section, {}), **figures}
     return {**data, "cluster": {**cluster, "host": {**host, "device": device}}}
 
 
@@ -67,11 +81,13 @@ def _profile_figure(key: str, unit: str) -> Callable[[Data, Scenario, float], di
 
 RUN_PARAMETERS = (
     RunParameter("gemm.sustained", True, True, 0.05, 0.9, _sustained),
+    RunParameter("streaming", True, True, 0.2, 0.8, _streaming),
     RunParameter("dispatch", False, False, 0.3, 1.5, _profile_figure("dispatch", "")),
     RunParameter("collective_call", False, False, 0.5, 3.0, _profile_figure("collective_call", "us")),
     RunParameter("step_overhead", False, False, 0.5, 3.0, _profile_figure("step_overhead", "us")),
 )
-"""The clock of devices under a step's load; what an operator, a collective and a step cost the host."""
+"""The clock of devices under a step's load, and how fast their memory-bound kernels are; what an operator, a
+collective and a step cost the host."""
 
 
 def root_profile(name: str) -> str:

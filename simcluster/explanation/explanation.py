@@ -89,7 +89,7 @@ def explain_scenario(
     built = build_scenario(scenario)
     run = run_built(built)
     present = trial_from_run((), (), run)
-    effort = Effort.of(built, run.documents["summary"]["num_events"], thorough=thorough)
+    effort = Effort.of(built, run.documents["summary"], thorough=thorough)
     base = scenario.changed(())
     if not present.fits:
         trials = Trials(base, effort.simulate, lambda trial: tell(f"trying {', '.join(trial.kinds)}"))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.collectives import Operation
 from simcluster.engine import Prices, Workload
 from simcluster.model import Phase
 from simcluster.program import (
@@ -76,6 +77,8 @@ class LayerCosts:
 
     phases: Mapping[Phase, PhaseSpans]
     """Time by phase."""
+    scattered: Ints
+    """Bytes of gradients that reduce-scatters behind its backward move, where those are sharded."""
     scatter_ways: int
     """Ranks that send a part each of what goes to the next stage."""
     slowness: Mapping[str, float]
@@ -109,6 +112,7 @@ class LayerCosts:
         scattered = tuple(axis for axis in plan.execution.p2p_scatter_axes if axis in mesh.sizes)
         return cls(
             phases={phase: spans.of_rows(rows) for phase, spans in phases.items()},
+            scattered=_scattered(program, part, names)[rows],
             scatter_ways=mesh.product(scattered),
             slowness=prices.slowness(part),
         )
@@ -178,6 +182,20 @@ class _Prices:
             total[name] = max(spent, total.get(name, 0))
         fastest = min(total.values())
         return {name: spent / fastest if fastest else 1.0 for name, spent in total.items()}
+
+
+def _scattered(program: Program, part: StageProgram, names: Sequence[str]) -> Ints:
+    """Bytes of the reduce-scatters of gradients of the first micro-batch, by instance."""
+    sent = dict.fromkeys(names, 0)
+    for execution in part.executions:
+        code = program.codes[execution.code]
+        if code.phase == Phase.SCATTER and execution.micro_batch == 0 and execution.instance in sent:
+            sent[execution.instance] += sum(
+                instruction.num_bytes
+                for instruction in code.instructions
+                if instruction.operation == Operation.REDUCE_SCATTER
+            )
+    return np.array([sent[name] for name in names], dtype=np.int64)
 
 
 def _routed(small: SmallPlan) -> Mapping[int, frozenset[str]]:

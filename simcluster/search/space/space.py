@@ -103,6 +103,13 @@ class PlanSpace:
             )
         return legal
 
+    def idle_values(self, name: str) -> list[str]:
+        """The values of a key that the user wrote and no plan has, as they do not divide what is there."""
+        key = search_keys()[name]
+        return [
+            value for value in self.keys[name] if not any(key.has(choice, value) for choice in self.plans)
+        ]
+
     def _extended(
         self, key: SearchKey, values: tuple[str, ...], choices: Iterator[PlanChoice]
     ) -> Iterator[PlanChoice]:

@@ -86,9 +86,24 @@ def test_what_is_no_space_is_refused(small, over, wanted):
 
 
 def test_schedules_that_a_plan_cannot_say_are_refused(small):
-    sliced = small.changed([("parallel.schedule", "{kind: seqpipe, slices: 2}")])
-    with pytest.raises(ScenarioError, match="by their kind, their chunks"):
-        PlanSpace.of(sliced)
+    written = small.changed(
+        [("parallel.mesh", "{pipeline: 2, data: 4}"), ("parallel.schedule", "{stages: [[1, 1]]}")]
+    )
+    with pytest.raises(ScenarioError, match="by their kind, chunks, slices"):
+        PlanSpace.of(written)
+
+
+def test_slices_are_kept_with_their_schedule(small):
+    sliced = small.changed(
+        [("parallel.mesh", "{pipeline: 2, data: 4}"), ("parallel.schedule", "{kind: seqpipe, slices: 2}")]
+    )
+    plans = PlanSpace.of(sliced, ["schedule"])
+    slices = {plan.schedule: plan.slices for plan in plans.plans}
+    assert slices["seqpipe"] == 2
+    assert slices["1f1b"] == 0
+    changes = dict(plans.changes_of(plans.base))
+    assert changes["parallel.schedule"] == "{kind: seqpipe, slices: 2}"
+    assert "in 2 slices" in plans.base.text
 
 
 def test_layers_of_stages_are_kept_for_as_many_stages(small):

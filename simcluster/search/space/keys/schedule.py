@@ -18,7 +18,7 @@ class ScheduleKey(WordKey):
     """Kinds of schedules."""
 
     kind = "schedule"
-    title = "every schedule that needs no more than chunks"
+    title = "every schedule that needs no more than chunks, and the scenario's own"
     order = 5
 
     @property
@@ -34,9 +34,10 @@ class ScheduleKey(WordKey):
         if choice.num_stages == 1:
             yield replace(choice, schedule=PLAIN, chunks=1, slices=0)
             return
-        for kind in self.texts(values, tuple(self.words), PLAIN):
-            chunks = 2 if "chunks" in _taken(kind) else 1
-            slices = choice.slices if kind == choice.schedule else 0
+        for kind in self.texts(values, tuple(self.words), choice.schedule):
+            is_own = kind == choice.schedule
+            usual = 2 if "chunks" in _taken(kind) else 1
+            chunks, slices = (choice.chunks, choice.slices) if is_own else (usual, 0)
             if chunks * choice.num_stages <= setting.num_layers:
                 yield replace(choice, schedule=kind, chunks=chunks, slices=slices, stages=())
 
