@@ -119,6 +119,8 @@ class HostWork:
     """How many operators' time one of them takes; 1 if not named."""
     waits: tuple[str, ...] = ()
     """Operators of forwards for whose results the host waits."""
+    group: float = 0.0
+    """Of a product of groups, how many operators' time each group takes besides."""
 
 
 USUAL_GRAPH_LAUNCH = GraphLaunch()
@@ -280,7 +282,7 @@ class ExecutionPolicy:
             collective_call=float(framework.collective_call or 0.0),
             step_overhead=float(framework.step_overhead or 0.0),
             traffic={**implemented_traffic(framework.implementations), **framework.traffic},
-            host_work=HostWork(framework.calls, framework.host_waits),
+            host_work=HostWork(framework.calls, framework.host_waits, framework.group_calls),
         )
         for choice in framework.choices:
             policy = replace(policy, **choice.execution)

@@ -251,6 +251,12 @@ class FrameworkProfile(CatalogSection):
     """Operators (``route``) or families (``router``) that cost the host as much as so many operators: what is
     one operator here, and dozens of calls there. 1 if not named."""
 
+    group_calls: Annotated[
+        NonNegativeFloat, Phrase("the host takes {:g} of an operator for every group of a product".format)
+    ] = 0.0
+    """What every group of a grouped product costs the host besides, in operators: of libraries that call a
+    matmul for each expert, one behind the other."""
+
     host_waits: Annotated[tuple[Name, ...], Phrase(host_waits_words)] = ()
     """Operators or families for whose results the host waits in every forward before it launches anything
     more: sizes that it must know, such as how many tokens each expert gets."""
@@ -352,7 +358,7 @@ class FrameworkProfile(CatalogSection):
     """Whether what ranks gather or scatter along another dim than the first of [batch, sequence, hidden] is
     copied into order, as PyTorch's functional collectives do for DTensor: its parts come one behind the
     other (torch.chunk and torch.cat in torch/distributed/_functional_collectives.py, from memory). Of
-    collectives in chunks with a matmul nothing is copied."""
+    collectives in chunks with a matmul nothing is copied, but scattered sums are added up in a pass."""
 
     vocabulary_multiple: Annotated[
         PositiveInt,

@@ -135,7 +135,10 @@ class _CodeWriter:
             axes = self.settings.policy.copied_axes
             self.instructions = with_copies(self.instructions, self.slots, axes)
         self.instructions = dispatch_costs(
-            self.instructions, self.settings.policy.graphs.launch, self.settings.policy.host_work.calls
+            self.instructions,
+            self.settings.policy.graphs.launch,
+            self.settings.policy.host_work.calls,
+            self.settings.policy.host_work.group,
         )
         if phase in (FORWARD, RECOMPUTE):
             self.instructions = awaited_by_host(self.instructions, self.settings.policy.host_work.waits)

@@ -19,19 +19,16 @@ def with_copies(
     """The kernels with the copies that gathers and scatters over ``axes`` need along another dim.
 
     What is gathered is put in order before the kernel that reads it first; what is scattered, behind the one
-    that made it. Collectives in chunks with their matmul need none. A copy reads and writes the whole.
+    that made it. A copy reads and writes the whole. Collectives in chunks with their matmul need none, but
+    what is scattered so arrives as partial sums of all ranks, which are added up in a pass over them
+    (torch.distributed._symmetric_memory, from memory).
     """
     made = list(instructions)
     for place, instruction in enumerate(instructions):
         movement = instruction.calls[0].operator if instruction.calls else None
-        if (
-            not isinstance(movement, Movement)
-            or movement.dim <= 0
-            or instruction.chunked
-            or not set(movement.axes) <= set(axes)
-        ):
+        if not isinstance(movement, Movement) or movement.dim <= 0 or not set(movement.axes) <= set(axes):
             continue
-        if movement.kind is MovementKind.ALL_GATHER:
+        if movement.kind is MovementKind.ALL_GATHER and not instruction.chunked:
             (slot,) = instruction.writes
             near = (at for at in range(place + 1, len(made)) if slot in made[at].reads)
         elif movement.kind is MovementKind.REDUCE_SCATTER:
@@ -42,6 +39,9 @@ def with_copies(
         kernel = next((at for at in near if made[at].action is InstructionKind.COMPUTE), None)
         if kernel is not None:
             whole = slots[slot].type
-            copy = Work(Kernel.COPY, whole.dtype, 0, whole.num_bytes, whole.num_bytes, (ORDERED,))
+            kind, written = Kernel.COPY, whole.num_bytes
+            if instruction.chunked:
+                kind, written = Kernel.ELEMENTWISE, slots[instruction.writes[0]].type.num_bytes
+            copy = Work(kind, whole.dtype, 0, whole.num_bytes, written, (ORDERED,))
             made[kernel] = replace(made[kernel], works=(*made[kernel].works, copy))
     return made
