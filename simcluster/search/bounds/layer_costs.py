@@ -52,20 +52,24 @@ class PhaseSpans:
     handed_bytes: Ints
 
     @classmethod
-    def of(cls, names: Sequence[str], spans: Mapping[str, ExecutionSpan]) -> PhaseSpans:
-        """The spans of some executions by instance."""
+    def of(cls, names: Sequence[str], spans: Mapping[str, Sequence[ExecutionSpan]]) -> PhaseSpans:
+        """The spans of some executions by instance: several that follow each other are segments of one."""
         place = {name: index for index, name in enumerate(names)}
         columns = np.zeros((7, len(names)), dtype=np.int64)
-        for name, span in spans.items():
-            start, reader = span.from_start, span.from_input
+        for name, segments in spans.items():
+            before = sum(segment.from_start.until_next for segment in segments[:-1])
+            first, last = segments[0], segments[-1]
+            start = last.from_start
+            reader = first.from_input if last is first else start
+            later = before and before + first.from_input.until_next - first.from_start.until_next
             columns[:, place[name]] = (
-                start.whole,
-                start.until_next,
-                start.handed_over,
-                reader.whole,
-                reader.until_next,
-                reader.handed_over,
-                span.handed_bytes,
+                before + start.whole,
+                before + start.until_next,
+                before + start.handed_over,
+                later + reader.whole,
+                later + reader.until_next,
+                later + reader.handed_over,
+                last.handed_bytes,
             )
         return cls(*columns)
 
@@ -98,18 +102,14 @@ class LayerCosts:
         prices = _Prices.of(small)
         spans = ExecutionSpans(program, part, prices.least(_routed(small), kernels_only=kernels_only))
         by_phase = small.first_executions
-        names = tuple(execution.instance for execution in by_phase[Phase.FORWARD])
-        phases = {
-            phase: PhaseSpans.of(
-                names,
-                {
-                    execution.instance: span
-                    for execution, span in zip(executions, spans.of(executions), strict=True)
-                    if execution.instance in names
-                },
-            )
-            for phase, executions in by_phase.items()
-        }
+        names = tuple(dict.fromkeys(execution.instance for execution in by_phase[Phase.FORWARD]))
+        phases = {}
+        for phase, executions in by_phase.items():
+            segments: dict[str, list[ExecutionSpan]] = {}
+            for execution, span in zip(executions, spans.of(executions), strict=True):
+                if execution.instance in names:
+                    segments.setdefault(execution.instance, []).append(span)
+            phases[phase] = PhaseSpans.of(names, segments)
         _, rows = layers.rows_of(names)
         mesh = plan.mesh
         scattered = tuple(axis for axis in plan.execution.p2p_scatter_axes if axis in mesh.sizes)

@@ -188,13 +188,15 @@ class PlanBounds:
         sharding = self.texts.sharding(choice.optimizer_sharding)
         whole = (
             schedule.num_slices == 1
+            and spec.parallel.copies == 1
             and not sharding.of_mindspore
             and not sharding.choice.axes
             and sharding.choice.shard_size == -1
         )
         return PlanShape(
             stages,
-            count,
+            # Copies of a micro-batch are micro-batches of fewer samples, as in the small plan.
+            count * spec.parallel.copies,
             schedule,
             choice.stages or default_layers(self.scenario.model.num_layers, len(chain)),
             stages > 1 and not written.overlapped(self.scenario.framework, chain),

@@ -151,3 +151,18 @@ def test_every_key_says_what_it_tries():
 def test_a_plan_in_a_line():
     choice = PlanChoice((("pipeline", 4), ("data", 2)), 1, "interleaved", 2, recompute='{"layers": "all"}')
     assert choice.text == "pipeline 4 x data 2, micro-batch 1, interleaved with 2 chunks, recompute all"
+
+
+def test_v_shaped_schedules_have_chunks_that_nobody_says(small):
+    folded = small.changed(
+        [("parallel.mesh", "{pipeline: 2, data: 4}"), ("parallel.schedule", "{kind: zb_v}")]
+    )
+    space = PlanSpace.of(folded, ["recompute"])
+    assert space.base.chunks == 1
+    assert ("parallel.schedule", "{kind: zb_v}") in space.changes_of(space.base)
+
+
+def test_parameter_servers_are_refused():
+    with pytest.raises(ScenarioError, match="some are parameter servers") as caught:
+        PlanSpace.of(Scenario.load("scenarios/wide-deep-8-ascend-910-servers.yaml"))
+    assert caught.value.problems[0].path == "parallel.parameter_server"
