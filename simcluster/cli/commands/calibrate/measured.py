@@ -24,7 +24,7 @@ from simcluster.calibration import (
 )
 from simcluster.cli.output.item_progress import progress_bar
 from simcluster.cluster import device_names, host_names
-from simcluster.draw import Column, quantities, render_text, text_table
+from simcluster.draw import quantities, render_text, text_table
 from simcluster.errors import Problem, ScenarioError, nearest
 
 PROCESSORS = {"EPYC": "epyc-9654", "Kunpeng": "kunpeng-920", "HiSilicon": "kunpeng-920"}
@@ -110,10 +110,7 @@ def _collectives(measured: DeviceMeasurement, host: HostFit, colour: bool) -> st
         ]
         for benchmark, seconds, predicted in host.compared
     ]
-    titles: list[Column | str] = [
-        "collective",
-        *quantities("ranks", "size", "measured", "predicted", "error"),
-    ]
+    figures = quantities("ranks", "size", "measured", "predicted", "error")
     title = Text("Collectives, measured and as the host file has them", "bold")
     return render_text(title, "", text_table(["collective", *figures], lines), colour=colour)
 
