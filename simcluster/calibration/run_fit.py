@@ -192,7 +192,7 @@ class _Steps:
             errors = np.log(seconds / self.measured[chosen])
             sizes = np.maximum(np.abs(errors), SMALL_ERROR)
             weights = np.where(sizes < LARGE_ERROR, self.weights[chosen] * SMALL_ERROR / sizes, 0.0)
-            slopes = self.slopes[np.ix_(chosen, able)] / seconds[:, None] * works[able]
+            slopes = self.slopes[chosen][:, able] / seconds[:, None] * works[able]
             prior = self._prior(chosen)[able]
             curvature = slopes.T @ (weights[:, None] * slopes) + np.diag(prior)
             downhill = -slopes.T @ (weights * errors) - prior * np.log(works[able])

@@ -92,7 +92,7 @@ def explain_scenario(
     effort = Effort.of(built, run.documents["summary"], thorough=thorough)
     base = scenario.changed(())
     if not present.fits:
-        trials = Trials(base, effort.simulate, lambda trial: tell(f"trying {', '.join(trial.kinds)}"))
+        trials = Trials(base, effort.simulate, lambda kinds: tell(f"trying {', '.join(kinds)}"))
         tried, left_out = fitting_changes(trials, run.documents["plan"])
         return Explanation(run, present, tried, untried=left_out)
     figures = figures_that_matter(built)

@@ -68,7 +68,7 @@ def _together(trials: Trials, alone: Mapping[str, Trial]) -> tuple[Trial, ...]:
     if len(able) < 2:
         return ()
     every = _tried(trials, tuple(able), able)
-    if not every.fits and not every.refused:
+    if not every.fits and (not every.refused or every.refused == LEFT_OUT):
         return (every,)
     for count in range(2, len(able)):
         tried = [_tried(trials, names, able) for names in combinations(able, count)]

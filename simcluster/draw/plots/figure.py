@@ -28,7 +28,7 @@ def plotly_objects() -> Any:
 
 @cache
 def _with_picture(figure_class: Any) -> Any:
-    """The class of plotly's figures that a notebook keeps with a still picture, shown where no scripts run."""
+    """Plotly's figures that a notebook keeps with a still picture, shown where no scripts run."""
 
     class NotebookFigure(figure_class):  # type: ignore[misc]
         # They would show, or keep, the interactive figure without the picture.

@@ -72,6 +72,11 @@ def routed_slots(program: Program) -> dict[str, frozenset[str]]:
     return {instance: frozenset(slots.dims) for instance, slots in _Ragged.of(program).slots.items()}
 
 
+def serves_all_tokens(program: Program) -> bool:
+    """Whether experts together get all tokens that come, however unequally: none drops some."""
+    return all(slots.demand.most is None for slots in _Ragged.of(program).slots.values())
+
+
 @dataclass(frozen=True)
 class _Ragged:
     """What is ragged in a Program: by instance its slots, and by code those that it has."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.cluster import Cluster
 from simcluster.collectives import Operation
 from simcluster.engine import Prices, Workload
 from simcluster.model import Phase
@@ -23,9 +24,11 @@ from simcluster.program import (
     Program,
     StageProgram,
     runs_kernels,
+    serves_all_tokens,
 )
 from simcluster.search.bounds.execution_spans import ExecutionSpan, ExecutionSpans
 from simcluster.search.bounds.few_layers import FewLayers
+from simcluster.search.bounds.flops_bound import least_kernel_time
 from simcluster.search.bounds.small_plan import TIMED, SmallPlan
 
 Ints = NDArray[np.int64]
@@ -127,6 +130,10 @@ class _Prices:
     """Code -> class -> the instructions."""
     devices: Sequence[str]
     """The devices of the classes."""
+    cluster: Cluster
+    """What has them."""
+    serves_all_tokens: bool
+    """Whether experts drop no tokens."""
 
     @classmethod
     def of(cls, small: SmallPlan) -> _Prices:
@@ -150,13 +157,15 @@ class _Prices:
             for number, code in enumerate(program.codes)
             if code.phase in TIMED
         }
-        return cls(program, of_code, [cluster.device(rank).name for rank in classes.representatives])
+        devices = [cluster.device(rank).name for rank in classes.representatives]
+        return cls(program, of_code, devices, cluster, small.is_routed and serves_all_tokens(program))
 
     def least(self, routed: Mapping[int, frozenset[str]], *, kernels_only: bool) -> dict[int, list[int]]:
         """By code what its instructions cost the class to which they cost least.
 
-        What sends unequal parts, has to do with the slots that are ``routed`` by code, and with
-        ``kernels_only`` all that communicates, costs nothing.
+        What sends unequal parts, and with ``kernels_only`` all that communicates, costs nothing. What has to
+        do with slots that are ``routed``, by code, costs as little as the mean of ranks at the peak: experts
+        wait for each other behind every layer, and the slowest has no less than the mean to do.
         """
         least: dict[int, list[int]] = {}
         for number, columns in self.of_code.items():
@@ -165,8 +174,11 @@ class _Prices:
             for row, instruction in enumerate(code.instructions):
                 hidden = _moves(instruction) and (kernels_only or instruction.parts is not None)
                 touched = (*instruction.reads, *instruction.writes) if own else ()
-                if hidden or any(code.slots[slot].name in own for slot in touched):
+                if hidden:
                     least[number][row] = 0
+                elif any(code.slots[slot].name in own for slot in touched):
+                    works = instruction.works if self.serves_all_tokens else ()
+                    least[number][row] = min(least[number][row], least_kernel_time(works, self.cluster))
         return least
 
     def slowness(self, part: StageProgram) -> dict[str, float]:

@@ -80,10 +80,10 @@ def _space_rows(result: SearchResult) -> list[Sequence[Cell]]:
     counts |= {"slower, by their bound" if result.is_proven else "not looked at": left}
     listed = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     rows.append(("plans", f"{bounded.num_plans:,}: {listed}"))
-    each = bounded.cpu_s / max(1, bounded.num_plans)
+    per_plan = bounded.cpu_s / max(1, bounded.num_plans)
     plural = "" if bounded.num_costed == 1 else "s"
     source = f"from the costs of layers in {bounded.num_costed:,} small plan{plural}"
-    rows.append(("bounds", f"{source}: {units.seconds(each)} of processor time a plan, with these"))
+    rows.append(("bounds", f"{source}: {units.seconds(per_plan)} of processor time a plan, with these"))
     rows.append(("time", _time(result)))
     return rows
 

@@ -79,6 +79,7 @@ class PlanSpace:
             _text(parallel.recompute) if parallel.recompute.model_dump(exclude_defaults=True) else NOTHING,
             _text(parallel.offload),
             schedule.slices or 0,
+            bool(schedule.pairs),
             tuple(spec.training.batch_shares.get(DATA, ())),
         )
 

@@ -106,6 +106,18 @@ def test_slices_are_kept_with_their_schedule(small):
     assert "in 2 slices" in plans.base.text
 
 
+def test_pairs_are_kept_by_schedules_that_have_them(small):
+    paired = small.changed(
+        [("parallel.mesh", "{pipeline: 2, data: 4}"), ("parallel.schedule", "{kind: 1f1b, pairs: true}")]
+    )
+    space = PlanSpace.of(paired, ["schedule", "chunks"])
+    pairs = {plan.schedule: plan.pairs for plan in space.plans}
+    assert pairs["1f1b"]
+    assert pairs["interleaved"]
+    assert not pairs["gpipe"]
+    assert ("parallel.schedule", "{kind: 1f1b, pairs: true}") in space.changes_of(space.base)
+
+
 def test_layers_of_stages_are_kept_for_as_many_stages(small):
     most = small.model.num_layers - 1
     uneven = small.changed(
