@@ -28,8 +28,8 @@ _FOUND_BY_SEARCH = ("zb-1p", "zb-2p")
 """Zero-bubble schedules that a search makes within the memory of 1F1B, or twice that (arXiv 2401.10241)."""
 
 _OVERLAPPED_EXPERTS = "moe_a2a_overlap=True"
-"""How notes say, as ``_a2a_ovlp_`` in names of tests, that a forward runs beside a backward, so that exchanges
-of tokens hide behind products (overlap_moe_expert_parallel_comm of Megatron-Core)."""
+"""How notes say, as ``_a2a_ovlp_`` in names of tests, that a forward runs beside a backward, so that
+exchanges of tokens hide behind products (overlap_moe_expert_parallel_comm of Megatron-Core)."""
 
 _SHARDED = ("fsdp", "torchtitan", "llm-foundry")
 """Profiles whose third ZeRO stage is PyTorch's FSDP."""
