@@ -38,10 +38,10 @@ from simcluster.accuracy.runs import (
     scenario_of,
 )
 from simcluster.accuracy.summary import (
+    CollectiveGrouping,
     Errors,
     SizeClass,
     by_cluster,
-    by_hardware,
     by_operation,
     errors_by_key,
     overall,
@@ -53,6 +53,7 @@ from simcluster.accuracy.table import column_titles
 __all__ = [
     "HOST_COPY",
     "OPERATIONS",
+    "CollectiveGrouping",
     "Errors",
     "HardwareSpec",
     "KernelGrouping",
@@ -70,7 +71,6 @@ __all__ = [
     "accuracy_text",
     "band_table",
     "by_cluster",
-    "by_hardware",
     "by_operation",
     "column_titles",
     "coverage",

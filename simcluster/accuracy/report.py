@@ -14,10 +14,10 @@ from simcluster.accuracy.prediction import PRICED, FigurePrediction, Prediction
 from simcluster.accuracy.row import COLUMNS
 from simcluster.accuracy.summary import (
     FIGURES,
+    CollectiveGrouping,
     Errors,
     Key,
     SizeClass,
-    by_hardware,
     by_operation,
     errors_by_key,
     overall,
@@ -29,12 +29,19 @@ from simcluster.draw import Column, csv_text, quantities, render_text, text_tabl
 _ADDED = ("cluster", "algorithm", "measured_us", "predicted_us", "error", "size_class", "not_predicted")
 
 
-def accuracy_text(predictions: Sequence[Prediction], num_worst: int = 0, *, colour: bool = False) -> str:
-    """The tables to read: by hardware and operation, by operation, overall; then what was not predicted."""
+def accuracy_text(
+    predictions: Sequence[Prediction],
+    num_worst: int = 0,
+    by: CollectiveGrouping = CollectiveGrouping.HARDWARE,
+    *,
+    colour: bool = False,
+) -> str:
+    """The tables to read: by group, by operation, overall; then what was not predicted."""
     done = [prediction for prediction in predictions if not prediction.reason]
     parts: list[RenderableType] = [Text(_head(predictions, len(done)), "bold")]
     if done:
-        parts += ["", _table(("hardware", "operation"), errors_by_key(done, by_hardware))]
+        titles = ("hardware", "operation") if by is CollectiveGrouping.HARDWARE else (str(by),)
+        parts += ["", _table(titles, errors_by_key(done, by.of))]
         parts += [
             "",
             _table(("operation",), errors_by_key(done, by_operation) | errors_by_key(done, overall)),

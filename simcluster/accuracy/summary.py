@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from simcluster.accuracy.prediction import FigurePrediction, Prediction
+from simcluster.accuracy.row import MeasuredRow
 
 LARGE_BYTES = 16 << 20
 
@@ -71,6 +72,35 @@ FIGURES = ("rows", "mean", "median", "p90", "worst", "bias")
 Key: TypeAlias = tuple[str, ...]
 
 
+class CollectiveGrouping(enum.StrEnum):
+    """What rows of collectives of one line of the table have in common, beside their size class."""
+
+    HARDWARE = "hardware"
+    SOURCE = "source"
+    OPERATION = "operation"
+    HOSTS = "hosts"
+    ALGORITHM = "algorithm"
+
+    def of(self, prediction: Prediction) -> Key:
+        """The group of a row."""
+        row = prediction.row
+        match self:
+            case CollectiveGrouping.HARDWARE:
+                return row.hardware, row.operation
+            case CollectiveGrouping.SOURCE:
+                return (row.source.partition("@")[0].partition(" (")[0],)
+            case CollectiveGrouping.OPERATION:
+                return (row.operation,)
+            case CollectiveGrouping.HOSTS:
+                return (f"{row.num_hosts} host{'s' if row.num_hosts > 1 else ''} of {_per_host(row)}",)
+            case CollectiveGrouping.ALGORITHM:
+                return (prediction.how,)
+
+
+def _per_host(row: MeasuredRow) -> int:
+    return row.num_devices // row.num_hosts
+
+
 def errors_by_key(
     predictions: Iterable[Prediction], key: Callable[[Prediction], Key]
 ) -> dict[Key, dict[SizeClass, Errors]]:
@@ -83,11 +113,6 @@ def errors_by_key(
         name: {size: Errors.of(by_key[name][size]) for size in SizeClass if size in by_key[name]}
         for name in sorted(by_key)
     }
-
-
-def by_hardware(prediction: Prediction) -> Key:
-    """Key: the publisher's words for the hardware, and the operation."""
-    return prediction.row.hardware, prediction.row.operation
 
 
 def by_cluster(prediction: Prediction) -> Key:

@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 
 from simcluster.advice.advice import ROUNDS, advise_scenario
 from simcluster.advice.given_advice import GivenAdvice
-from simcluster.report import told_display
+from simcluster.report import message_display
 from simcluster.simulation import GivenScenario, scenario_of
 from simcluster.workers import borrowed_executor
 
@@ -29,7 +29,7 @@ def advise(
     Raises ScenarioError for a wrong file and PlanError for an impossible plan.
     """
     which = scenario_of(scenario)
-    with borrowed_executor(executor, jobs, dask) as workers, told_display(which.name) as tell:
+    with borrowed_executor(executor, jobs, dask) as workers, message_display(which.name) as tell:
 
         def watch(ended: int, total: int) -> None:
             tell(f"{ended} of {total} changes tried")

@@ -28,7 +28,7 @@ from simcluster.calibration.measure import (
     measured_device,
     measured_errors,
     measured_host,
-    processor_facts,
+    this_processor,
 )
 from simcluster.calibration.report import fit_text, passes_text
 from simcluster.calibration.run_fit import RunFit, RunMove, RunTimes, fit_runs, fit_times
@@ -66,9 +66,9 @@ __all__ = [
     "measured_errors",
     "measured_host",
     "passes_text",
-    "processor_facts",
     "run_fit_text",
     "run_fit_yaml",
     "streamed_rows",
+    "this_processor",
     "yaml_text",
 ]

@@ -84,9 +84,18 @@ def _problem(complaint: Complaint, document: Document) -> Problem:
 def complaints_of(error: ValidationError, model: type[BaseModel], data: Any) -> list[Complaint]:
     """What is wrong, in document order; of a union only the branch that the user most likely meant."""
     shape = Shape.of(model)
-    findings = [_trace(details, shape, data) for details in error.errors(include_url=False)]
+    every = error.errors(include_url=False)
+    findings = [_trace(details, shape, data) for details in every if not _is_long_enough(details)]
     complaints = dict.fromkeys(_settled(findings, data, 0))
     return sorted(complaints, key=lambda complaint: _order(complaint.path, data))
+
+
+def _is_long_enough(details: ErrorDetails) -> bool:
+    """Whether a list is only called too short because of items that are wrong, which are told themselves."""
+    written = details["input"]
+    if details["type"] != "too_short" or not isinstance(written, Sequence | Mapping):
+        return False
+    return len(written) >= int(details.get("ctx", {}).get("min_length", 0))
 
 
 @dataclass(frozen=True, slots=True)

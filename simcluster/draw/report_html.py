@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +32,8 @@ def _part(renderable: RenderableType) -> str:
         return f"<div>{text}</div>" if text else '<div style="height:.8em"></div>'
     if isinstance(renderable, Table):
         return _table(renderable)
+    if isinstance(renderable, Padding):
+        return f'<div style="padding-left:1.2em">{_part(renderable.renderable)}</div>'
     return preformatted(render_text(renderable))
 
 

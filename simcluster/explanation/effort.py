@@ -8,18 +8,25 @@ from dataclasses import dataclass
 from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
 from simcluster.simulation import BuiltScenario, build_scenario, run_built
-from simcluster.trace import Run
+from simcluster.trace import Run, RunDocument
 
 FEW_ENTRIES = 100_000
 """Entries of streams up to which an explanation may do the work of ``FEW_EFFORT`` entries, about four seconds
 of a server's processor; beyond it, ``TIMES`` that of simulating the plan: three times, with a reserve.
 """
-FEW_EFFORT, TIMES = 700_000, 2.7
+FEW_EFFORT, TIMES = 800_000, 2.8
 
 # What planning takes beside timing, as so many entries: measured over the shipped scenarios.
 _A_PLAN, _AN_INSTRUCTION, _A_RANK, _A_CLASS = 20_000, 50, 3, 800
 _MOST_INSTRUCTIONS = 5_000
 _A_SEARCH_OF_STRATEGIES = 25_000
+
+# What timing takes beside its entries: a flow on shared links, rates worked out anew; tenants are timed
+# together and alone.
+_A_FLOW, _A_SOLVE, _WITH_TENANTS = 1, 5, 5
+
+_BUILT = 0.25
+"""What planning takes of a plan that is not timed then, as a share of both."""
 
 _COMPILED = 0.35
 """What an entry takes beyond ``FEW_ENTRIES``, where the engine's compiled loop runs."""
@@ -38,19 +45,22 @@ LEFT_OUT = "it would take too long here"
 class Effort:
     """What may be done (``limit``; None: all that there is) and what is done of it, in entries.
 
-    ``search`` is what a plan takes that is found by simulating others, ``fused`` how many entries an
-    instruction is: many kernels are one.
+    ``search`` is what a plan takes that is found by simulating others, ``an_instruction`` what timing one of
+    the plan's instructions took: many kernels are one entry, and some load shared links.
     """
 
     limit: float | None
     done: float = 0.0
     search: float = 0.0
-    fused: float = 1.0
+    an_instruction: float = 1.0
 
     @classmethod
-    def of(cls, built: BuiltScenario, entries: int, *, thorough: bool = False) -> Effort:
-        """That of explaining a plan that was simulated, with so many ``entries``; ``thorough``: no limit."""
-        effort = cls(None, fused=entries / max(1, _num_instructions(built)))
+    def of(cls, built: BuiltScenario, summary: RunDocument, *, thorough: bool = False) -> Effort:
+        """That of explaining a plan whose run has this summary; ``thorough``: no limit."""
+        entries = summary["num_events"]
+        timed = entries + _A_FLOW * summary["num_flows"] + _A_SOLVE * summary["num_solves"]
+        timed *= _WITH_TENANTS if built.tenants else 1
+        effort = cls(None, an_instruction=timed / max(1, _num_instructions(built)))
         once = effort.of_run(built)
         effort.search = _SEARCH_TIMES * once
         first = effort.search if _is_searched(built.scenario) else once
@@ -61,7 +71,7 @@ class Effort:
 
     def of_run(self, built: BuiltScenario) -> float:
         """What planning and timing a scenario takes."""
-        entries = self.fused * _num_instructions(built)
+        entries = self.an_instruction * _num_instructions(built)
         fast = max(0.0, entries - FEW_ENTRIES)
         return _planning_effort(built) + entries - (1 - _COMPILED) * fast
 
@@ -81,7 +91,7 @@ class Effort:
         built = build_scenario(scenario)
         takes = self.of_run(built) - _A_PLAN
         if not self.allows(takes):
-            self.done += _planning_effort(built) - _A_PLAN
+            self.done += _BUILT * takes
         self.spend(takes)
         return run_built(built)
 

@@ -89,10 +89,10 @@ def explain_scenario(
     built = build_scenario(scenario)
     run = run_built(built)
     present = trial_from_run((), (), run)
-    effort = Effort.of(built, run.documents["summary"]["num_events"], thorough=thorough)
+    effort = Effort.of(built, run.documents["summary"], thorough=thorough)
     base = scenario.changed(())
     if not present.fits:
-        trials = Trials(base, effort.simulate, lambda trial: tell(f"trying {', '.join(trial.kinds)}"))
+        trials = Trials(base, effort.simulate, lambda kinds: tell(f"trying {', '.join(kinds)}"))
         tried, left_out = fitting_changes(trials, run.documents["plan"])
         return Explanation(run, present, tried, untried=left_out)
     figures = figures_that_matter(built)

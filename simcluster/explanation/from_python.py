@@ -8,7 +8,7 @@ from typing import Any
 from simcluster.explanation.bottleneck import bottleneck_text
 from simcluster.explanation.explanation import Explanation, explain_scenario
 from simcluster.explanation.report import explanation_document, explanation_html, explanation_text
-from simcluster.report import told_display
+from simcluster.report import message_display
 from simcluster.simulation import GivenScenario, scenario_of
 
 
@@ -52,5 +52,5 @@ def explain(scenario: GivenScenario, *, thorough: bool = False) -> GivenExplanat
     leaves nothing out. Raises ScenarioError for a wrong file and PlanError for an impossible plan.
     """
     which = scenario_of(scenario)
-    with told_display(which.name) as tell:
+    with message_display(which.name) as tell:
         return GivenExplanation(explain_scenario(which, tell, thorough=thorough))

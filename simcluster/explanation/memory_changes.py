@@ -8,7 +8,10 @@ from itertools import combinations
 from simcluster.explanation.effort import LEFT_OUT
 from simcluster.explanation.speed_changes import UntriedChange, plans_by_simulating
 from simcluster.trace import RunDocument
-from simcluster.tuning import Changes, Trial, Trials, nearest_change, open_knobs
+from simcluster.tuning import Changes, OpenKnob, Trial, Trials, nearest_change, open_knobs
+
+FEW_TURNS = 3
+"""Turns of a knob that are tried in their order, not by bisection."""
 
 
 def fitting_changes(trials: Trials, plan: RunDocument) -> tuple[tuple[Trial, ...], tuple[UntriedChange, ...]]:
@@ -19,7 +22,7 @@ def fitting_changes(trials: Trials, plan: RunDocument) -> tuple[tuple[Trial, ...
     """
     knobs = open_knobs(trials.scenario, plan)
     knobs.sort(key=lambda knob: (plans_by_simulating(knob.turns[0]), _offloads(knob.turns[0])))
-    alone = {knob.kind: nearest_change(trials, knob) for knob in knobs}
+    alone = {knob.kind: _nearest(trials, knob) for knob in knobs}
     together = () if any(trial.fits for trial in alone.values()) else _together(trials, alone)
     tried = [trial for trial in (*alone.values(), *together) if trial.refused != LEFT_OUT]
     untried = [
@@ -28,6 +31,23 @@ def fitting_changes(trials: Trials, plan: RunDocument) -> tuple[tuple[Trial, ...
         if trial.refused == LEFT_OUT
     ]
     return tuple(tried), tuple(untried)
+
+
+def _nearest(trials: Trials, knob: OpenKnob) -> Trial:
+    """The smallest turn of a knob that fits, else the largest possible one; of few turns the smallest first:
+    it takes least. The first that is left out ends them.
+    """
+    if len(knob.turns) > FEW_TURNS:
+        return nearest_change(trials, knob)
+    best = None
+    for changes in knob.turns:
+        trial = trials.run((knob.kind,), changes)
+        if trial.fits or trial.refused == LEFT_OUT:
+            return trial
+        if best is None or not trial.refused:
+            best = trial
+    assert best is not None
+    return best
 
 
 def _offloads(changes: Changes) -> bool:
@@ -48,7 +68,7 @@ def _together(trials: Trials, alone: Mapping[str, Trial]) -> tuple[Trial, ...]:
     if len(able) < 2:
         return ()
     every = _tried(trials, tuple(able), able)
-    if not every.fits and not every.refused:
+    if not every.fits and (not every.refused or every.refused == LEFT_OUT):
         return (every,)
     for count in range(2, len(able)):
         tried = [_tried(trials, names, able) for names in combinations(able, count)]

@@ -13,7 +13,7 @@ from rich.text import Text
 from simcluster import units
 from simcluster.cluster import Cluster, Ranks, load_cluster
 from simcluster.collectives import AUTO, BenchmarkRow, CollectiveRequest, Operation, benchmark, refused_name
-from simcluster.draw import Column, ShownAsText, csv_text, quantities, render_text, text_table
+from simcluster.draw import Column, csv_text, quantities, render_text, renderables_html, text_table
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 from simcluster.listings.part_sizes import RequestedParts, read_parts
 from simcluster.listings.rank_lists import rank_list
@@ -46,7 +46,7 @@ _LAWS = "a law, such as --parts zipf:1.2, or a file with a line of whole numbers
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CollectiveBenchmark(ShownAsText):
+class CollectiveBenchmark:
     """A collective and a row of times for every size; ``parts`` where ranks send unequal ones."""
 
     operation: Operation
@@ -153,6 +153,9 @@ class CollectiveBenchmark(ShownAsText):
     def __str__(self) -> str:
         return bench_text(self)
 
+    def _repr_html_(self) -> str:
+        return renderables_html(*_parts(self))
+
     def __repr__(self) -> str:
         return f"CollectiveBenchmark: {describe_group(self)}, {len(self.rows)} sizes"
 
@@ -186,6 +189,10 @@ def bench_rows(bench: CollectiveBenchmark) -> tuple[list[Column], list[list[str]
 
 def bench_text(bench: CollectiveBenchmark, *, colour: bool = False) -> str:
     """The table to read, below a line about the group and above the assumed figures."""
+    return render_text(*_parts(bench), colour=colour)
+
+
+def _parts(bench: CollectiveBenchmark) -> list[RenderableType]:
     columns, rows = bench_rows(bench)
     lines: list[RenderableType] = [Text(describe_group(bench), "bold"), "", text_table(columns, rows)]
     if bench.parts:
@@ -195,7 +202,7 @@ def bench_text(bench: CollectiveBenchmark, *, colour: bool = False) -> str:
             f"Based on assumed figures: {', '.join(assumed)}. Their reasons: simcluster catalog {bench.name}"
         )
         lines += ["", Text(more, "dim")]
-    return render_text(*lines, colour=colour)
+    return lines
 
 
 def bench_csv(bench: CollectiveBenchmark) -> str:

@@ -48,6 +48,7 @@ class Compiler:
         kinds = [kind for name, kind in function.__annotations__.items() if name != "return"]
         parameters = tuple(_numba.typeof(self.examples[kind]) for kind in kinds)
         if self.code.path is None:
+            _say_once(f"{self.notice}, in every run: there is no folder to keep it in ($XDG_CACHE_HOME)")
             made = self._compiled(function)
             made.compile(parameters)
             return made
@@ -91,7 +92,7 @@ class Compiler:
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not self.code.is_ready:
-                _say_once(self.notice)
+                _say_once(f"{self.notice}, once for this version")
             yield
 
 

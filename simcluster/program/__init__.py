@@ -64,7 +64,7 @@ from simcluster.program.lowering import (
     runs_on_host,
 )
 from simcluster.program.parameter_server import GATE, PULL, PUSH
-from simcluster.program.routing import routed_slots
+from simcluster.program.routing import routed_slots, serves_all_tokens
 from simcluster.program.symmetry import (
     TRANSFERS,
     Axes,
@@ -153,5 +153,6 @@ __all__ = [
     "routed_slots",
     "runs_kernels",
     "runs_on_host",
+    "serves_all_tokens",
     "unit_bucket_members",
 ]

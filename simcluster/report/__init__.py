@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simcluster.report.data_frames import Frame, Rows, table_rows
     from simcluster.report.html import PageOrigin, report_page
     from simcluster.report.json_result import result_json
-    from simcluster.report.notebook import counted_display, progress_display, result_html, told_display
+    from simcluster.report.notebook import counted_display, message_display, progress_display, result_html
     from simcluster.report.perfetto import write_perfetto
     from simcluster.report.plan_summary import PlanSummary
     from simcluster.report.renderer import Renderer, renderers
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         layouts_text,
         summary_renderable,
         summary_text,
+        verification_html,
         verification_text,
         weights_text,
     )
@@ -48,13 +49,13 @@ else:
             "html": "PageOrigin report_page",
             "data_frames": "Frame Rows table_rows",
             "json_result": "result_json",
-            "notebook": "counted_display progress_display result_html told_display",
+            "notebook": "counted_display message_display progress_display result_html",
             "perfetto": "write_perfetto",
             "plan_summary": "PlanSummary",
             "run_plots": "RunPlots",
             "renderer": "Renderer renderers",
-            "terminal": "launch_text layouts_text summary_renderable summary_text verification_text "
-            "weights_text",
+            "terminal": "launch_text layouts_text summary_renderable summary_text verification_html "
+            "verification_text weights_text",
         },
     )
 
@@ -77,6 +78,7 @@ __all__ = [
     "header_rows",
     "launch_text",
     "layouts_text",
+    "message_display",
     "overfull_hosts",
     "progress_display",
     "renderers",
@@ -89,9 +91,9 @@ __all__ = [
     "table_rows",
     "tables",
     "tight_text",
-    "told_display",
     "transform_rows",
     "verdict_text",
+    "verification_html",
     "verification_text",
     "weights_text",
     "write_chakra",

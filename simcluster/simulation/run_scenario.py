@@ -26,7 +26,8 @@ from simcluster.simulation.compose import (
     simulate_tenants,
     summarise_tenants,
 )
-from simcluster.simulation.traffic import may_have_traffic, traffic_document
+from simcluster.simulation.traffic import may_have_traffic
+from simcluster.simulation.unequal_devices import lost_to_unequal_devices
 from simcluster.simulation.views import documents_of
 from simcluster.trace import WALL_TIME, Documents, Run, RunDocument, Table
 
@@ -75,6 +76,7 @@ def run_built(
     made = documents_of(built, timing, trace.account)
     made["summary"] |= summarise_tenants(tenants)
     made["summary"] |= _inference(built, trace)
+    made["summary"] |= lost_to_unequal_devices(built, made["summary"]["step_time_s"])
     if built.scenario.spec.job is not None:
         from simcluster.job import JOB_METRICS
 
@@ -85,7 +87,7 @@ def run_built(
     if may_have_critical_path(timing):
         later["critical_path"] = partial(_critical_path, built, timing)
     if may_have_traffic(built):
-        later["traffic"] = partial(traffic_document, built, made["summary"]["step_time_s"])
+        later["traffic"] = partial(_traffic, built, made["summary"]["step_time_s"])
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), Documents(made, later))
 
 
@@ -94,6 +96,13 @@ def _critical_path(built: BuiltScenario, timing: Timing) -> dict[str, Any]:
     from simcluster.analysis import critical_path_document
 
     return critical_path_document(built.placed, timing, built.scenario.spec.run.steps)
+
+
+def _traffic(built: BuiltScenario, step: float) -> dict[str, Any]:
+    """What the step puts on the network."""
+    from simcluster.simulation.traffic import traffic_document
+
+    return traffic_document(built, step)
 
 
 def _job(built: BuiltScenario, summary: RunDocument, replications: int, jobs: int) -> dict[str, Any]:

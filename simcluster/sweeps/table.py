@@ -22,7 +22,7 @@ from simcluster.sweeps.figures import (
     SweepFigure,
     time_figure,
 )
-from simcluster.sweeps.point import Row
+from simcluster.sweeps.point import IMPOSSIBLE, Row
 from simcluster.sweeps.ranked_points import RankedPoints
 
 _SHOWN = (STEP, FIRST_TOKEN, FURTHER_TOKEN, LATENCY, RATE, MFU, BUBBLE, EXPOSED, MEMORY)
@@ -32,6 +32,8 @@ _LEFT_OUT = (EXPOSED, BUBBLE, RATE, MFU)
 """Of these, those that narrow screens do without, one after another."""
 
 _GAP = 2
+
+_DATA = "parallel.mesh.data"
 
 _STYLES = {"fits": "green", "tight": "yellow", "does not fit": "red"}
 
@@ -126,7 +128,16 @@ def conclusions(ranked: RankedPoints) -> list[str]:
         lines.append(f"Pareto front of {against} against memory: {len(ranked.front)} {noun}")
     elif ranked.points:
         lines.append("no point fits" + _nearest_miss(ranked))
+    if _changes_devices(ranked):
+        lines.append(f"with --set {_DATA}=auto the data axis takes what the other axes leave")
     return lines
+
+
+def _changes_devices(ranked: RankedPoints) -> bool:
+    """Whether points are impossible, perhaps because sizes of axes multiply to other numbers of devices."""
+    keys = [variation.key for variation in ranked.space.variations]
+    mesh = any(key.startswith("parallel.mesh.") for key in keys) and _DATA not in keys
+    return mesh and any(row["verdict"] == IMPOSSIBLE for _, row in ranked.points)
 
 
 def _nearest_miss(ranked: RankedPoints) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
-from simcluster.errors import Problem, ScenarioError
+from simcluster.errors import Problem, ScenarioError, nearest
+from simcluster.plan import roles_of
 from simcluster.scenario import Scenario
 from simcluster.sweeps.variation import SweepSpace
 
@@ -29,7 +31,7 @@ def check_values(scenario: Scenario, space: SweepSpace) -> None:
                 refusals[point] = error.problems
         return refusals[point]
 
-    problems: dict[tuple[str, str], Problem] = {}
+    problems = {(problem.where, problem.message): problem for problem in _misspelt_axes(scenario, space)}
     for number, variation in enumerate(space.variations):
         for place, text in enumerate(variation.texts):
             where = f"--vary {variation.key}={text}"
@@ -40,6 +42,24 @@ def check_values(scenario: Scenario, space: SweepSpace) -> None:
                     problems.setdefault((variation.key, problem.message), problem)
     if problems:
         raise ScenarioError(*problems.values())
+
+
+def _misspelt_axes(scenario: Scenario, space: SweepSpace) -> Iterator[Problem]:
+    """Problems of sizes of mesh axes that nobody has, but another name that is nearly the same.
+
+    Axes may be called anything, and one of a single rank splits nothing: it would do nothing unseen.
+    """
+    parallel = scenario.spec.parallel
+    known = {
+        *parallel.sizes,
+        "data",
+        "tensor",
+        *(axis for axes in roles_of(parallel).values() for axis in axes),
+    }
+    for variation in space.variations:
+        before, _, axis = variation.key.rpartition(".")
+        if before == "parallel.mesh" and axis not in known and (near := nearest(axis, known)).endswith("?"):
+            yield Problem(f"the mesh has no axis '{axis}'", where=f"--vary {variation.key}", hint=near)
 
 
 def _is_at(problem: Problem, where: str) -> bool:

@@ -115,21 +115,21 @@ Simulate = Callable[[Scenario], Run]
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Tries changes of one scenario with ``simulate``; ``watch`` is called with each trial."""
+    """Tries changes of one scenario with ``simulate``; ``watch`` is called with the kinds of each before."""
 
     scenario: Scenario
     simulate: Simulate
-    watch: Callable[[Trial], None] | None = None
+    watch: Callable[[Sequence[str]], None] | None = None
 
     def run(self, kinds: Sequence[str], changes: Changes) -> Trial:
         """The scenario with some changes, simulated."""
+        if self.watch is not None:
+            self.watch(kinds)
         try:
             run = self.simulate(self.scenario.changed(changes))
             trial = trial_from_run(tuple(kinds), changes, run)
         except SimclusterError as error:
             trial = Trial(tuple(kinds), changes, refused=error.problems[0].message)
-        if self.watch is not None:
-            self.watch(trial)
         return trial
 
 

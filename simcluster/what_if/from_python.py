@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simcluster.report import told_display
+from simcluster.report import message_display
 from simcluster.simulation import GivenScenario, build_scenario, scenario_of
 from simcluster.what_if.figure_effects import BY, FigureEffect, WhatIf, what_if
 from simcluster.what_if.report import what_if_document, what_if_html, what_if_page, what_if_text
@@ -47,5 +47,5 @@ def whatif(scenario: GivenScenario, *, by: float = BY) -> WhatIfAnswer:
     impossible plan.
     """
     which = scenario_of(scenario)
-    with told_display(which.name) as tell:
+    with message_display(which.name) as tell:
         return WhatIfAnswer(what_if(build_scenario(which), by, lambda figure: tell(f"trying other {figure}")))

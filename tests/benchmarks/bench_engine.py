@@ -89,6 +89,7 @@ ROWS = {
     "70b-16384-different-ascend": Row(partial(llama_70b, "atlas-800t-a2", 512, 32, changes=DIFFERENT)),
     "qwen3-1024-zipf": Row(qwen),
     "tenants-576": Row(tenants),
+    "tenants-576-loaded": Row(tenants, loaded=True),
     "perfetto": Row(partial(turing, 480), trace=True),
 }
 

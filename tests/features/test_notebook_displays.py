@@ -4,6 +4,7 @@ import sys
 import time
 from importlib.util import find_spec
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import pytest
 
@@ -154,6 +155,19 @@ def test_frames_of_other_libraries(result):
     else:
         words = result.spans(frame="pandas")["operator"].astype(str).tolist()
         assert words == result.spans(frame=False)["operator"].tolist()
+
+
+def test_plots_are_kept_with_a_still_picture(result):
+    """Where no scripts run, such as in a repository's viewer, the picture is what a reader sees."""
+    for plot in [make(result) for make in PLOTS.values()]:
+        kept = plot._repr_mimebundle_()
+        root = ElementTree.fromstring(kept["image/svg+xml"])
+        assert float(root.get("height")) > 80
+        shapes = [entry for entry in root.iter() if entry.tag.endswith(("rect", "path"))]
+        assert len(shapes) > len(plot.data)
+        texts = {entry.text for entry in root.iter() if entry.tag.endswith("text")}
+        assert {trace.name for trace in plot.data if trace.name} <= texts
+        assert kept["text/plain"].startswith("Plot: ")
 
 
 def test_a_notebook_shows_how_far_a_simulation_is(monkeypatch):

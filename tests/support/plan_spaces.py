@@ -133,7 +133,15 @@ def random_scenario(seed: int) -> Scenario:
     )
 
 
-UNUSUAL = ("slices", "slices and chunks", "unequal routing", "propagation", "piece as a graph")
+UNUSUAL = (
+    "slices",
+    "slices and chunks",
+    "pairs",
+    "copies",
+    "unequal routing",
+    "propagation",
+    "piece as a graph",
+)
 """What small plans tell less about, or nothing."""
 
 
@@ -168,6 +176,14 @@ def unusual_scenario(kind: str, seed: int) -> Scenario:
             "schedule": {"kind": schedule, "slices": 2},
         }
         parallel["mesh"]["tensor"] = 4 // parallel["mesh"]["pipeline"]  # type: ignore[index]
+    elif kind == "pairs":
+        parallel |= {
+            "mesh": {"pipeline": 2, "data": 4},
+            "schedule": {"kind": draw.choice(["1f1b", "interleaved"]), "pairs": True},
+        }
+    elif kind == "copies":
+        training["micro_batch"] = 2
+        parallel |= {"mesh": {"data": 4, "tensor": 2}, "copies": 2}
     elif kind == "unequal routing":
         model["experts"] = {"count": 8, "top_k": 2, "ffn": 512}
         training["routing"] = draw.choice(["zipf:0.5", "zipf:1.2", "normal:0.3"])

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
-from simcluster.analysis import RunKind, bands_of, bands_yaml, nearest_band
+from simcluster.analysis import ErrorBand, RunKind, nearest_band
+
+LEAST_RUNS = 9
+"""Of fewer runs nothing can be said that holds for nine of ten further ones."""
 
 
 def band_table(predictions: Sequence[RunPrediction]) -> str:
@@ -18,7 +22,42 @@ def band_table(predictions: Sequence[RunPrediction]) -> str:
             f"Of runs whose {what} is left out {inside:,} of {runs:,} lie inside"
             f" ({inside / (runs or 1):.0%})."
         )
-    return bands_yaml(bands_of((kind, error) for _, kind, error in errors), lines)
+    return _bands_yaml(bands_of((kind, error) for _, kind, error in errors), lines)
+
+
+def _bands_yaml(bands: Mapping[RunKind, ErrorBand], remarks: Iterable[str]) -> str:
+    """The table as it is shipped: a line per kind."""
+    lines = [*(f"# {remark}" for remark in remarks), "step_time:"]
+    lines += ["  # device, framework, plan, runs, median, nine of ten within"]
+    for kind, band in bands.items():
+        numbers = f"{band.runs}, {band.median:.4f}, {band.nine_of_ten:.4f}"
+        lines.append(f'  - [{kind.device}, {kind.framework}, "{kind.plan}", {numbers}]')
+    return "\n".join(lines) + "\n"
+
+
+def band_of(errors: Sequence[float]) -> ErrorBand:
+    """The band of errors (predicted / measured - 1).
+
+    The second size is the ceil(0.9 (n + 1))-th smallest: nine of ten runs drawn as these were then lie
+    inside (conformal prediction: Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World, 2005).
+    """
+    sizes = sorted(map(abs, errors))
+    rank = min(len(sizes), -(-9 * (len(sizes) + 1) // 10))
+    middle = (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2
+    return ErrorBand(len(sizes), middle, sizes[rank - 1])
+
+
+def bands_of(errors: Iterable[tuple[RunKind, float]]) -> dict[RunKind, ErrorBand]:
+    """The bands of all kinds, and of kinds put together, of which there are runs enough."""
+    groups: dict[RunKind, list[float]] = {}
+    for kind, error in errors:
+        for level in kind.levels():
+            groups.setdefault(level, []).append(error)
+    return {
+        kind: band_of(groups[kind])
+        for kind in sorted(groups, key=lambda kind: tuple(asdict(kind).values()))
+        if len(groups[kind]) >= LEAST_RUNS
+    }
 
 
 def coverage(predictions: Sequence[RunPrediction]) -> dict[str, tuple[int, int]]:

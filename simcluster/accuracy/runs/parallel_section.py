@@ -30,6 +30,8 @@ _FOUND_BY_SEARCH = ("zb-1p", "zb-2p")
 _OVERLAPPED_EXPERTS = "moe_a2a_overlap=True"
 """How notes say, as ``_a2a_ovlp_`` in names of tests, that a forward runs beside a backward, so that
 exchanges of tokens hide behind products (overlap_moe_expert_parallel_comm of Megatron-Core)."""
+_PAIRED = ("1f1b", "interleaved")
+"""Schedules that have such pairs."""
 
 _SHARDED = ("fsdp", "torchtitan", "llm-foundry")
 """Profiles whose third ZeRO stage is PyTorch's FSDP."""
@@ -82,8 +84,8 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
     schedule, chunks = _schedule(run)
     assumed += chunks
     overlapped = _OVERLAPPED_EXPERTS in run.words.get("notes", "") or "_a2a_ovlp_" in run.words["model"]
-    if overlapped and run.count("pipeline") == 1:
-        schedule = _overlapping_micro_batches(run)
+    if overlapped and schedule.get("kind", "1f1b") in _PAIRED:
+        schedule["pairs"] = True
     if layers := stage_layers(run):
         schedule["stages"] = layers
     if schedule:
@@ -133,13 +135,6 @@ def _sharding(run: MeasuredRun, profile: str) -> dict[str, Any]:
     if stage in range(4):
         return {"optimizer_sharding": {"zero": stage}}
     raise PlanError(f"the ZeRO stage '{run.words['zero_stage']}'")
-
-
-def _overlapping_micro_batches(run: MeasuredRun) -> dict[str, Any]:
-    """The schedule of one stage that runs every forward beside the backward of the micro-batch before it."""
-    count = run.counts["global_batch"] // (run.counts["micro_batch"] * run.count("data"))
-    pairs = (f"F{number}&B{number - 1}" for number in range(1, count))
-    return {"kind": "text", "text": " ".join(["F0", *pairs, f"B{count - 1}"])}
 
 
 def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -120,7 +120,7 @@ _compiler = Compiler(
         "Blocks": _blocks(_none(8, 1), _none(1), _none(1), _none(1)),
         "Column": _none(1),
     },
-    "compiling the allocator, once for this version: some 2 s",
+    "compiling the allocator: some 2 s",
 )
 _serve = _compiler.compiled_for_python(serve)
 POOL_CODE.mark_ready()

@@ -4,8 +4,6 @@ from simcluster.analysis.metrics.assumed_figures import assumptions
 from simcluster.analysis.metrics.error_band import (
     ErrorBand,
     RunKind,
-    bands_of,
-    bands_yaml,
     error_band_document,
     nearest_band,
 )
@@ -38,8 +36,6 @@ __all__ = [
     "Flops",
     "RunKind",
     "assumptions",
-    "bands_of",
-    "bands_yaml",
     "dispatch_counts",
     "error_band_document",
     "executed_flops",

@@ -6,16 +6,13 @@ every kind of run, and for kinds put together, how many were measured and how fa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
 from simcluster.document import Document
 from simcluster.registry import data_files
-
-LEAST_RUNS = 9
-"""Of fewer runs nothing can be said that holds for nine of ten further ones."""
 
 ANY = "any"
 """Stands for all devices, frameworks or plans."""
@@ -88,31 +85,6 @@ class ErrorBand:
     median: float
     nine_of_ten: float
 
-    @classmethod
-    def of(cls, errors: Sequence[float]) -> ErrorBand:
-        """The band of errors (predicted / measured - 1).
-
-        The second size is the ceil(0.9 (n + 1))-th smallest: nine of ten runs drawn as these were then lie
-        inside (conformal prediction: Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World, 2005).
-        """
-        sizes = sorted(map(abs, errors))
-        rank = min(len(sizes), -(-9 * (len(sizes) + 1) // 10))
-        middle = (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2
-        return cls(len(sizes), middle, sizes[rank - 1])
-
-
-def bands_of(errors: Iterable[tuple[RunKind, float]]) -> dict[RunKind, ErrorBand]:
-    """The bands of all kinds, and of kinds put together, of which there are runs enough."""
-    groups: dict[RunKind, list[float]] = {}
-    for kind, error in errors:
-        for level in kind.levels():
-            groups.setdefault(level, []).append(error)
-    return {
-        kind: ErrorBand.of(groups[kind])
-        for kind in sorted(groups, key=lambda kind: tuple(asdict(kind).values()))
-        if len(groups[kind]) >= LEAST_RUNS
-    }
-
 
 def nearest_band(kind: RunKind, bands: Mapping[RunKind, ErrorBand]) -> tuple[RunKind, ErrorBand] | None:
     """The band of the nearest kind of which enough runs were measured; None if there is none at all."""
@@ -163,13 +135,3 @@ def shipped_bands() -> Mapping[RunKind, ErrorBand]:
         return {}
     rows = Document.parse(file.read_text(encoding="utf-8"), "error_bands.yaml").data["step_time"]
     return {RunKind(*row[:3]): ErrorBand(*row[3:]) for row in rows}
-
-
-def bands_yaml(bands: Mapping[RunKind, ErrorBand], remarks: Iterable[str] = ()) -> str:
-    """The table as it is shipped: a line per kind."""
-    lines = [*(f"# {remark}" for remark in remarks), "step_time:"]
-    lines += ["  # device, framework, plan, runs, median, nine of ten within"]
-    for kind, band in bands.items():
-        numbers = f"{band.runs}, {band.median:.4f}, {band.nine_of_ten:.4f}"
-        lines.append(f'  - [{kind.device}, {kind.framework}, "{kind.plan}", {numbers}]')
-    return "\n".join(lines) + "\n"

@@ -2,12 +2,12 @@
 
 measured = measure(TorchBackend("cuda"))
 fit, data = measured_device(measured, like="h100-sxm")
-host = measured_host(measured, data, processor_facts(), like="dgx-h100")
+host = measured_host(measured, data, this_processor(), like="dgx-h100")
 """
 
 from simcluster.calibration.measure.backend import Backend
 from simcluster.calibration.measure.benchmark import Benchmark, benchmarks
-from simcluster.calibration.measure.collective_benchmark import CollectiveBenchmark, collective_benchmarks
+from simcluster.calibration.measure.device_collective import DeviceCollective, collective_benchmarks
 from simcluster.calibration.measure.device_measurement import (
     DeviceMeasurement,
     best_rates,
@@ -18,13 +18,13 @@ from simcluster.calibration.measure.device_measurement import (
     sustained_launches,
 )
 from simcluster.calibration.measure.host_measurement import HostFit, host_like, measured_host
-from simcluster.calibration.measure.processor_facts import ProcessorFacts, facts_of, processor_facts
+from simcluster.calibration.measure.processor_facts import ProcessorFacts, facts_of, this_processor
 from simcluster.calibration.measure.torch_backend import TorchBackend
 
 __all__ = [
     "Backend",
     "Benchmark",
-    "CollectiveBenchmark",
+    "DeviceCollective",
     "DeviceMeasurement",
     "HostFit",
     "ProcessorFacts",
@@ -38,7 +38,7 @@ __all__ = [
     "measured_device",
     "measured_errors",
     "measured_host",
-    "processor_facts",
     "short_launches",
     "sustained_launches",
+    "this_processor",
 ]

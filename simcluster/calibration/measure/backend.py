@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from simcluster.calibration.measure.benchmark import Benchmark
-from simcluster.calibration.measure.collective_benchmark import CollectiveBenchmark
+from simcluster.calibration.measure.device_collective import DeviceCollective
 
 
 class Backend(Protocol):
@@ -45,7 +45,7 @@ class Backend(Protocol):
     def copy_times(self, num_bytes: int, *, to_device: bool, launches: int) -> list[float]:
         """Seconds of so many copies between host and device, each by itself; none where both are one."""
 
-    def collective_times(self, asked: Sequence[CollectiveBenchmark], launches: int) -> list[list[float]]:
+    def collective_times(self, asked: Sequence[DeviceCollective], launches: int) -> list[list[float]]:
         """Seconds of so many launches of each collective, on the slowest rank; none where there is no such
         collective.
         """

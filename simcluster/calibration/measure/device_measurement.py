@@ -12,7 +12,7 @@ from simcluster.calibration.device_file import device_data
 from simcluster.calibration.fit import DeviceFit, fit_device
 from simcluster.calibration.measure.backend import Backend
 from simcluster.calibration.measure.benchmark import Benchmark, benchmarks
-from simcluster.calibration.measure.collective_benchmark import CollectiveBenchmark, collective_benchmarks
+from simcluster.calibration.measure.device_collective import DeviceCollective, collective_benchmarks
 from simcluster.cluster import Device, DeviceSpec
 from simcluster.document import validate_data
 
@@ -56,7 +56,7 @@ class DeviceMeasurement:
     spread: float
     """How far launches of a kernel lie from each other: the middle half of them, of the median kernel or
     collective, whichever is wider."""
-    collectives: tuple[tuple[CollectiveBenchmark, float | None], ...] = ()
+    collectives: tuple[tuple[DeviceCollective, float | None], ...] = ()
     """Seconds of collectives; None of those that the library does not have."""
 
 

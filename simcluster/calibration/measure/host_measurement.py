@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simcluster.calibration.measure.collective_benchmark import CollectiveBenchmark
+from simcluster.calibration.measure.device_collective import DeviceCollective
 from simcluster.calibration.measure.device_measurement import (
     DeviceMeasurement,
     measured_by,
@@ -20,7 +20,7 @@ from simcluster.collectives import Operation, collective_time
 from simcluster.document import validate_data
 from simcluster.errors import Problem, ScenarioError
 
-Timed = Sequence[tuple[CollectiveBenchmark, float]]
+Timed = Sequence[tuple[DeviceCollective, float]]
 LEAST, MOST = 0.01, 1000.0
 """How far costs and rates of a host's protocols may be from those of the one it starts from: processes of a
 processor meet through sockets of the operating system."""
@@ -34,7 +34,7 @@ class HostFit:
     """A host's file as ``data``, and of every collective that was timed measured and predicted seconds."""
 
     data: dict[str, Any]
-    compared: tuple[tuple[CollectiveBenchmark, float, float], ...]
+    compared: tuple[tuple[DeviceCollective, float, float], ...]
 
 
 def host_like(device: str, num_devices: int) -> str:
@@ -137,7 +137,7 @@ def _protocol(written: Mapping[str, Any], costs: float, rates: float) -> dict[st
     return made
 
 
-def _compared(data: Mapping[str, Any], timed: Timed) -> list[tuple[CollectiveBenchmark, float, float]]:
+def _compared(data: Mapping[str, Any], timed: Timed) -> list[tuple[DeviceCollective, float, float]]:
     cluster: Cluster = validate_data({"host": dict(data), "hosts": 1}, ClusterSpec).build()
     return [
         (benchmark, seconds, _predicted(benchmark.operation, benchmark.ranks, benchmark.num_bytes, cluster))

@@ -24,7 +24,7 @@ class ProcessorFacts:
 
 
 @cache
-def processor_facts() -> ProcessorFacts:
+def this_processor() -> ProcessorFacts:
     """Those of this machine; one socket and one NUMA node where the system does not say (not on Linux)."""
     text = CPU_INFO.read_text(encoding="utf-8") if CPU_INFO.exists() else ""
     return facts_of(text, _num_nodes(), os.cpu_count() or 1, _memory())

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from simcluster.calibration.measure.benchmark import Benchmark
-from simcluster.calibration.measure.collective_benchmark import CollectiveBenchmark
-from simcluster.calibration.measure.processor_facts import processor_facts
+from simcluster.calibration.measure.device_collective import DeviceCollective
+from simcluster.calibration.measure.processor_facts import this_processor
 from simcluster.calibration.measure.torch_collectives import collective_times
 from simcluster.errors import Problem, ScenarioError
 
@@ -52,7 +52,7 @@ class TorchBackend:
     @property
     def device(self) -> str:
         """What the driver calls the device."""
-        return processor_facts().model if self._kind == "cpu" else str(self._runtime.get_device_name(0))
+        return this_processor().model if self._kind == "cpu" else str(self._runtime.get_device_name(0))
 
     @property
     def software(self) -> str:
@@ -81,7 +81,7 @@ class TorchBackend:
     def memory(self) -> int:
         """Bytes of a device's memory; of a processor its share of the host's."""
         if self._kind == "cpu":
-            return processor_facts().memory // self._num_devices
+            return this_processor().memory // self._num_devices
         return int(self._runtime.get_device_properties(0).total_memory)
 
     def times(self, benchmark: Benchmark, launches: int) -> list[float]:
@@ -116,7 +116,7 @@ class TorchBackend:
         one, other = (own, host) if to_device else (host, own)
         return self._timed(lambda: one.copy_(other, non_blocking=True), launches)
 
-    def collective_times(self, asked: Sequence[CollectiveBenchmark], launches: int) -> list[list[float]]:
+    def collective_times(self, asked: Sequence[DeviceCollective], launches: int) -> list[list[float]]:
         """Seconds of collectives by NCCL, HCCL or, between processes of a processor, Gloo."""
         return collective_times(self._kind, asked, launches, self._threads or None)
 

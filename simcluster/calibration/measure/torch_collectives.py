@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from simcluster.calibration.measure.collective_benchmark import CollectiveBenchmark
+from simcluster.calibration.measure.device_collective import DeviceCollective
 from simcluster.collectives import Operation
 
 LIBRARIES = {"cuda": "nccl", "npu": "hccl", "cpu": "gloo"}
@@ -20,11 +20,11 @@ CHUNK = 20
 
 
 def collective_times(
-    kind: str, asked: Sequence[CollectiveBenchmark], launches: int, threads: int | None = None
+    kind: str, asked: Sequence[DeviceCollective], launches: int, threads: int | None = None
 ) -> list[list[float]]:
     """Seconds of so many launches of each collective, on the slowest rank; empty where there is none."""
     multiprocessing = importlib.import_module("torch.multiprocessing")
-    times: dict[CollectiveBenchmark, list[float]] = {}
+    times: dict[DeviceCollective, list[float]] = {}
     for ranks in sorted({benchmark.ranks for benchmark in asked}):
         own = [benchmark for benchmark in asked if benchmark.ranks == ranks]
         with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +51,7 @@ def _rank(
     kind: str,
     ranks: int,
     where: str,
-    asked: Sequence[CollectiveBenchmark],
+    asked: Sequence[DeviceCollective],
     launches: int,
     threads: int | None,
     results: Any,
@@ -79,7 +79,7 @@ def _timed(
     torch: Any,
     distributed: Any,
     device: str,
-    benchmark: CollectiveBenchmark,
+    benchmark: DeviceCollective,
     rank: int,
     launches: int,
     wait: Callable[[], None],
@@ -106,7 +106,7 @@ def _timed(
 
 
 def _prepared(
-    torch: Any, distributed: Any, device: str, benchmark: CollectiveBenchmark, rank: int
+    torch: Any, distributed: Any, device: str, benchmark: DeviceCollective, rank: int
 ) -> Callable[[], Any]:
     elements = benchmark.num_bytes // 4
     whole = torch.ones(elements, device=device)

@@ -30,7 +30,8 @@ def explain(
     what limits the step. If the plan fits, it tries changes that could make it faster; if not, changes that
     make it fit: of each kind the smallest, several together if none alone is enough. Each change is
     simulated. A plan fits if a device has room for all that is reserved and for the headroom (run.headroom,
-    by default the framework profile's). Exit code 1 if the plan does not fit and no change makes it fit.
+    by default the framework profile's). Exit code 1 if the plan does not fit and no change that was tried
+    does.
     """
     from simcluster.cli.output.progress import progress_line
     from simcluster.cli.output.terminal import has_colour, print_json, print_result

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+from simcluster.draw.plots.picture import still_picture
 from simcluster.errors import Problem, SimclusterError
 
 _GREY = "#808890"
@@ -24,10 +26,27 @@ def plotly_objects() -> Any:
     return plotly.graph_objects
 
 
+@cache
+def _with_picture(figure_class: Any) -> Any:
+    """Plotly's figures that a notebook keeps with a still picture, shown where no scripts run."""
+
+    class NotebookFigure(figure_class):  # type: ignore[misc]
+        # They would show, or keep, the interactive figure without the picture.
+        _ipython_display_ = None
+        _repr_html_ = None
+
+        def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, Any]:
+            bundle = super()._repr_mimebundle_(*args, **options)
+            told = {"image/svg+xml": still_picture(self), "text/plain": f"Plot: {self.layout.title.text}"}
+            return {**bundle, **told}
+
+    return NotebookFigure
+
+
 def new_figure(title: str, *, height: int, x: str = "", y: str = "") -> Any:
     """An empty figure that takes the colour of the page around it; ``x`` and ``y`` are titles of axes."""
     lines = {"gridcolor": "rgba(128,136,144,.25)", "zerolinecolor": "rgba(128,136,144,.4)"}
-    return plotly_objects().Figure(
+    return _with_picture(plotly_objects().Figure)(
         layout={
             "title": {"text": title, "font": {"size": 14}},
             "height": height,

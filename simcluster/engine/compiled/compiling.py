@@ -20,7 +20,7 @@ LOOP = Compiler(
         "int": 0,
         "bool": True,
     },
-    "compiling the engine, once for this version: some 15 s",
+    "compiling the engine: some 15 s",
 )
 
 compiled, compiled_for_python, mark_ready = LOOP.compiled, LOOP.compiled_for_python, LOOP_CODE.mark_ready

@@ -163,11 +163,11 @@ def first_overloads(demand: Demand, capacity: Floats) -> Ints:
     taken = np.ceil(demand.rate).astype(np.int64)
     links, times = np.tile(demand.link, 2), np.concatenate([demand.begin, demand.end])
     changes = np.concatenate([taken, -taken])
-    # What ends at an instant makes room for what begins then.
-    order = np.lexsort((changes, times, links))
+    order = np.lexsort((times, links))
     links, times, changes = links[order], times[order], changes[order]
     # The sums of every link begin and end at zero.
     level, users = np.cumsum(changes), np.cumsum(np.sign(changes))
+    # What ends at an instant makes room for what begins then: only its last sum counts.
     lasts = np.append((np.diff(links) != 0) | (np.diff(times) != 0), True)[: len(links)]
     over = np.flatnonzero(lasts & (users > 1) & (level > room[links]))
     first = np.full(len(capacity), NEVER)

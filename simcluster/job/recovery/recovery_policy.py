@@ -27,17 +27,17 @@ class StateSource(StrEnum):
 
 @dataclass(frozen=True)
 class Survivors:
-    """Who holds what: what a policy may ask of a loss, and of the job as a whole.
-
-    ``holders`` is for each device the number of its group: ranks of one group hold the same slices of all
-    parameters and optimizer states. ``data_index`` is for each device which replica of the data it works for,
-    or empty where there is no axis of that kind. ``host_of`` is the host of each device.
-    """
+    """Who holds what: what a policy may ask of a loss, and of the job as a whole."""
 
     holders: tuple[int, ...]
+    """For each device the number of its group: ranks of one group hold the same slices of all parameters and
+    optimizer states."""
     data_index: tuple[int, ...]
+    """For each device which replica of the data it works for; empty where there is no axis of that kind."""
     host_of: tuple[int, ...]
+    """The host of each device."""
     memory_copies: int = 2
+    """Hosts that keep each state in memory."""
     servers: frozenset[int] = frozenset()
     """Devices of parameter servers; the last device of all is their scheduler's. They are no replica: -1."""
     waits_for_all: bool = True
@@ -108,11 +108,14 @@ class RecoveryPlan:
     """How a job goes on: its phases behind the end of what runs, and what they begin from."""
 
     kind: str
+    """The policy that made it."""
     source: StateSource
+    """Where the state comes from."""
     waits_for_hosts: bool
     """Whether hosts that were lost are replaced before the phases begin."""
 
     phases: tuple[JobPhase, ...]
+    """What is done until training goes on, in this order."""
     lost_replicas: frozenset[int] = frozenset()
     """Replicas of the data without which training goes on."""
 

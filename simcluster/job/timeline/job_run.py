@@ -169,7 +169,7 @@ class _JobRun:
         """Why some take no part in training, if some do not."""
         members = self.members
         failed = [self._shrink_cause] * bool(members.lost or members.taken_over)
-        return failed or [PLANNED_LEAVE] * bool(members.away)
+        return failed or [PLANNED_LEAVE] * bool(members.absent)
 
     def _devices(self, incident: Incident) -> tuple[int, ...]:
         """All devices that are hit: those that are named, or all of the hosts."""
@@ -263,6 +263,7 @@ class _JobRun:
         hosts = self.job.survivors.host_of
         if self.job.policy.goes_on:
             self.members.note(trainer.now_ns, "restart", incident.cause, self.members.servers)
+            self._leave_late()
         self.slow = [slow for slow in self.slow if not {hosts[entry] for entry in slow.devices} <= replaced]
         self._end_slow()
         self._new_state()
@@ -309,14 +310,18 @@ class _JobRun:
         """Workers and servers leave or join as planned; all that were ``stopped`` begin as they are then.
 
         A worker leaves behind its step; the keys of a server that leaves are moved first, for which all wait.
+        The last that is left of a kind waits with leaving until another one is there.
         """
         trainer, members, cause = self.trainer, self.members, incident.cause
+        incident = members.still_to_do(incident)
+        if not incident.devices:
+            return
         self.incidents[cause, str(incident.effect)] += 1
         before, devices = members.servers, frozenset(incident.devices)
         if incident.effect is FailureEffect.LEAVE:
             members.leave(devices)
         elif stopped:
-            members.away -= devices
+            members.absent -= devices
         else:
             replicas = self.job.survivors.replicas_of(devices)
             at = trainer.now_ns + self._joining_ns(self.job.costs.processes, replicas)
@@ -328,6 +333,11 @@ class _JobRun:
         trainer.stall(moving, cause, MOVE_KEYS)
         if not stopped:
             self._new_state()
+
+    def _leave_late(self) -> None:
+        """Who had to wait with leaving leaves, if another one is there by now."""
+        for incident in self.members.take_postponed():
+            self._change_members(incident)
 
     def _replaced_at(self, ready_ns: int) -> int:
         replace = round(self.job.costs.replace_s * NANOSECONDS)
@@ -350,7 +360,7 @@ class _JobRun:
             devices=devices | before.devices if before else devices,
             num_spares=self._free_before,
             lost_replicas=self.members.lost,
-            absent=self.members.away | self.members.taken_over,
+            absent=self.members.absent | self.members.taken_over,
         )
 
     def _plan(self, loss: Loss, *, stopped: bool = False) -> RecoveryPlan:
@@ -459,6 +469,7 @@ class _JobRun:
                 moving = self.members.note(trainer.now_ns, what, comeback.cause, before)
                 trainer.stall(moving, comeback.cause, MOVE_KEYS)
                 before = self.members.servers
+            self._leave_late()
             return
         trainer.finish_step()
         list(self.members.come_back(trainer.now_ns))

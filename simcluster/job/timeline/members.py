@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
-from simcluster.job.failures import NANOSECONDS
+from simcluster.job.failures import NANOSECONDS, FailureEffect, Incident
 from simcluster.job.recovery import Survivors
 
 
@@ -70,21 +70,22 @@ class Members:
     """Replicas of the data that failed, by index."""
     taken_over: frozenset[int] = frozenset()
     """Servers that failed and whose keys others hold, by device."""
-    away: frozenset[int] = frozenset()
+    absent: frozenset[int] = frozenset()
     """Devices of workers and servers that left as planned."""
     changes: list[MemberChange] = field(default_factory=list)
     """Of parameter servers and their workers, in the order of time."""
     _comebacks: list[Comeback] = field(default_factory=list)
+    _postponed: list[Incident] = field(default_factory=list)
 
     @property
     def replicas(self) -> frozenset[int]:
         """Replicas of the data that take no part."""
-        return self.lost | self.survivors.replicas_of(self.away)
+        return self.lost | self.survivors.replicas_of(self.absent)
 
     @property
     def servers(self) -> frozenset[int]:
         """Servers that hold no keys, by device."""
-        return self.taken_over | (self.away & self.survivors.servers)
+        return self.taken_over | (self.absent & self.survivors.servers)
 
     @property
     def next_ns(self) -> Iterator[int]:
@@ -95,7 +96,7 @@ class Members:
         """Whether a device may fail as it likes."""
         index = self.survivors.data_index
         return (
-            device in self.away
+            device in self.absent
             or device in self.taken_over
             or (bool(self.lost) and bool(index) and index[device] in self.lost)
         )
@@ -108,15 +109,39 @@ class Members:
         """Everything starts anew with all that failed or were joining; when the last of them is there."""
         last = max((entry.at_ns for entry in self._comebacks if not entry.joining), default=0)
         joining = (device for entry in self._comebacks for device in entry.joining)
-        self.away -= frozenset(joining)
+        self.absent -= frozenset(joining)
         self.lost = self.taken_over = frozenset()
         self._comebacks.clear()
         return last
 
+    def still_to_do(self, planned: Incident) -> Incident:
+        """What can be done of a planned change now: nobody leaves who is the last worker or server. Who
+        waits with leaving and is to join again stays.
+        """
+        if planned.effect is FailureEffect.LEAVE:
+            gone = self.absent | self.taken_over | frozenset(planned.devices)
+            workers = self.lost | self.survivors.replicas_of(gone)
+            if len(workers) < self.survivors.num_replicas and self.survivors.servers - gone:
+                return planned
+            self._postponed.append(planned)
+            return replace(planned, devices=())
+        waiting = {device for entry in self._postponed for device in entry.devices}
+        left = [
+            replace(entry, devices=tuple(device for device in entry.devices if device not in planned.devices))
+            for entry in self._postponed
+        ]
+        self._postponed = [entry for entry in left if entry.devices]
+        return replace(planned, devices=tuple(one for one in planned.devices if one not in waiting))
+
+    def take_postponed(self) -> list[Incident]:
+        """Planned changes that had to wait."""
+        waiting, self._postponed = self._postponed, []
+        return waiting
+
     def leave(self, devices: Collection[int]) -> None:
         """Workers and servers leave as planned, also those that were about to join."""
         gone = frozenset(devices)
-        self.away |= gone
+        self.absent |= gone
         left = []
         for entry in self._comebacks:
             joining = tuple(device for device in entry.joining if device not in gone)
@@ -130,7 +155,7 @@ class Members:
             comeback = heapq.heappop(self._comebacks)
             self.lost -= frozenset(comeback.replicas)
             self.taken_over -= frozenset(comeback.servers)
-            self.away -= frozenset(comeback.joining)
+            self.absent -= frozenset(comeback.joining)
             yield comeback
 
     def note(

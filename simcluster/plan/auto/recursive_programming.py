@@ -233,9 +233,7 @@ class _Bisection:
         return None
 
     def _reads_sums(self, vertex: int, chosen: Mapping[int, str | None], summed: set[int]) -> bool:
-        """Whether it reads a sum over the unit, or what those ``summed`` make of one: all ranks have it then, and
-        go on with it.
-        """
+        """Whether it reads a sum over the unit, or what ``summed`` ones made of it, which all ranks have."""
         for edge in self.graph.edges_at[vertex]:
             if edge.reader == vertex and not edge.parameter:
                 dim, made = chosen.get(edge.source), self.graph.kind_of(edge.source).dims

@@ -119,6 +119,8 @@ class HostWork:
     """How many operators' time one of them takes; 1 if not named."""
     waits: tuple[str, ...] = ()
     """Operators of forwards for whose results the host waits."""
+    group: float = 0.0
+    """Of a product of groups, how many operators' time each group takes besides."""
 
 
 USUAL_GRAPH_LAUNCH = GraphLaunch()
@@ -198,6 +200,11 @@ class ExecutionPolicy:
     """No kernel starts before the weights are gathered."""
     blocking_layers: bool = False
     """Kernels wait for collectives of activations."""
+    tokens_once: bool = False
+    """Tokens go once to every rank with experts of theirs, not once for every expert."""
+    copied_axes: tuple[str, ...] = ()
+    """The axes over which activations are copied where they are gathered or scattered along another dim than
+    their first."""
     p2p_scatter_axes: tuple[str, ...] = ()
     """The axes over which activations that are equal on all ranks go to the next stage in parts (Megatron's
     scatter-gather)."""
@@ -265,6 +272,7 @@ class ExecutionPolicy:
             not reduction.overlap,
             reduction.buffers,
             p2p_scatter_axes=rest if framework.p2p_scatter else (),
+            copied_axes=rest if framework.collective_copies else (),
             gather_once=sharding.gather_once,
             fusion=given,
             no_fusion=fusion.closed,
@@ -274,7 +282,7 @@ class ExecutionPolicy:
             collective_call=float(framework.collective_call or 0.0),
             step_overhead=float(framework.step_overhead or 0.0),
             traffic={**implemented_traffic(framework.implementations), **framework.traffic},
-            host_work=HostWork(framework.calls, framework.host_waits),
+            host_work=HostWork(framework.calls, framework.host_waits, framework.group_calls),
         )
         for choice in framework.choices:
             policy = replace(policy, **choice.execution)

@@ -18,6 +18,7 @@ from simcluster.plan.pipeline.interleaved_order import (
     sliced_interleaved_actions,
     spread_rounds,
 )
+from simcluster.plan.pipeline.paired_actions import in_pairs
 from simcluster.plan.pipeline.placement import default_layers, place, written_layers
 from simcluster.plan.pipeline.schedule import Schedule, activation_peaks, forward_only, has_split_backward
 from simcluster.plan.pipeline.v_shape import StageActions
@@ -41,6 +42,7 @@ __all__ = [
     "default_layers",
     "forward_only",
     "has_split_backward",
+    "in_pairs",
     "interleaved_actions",
     "parse",
     "place",

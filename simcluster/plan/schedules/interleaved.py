@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.errors import PlanError
-from simcluster.plan.pipeline import Action, ChunkedSchedule, interleaved_actions
+from simcluster.plan.pipeline import Action, ChunkedSchedule, in_pairs, interleaved_actions
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Interleaved(ChunkedSchedule):
 
     kind: ClassVar[str] = "interleaved"
 
+    pairs: bool = False
+
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Rounds of as many micro-batches as stages; PlanError if that does not divide."""
         whole, left = divmod(num_micro_batches, num_stages)
@@ -30,4 +32,5 @@ class Interleaved(ChunkedSchedule):
             )
         rounds = [num_stages] * whole + [left] * (left > 0)
         warmup = (self.chunks - 1) * num_stages + 2 * (num_stages - stage - 1)
-        return interleaved_actions(rounds, self.chunks, warmup)
+        actions = interleaved_actions(rounds, self.chunks, warmup)
+        return in_pairs(actions) if self.pairs else actions

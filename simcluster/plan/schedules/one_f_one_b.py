@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from simcluster.plan.pipeline import BACKWARD, FORWARD, Action, Schedule
+from simcluster.plan.pipeline import BACKWARD, FORWARD, Action, Schedule, in_pairs
 
 
+@dataclass(frozen=True)
 class OneFOneB(Schedule):
-    """Keeps at most ``p - stage`` micro-batches' activations; bubble over compute (p - 1) / m."""
+    """Keeps at most ``p - stage`` micro-batches' activations; bubble over compute (p - 1) / m.
+
+    In ``pairs``, where every backward runs beside a forward, 2 (p - stage).
+    """
 
     kind: ClassVar[str] = "1f1b"
 
+    pairs: bool = False
+
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Warm-up forwards, then one forward one backward, then the backwards that are left."""
-        warmup = min(num_stages - stage - 1, num_micro_batches)
+        # In pairs a micro-batch comes back later: every stage on its way takes a forward and a backward.
+        behind = (num_stages - stage - 1) * (2 if self.pairs else 1)
+        warmup = min(behind, num_micro_batches)
         actions = [Action(FORWARD, index) for index in range(warmup)]
         for index in range(num_micro_batches - warmup):
             actions += [Action(FORWARD, warmup + index), Action(BACKWARD, index)]
         actions += [Action(BACKWARD, index) for index in range(num_micro_batches - warmup, num_micro_batches)]
-        return tuple(actions)
+        return in_pairs(actions) if self.pairs else tuple(actions)

@@ -27,6 +27,7 @@ from simcluster.errors import nearest
 from simcluster.plan.spec.allocator import AllocatorSpec
 from simcluster.plan.switches import (
     AttentionKernels,
+    ExpertExchange,
     FrameworkSwitch,
     HostUpdates,
     LayerCollectives,
@@ -250,6 +251,12 @@ class FrameworkProfile(CatalogSection):
     """Operators (``route``) or families (``router``) that cost the host as much as so many operators: what is
     one operator here, and dozens of calls there. 1 if not named."""
 
+    group_calls: Annotated[
+        NonNegativeFloat, Phrase("the host takes {:g} of an operator for every group of a product".format)
+    ] = 0.0
+    """What every group of a grouped product costs the host besides, in operators: of libraries that call a
+    matmul for each expert, one behind the other."""
+
     host_waits: Annotated[tuple[Name, ...], Phrase(host_waits_words)] = ()
     """Operators or families for whose results the host waits in every forward before it launches anything
     more: sizes that it must know, such as how many tokens each expert gets."""
@@ -322,6 +329,11 @@ class FrameworkProfile(CatalogSection):
     """Whether updates on the processors of hosts begin when their gradients are there, or behind the whole
     backward: where fp16 gradients are looked through for overflows before any of them counts, say."""
 
+    expert_exchange: ExpertExchange = ExpertExchange.EVERY_CHOICE
+    """Whether a token goes to a rank once for every expert that it chose there, as in an all-to-all of sorted
+    rows, or once, and what comes back is summed there before it is sent (DeepEP, HybridEP). Counted with the
+    mean number of ranks that equally likely choices reach; hosts are not told from ranks."""
+
     layer_collectives: LayerCollectives = LayerCollectives.OVERLAPPED
     """Whether kernels go on beside collectives of activations and their gradients, or wait. Of a
     column-parallel layer's backward: overlapped, the sum of the input's gradient (all-reduce or
@@ -339,6 +351,14 @@ class FrameworkProfile(CatalogSection):
     p2p_scatter: Annotated[bool, Phrase({True: "scatter-gather p2p", False: "whole p2p"}.__getitem__)] = False
     """Whether ranks of a stage that hold the same activations send a part each, gathered again by the
     receivers (scatter-gather of arXiv 2104.04473)."""
+
+    collective_copies: Annotated[
+        bool, Phrase({True: "activations copied beside gathers", False: "gathers in place"}.__getitem__)
+    ] = False
+    """Whether what ranks gather or scatter along another dim than the first of [batch, sequence, hidden] is
+    copied into order, as PyTorch's functional collectives do for DTensor: its parts come one behind the
+    other (torch.chunk and torch.cat in torch/distributed/_functional_collectives.py, from memory). Of
+    collectives in chunks with a matmul nothing is copied, but scattered sums are added up in a pass."""
 
     vocabulary_multiple: Annotated[
         PositiveInt,

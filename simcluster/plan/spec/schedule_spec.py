@@ -51,6 +51,11 @@ class ScheduleSpec(Section):
     """Of kind text: a line per stage, F0 F1 B0 ...; F0c1 is of chunk 1, F0s1 of the second slice of the
     sequences, I0 and W0 are the halves of B0, R0 is what it computes again."""
 
+    pairs: bool | None = None
+    """Of 1f1b and interleaved: whether every backward runs beside the forward that follows it, so that what
+    one of them exchanges travels while the other computes (Megatron-Core's
+    overlap-moe-expert-parallel-comm). Not, if absent."""
+
     placement: Literal["wrapped", "folded"] | None = None
     """Of kind text, with chunks: from the last stage on to the first again (if absent), or folded back."""
 
@@ -110,6 +115,7 @@ class ScheduleSpec(Section):
             "chunks": self.chunks,
             "slices": self.slices,
             "text": self.text,
+            "pairs": self.pairs,
             "placement": self.placement,
         }
         return {name: value for name, value in choices.items() if value is not None}

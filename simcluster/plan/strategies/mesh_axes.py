@@ -34,7 +34,10 @@ def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
         shown += f" + {mesh.off_axes - 1} servers + 1 scheduler"
     owner = "the cluster has" if cluster.whole is None else "its hosts have"
     message = f"{shown} = {mesh.num_ranks}, but {owner} {devices} devices"
+    total = sum(group.num_hosts * group.host.num_devices for group in cluster.groups)
     hint = f"{_hosts(cluster)} = {devices}"
+    if total != devices:
+        hint = f"{devices} are named of {_hosts(cluster)} = {total}"
     if proposed := _proposed(mesh, devices):
         axis, size = proposed
         hint += f"; --set parallel.mesh.{axis}={size} matches, and so does {axis}: auto"

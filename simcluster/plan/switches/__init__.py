@@ -1,6 +1,11 @@
 """Switches of framework profiles: what each value does, and its words; one file adds a switch."""
 
-from simcluster.plan.switches.communication import HostUpdates, LayerCollectives, WeightGathers
+from simcluster.plan.switches.communication import (
+    ExpertExchange,
+    HostUpdates,
+    LayerCollectives,
+    WeightGathers,
+)
 from simcluster.plan.switches.kernels import AttentionKernels, RecomputedForward, UpdateKernels
 from simcluster.plan.switches.number_formats import LogitsFormat, WeightCopies
 from simcluster.plan.switches.switch import FrameworkSwitch, Phrase
@@ -21,6 +26,7 @@ from simcluster.plan.switches.switch_words import (
 
 __all__ = [
     "AttentionKernels",
+    "ExpertExchange",
     "FrameworkSwitch",
     "HostUpdates",
     "LayerCollectives",

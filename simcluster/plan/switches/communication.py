@@ -24,3 +24,14 @@ class LayerCollectives(FrameworkSwitch, kind="layer_collectives"):
 
     OVERLAPPED = "overlapped", "kernels beside collectives of activations"
     BLOCKING = "blocking", "kernels wait for collectives of activations", {"blocking_layers": True}
+
+
+class ExpertExchange(FrameworkSwitch, kind="expert_exchange"):
+    """How often a token goes to a rank that has several of its experts."""
+
+    EVERY_CHOICE = "every_choice", "tokens sent to each of their experts"
+    ONCE_PER_RANK = (
+        "once_per_rank",
+        "tokens sent once to every rank with experts of theirs",
+        {"tokens_once": True},
+    )

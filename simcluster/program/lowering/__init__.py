@@ -4,6 +4,7 @@ memory categories, transfers between stages, copies to and from hosts, operators
 
 from simcluster.program.lowering.block_lowering import Lowering, buffer_scopes
 from simcluster.program.lowering.code_table import CodeTable
+from simcluster.program.lowering.collective_copies import ORDERED
 from simcluster.program.lowering.fused_kernel import fused_work
 from simcluster.program.lowering.graph_launch import runs_kernels
 from simcluster.program.lowering.host_device_copies import host_path_of, order_copies
@@ -38,6 +39,7 @@ __all__ = [
     "GATHER",
     "MEASURE",
     "NORM",
+    "ORDERED",
     "PERSISTENT",
     "PREPARE",
     "RECOMPUTE",

@@ -29,6 +29,7 @@ from simcluster.program.isa import (
     Slot,
     record_producer,
 )
+from simcluster.program.lowering.collective_copies import with_copies
 from simcluster.program.lowering.fused_kernel import fused_work, with_traffic
 from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs
 from simcluster.program.lowering.host_device_copies import copy_instruction, kernels_awaited
@@ -51,6 +52,7 @@ from simcluster.program.lowering.storage import (
     whole_sizes,
     with_storage,
 )
+from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once
 from simcluster.work import MATRIX_KERNELS, DType, Kernel, Work
 
 _COMPUTED = (FORWARD, RECOMPUTE, BACKWARD, WEIGHTS)
@@ -122,13 +124,21 @@ class _CodeWriter:
     instructions: list[Instruction] = field(default_factory=list)
 
     def write(self) -> InstructionBlock:
+        once = self.settings.policy.tokens_once
+        self.exchanged = exchanged_choices(self.block.nodes, self.block.values) if once else {}
         kernels = kernel_nodes(self.nodes)
         self.internal = kernel_internal_values(self.nodes, kernels, self.uses)
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
         phase = phase_of(self.name)
+        if phase in _COMPUTED and self.settings.policy.copied_axes:
+            axes = self.settings.policy.copied_axes
+            self.instructions = with_copies(self.instructions, self.slots, axes)
         self.instructions = dispatch_costs(
-            self.instructions, self.settings.policy.graphs.launch, self.settings.policy.host_work.calls
+            self.instructions,
+            self.settings.policy.graphs.launch,
+            self.settings.policy.host_work.calls,
+            self.settings.policy.host_work.group,
         )
         if phase in (FORWARD, RECOMPUTE):
             self.instructions = awaited_by_host(self.instructions, self.settings.policy.host_work.waits)
@@ -229,7 +239,12 @@ class _CodeWriter:
         before, after = (
             next((self.slots[slot].type for slot in slots), None) for slots in (call.inputs, call.outputs)
         )
-        return collective_bytes(movement, before, after, self.settings.mesh)
+        moved = collective_bytes(movement, before, after, self.settings.mesh)
+        if movement.kind is MovementKind.ALL_TO_ALL:
+            for slot in (*call.inputs, *call.outputs):
+                if (choices := self.exchanged.get(self.slots[slot].name)) is not None:
+                    return round(moved * share_sent_once(*choices, self.settings.mesh.product(movement.axes)))
+        return moved
 
     def _works(self, node: Node) -> tuple[Work, ...]:
         inputs = [self.slots[self._slot(value)].type for value in node.inputs]

@@ -8,18 +8,19 @@ from typing import TypeVar
 
 from simcluster.model import Operator
 from simcluster.program.isa import Instruction, InstructionKind
+from simcluster.work import Work
 
 Setting = TypeVar("Setting")
 
 
 def dispatch_costs(
-    instructions: Sequence[Instruction], launch: float, calls: Mapping[str, float]
+    instructions: Sequence[Instruction], launch: float, calls: Mapping[str, float], group: float = 0.0
 ) -> list[Instruction]:
     """The instructions of a code with the host time of each, in multiples of that for one operator.
 
     For the first kernel of a graph it launches the graph, which costs ``launch``; the others cost it nothing.
     Everything else is dispatched by itself, and costs as many as ``calls`` has for its kind or family: of
-    operators in one kernel, the most.
+    operators in one kernel, the most. Products of groups cost ``group`` more for each group.
     """
     begun: set[str] = set()
     made = []
@@ -28,11 +29,18 @@ def dispatch_costs(
             first = runs_kernels(instruction) and instruction.piece not in begun
             instruction = replace(instruction, dispatch_cost=launch if first else 0.0)
             begun.update([instruction.piece] if first else ())
-        elif calls and runs_kernels(instruction):
+        elif (calls or group) and runs_kernels(instruction):
             cost = max(named(call.operator, calls, 1.0) for call in instruction.calls)
-            instruction = replace(instruction, dispatch_cost=cost)
+            groups = sum(_groups(work) for work in instruction.works) if group else 0
+            instruction = replace(instruction, dispatch_cost=cost + group * groups)
         made.append(instruction)
     return made
+
+
+def _groups(work: Work) -> int:
+    """How many products of groups of rows a kernel is; none of a single product."""
+    sizes = dict(work.sizes)
+    return sizes["b"] if sizes.get("grouped") else 0
 
 
 def awaited_by_host(instructions: Sequence[Instruction], names: Collection[str]) -> list[Instruction]:

@@ -27,7 +27,7 @@ from simcluster.program.isa import (
     Program,
     Slot,
 )
-from simcluster.program.lowering import fused_work
+from simcluster.program.lowering import ORDERED, fused_work
 from simcluster.program.routing.dynamic_shapes import (
     Extent,
     RaggedDims,
@@ -70,6 +70,11 @@ def apply_routing(program: Program, routing: ExpertRouting, layers: Sequence[str
 def routed_slots(program: Program) -> dict[str, frozenset[str]]:
     """By instance the slots whose sizes depend on how many tokens experts get."""
     return {instance: frozenset(slots.dims) for instance, slots in _Ragged.of(program).slots.items()}
+
+
+def serves_all_tokens(program: Program) -> bool:
+    """Whether experts together get all tokens that come, however unequally: none drops some."""
+    return all(slots.demand.most is None for slots in _Ragged.of(program).slots.values())
 
 
 @dataclass(frozen=True)
@@ -301,6 +306,8 @@ class _Sized:
 
     def _works(self, instruction: Instruction) -> tuple[Work, ...]:
         """The kernels of an instruction on what is there; in the formats and by the releases that it had."""
+        copies = tuple(work for work in instruction.works if ORDERED in work.sizes)
+        own = tuple(work for work in instruction.works if ORDERED not in work.sizes)
         new, old = (
             [self._works_of(call, [slot.type for slot in slots]) for call in instruction.calls]
             for slots in (self.slots, self.old.slots)
@@ -312,12 +319,12 @@ class _Sized:
             inside = []
             for name in ("bytes_read", "bytes_written"):
                 moved, now = (sum(getattr(work, name) for work in works) for works in (total, more))
-                hidden = moved - sum(getattr(work, name) for work in instruction.works)
+                hidden = moved - sum(getattr(work, name) for work in own)
                 inside.append(hidden * now // moved if moved else 0)
             new = [fused_work(new, (inside[0], inside[1]))]
         (works,) = new
-        assert len(works) == len(instruction.works)
-        return tuple(_like(work, was) for work, was in zip(works, instruction.works, strict=True))
+        assert len(works) == len(own)
+        return (*(_like(work, was) for work, was in zip(works, own, strict=True)), *copies)
 
     def _works_of(self, call: Call, kinds: Sequence[TensorType]) -> tuple[Work, ...]:
         """The kernels of one call on slots of these types, as lowering has them.
@@ -344,6 +351,9 @@ class _Sized:
         if movement.kind is MovementKind.ALL_TO_ALL:
             at = self.ragged.dims[old[before].name]
             parts, num_bytes = self.router.parts(movement, old[before], old[after], at, self.table)
+            # Of unequal parts the same share of rows goes once for several experts as of equal ones.
+            whole = collective_bytes(movement, old[before].type, old[after].type, self.router.program.mesh)
+            num_bytes = num_bytes * instruction.num_bytes // whole if whole else num_bytes
             if all(table.is_even for table in parts.tables):
                 return replace(instruction, num_bytes=num_bytes)
             return replace(

@@ -16,6 +16,7 @@ from simcluster.report.content import (
     fullest_entry,
     header_rows,
     is_inference,
+    job_parts,
     memory,
     rate_unit,
     step_parts,
@@ -57,6 +58,12 @@ class Side:
     def sent(self) -> float:
         """Bytes that a rank sends in a step."""
         return float(sum(sum(kinds.values()) for kinds in self.summary["communication_bytes"].values()))
+
+    @property
+    def job(self) -> RunDocument:
+        """The document of its job, of which days are told; empty without one."""
+        job: RunDocument = self.documents.get("job", {})
+        return job if "goodput" in job else {}
 
     @property
     def work(self) -> tuple[int, int]:
@@ -169,7 +176,23 @@ class Comparison:
             wanted.append(
                 ("reserved by allocators", lambda side: side.summary["reserved_memory_bytes_max"], units.size)
             )
+        if self.has_jobs:
+            wanted += [
+                ("goodput of the job", lambda side: side.job["goodput"], units.percent),
+                ("wall time of the job", lambda side: side.job["wall_s"], units.seconds),
+                ("interruptions of the job", lambda side: side.job["interruptions"], units.count),
+            ]
         return [FigureRow(name, tuple(map(value, self.sides)), reading) for name, value, reading in wanted]
+
+    @property
+    def has_jobs(self) -> bool:
+        """Whether all sides have a job."""
+        return all(side.job for side in self.sides)
+
+    @property
+    def job(self) -> list[FigureRow]:
+        """Where the time of the jobs goes, if all sides have one."""
+        return _rows([job_parts(side.job) for side in self.sides], units.seconds) if self.has_jobs else []
 
     @property
     def step(self) -> list[FigureRow]:
@@ -236,6 +259,7 @@ class Comparison:
             "figures": {row.name: list(row.values) for row in self.figures},
             "step_s": {row.name: list(row.values) for row in self.step},
             "memory_bytes": {row.name: list(row.values) for row in self.memory},
+            **({"job_s": {row.name: list(row.values) for row in self.job}} if self.has_jobs else {}),
             "causes": {
                 side.letter: [
                     {"kind": cause.kind, "name": cause.name, "before_s": cause.before, "after_s": cause.after}

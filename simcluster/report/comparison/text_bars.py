@@ -54,6 +54,11 @@ def _parts(comparison: Comparison, width: int, colour: bool) -> Iterator[Rendera
     yield _figures("Where the step goes", comparison, comparison.step, colour=colour, tones=True)
     yield _bars(comparison, comparison.step, width, colour)
     yield ""
+    if comparison.has_jobs:
+        title = "Where the time of the job goes"
+        yield _figures(title, comparison, comparison.job, colour=colour, tones=True)
+        yield _bars(comparison, comparison.job, width, colour)
+        yield ""
     yield from _causes(comparison)
     yield _figures("Memory of the fullest device", comparison, comparison.memory, colour=colour, tones=True)
     limits = [float(side.fullest["capacity"]) for side in comparison.sides]

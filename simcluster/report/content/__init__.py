@@ -72,6 +72,7 @@ from simcluster.report.content.statements import (
     shortage_text,
     tenant_rows,
     throughput_text,
+    unequal_devices_text,
     useful_work_text,
     waiting_text,
 )
@@ -145,6 +146,7 @@ __all__ = [
     "throughput_text",
     "tight_text",
     "transform_rows",
+    "unequal_devices_text",
     "useful_work_text",
     "verdict_text",
     "waiting_text",

@@ -123,6 +123,15 @@ def flop_convention_text(summary: RunDocument) -> str:
     return f"causal attention counted as half; as the full square: {full}"
 
 
+def unequal_devices_text(summary: RunDocument) -> str:
+    """What differences between devices cost; nothing where all are equal."""
+    if (unequal := summary.get("unequal_devices")) is None:
+        return ""
+    lost, equal = units.seconds(unequal["lost_s"]), units.seconds(unequal["equal_step_time_s"])
+    share = units.percent(unequal["share"])
+    return f"devices that are not equally fast cost {lost} of it, {share}: {equal} with all at their mean"
+
+
 def communication_rows(summary: RunDocument) -> list[list[str]]:
     """Per mesh axis: its name, bytes a rank sends per step, time not hidden, its share, the collectives."""
     sent, exposed = summary["communication_bytes"], summary["exposed_communication_s"]

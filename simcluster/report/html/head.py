@@ -17,6 +17,7 @@ from simcluster.report.content import (
     quoted_figures,
     throughput_text,
     tight_text,
+    unequal_devices_text,
     useful_work_text,
 )
 from simcluster.trace import RunDocument
@@ -45,7 +46,11 @@ def _parts(documents: RunDocument) -> Iterator[str]:
     remarks = (
         inference_remarks(documents)
         if is_inference(documents)
-        else [useful_work_text(documents), flop_convention_text(summary)]
+        else [
+            useful_work_text(documents),
+            flop_convention_text(summary),
+            unequal_devices_text(summary),
+        ]
     )
     if "error_band" in summary:
         yield f'<p class="note">{escape(summary["error_band"]["words"])}</p>'

@@ -43,7 +43,7 @@ def progress_display(name: str, progress: Counter) -> AbstractContextManager[Non
 
 
 @contextmanager
-def told_display(name: str, doing: str = "planning") -> Iterator[Callable[[str], None]]:
+def message_display(name: str, doing: str = "planning") -> Iterator[Callable[[str], None]]:
     """The same for work in parts: gives what is to be called with what is done now, ``doing`` at first."""
     told = [doing]
     with _shown(lambda: f"{name}: {told[0]}"):
@@ -57,7 +57,7 @@ def counted_display(
     """The same for equal parts: gives what is to be called with how many are done of ``what``, such as ``40
     points``; it calls ``watch`` then.
     """
-    with told_display(name) as tell:
+    with message_display(name) as tell:
 
         def count(number: int) -> None:
             tell(f"{number:,} of {what}")

@@ -54,6 +54,7 @@ from simcluster.report.content import (
     tenant_rows,
     throughput_text,
     tight_text,
+    unequal_devices_text,
     useful_work_text,
     verdict_text,
     waiting_text,
@@ -151,7 +152,8 @@ def _figures(documents: RunDocument) -> RenderableType:
         *((rate, "bold cyan"), f" {unit}/s ({per_device} per device)   "),
         *("MFU ", (units.percent(summary["mfu"]), "bold cyan"), f" (HFU {units.percent(summary['hfu'])})"),
     )
-    notes = [line for line in (useful_work_text(documents), flop_convention_text(summary)) if line]
+    said = (useful_work_text(documents), flop_convention_text(summary), unequal_devices_text(summary))
+    notes = [line for line in said if line]
     return Group(text, _indented(Text("\n".join(notes), "dim")))
 
 

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from simcluster.draw import Cell, Column, render_text, screen_width, text_table, wrap_items
+from simcluster.draw import Cell, Column, render_text, renderables_html, screen_width, text_table, wrap_items
 from simcluster.trace import RunDocument
 
 _MOST_RANKS = 12
@@ -22,6 +22,11 @@ def verification_text(document: RunDocument, *, width: int | None = None, colour
     """
     columns = screen_width(width)
     return render_text(Group(*_parts(document, columns)), width=columns, colour=colour)
+
+
+def verification_html(document: RunDocument) -> str:
+    """The same for a notebook."""
+    return renderables_html(*_parts(document, screen_width(None)))
 
 
 def _parts(document: RunDocument, width: int) -> Iterator[RenderableType]:

@@ -7,11 +7,12 @@ the fastest one.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from simcluster.cluster import NOMINAL, Cluster
 from simcluster.model import Graph, Operator, Phase
 from simcluster.plan import Numerics
-from simcluster.work import Kernel
+from simcluster.work import DType, Kernel, Work
 
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 _COMPUTED = (Phase.FORWARD, Phase.BACKWARD, Phase.WEIGHTS)
@@ -41,13 +42,26 @@ def _product(sizes: dict[str, int], flops: int) -> int:
     return min(flops, 2 * sizes.get("b", 1) * sizes["m"] * sizes["n"] * sizes["k"])
 
 
+def least_kernel_time(works: Iterable[Work], cluster: Cluster) -> int:
+    """Nanoseconds that the matrix products of a kernel take at least on the fastest device."""
+    products = [work for work in works if work.kernel in _MATRIX]
+    seconds = sum(_product(dict(work.sizes), work.flops) / _peak(cluster, work.dtype) for work in products)
+    return int(seconds * 1e9)
+
+
+def _peak(cluster: Cluster, dtype: DType | None) -> float:
+    """FLOP/s of the fastest device in a format; None: in its fastest format."""
+    fastest = max((speed.compute for speed in cluster.speeds.values()), default=NOMINAL.compute)
+    rates = [
+        max(host.device.peak.values()) if dtype is None else host.device.peak.get(dtype, math.inf)
+        for host in cluster.kinds
+    ]
+    ratios = [max(1.0, host.device.convolution or 1.0) for host in cluster.kinds]
+    return max(rates) * max(ratios) * max(NOMINAL.compute, fastest)
+
+
 def least_time_of_flops(flops: float, cluster: Cluster, numerics: Numerics) -> int:
     """Nanoseconds that so many FLOPs of matrix products take at least on all devices together."""
-    fastest = max((speed.compute for speed in cluster.speeds.values()), default=NOMINAL.compute)
-    rate = 0.0
-    for host in cluster.kinds:
-        peak = host.device.peak
-        # Some of what is asked for in fp8 is done in other formats: the fastest is a bound on all.
-        own = max(peak.values()) if numerics.fp8 is not None else peak.get(numerics.matmul, math.inf)
-        rate = max(rate, own * max(1.0, host.device.convolution or 1.0) * max(NOMINAL.compute, fastest))
+    # Some of what is asked for in fp8 is done in other formats: the fastest is a bound on all.
+    rate = _peak(cluster, None if numerics.fp8 is not None else numerics.matmul)
     return int(flops / (rate * cluster.num_devices) * 1e9)

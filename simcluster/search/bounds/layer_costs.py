@@ -13,6 +13,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.cluster import Cluster
+from simcluster.collectives import Operation
 from simcluster.engine import Prices, Workload
 from simcluster.model import Phase
 from simcluster.program import (
@@ -22,9 +24,11 @@ from simcluster.program import (
     Program,
     StageProgram,
     runs_kernels,
+    serves_all_tokens,
 )
 from simcluster.search.bounds.execution_spans import ExecutionSpan, ExecutionSpans
 from simcluster.search.bounds.few_layers import FewLayers
+from simcluster.search.bounds.flops_bound import least_kernel_time
 from simcluster.search.bounds.small_plan import TIMED, SmallPlan
 
 Ints = NDArray[np.int64]
@@ -48,20 +52,24 @@ class PhaseSpans:
     handed_bytes: Ints
 
     @classmethod
-    def of(cls, names: Sequence[str], spans: Mapping[str, ExecutionSpan]) -> PhaseSpans:
-        """The spans of some executions by instance."""
+    def of(cls, names: Sequence[str], spans: Mapping[str, Sequence[ExecutionSpan]]) -> PhaseSpans:
+        """The spans of some executions by instance: several that follow each other are segments of one."""
         place = {name: index for index, name in enumerate(names)}
         columns = np.zeros((7, len(names)), dtype=np.int64)
-        for name, span in spans.items():
-            start, reader = span.from_start, span.from_input
+        for name, segments in spans.items():
+            before = sum(segment.from_start.until_next for segment in segments[:-1])
+            first, last = segments[0], segments[-1]
+            start = last.from_start
+            reader = first.from_input if last is first else start
+            later = before and before + first.from_input.until_next - first.from_start.until_next
             columns[:, place[name]] = (
-                start.whole,
-                start.until_next,
-                start.handed_over,
-                reader.whole,
-                reader.until_next,
-                reader.handed_over,
-                span.handed_bytes,
+                before + start.whole,
+                before + start.until_next,
+                before + start.handed_over,
+                later + reader.whole,
+                later + reader.until_next,
+                later + reader.handed_over,
+                last.handed_bytes,
             )
         return cls(*columns)
 
@@ -76,6 +84,8 @@ class LayerCosts:
 
     phases: Mapping[Phase, PhaseSpans]
     """Time by phase."""
+    scattered: Ints
+    """Bytes of gradients that reduce-scatters behind its backward move, where those are sharded."""
     scatter_ways: int
     """Ranks that send a part each of what goes to the next stage."""
     slowness: Mapping[str, float]
@@ -92,23 +102,20 @@ class LayerCosts:
         prices = _Prices.of(small)
         spans = ExecutionSpans(program, part, prices.least(_routed(small), kernels_only=kernels_only))
         by_phase = small.first_executions
-        names = tuple(execution.instance for execution in by_phase[Phase.FORWARD])
-        phases = {
-            phase: PhaseSpans.of(
-                names,
-                {
-                    execution.instance: span
-                    for execution, span in zip(executions, spans.of(executions), strict=True)
-                    if execution.instance in names
-                },
-            )
-            for phase, executions in by_phase.items()
-        }
+        names = tuple(dict.fromkeys(execution.instance for execution in by_phase[Phase.FORWARD]))
+        phases = {}
+        for phase, executions in by_phase.items():
+            segments: dict[str, list[ExecutionSpan]] = {}
+            for execution, span in zip(executions, spans.of(executions), strict=True):
+                if execution.instance in names:
+                    segments.setdefault(execution.instance, []).append(span)
+            phases[phase] = PhaseSpans.of(names, segments)
         _, rows = layers.rows_of(names)
         mesh = plan.mesh
         scattered = tuple(axis for axis in plan.execution.p2p_scatter_axes if axis in mesh.sizes)
         return cls(
             phases={phase: spans.of_rows(rows) for phase, spans in phases.items()},
+            scattered=_scattered(program, part, names)[rows],
             scatter_ways=mesh.product(scattered),
             slowness=prices.slowness(part),
         )
@@ -123,6 +130,10 @@ class _Prices:
     """Code -> class -> the instructions."""
     devices: Sequence[str]
     """The devices of the classes."""
+    cluster: Cluster
+    """What has them."""
+    serves_all_tokens: bool
+    """Whether experts drop no tokens."""
 
     @classmethod
     def of(cls, small: SmallPlan) -> _Prices:
@@ -146,13 +157,15 @@ class _Prices:
             for number, code in enumerate(program.codes)
             if code.phase in TIMED
         }
-        return cls(program, of_code, [cluster.device(rank).name for rank in classes.representatives])
+        devices = [cluster.device(rank).name for rank in classes.representatives]
+        return cls(program, of_code, devices, cluster, small.is_routed and serves_all_tokens(program))
 
     def least(self, routed: Mapping[int, frozenset[str]], *, kernels_only: bool) -> dict[int, list[int]]:
         """By code what its instructions cost the class to which they cost least.
 
-        What sends unequal parts, has to do with the slots that are ``routed`` by code, and with
-        ``kernels_only`` all that communicates, costs nothing.
+        What sends unequal parts, and with ``kernels_only`` all that communicates, costs nothing. What has to
+        do with slots that are ``routed``, by code, costs as little as the mean of ranks at the peak: experts
+        wait for each other behind every layer, and the slowest has no less than the mean to do.
         """
         least: dict[int, list[int]] = {}
         for number, columns in self.of_code.items():
@@ -161,8 +174,11 @@ class _Prices:
             for row, instruction in enumerate(code.instructions):
                 hidden = _moves(instruction) and (kernels_only or instruction.parts is not None)
                 touched = (*instruction.reads, *instruction.writes) if own else ()
-                if hidden or any(code.slots[slot].name in own for slot in touched):
+                if hidden:
                     least[number][row] = 0
+                elif any(code.slots[slot].name in own for slot in touched):
+                    works = instruction.works if self.serves_all_tokens else ()
+                    least[number][row] = min(least[number][row], least_kernel_time(works, self.cluster))
         return least
 
     def slowness(self, part: StageProgram) -> dict[str, float]:
@@ -178,6 +194,20 @@ class _Prices:
             total[name] = max(spent, total.get(name, 0))
         fastest = min(total.values())
         return {name: spent / fastest if fastest else 1.0 for name, spent in total.items()}
+
+
+def _scattered(program: Program, part: StageProgram, names: Sequence[str]) -> Ints:
+    """Bytes of the reduce-scatters of gradients of the first micro-batch, by instance."""
+    sent = dict.fromkeys(names, 0)
+    for execution in part.executions:
+        code = program.codes[execution.code]
+        if code.phase == Phase.SCATTER and execution.micro_batch == 0 and execution.instance in sent:
+            sent[execution.instance] += sum(
+                instruction.num_bytes
+                for instruction in code.instructions
+                if instruction.operation == Operation.REDUCE_SCATTER
+            )
+    return np.array([sent[name] for name in names], dtype=np.int64)
 
 
 def _routed(small: SmallPlan) -> Mapping[int, frozenset[str]]:

@@ -40,7 +40,7 @@ class LayerMemory:
     @classmethod
     def of(cls, small: SmallPlan, layers: FewLayers) -> LayerMemory:
         """What a plan of one stage of the smaller model of ``layers`` holds of all layers."""
-        names = tuple(execution.instance for execution in small.first_executions[Phase.FORWARD])
+        names = tuple(dict.fromkeys(run.instance for run in small.first_executions[Phase.FORWARD]))
         whole, rows = layers.rows_of(names)
         is_layer = dict(zip(layers.names, layers.is_layer, strict=True))
         parameters, gradients, states = _persistent(small.part, names)

@@ -209,7 +209,9 @@ def _time(
         gather = np.array([communication.gather(int(size)) for size in parameters])
         least = max(least, count * gather.max())
     if shape.scatters:
-        least = max(least, count * scatter.max())
+        moved = np.bincount(stage_of, np.add.reduceat(costs.scattered, starts[:-1]), shape.num_stages)
+        times = [communication.scatter(int(size)) for size in moved]
+        least = max(least, count * max(times))
     elif chain.num_chunks == 1:
         # Gradients are complete with the last backward, and reduced then.
         last = np.bincount(stage_of, backward.busy + sent.backward, shape.num_stages)

@@ -179,7 +179,7 @@ class PlanBounds:
         assert spec.training is not None, "spaces are of training"
         stages = choice.num_stages
         written, schedule = _schedule(
-            choice.schedule, choice.chunks, choice.slices, spec.parallel.schedule.p2p
+            choice.schedule, choice.chunks, choice.slices, choice.pairs, spec.parallel.schedule.p2p
         )
         chain = schedule.chain(stages)
         # Of unequal shares those who train most are a bound on all.
@@ -188,13 +188,15 @@ class PlanBounds:
         sharding = self.texts.sharding(choice.optimizer_sharding)
         whole = (
             schedule.num_slices == 1
+            and spec.parallel.copies == 1
             and not sharding.of_mindspore
             and not sharding.choice.axes
             and sharding.choice.shard_size == -1
         )
         return PlanShape(
             stages,
-            count,
+            # Copies of a micro-batch are micro-batches of fewer samples, as in the small plan.
+            count * spec.parallel.copies,
             schedule,
             choice.stages or default_layers(self.scenario.model.num_layers, len(chain)),
             stages > 1 and not written.overlapped(self.scenario.framework, chain),
@@ -293,10 +295,12 @@ def _least_transfer(cluster: Cluster, mesh: Mesh, ring: bool) -> Callable[[int],
 
 @cache
 def _schedule(
-    kind: str, chunks: int, slices: int, p2p: Literal["overlapped", "blocking"] | None
+    kind: str, chunks: int, slices: int, pairs: bool, p2p: Literal["overlapped", "blocking"] | None
 ) -> tuple[ScheduleSpec, Schedule]:
     """A schedule as it is written, and as it is."""
-    written = ScheduleSpec(kind=kind, chunks=chunks if chunks > 1 else None, slices=slices or None, p2p=p2p)
+    written = ScheduleSpec(
+        kind=kind, chunks=chunks if chunks > 1 else None, slices=slices or None, pairs=pairs or None, p2p=p2p
+    )
     return written, written.build()
 
 

@@ -52,7 +52,7 @@ class SmallPlans:
 
     def group_key(self, choice: PlanChoice) -> Hashable:
         """Equal for plans that are best bounded together, as their small plans have much in common."""
-        return tuple(_without_pipeline(choice).items()), _backward_forms(choice.schedule)
+        return tuple(_without_pipeline(choice).items()), _backward_forms(choice.schedule, choice.pairs)
 
     @property
     def num_planned(self) -> int:
@@ -61,7 +61,7 @@ class SmallPlans:
 
     def costs(self, choice: PlanChoice) -> LayerCosts | Refusal:
         """What the layers of a plan cost in time, or why they cannot be split like that."""
-        _, pairs = _backward_forms(choice.schedule)
+        _, pairs = _backward_forms(choice.schedule, choice.pairs)
         hidden = pairs or self.texts.scenario.spec.parallel.copies > 1
         key = self._changes(choice), hidden
         if key not in self._costs:
@@ -165,7 +165,7 @@ class SmallPlans:
 
     def _changes(self, choice: PlanChoice) -> Changes:
         """The scenario's changes to the plan without a pipeline whose layers are split alike."""
-        halves, _ = _backward_forms(choice.schedule)
+        halves, _ = _backward_forms(choice.schedule, choice.pairs)
         mesh = _without_pipeline(choice)
         batch = [axis for axis in (_REPLICAS, *self._batch_axes) if axis in mesh]
         ways = math.prod(mesh[axis] for axis in batch)
@@ -211,9 +211,9 @@ def _without_pipeline(choice: PlanChoice) -> dict[str, int]:
 
 
 @cache
-def _backward_forms(schedule: str) -> tuple[bool, bool]:
+def _backward_forms(schedule: str, pairs: bool) -> tuple[bool, bool]:
     """Whether a schedule does backwards in two halves, and whether forwards run beside backwards."""
-    actions = ScheduleSpec(kind=schedule).build().stage(0, 2, 4)
+    actions = ScheduleSpec(kind=schedule, pairs=pairs or None).build().stage(0, 2, 4)
     halves = any(half.kind == WEIGHTS for action in actions for half in action.parts)
     return halves, any(action.overlapped_with for action in actions)
 

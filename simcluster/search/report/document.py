@@ -14,6 +14,7 @@ def search_document(result: SearchResult) -> dict[str, Any]:
     return {
         "name": result.space.scenario.name,
         "over": {name: list(values) for name, values in result.space.keys.items()},
+        "idle_values": {name: result.space.idle_values(name) for name in result.space.keys},
         "objective": str(result.objective),
         "limit_memory": result.limit,
         "num_plans": result.bounded.num_plans,

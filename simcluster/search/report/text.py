@@ -68,7 +68,8 @@ def _space_rows(result: SearchResult) -> list[Sequence[Cell]]:
     space, bounded = result.space, result.bounded
     known = search_keys()
     rows: list[Sequence[Cell]] = [
-        (name, ", ".join(values) or known[name].title) for name, values in space.keys.items()
+        (name, (", ".join(values) or known[name].title) + _idle(space.idle_values(name)))
+        for name, values in space.keys.items()
     ]
     counts = {
         "impossible": len(bounded.refused),
@@ -79,11 +80,17 @@ def _space_rows(result: SearchResult) -> list[Sequence[Cell]]:
     counts |= {"slower, by their bound" if result.is_proven else "not looked at": left}
     listed = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     rows.append(("plans", f"{bounded.num_plans:,}: {listed}"))
-    each = bounded.cpu_s / max(1, bounded.num_plans)
-    source = f"from the costs of layers in {bounded.num_costed:,} small plans"
-    rows.append(("bounds", f"{source}: {each * 1e3:.2g} ms of processor time a plan, with these"))
+    per_plan = bounded.cpu_s / max(1, bounded.num_plans)
+    plural = "" if bounded.num_costed == 1 else "s"
+    source = f"from the costs of layers in {bounded.num_costed:,} small plan{plural}"
+    rows.append(("bounds", f"{source}: {units.seconds(per_plan)} of processor time a plan, with these"))
     rows.append(("time", _time(result)))
     return rows
+
+
+def _idle(values: Sequence[str]) -> str:
+    """What is said of values that no plan has."""
+    return f" (no plan has {' or '.join(values)}: batch, model or devices do not divide so)" if values else ""
 
 
 def _time(result: SearchResult) -> str:
@@ -126,9 +133,12 @@ def _nothing(result: SearchResult) -> str:
         reason = f": {reasons[0]}" if reasons else ""
         return f"No plan of the space is possible{reason}."
     lacking = units.size(nearest.figures.lacking(result.limit))
+    part = "" if result.limit is None else f" of which plans may use {units.percent(result.limit)}"
     return (
-        f"No plan of the space fits; the nearest is {nearest.choice.text}, which lacks {lacking} on a "
-        "device. More devices, or more keys to choose (recompute, offload, optimizer_sharding) would help."
+        f"No plan of the space fits; the nearest is {nearest.choice.text}, which needs "
+        f"{units.size(nearest.figures.memory)} on a device of {units.size(nearest.figures.capacity)}{part}, "
+        f"{lacking} too much. More devices, or more keys to choose (recompute, offload, optimizer_sharding) "
+        "would help."
     )
 
 

@@ -44,6 +44,8 @@ class PlanChoice:
     """``parallel.offload``."""
     slices: int = 0
     """Slices of sequences; 0: as many as the schedule has where nobody says it."""
+    pairs: bool = False
+    """Whether backwards run beside forwards, of a schedule that may leave that."""
     batch_shares: tuple[int, ...] = ()
     """Shares of the batch by coordinate of the data axis; empty: equal ones."""
 
@@ -76,10 +78,11 @@ class PlanChoice:
         pipelined = self.num_stages > 1
         chunks = f" with {self.chunks} chunks" if self.chunks > 1 else ""
         slices = f" in {self.slices} slices" if self.slices else ""
+        pairs = " in pairs" if self.pairs else ""
         words = {
             "mesh": " x ".join(f"{axis} {size}" for axis, size in self.mesh),
             "micro_batch": f"micro-batch {self.micro_batch}",
-            "schedule": f"{self.schedule}{chunks}{slices}" if pipelined else "",
+            "schedule": f"{self.schedule}{chunks}{slices}{pairs}" if pipelined else "",
             "stages": f"layers {'+'.join(map(str, self.stages))}" if self.stages else "",
             "optimizer_sharding": _words(self.optimizer_sharding),
             "recompute": f"recompute {_words(self.recompute)}",
@@ -115,6 +118,7 @@ class PlanChoice:
             "kind": self.schedule,
             "chunks": str(self.chunks) if self.chunks > 1 else "",
             "slices": str(self.slices) if self.slices else "",
+            "pairs": "true" if self.pairs else "",
             "stages": f"[{', '.join(map(str, self.stages))}]" if self.stages else "",
             "p2p": p2p or "",
         }

@@ -104,6 +104,10 @@ class SearchKey(ABC):
         usual ones.
         """
 
+    def has(self, choice: PlanChoice, value: str) -> bool:
+        """Whether a plan has a value that the user wrote."""
+        return True
+
     def check(self, values: Sequence[str]) -> None:
         """Raises ScenarioError for values that the key does not have; by default it takes none."""
         if values:
@@ -111,7 +115,11 @@ class SearchKey(ABC):
 
 
 class NumberKey(SearchKey):
-    """A key whose values are whole numbers of at least 1."""
+    """A key whose values are whole numbers of at least 1: the size of an axis, or what plans call like it."""
+
+    def has(self, choice: PlanChoice, value: str) -> bool:
+        """Whether the plan has this number."""
+        return int(value) == getattr(choice, self.kind, choice.size(self.kind))
 
     def check(self, values: Sequence[str]) -> None:
         """Raises ScenarioError for what is no such number."""
@@ -130,6 +138,10 @@ class WordKey(SearchKey):
     @abstractmethod
     def words(self) -> dict[str, str]:
         """Word -> the YAML text of the scenario."""
+
+    def has(self, choice: PlanChoice, value: str) -> bool:
+        """Whether the plan has what the word stands for."""
+        return bool(getattr(choice, self.kind) == self.words[value])
 
     def check(self, values: Sequence[str]) -> None:
         """Raises ScenarioError for words that it does not know."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 from simcluster.document import Section
 from simcluster.errors import Problem, ScenarioError, nearest
+from simcluster.plan import schedule_kinds
 from simcluster.registry import kinds
 from simcluster.scenario import Scenario
 from simcluster.search.space.axes import in_order
@@ -67,7 +68,8 @@ class PlanSpace:
             else in_order({**parallel.sizes, DATA: 1}, parallel.sizes)
         )
         mesh = PlanChoice((), spec.training.micro_batch).with_mesh(sizes).mesh
-        has_chunks = schedule.build().chain(2).num_chunks > 1
+        # V-shaped schedules have two chunks on a stage, and nobody may say how many.
+        has_chunks = "chunks" in {field.name for field in fields(schedule_kinds()[schedule.kind])}
         stages = schedule.stages
         return PlanChoice(
             mesh,
@@ -79,6 +81,7 @@ class PlanSpace:
             _text(parallel.recompute) if parallel.recompute.model_dump(exclude_defaults=True) else NOTHING,
             _text(parallel.offload),
             schedule.slices or 0,
+            bool(schedule.pairs),
             tuple(spec.training.batch_shares.get(DATA, ())),
         )
 
@@ -102,6 +105,13 @@ class PlanSpace:
                 )
             )
         return legal
+
+    def idle_values(self, name: str) -> list[str]:
+        """The values of a key that the user wrote and no plan has, as they do not divide what is there."""
+        key = search_keys()[name]
+        return [
+            value for value in self.keys[name] if not any(key.has(choice, value) for choice in self.plans)
+        ]
 
     def _extended(
         self, key: SearchKey, values: tuple[str, ...], choices: Iterator[PlanChoice]
@@ -144,6 +154,13 @@ def _check_searchable(scenario: Scenario) -> None:
                 "a search knows schedules by their kind, chunks, slices and the layers of each stage",
                 path="parallel.schedule",
                 hint="leave text and layers by chunk out",
+            )
+        )
+    if scenario.spec.parallel.parameter_server is not None:
+        raise scenario.located(
+            ScenarioError(
+                "a search knows plans whose devices all compute, and here some are parameter servers",
+                path="parallel.parameter_server",
             )
         )
     if set(scenario.spec.training.batch_shares) - {DATA}:

@@ -76,7 +76,7 @@ def _saved(part: StageProgram, kept: frozenset[str]) -> dict[str, PersistentBuff
     """
     made = {}
     states = {name for name, buffer in part.saved.items() if buffer.category is Category.OPTIMIZER}
-    cached = {name.rpartition(".")[0] for name in states & kept}
+    cached = {name for name in part.saved if any(state.startswith(f"{name}.") for state in states)}
     for name, buffer in part.saved.items():
         on_server = buffer.place is MemoryPlace.HOST and name in kept
         if buffer.rows_of is not None:

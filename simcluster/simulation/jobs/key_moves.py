@@ -42,8 +42,8 @@ class LinkKeyMoves(KeyMoves):
         first, last = servers.num_workers, servers.num_workers + servers.num_servers
         pairs = [(src, dst) for src in range(first, last) for dst in range(last) if src != dst]
         ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        found = cluster.topology.routes(cluster.devices_of(ends[:, 0]), cluster.devices_of(ends[:, 1]))
-        used = np.unique(found.links[found.links >= 0])
+        routes = cluster.topology.routes(cluster.devices_of(ends[:, 0]), cluster.devices_of(ends[:, 1]))
+        used = np.unique(routes.links[routes.links >= 0])
         return cls(
             servers.num_workers,
             servers.num_servers,
@@ -55,7 +55,7 @@ class LinkKeyMoves(KeyMoves):
             tuple(parameter.value.type.num_bytes for parameter in dense),
             {
                 pair: tuple(link for link in links if link >= 0)
-                for pair, links in zip(pairs, found.links.tolist(), strict=True)
+                for pair, links in zip(pairs, routes.links.tolist(), strict=True)
             },
             dict(zip(used.tolist(), cluster.topology.rates(used).tolist(), strict=True)),
         )

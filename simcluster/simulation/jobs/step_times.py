@@ -22,9 +22,8 @@ from simcluster.plan import serve_parameters
 from simcluster.program import build
 from simcluster.simulation.compose import BuiltScenario, build_scenario, run_alone
 
-
 MOST_PLANS = 8
-"""Plans with fewer replicas or members that are kept: each is some 100 MB of a large scenario."""
+"""Plans with fewer replicas or members that are kept at once."""
 
 
 @dataclass
@@ -114,7 +113,7 @@ class StepTimes:
         return StepSummary(max(1, round(samples / paces["samples_per_s"] * 1e9)), samples)
 
     def _left(self, state: ClusterState) -> BuiltScenario:
-        """What runs of the plan in a state; slow devices meet the same plan again and again, which is kept."""
+        """What runs in a state. Slow devices meet one plan again and again, so plans are kept."""
         if state == NOMINAL_STATE:
             return self.built
         if state not in self._plans:

@@ -9,14 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from simcluster.cluster import Cluster
-from simcluster.draw import ShownAsText
 from simcluster.engine import no_collection
 from simcluster.errors import SimulationError
 from simcluster.model import E4M3, E5M2, Generative, Model, padded, vocabulary_of
 from simcluster.plan import Plan
 from simcluster.printable import printable_text
 from simcluster.program import Program
-from simcluster.report import verification_text
+from simcluster.report import verification_html, verification_text
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import plan_scenario
 from simcluster.simulation.verification.value_run import (
@@ -43,7 +42,7 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
 
 
 @dataclass(frozen=True, repr=False)
-class Verification(ShownAsText):
+class Verification:
     """What verify found.
 
     It is true if every rank computed what one device computes, else false: ``assert simcluster.verify(...)``.
@@ -101,6 +100,9 @@ class Verification(ShownAsText):
 
     def __str__(self) -> str:
         return verification_text(self.document())
+
+    def _repr_html_(self) -> str:
+        return verification_html(self.document())
 
     def document(self) -> dict[str, Any]:
         """The verification as JSON-able data."""

@@ -64,6 +64,13 @@ def test_wrong_file(simcluster, file):
     assert "rows.csv:2: 12 cells, but 11 titles" in err
 
 
+def test_collectives_by_hosts(simcluster, file):
+    code, out, _ = simcluster("accuracy", file, "--by", "hosts")
+    assert code == 0 and "host of" in out and "NVSwitch" not in out
+    code, _, err = simcluster("accuracy", file, "--by", "model")
+    assert code == 2 and "errors cannot be put together by 'model'" in err
+
+
 KERNELS = "tests/accuracy/kernels.csv"
 
 

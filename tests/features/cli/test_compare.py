@@ -59,3 +59,19 @@ def test_one_scenario_beside_itself_changed(simcluster, small):
     code, _, err = simcluster("compare", small, "--vary", "training.nothing=3")
     assert code == 2
     assert "--vary" in err
+
+
+def test_jobs_of_two_policies(simcluster, here, small):
+    job = (
+        "job={steps: 100000, failures: {events: [{at: 1 s, host: 0}]}, "
+        "recovery: {spares: 1, checkpoint: {every: 10, save: 1 ms, load: 1 ms}}}"
+    )
+    policies = ("--vary", "job.recovery.policy=restart,spare")
+    code, out, _ = simcluster("compare", small, "--set", job, *policies, "--html", "page.html")
+    assert code == 0
+    assert "goodput of the job" in out and "Where the time of the job goes" in out
+    assert "Where the time of the jobs goes" in (here / "page.html").read_text()
+    code, out, _ = simcluster("compare", small, "--set", job, *policies, "--json")
+    document = json.loads(out)
+    assert document["job_s"]["replace hosts"] == [300.0, 300.0, 0.0]
+    assert document["figures"]["interruptions of the job"] == [1.0] * 3

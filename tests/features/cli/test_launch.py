@@ -139,3 +139,14 @@ def test_what_is_advised_against_is_a_note(simcluster, plan, here):
     (here / "hccl.json").write_text(text)
     (here / "table.yaml").write_text(TEXT.replace("hosts: 2", "rank_table: hccl.json"))
     assert "dictionary order of server ids" in simcluster("run", "table.yaml")[1].replace("\n", " ")
+
+
+def test_a_wrong_item_does_not_make_a_list_too_short(simcluster, plan, here):
+    simcluster("launch", plan, "--method", "rank_table", "--out", "table.json")
+    text = (here / "table.json").read_text()
+    (here / "table.json").write_text(text.replace('"rank_id": "3"', '"rank_id": 3'))
+    changed = "cluster={use: atlas-800t-a2, rank_table: table.json}"
+    code, _, err = simcluster("run", plan, "--set", changed)
+    assert code == 2
+    assert "server_list[0].device[3].rank_id: 3 is a number; write it as text, in quotes" in err
+    assert "at least" not in err

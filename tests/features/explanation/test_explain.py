@@ -7,7 +7,7 @@ import json
 import pytest
 
 from simcluster.analysis.memory_usage.memory_verdict import MemoryVerdict
-from simcluster.explanation import explain_scenario, explanation_document, explanation_text
+from simcluster.explanation import effort, explain_scenario, explanation_document, explanation_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
 from simcluster.simulation.views.run_documents import plan_document
@@ -161,3 +161,14 @@ def test_a_remedy_is_no_longer_one_where_it_leaves_less_than_the_headroom():
     (batch,) = (each for each in found.fitting if each.kinds == ("micro-batch",))
     asked = explain_scenario(torch(SMALL, headroom=f"{batch.use.left + 1} B"))
     assert batch.changes not in [each.changes for each in asked.fitting]
+
+
+def test_what_is_left_out_is_named_and_told_before(monkeypatch):
+    """With effort for the plan alone nothing is tried; what was begun is told before it is."""
+    told = []
+    monkeypatch.setattr(effort, "FEW_EFFORT", 1)
+    explanation = explain_scenario(scenario(SMALL), told.append)
+    assert explanation.trials == () and explanation.hopeless
+    assert {change.why for change in explanation.untried} == {effort.LEFT_OUT}
+    assert {f"trying {change.kind}" for change in explanation.untried} <= set(told)
+    assert "Not tried here:" in explanation_text(explanation)

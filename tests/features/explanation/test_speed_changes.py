@@ -63,10 +63,10 @@ def test_what_is_left_out_is_named(bubbly, monkeypatch):
 def test_effort_is_counted_before_anything_is_timed(bubbly):
     scenario, run = bubbly
     built = build_scenario(scenario)
-    entries = run.documents["summary"]["num_events"]
-    effort = Effort.of(built, entries)
+    summary = run.documents["summary"]
+    effort = Effort.of(built, summary)
     once = effort.of_run(built)
-    assert entries < once < effort.done < 2 * once
+    assert summary["num_events"] < once < effort.done < 2 * once
     effort.limit = effort.done + once
     effort.simulate(scenario)
     assert effort.done == effort.limit
@@ -75,7 +75,7 @@ def test_effort_is_counted_before_anything_is_timed(bubbly):
     searched = scenario.changed([("parallel.recompute", "auto")])
     with pytest.raises(PlanError, match=LEFT_OUT):
         Effort(once, search=10 * once).simulate(searched)
-    assert Effort.of(built, entries, thorough=True).allows(1e15)
+    assert Effort.of(built, summary, thorough=True).allows(1e15)
     assert plans_by_simulating((("parallel.recompute", "auto"),))
     assert not plans_by_simulating((("parallel.recompute", "all"),))
 

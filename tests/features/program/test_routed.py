@@ -65,6 +65,15 @@ PLANS = {
         {"pipeline": 2, "expert": 4},
         {"parallel": {"schedule": "zb_v"}, "model": {"layers": 4, "latent": LATENT}},
     ),
+    "sent once, in pairs": (
+        {"pipeline": 2, "expert": 2},
+        {
+            "framework": {"use": "megatron-core", "expert_exchange": "once_per_rank"},
+            "parallel": {"schedule": {"kind": "interleaved", "pairs": True}},
+            "model": {"layers": 4},
+            "batches": 4,
+        },
+    ),
     "overlapped pairs": (
         {"pipeline": 2, "expert": 2},
         {"parallel": {"schedule": "dualpipe_v"}, "model": {"layers": 4}, "batches": 8},

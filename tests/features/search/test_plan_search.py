@@ -52,7 +52,14 @@ def test_a_limit_that_no_plan_meets_names_the_nearest(scenario):
     assert result.nearest.figures.memory == least
     text = search_text(result)
     assert "No plan of the space fits; the nearest is" in text
-    assert "lacks" in text
+    assert "of which plans may use 0.1 %" in text
+    assert "too much" in text
+
+
+def test_values_that_no_plan_has_are_said(scenario):
+    result = PlanSearch(PlanSpace.of(scenario, ["micro_batch=1,3", "recompute=none"])).run(InlineExecutor())
+    assert "1, 3 (no plan has 3:" in search_text(result)
+    assert search_document(result)["idle_values"] == {"micro_batch": ["3"], "recompute": []}
 
 
 def test_a_budget_answers_with_the_gap(scenario):

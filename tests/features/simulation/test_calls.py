@@ -9,10 +9,11 @@ from simcluster.errors import SimclusterError
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.plan.spec.parallel_spec import ParallelSpec
 from simcluster.program.communication.host_calls import HostCalls
+from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.views.run_documents import plan_document
 from tests.support.covering import quick_at
-from tests.support.scenarios import TINY_GPT, scenario, under
+from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
 CLOSED = {"openstate": False}
 LAYERS = 4
@@ -111,3 +112,32 @@ def test_a_step_with_nothing_alike_says_so():
 def test_all_profiles_count_calls_but_the_bound_and_what_launches_nothing_by_itself():
     named = [name for name in FrameworkSpec.entries() if FrameworkSpec.load(name).collective_call is not None]
     assert set(FrameworkSpec.entries()) - set(named) == {"ideal", "mindspore-graph"}
+
+
+def test_products_of_experts_cost_the_host_a_call_for_each_expert():
+    model = {**TINY, "experts": {"count": 8, "top_k": 2, "ffn": 32}}
+
+    def costs(group_calls):
+        built = build_scenario(
+            Scenario.of(
+                {
+                    "simcluster": 1,
+                    "name": "experts",
+                    "cluster": {"use": "dgx-h100", "hosts": 1},
+                    "framework": {"use": "megatron-core", "group_calls": group_calls},
+                    "model": model,
+                    "training": {"global_batch": 8, "micro_batch": 1, "seq_len": 64},
+                    "parallel": {"mesh": {"data": 4, "expert": 2}},
+                }
+            )
+        )
+        return {
+            instruction.name: instruction.dispatch_cost
+            for code in built.program.codes
+            for instruction in code.instructions
+            if "experts" in instruction.name and instruction.works
+        }
+
+    plain, called = costs(0.0), costs(0.25)
+    more = {name: called[name] - cost for name, cost in plain.items()}
+    assert set(more.values()) == {0.0, 4 * 0.25}  # four experts a rank; activations are no products

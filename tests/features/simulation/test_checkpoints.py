@@ -378,18 +378,20 @@ def test_rows_in_caches_are_saved_by_the_workers_that_have_them():
     assert content.rank_bytes[:4].tolist() == [100 * 4 * (3 + 24)] * 4
 
 
-@pytest.mark.parametrize(
-    ("checkpoints", "says"),
-    [
-        ({"merged": True}, "parameter servers do not gather"),
-        ({"asynchronous": True}, "is the state of no step"),
-        ({"load": {"strategy": "other.json"}}, "keys by modulo and rows of tables are no layout"),
-        ({"keep": 10**9}, r"1000000000 x .* of a host's disks of"),
-    ],
-)
-def test_what_servers_cannot_do_with_checkpoints(checkpoints, says):
-    with pytest.raises(PlanError, match=says):
-        price_checkpoints(served(checkpoints)).document()
+def test_what_servers_cannot_do_with_checkpoints():
+    asked = {"merged": True, "asynchronous": True, "load": {"strategy": "other.json"}}
+    with pytest.raises(PlanError) as raised:
+        price_checkpoints(served(asked))
+    problems = {problem.path: problem.message for problem in raised.value.problems}
+    assert "parameter servers do not gather" in problems["job.checkpoints.merged"]
+    assert "is the state of no step" in problems["job.checkpoints.asynchronous"]
+    assert "are no layout" in problems["job.checkpoints.load"]
+
+
+@pytest.mark.thorough
+def test_disks_of_every_group_of_hosts_must_hold_what_is_kept():
+    with pytest.raises(PlanError, match=r"1000000000 x .* of a host's disks of"):
+        price_checkpoints(served({"keep": 10**9})).document()
 
 
 def test_what_servers_hold_is_not_cut_for_other_plans(tmp_path):

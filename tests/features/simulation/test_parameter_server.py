@@ -199,15 +199,21 @@ def test_optimizers_that_servers_do_not_have(training, message):
         build_scenario(server_scenario(4, 2, training=training))
 
 
-@pytest.mark.parametrize(("change", "at_least"), [({"compute": 0.5}, 1.9), ({"memory_bandwidth": 0.1}, 4.0)])
-def test_a_slow_server_works_longer_and_workers_wait_for_it(change, at_least):
+@pytest.mark.parametrize(
+    ("change", "at_least"),
+    [
+        ({"compute": 0.5}, 1.9),
+        pytest.param({"memory_bandwidth": 0.1}, 4.0, marks=pytest.mark.thorough),
+    ],
+)
+def test_a_slow_server_works_longer(change, at_least):
     """Four gradients of every key are added up, then the key is updated: all of it on the slow processor."""
-    nominal = summary(4, 2)["parameter_server"]["servers_busy"]
-    slow = summary(4, 2, changes=[{"device": 4, **change}])["parameter_server"]["servers_busy"]
+    nominal, slow = (
+        summary(4, 2, changes=changes)["parameter_server"]["servers_busy"]
+        for changes in ([], [{"device": 4, **change}])
+    )
     assert slow[0]["work_s"] > at_least * nominal[0]["work_s"]
     assert slow[1]["work_s"] == nominal[1]["work_s"]
-    very = [{"device": 4, "compute": 0.001}]
-    assert summary(4, 2, changes=very)["step_time_s"] > 1.5 * summary(4, 2)["step_time_s"]
 
 
 def test_servers_run_on_processors():

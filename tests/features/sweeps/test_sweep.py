@@ -191,6 +191,7 @@ MICRO = "--vary=training.micro_batch=1,2"
         (["--vary", "training.micro_batch="], "no values"),
         (["--vary", "training.micro_btch=1,2"], "unknown key 'micro_btch'; did you mean 'micro_batch'?"),
         (["--vary", "parallel.msh.tensor=1,2"], "unknown key 'msh'; did you mean 'mesh'?"),
+        (["--vary", "parallel.mesh.tensr=1,2"], "the mesh has no axis 'tensr'"),
         (["--vary", "training.micro_batch=1,x"], "--vary training.micro_batch=x: 'x' is text"),
         (["--vary", "cluster.use=cpu-servr,cpu-server"], "unknown host 'cpu-servr'; did you mean"),
         (["--vary", "parallel.strategies.3.match=a"], "--vary parallel.strategies.3.match=a: "),

@@ -186,3 +186,14 @@ def test_every_kernel_is_shown_beside_its_prediction(found, fitted):
     errors = measured_errors(found, fit.device)
     assert len(errors) == len(found.rows)
     assert median(abs(one.error) for one in errors) < 0.1
+
+
+def test_what_is_shown_names_what_was_measured_and_what_was_not(device, monkeypatch):
+    from simcluster.cli.commands.calibrate import measured as shown
+
+    monkeypatch.setattr(shown, "TorchBackend", lambda kind: Recorded(device, "NVIDIA H100-SXM5-80GB"))
+    files = shown.measured_files("cuda", None, None, colour=False)
+    assert "device 1 of 8, 132 cores each" in files.text
+    assert "skipped, the library has none of these: reduce_scatter" in files.text
+    assert "Collectives, measured and as the host file has them" in files.text
+    assert files.rows.count("\n") > 40 and "use: dgx-h100" in files.host

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
 from simcluster.job import KeyMoves, KeysMoved, StepSummary, Survivors, membership_incidents
@@ -147,3 +149,42 @@ def test_incidents_of_servers_are_named_by_device():
     (incident,) = planned((3, {"leave": {"servers": [1]}}))
     assert isinstance(incident, Incident)
     assert (incident.devices, incident.effect) == ((WORKERS + 1,), FailureEffect.LEAVE)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_every_nanosecond_has_a_cause_whoever_comes_and_goes(data):
+    takes_over, waits = data.draw(st.booleans()), data.draw(st.booleans())
+    there = {*range(SCHEDULER)}
+    changes, at = [], 0
+    for _ in range(data.draw(st.integers(0, 6))):
+        at += data.draw(st.integers(0, 200))
+        device = data.draw(st.integers(0, SCHEDULER - 1))
+        key = "leave" if device in there else "join"
+        own = range(WORKERS) if device < WORKERS else range(WORKERS, SCHEDULER)
+        if key == "leave" and len(there.intersection(own)) == 1:
+            continue
+        there ^= {device}
+        who = {"workers": [device]} if device < WORKERS else {"servers": [device - WORKERS]}
+        changes.append((at, {key: who}))
+    failures = [
+        stop(data.draw(st.integers(1, 900)), host=data.draw(st.integers(0, SCHEDULER))) for _ in range(4)
+    ]
+    made = elastic(takes_over=takes_over, waits_for_all=waits)
+    record = ran(made, [*planned(*changes), *failures], step=step)
+    assert record.ledger.total_ns == record.end_ns
+    assert all(change.workers >= 1 and change.servers >= 1 for change in record.members)
+    spans = [(entry.start_ns, entry.end_ns) for entry in record.ledger.timeline]
+    assert all(one[1] <= two[0] for one, two in pairwise(spans))
+
+
+def test_the_last_server_leaves_when_another_one_is_back():
+    """Server 0 fails at 247 s and is back at 334 s; server 1, which is to leave at 260 s, holds all keys."""
+    leaves = planned((260, {"leave": {"servers": [1]}}))
+    record = ran(elastic(takes_over=True), [stop(247, host=WORKERS), *leaves], step=step)
+    assert [(what, servers) for what, _, _, servers, _ in told(record)] == [
+        ("lost", 1),
+        ("back", 2),
+        ("leave", 1),
+    ]
+    assert paces(record)[-1] == (20, 100)

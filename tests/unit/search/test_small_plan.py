@@ -26,6 +26,7 @@ def assert_costs_equally(costs: LayerCosts, other: LayerCosts) -> None:
     for phase, spans in costs.phases.items():
         for field in fields(spans):
             assert np.array_equal(getattr(spans, field.name), getattr(other.phases[phase], field.name))
+    assert np.array_equal(costs.scattered, other.scattered)
     assert costs.slowness == other.slowness
 
 

@@ -86,9 +86,36 @@ def test_what_is_no_space_is_refused(small, over, wanted):
 
 
 def test_schedules_that_a_plan_cannot_say_are_refused(small):
-    sliced = small.changed([("parallel.schedule", "{kind: seqpipe, slices: 2}")])
-    with pytest.raises(ScenarioError, match="by their kind, their chunks"):
-        PlanSpace.of(sliced)
+    written = small.changed(
+        [("parallel.mesh", "{pipeline: 2, data: 4}"), ("parallel.schedule", "{stages: [[1, 1]]}")]
+    )
+    with pytest.raises(ScenarioError, match="by their kind, chunks, slices"):
+        PlanSpace.of(written)
+
+
+def test_slices_are_kept_with_their_schedule(small):
+    sliced = small.changed(
+        [("parallel.mesh", "{pipeline: 2, data: 4}"), ("parallel.schedule", "{kind: seqpipe, slices: 2}")]
+    )
+    plans = PlanSpace.of(sliced, ["schedule"])
+    slices = {plan.schedule: plan.slices for plan in plans.plans}
+    assert slices["seqpipe"] == 2
+    assert slices["1f1b"] == 0
+    changes = dict(plans.changes_of(plans.base))
+    assert changes["parallel.schedule"] == "{kind: seqpipe, slices: 2}"
+    assert "in 2 slices" in plans.base.text
+
+
+def test_pairs_are_kept_by_schedules_that_have_them(small):
+    paired = small.changed(
+        [("parallel.mesh", "{pipeline: 2, data: 4}"), ("parallel.schedule", "{kind: 1f1b, pairs: true}")]
+    )
+    space = PlanSpace.of(paired, ["schedule", "chunks"])
+    pairs = {plan.schedule: plan.pairs for plan in space.plans}
+    assert pairs["1f1b"]
+    assert pairs["interleaved"]
+    assert not pairs["gpipe"]
+    assert ("parallel.schedule", "{kind: 1f1b, pairs: true}") in space.changes_of(space.base)
 
 
 def test_layers_of_stages_are_kept_for_as_many_stages(small):
@@ -124,3 +151,18 @@ def test_every_key_says_what_it_tries():
 def test_a_plan_in_a_line():
     choice = PlanChoice((("pipeline", 4), ("data", 2)), 1, "interleaved", 2, recompute='{"layers": "all"}')
     assert choice.text == "pipeline 4 x data 2, micro-batch 1, interleaved with 2 chunks, recompute all"
+
+
+def test_v_shaped_schedules_have_chunks_that_nobody_says(small):
+    folded = small.changed(
+        [("parallel.mesh", "{pipeline: 2, data: 4}"), ("parallel.schedule", "{kind: zb_v}")]
+    )
+    space = PlanSpace.of(folded, ["recompute"])
+    assert space.base.chunks == 1
+    assert ("parallel.schedule", "{kind: zb_v}") in space.changes_of(space.base)
+
+
+def test_parameter_servers_are_refused():
+    with pytest.raises(ScenarioError, match="some are parameter servers") as caught:
+        PlanSpace.of(Scenario.load("scenarios/wide-deep-8-ascend-910-servers.yaml"))
+    assert caught.value.problems[0].path == "parallel.parameter_server"

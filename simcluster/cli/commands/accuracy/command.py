@@ -13,6 +13,7 @@ from simcluster.cli.output.exit_code import ExitCode
 EXAMPLES = (
     "simcluster accuracy collectives.csv --worst 10",
     "simcluster accuracy collectives.csv --hardware '*H100*' --op all_reduce",
+    "simcluster accuracy collectives.csv --by hosts",
     "simcluster accuracy training.csv --id 'megatron-*' --jobs 2",
     "simcluster accuracy training.csv --by plan",
     "simcluster accuracy training.csv --html picture.html",
@@ -63,7 +64,8 @@ def accuracy(
         typer.Option(
             metavar="NAME",
             help="Put the errors of runs together by source, framework, hardware, model, plan or size; those "
-            "of kernels by size, kernel, device, dtype, op or source.",
+            "of kernels by size, kernel, device, dtype, op or source; those of collectives by hardware, "
+            "source, operation, hosts or algorithm.",
         ),
     ] = None,
     scenario: Annotated[
@@ -113,6 +115,7 @@ def accuracy(
         runs_text,
     )
     from simcluster.cli.commands.accuracy.row_filter import (
+        collective_grouping,
         kernel_grouping,
         refuse_options_of_runs,
         run_grouping,
@@ -133,7 +136,6 @@ def accuracy(
             drawn=not csv,
         )
         return ExitCode.DONE
-    grouping = run_grouping(by)
     check_writable("--html", html)
     check_writable("--bands", bands)
     if "metric" in titles:
@@ -141,6 +143,7 @@ def accuracy(
             (run,) = select_rows(read_runs(file), None, None, scenario)[:1]
             print_result(run_scenario_yaml(run, cluster), drawn=False)
             return ExitCode.DONE
+        grouping = run_grouping(by)
         runs = select_rows(read_runs(file), hardware, op, id_)[::every]
         predictions = predict_runs(runs, cluster, jobs=jobs)
         for path, made in ((html, runs_html), (bands, band_table)):
@@ -154,12 +157,13 @@ def accuracy(
     refuse_options_of_runs(
         "collectives",
         scenario=scenario is not None,
-        by=by is not None,
         html=html is not None,
         bands=bands is not None,
     )
+    collective_by = collective_grouping(by)
     rows = predict(select_rows(read_rows(file), hardware, op, id_)[::every], cluster)
     print_result(
-        accuracy_csv(rows) if csv else accuracy_text(rows, worst, colour=has_colour()), drawn=not csv
+        accuracy_csv(rows) if csv else accuracy_text(rows, worst, collective_by, colour=has_colour()),
+        drawn=not csv,
     )
     return ExitCode.DONE

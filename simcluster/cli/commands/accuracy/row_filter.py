@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from simcluster.accuracy import KernelGrouping, MeasuredKernel, MeasuredRow, MeasuredRun, RunGrouping
+from simcluster.accuracy import (
+    CollectiveGrouping,
+    KernelGrouping,
+    MeasuredKernel,
+    MeasuredRow,
+    MeasuredRun,
+    RunGrouping,
+)
 from simcluster.document import matches
 from simcluster.errors import Problem, ScenarioError, nearest
 
 Row = TypeVar("Row", MeasuredRow, MeasuredRun, MeasuredKernel)
-Grouping = TypeVar("Grouping", RunGrouping, KernelGrouping)
+Grouping = TypeVar("Grouping", RunGrouping, KernelGrouping, CollectiveGrouping)
 
 
 def select_rows(rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None) -> list[Row]:
@@ -47,6 +54,11 @@ def run_grouping(by: str | None) -> RunGrouping:
 def kernel_grouping(by: str | None) -> KernelGrouping:
     """What ``--by`` names for kernels, sizes if nothing; ScenarioError for anything else."""
     return _grouping(by, KernelGrouping, KernelGrouping.SIZE)
+
+
+def collective_grouping(by: str | None) -> CollectiveGrouping:
+    """What ``--by`` names for collectives, hardware if nothing; ScenarioError for anything else."""
+    return _grouping(by, CollectiveGrouping, CollectiveGrouping.HARDWARE)
 
 
 def _grouping(by: str | None, groupings: type[Grouping], otherwise: Grouping) -> Grouping:

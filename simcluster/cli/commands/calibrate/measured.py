@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rich.text import Text
+
 from simcluster import units
 from simcluster.accuracy import KernelGrouping, device_of, kernel_rows_csv, kernels_text
 from simcluster.calibration import (
@@ -17,12 +19,12 @@ from simcluster.calibration import (
     measured_device,
     measured_errors,
     measured_host,
-    processor_facts,
+    this_processor,
     yaml_text,
 )
 from simcluster.cli.output.item_progress import progress_bar
 from simcluster.cluster import device_names, host_names
-from simcluster.draw import Column, quantities, render_text, text_table
+from simcluster.draw import quantities, render_text, text_table
 from simcluster.errors import Problem, ScenarioError, nearest
 
 PROCESSORS = {"EPYC": "epyc-9654", "Kunpeng": "kunpeng-920", "HiSilicon": "kunpeng-920"}
@@ -61,10 +63,10 @@ def measured_files(kind: str, like: str | None, like_host: str | None, *, colour
     with progress_bar(f"measuring {backend.device}", total) as show:
         measured = measure(backend, small=processor, step=lambda _, done, __: show(done))
     fit, data = measured_device(measured, name, processor=processor)
-    host = measured_host(measured, data, processor_facts(), host_name, processor=processor)
+    host = measured_host(measured, data, this_processor(), host_name, processor=processor)
     errors = kernels_text(measured_errors(measured, fit.device), by=KernelGrouping.KERNEL, colour=colour)
     parts = (_costs(measured), fit_text(fit, colour=colour), errors, _collectives(measured, host, colour))
-    text = "\n".join(part for part in parts if part)
+    text = "\n".join(f"{part.rstrip()}\n" for part in parts if part)
     rows = kernel_rows_csv(measured.rows)
     return MeasuredFiles(text, yaml_text(data), yaml_text(host.data), rows)
 
@@ -72,7 +74,8 @@ def measured_files(kind: str, like: str | None, like_host: str | None, *, colour
 def _costs(measured: DeviceMeasurement) -> str:
     """Lines on what is measured once, and on what is not."""
     lines = [
-        f"{measured.device}, {measured.software}: device 1 of {measured.num_devices}, {measured.cores} cores",
+        f"{measured.device}, {measured.software}: device 1 of {measured.num_devices}, "
+        f"{measured.cores} core{'s' if measured.cores > 1 else ''} each",
         f"launch {units.seconds(measured.launch)}, host time per operator {units.seconds(measured.dispatch)}",
     ]
     if measured.to_device and measured.from_device:
@@ -107,11 +110,9 @@ def _collectives(measured: DeviceMeasurement, host: HostFit, colour: bool) -> st
         ]
         for benchmark, seconds, predicted in host.compared
     ]
-    titles: list[Column | str] = [
-        "collective",
-        *quantities("ranks", "size", "measured", "predicted", "error"),
-    ]
-    return render_text(text_table(titles, lines), colour=colour)
+    figures = quantities("ranks", "size", "measured", "predicted", "error")
+    title = Text("Collectives, measured and as the host file has them", "bold")
+    return render_text(title, "", text_table(["collective", *figures], lines), colour=colour)
 
 
 def _known(words: str, *, processor: bool) -> str:

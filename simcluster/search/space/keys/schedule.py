@@ -18,13 +18,13 @@ class ScheduleKey(WordKey):
     """Kinds of schedules."""
 
     kind = "schedule"
-    title = "every schedule that needs no more than chunks"
+    title = "every schedule that needs no more than chunks, and the scenario's own"
     order = 5
 
     @property
     def words(self) -> dict[str, str]:
         """The kinds that a number of chunks describes."""
-        known = (kind for kind in schedule_kinds() if _taken(kind) <= {"chunks"})
+        known = (kind for kind in schedule_kinds() if _taken(kind) <= {"chunks", "pairs"})
         return {kind: kind for kind in known}
 
     def choices(
@@ -32,13 +32,15 @@ class ScheduleKey(WordKey):
     ) -> Iterator[PlanChoice]:
         """The kinds, with two chunks where they have some; one stage needs none."""
         if choice.num_stages == 1:
-            yield replace(choice, schedule=PLAIN, chunks=1, slices=0)
+            yield replace(choice, schedule=PLAIN, chunks=1, slices=0, pairs=False)
             return
-        for kind in self.texts(values, tuple(self.words), PLAIN):
-            chunks = 2 if "chunks" in _taken(kind) else 1
-            slices = choice.slices if kind == choice.schedule else 0
+        for kind in self.texts(values, tuple(self.words), choice.schedule):
+            is_own = kind == choice.schedule
+            usual = 2 if "chunks" in _taken(kind) else 1
+            chunks, slices = (choice.chunks, choice.slices) if is_own else (usual, 0)
             if chunks * choice.num_stages <= setting.num_layers:
-                yield replace(choice, schedule=kind, chunks=chunks, slices=slices, stages=())
+                changed = replace(choice, schedule=kind, chunks=chunks, slices=slices, stages=())
+                yield replace(changed, pairs=choice.pairs and "pairs" in _taken(kind))
 
 
 class ChunksKey(NumberKey):

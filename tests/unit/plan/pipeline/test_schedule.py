@@ -8,6 +8,7 @@ from simcluster.errors import PlanError
 from simcluster.plan.pipeline.schedule import Action, activation_peaks, parse, render, validate_schedule
 from simcluster.plan.pipeline.virtual_stages import VirtualStages
 from simcluster.plan.schedules.gpipe import GPipe
+from simcluster.plan.schedules.interleaved import Interleaved
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.plan.schedules.text import FOLDED, TextSchedule
 
@@ -55,6 +56,13 @@ def test_a_timetable_has_a_line_per_stage():
     text = "F0 F1 B0 B1\nF0 B0 F1 B1"
     assert render(OneFOneB().timetable(2, 2)) == text
     assert parse(f"\n  {text}\n") == OneFOneB().timetable(2, 2)
+
+
+def test_in_pairs_backwards_run_beside_the_forwards_that_follow():
+    text = "F0 F1 F2 F3&B0 B1 B2 B3\nF0 F1&B0 F2&B1 F3&B2 B3"
+    assert render(OneFOneB(pairs=True).timetable(2, 4)) == text
+    chunked = render(Interleaved(2, pairs=True).timetable(2, 4)).splitlines()
+    assert chunked[1] == "F0 F1 F0c1 F1c1&B0c1 F2&B1c1 F3&B0 F2c1&B1 F3c1&B2c1 B3c1 B2 B3"
 
 
 # -- what check finds -----------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ SMALL_SIZES = (2**12, 2**16, 2**20, 2**24)
 
 
 @dataclass(frozen=True, slots=True)
-class CollectiveBenchmark:
+class DeviceCollective:
     """A collective of the first ``ranks`` devices of a host; ``num_bytes`` counts as in nccl-tests."""
 
     operation: Operation
@@ -32,11 +32,11 @@ class CollectiveBenchmark:
         return f"{self.operation} of {self.ranks} x {self.num_bytes:,} B"
 
 
-def collective_benchmarks(num_devices: int, *, small: bool = False) -> list[CollectiveBenchmark]:
+def collective_benchmarks(num_devices: int, *, small: bool = False) -> list[DeviceCollective]:
     """Those of two and of all devices, rank count by rank count; none of a single device."""
     groups = sorted({2, num_devices}) if num_devices > 1 else []
     return [
-        CollectiveBenchmark(operation, ranks, num_bytes)
+        DeviceCollective(operation, ranks, num_bytes)
         for ranks in groups
         for operation in OPERATIONS
         if operation is not Operation.SEND_RECEIVE or ranks == 2
