@@ -122,6 +122,18 @@ PARTS = {"context": "2", "data": "2"}
             "parallel.recompute",
             {"layers": [[1, 1], [1, 1]]},
         ),
+        (
+            {
+                **HALVES,
+                "framework": "mindspeed-llm",
+                "layers": "8",
+                "virtual_pipeline": "2",
+                "schedule": "interleaved-1f1b",
+                "recompute": "full (block, 3)",
+            },
+            "parallel.recompute",
+            {"layers": [[2, 2], [1, 1]]},
+        ),
         ({**HALVES, "schedule": "dualpipev"}, "parallel.schedule", {"kind": "dualpipe_v"}),
         (PARTS, "parallel.mesh", {"data": 2, "context": 2, "tensor": 2}),
         (PARTS, "parallel.context", "ring"),
@@ -287,6 +299,26 @@ def test_predictions_are_those_of_the_scenario(tmp_path):
 
 
 @pytest.mark.exhaustive
+def memory_of(tmp_path, **change) -> float:
+    [_, memory] = predict_runs([run_of(tmp_path, peak_mem_gib="2", **change)])
+    assert memory.figure is RunFigure.MEMORY
+    return memory.predicted
+
+
+def test_in_the_first_step_moments_come_with_the_update(tmp_path):
+    run = run_of(tmp_path, framework="mindspeed-llm")
+    documents = simulate(Scenario.of(scenario_of(run).data)).documents
+    [stage] = documents["memory"]
+    held = documents["summary"]["peak_memory_bytes"][0]["breakdown"]
+    stays = sum(held[kind] for kind in ("parameters", "gradients", "optimizer_states"))
+    assert stays <= memory_of(tmp_path, framework="mindspeed-llm") < stage["allocated"]
+
+
+def test_memory_logged_in_gigabytes_is_decimal(tmp_path):
+    assert run_of(tmp_path, peak_mem_gib="2").peak_memory == 2 * 2**30
+    assert run_of(tmp_path, peak_mem_gib="2", notes="GB as logged").peak_memory == 2e9
+
+
 def test_several_processes_predict_the_same(tmp_path):
     rows = read_runs(written(tmp_path, {}, {"id": "tests-gpt-0002", "peak_mem_gib": ""}))
     assert predict_runs(rows, jobs=2) == predict_runs(rows)
