@@ -8,6 +8,7 @@ from typing import Any
 
 from simcluster.plan import FrameworkSpec
 from simcluster.scenario import Scenario
+from simcluster.work import Kernel
 
 Data = Mapping[str, Any]
 
@@ -49,10 +50,11 @@ def _sustained(data: Data, scenario: Scenario, multiple: float) -> dict[str, Any
 
 
 def _streaming(data: Data, scenario: Scenario, multiple: float) -> dict[str, Any] | None:
-    curves = scenario.cluster.host.device.streaming
+    # Matmuls and attention read their operands at the rate of copies, which single kernels show.
     written = {
         str(kernel): _tried([[f"{size:.0f} B", min(1.0, share * multiple)] for size, share in curve.points])
-        for kernel, curve in curves.items()
+        for kernel, curve in scenario.cluster.host.device.streaming.items()
+        if kernel is not Kernel.COPY
     }
     return _with_device(data, "streaming", written)
 

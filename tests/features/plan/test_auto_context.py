@@ -10,7 +10,7 @@ from simcluster.errors import PlanError
 from simcluster.simulation import verify
 from simcluster.simulation.compose import build_scenario
 from simcluster.simulation.views import effective_strategies_of
-from tests.features.plan.test_auto import built, pasted
+from tests.support.auto_mode import built, pasted
 from tests.support.scenarios import scenario
 
 CONTEXT = [

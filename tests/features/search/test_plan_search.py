@@ -50,7 +50,7 @@ def test_a_limit_that_no_plan_meets_names_the_nearest(scenario):
     assert result.nearest is not None
     least = min(plan.figures.memory for plan in result.simulated if not plan.figures.refused)
     assert result.nearest.figures.memory == least
-    text = search_text(result)
+    text = " ".join(search_text(result).split())
     assert "No plan of the space fits; the nearest is" in text
     assert "of which plans may use 0.1 %" in text
     assert "too much" in text

@@ -39,5 +39,5 @@ def test_what_concerns_all_devices_alike_is_no_difference():
 def test_a_straggler_is_against_the_mean_of_all():
     even = summary()["step_time_s"]
     told = summary({"device": 3, "compute": 0.5})["unequal_devices"]
-    assert told["equal_step_time_s"] == pytest.approx(even * (1 + 0.5 / 16), rel=0.02)
+    assert told["equal_step_time_s"] == pytest.approx(even * (1 + 0.5 / 16), rel=0.03)
     assert told["share"] > 0.2
