@@ -74,6 +74,8 @@ def _together(trials: Trials, alone: Mapping[str, Trial]) -> tuple[Trial, ...]:
         tried = [_tried(trials, names, able) for names in combinations(able, count)]
         if any(trial.fits for trial in tried):
             return tuple(tried)
+        if left_out := [trial for trial in tried if trial.refused == LEFT_OUT]:
+            return (every, *left_out)
     return (every,)
 
 

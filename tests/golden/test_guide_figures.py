@@ -241,13 +241,20 @@ SHOWN = [
     ("strategies", "searched", searched_strategies),
     ("search", "plans", searched_plans),
     ("jobs", "published", long_run),
-    pytest.param("jobs", "policies", recovery_policies, marks=pytest.mark.exhaustive),
 ]
+LONG = ("jobs", "policies", recovery_policies)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("topic", "name", "text"), SHOWN, ids=lambda part: part if isinstance(part, str) else ""
+    ("topic", "name", "text"),
+    [
+        *(pytest.param(*shown, marks=pytest.mark.thorough) for shown in SHOWN),
+        pytest.param(*LONG, marks=pytest.mark.exhaustive),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
 )
 def test_the_guide_shows_them(topic, name, text, request):
-    hold_marked_table(GUIDE / f"{topic}.md", name, "".join(text()), request)
+    shown = "".join(text())
+    hold_marked_table(GUIDE / f"{topic}.md", name, shown, request)
+    if text is long_run:
+        hold_marked_table(ROOT / "README.md", name, shown, request)

@@ -34,7 +34,7 @@ FUSED = {"reduce_scatter": {"mode": "auto"}}
 GOOD = NAIVE | {
     "name": "good",
     "parallel": {"mesh": {"data": 16}, "optimizer_sharding": {"zero": 1}, "fusion": FUSED},
-    "training": NAIVE["training"] | {"micro_batch": 2},
+    "training": NAIVE["training"] | {"micro_batch": 2, "seq_len": 512},
 }
 
 
