@@ -16,6 +16,7 @@ from simcluster.baseline.report import CheckReport, update_command
 from simcluster.baseline.tolerance import Tolerances
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
+from simcluster.report import message_display
 from simcluster.scenario import Scenario
 from simcluster.simulation import GivenScenario, ShardedGraph, scenario_of, simulate
 from simcluster.trace import Run
@@ -60,7 +61,19 @@ def check(
         tolerances = Tolerances.parse(tolerances)
 
     def measure(sources: Sequence[Path | Scenario]) -> list[ScenarioMeasurement]:
-        return measure_all([MeasuredScenario(source, tuple(changes)) for source in sources], jobs, run, watch)
+        asked = [MeasuredScenario(source, tuple(changes)) for source in sources]
+        with message_display("check") as tell:
+
+            def told_run(scenario: Scenario) -> Run:
+                tell(f"simulating {scenario.name}")
+                return run(scenario)
+
+            def told_watch(done: int, total: int) -> None:
+                tell(f"{done} of {total} scenarios")
+                if watch is not None:
+                    watch(done, total)
+
+            return measure_all(asked, jobs, told_run, told_watch)
 
     if against is not None:
         if baseline is not None or update:

@@ -18,7 +18,7 @@ from simcluster.baseline.causes import cause_lines
 from simcluster.baseline.compare import CheckOutcome, CheckStatus, Drift, DriftVerdict
 from simcluster.baseline.figure import figure_texts, short_name
 from simcluster.baseline.record import Record
-from simcluster.draw import Cell, Column, ShownAsText, render_text, screen_width, text_table
+from simcluster.draw import Cell, Column, render_text, renderables_html, screen_width, text_table
 from simcluster.printable import printable_text
 
 WIDE = 80
@@ -41,7 +41,7 @@ _VERDICTS = {DriftVerdict.WORSE: "bold red", DriftVerdict.BETTER: "green", Drift
 
 
 @dataclass(frozen=True, repr=False)
-class CheckReport(ShownAsText):
+class CheckReport:
     """The outcome of every scenario of a check. A report is true if it passed."""
 
     reference: str
@@ -110,6 +110,13 @@ class CheckReport(ShownAsText):
 
     def __repr__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:
+        parts: list[RenderableType] = []
+        for outcome in self.outcomes:
+            parts += _outcome_text(outcome, self, wide=True)
+            parts += [] if outcome.error is None else [Padding(Text(str(outcome.error)), (0, 0, 0, 2))]
+        return renderables_html(*parts, "", *map(printable_text, (self.summary, *self._hints())))
 
     @property
     def summary(self) -> str:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from simcluster.draw.report_html import renderables_html
     from simcluster.draw.schedule_slots import ScheduleSlot, chunk_of, schedule_layout
     from simcluster.draw.screen import render_text, screen_width
-    from simcluster.draw.shown_as_text import ShownAsText
     from simcluster.draw.step_curve import step_curve_svg
     from simcluster.draw.svg import FONT, Canvas, ticks
     from simcluster.draw.svg_bars import LIMIT, Stack, stacked_bars_svg
@@ -59,7 +58,6 @@ else:
             "report_html": "renderables_html",
             "schedule_slots": "ScheduleSlot chunk_of schedule_layout",
             "screen": "render_text screen_width",
-            "shown_as_text": "ShownAsText",
             "step_curve": "step_curve_svg",
             "svg": "FONT Canvas ticks",
             "svg_bars": "LIMIT Stack stacked_bars_svg",
@@ -96,7 +94,6 @@ __all__ = [
     "Interval",
     "Markup",
     "ScheduleSlot",
-    "ShownAsText",
     "Stack",
     "TimelineBlock",
     "Tone",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
@@ -52,14 +53,24 @@ def section_of(family: str) -> type[CatalogSection]:
 
 def listing_text(family: str, *, colour: bool = False) -> str:
     """One line per entry of a family, with its most telling figures."""
+    return render_text(*listing_parts(family), colour=colour)
+
+
+def listing_parts(family: str) -> list[RenderableType]:
+    """The same as a table, for a screen or a notebook."""
     section = section_of(family)
     rows = [[name, *_line(section.entry(name), family)] for name in section.entries()]
     columns = [Column(), Column(wraps=True), Column(style="dim", wraps=True)]
-    return render_text(Text(family, "bold"), text_table(columns, rows, indent=2), colour=colour)
+    return [Text(family, "bold"), text_table(columns, rows, indent=2)]
 
 
 def entry_text(family: str, name: str, *, colour: bool = False) -> str:
     """The whole of an entry, also what it takes over from another: remarks, then a row per figure."""
+    return render_text(*entry_parts(family, name), colour=colour)
+
+
+def entry_parts(family: str, name: str) -> list[RenderableType]:
+    """The same as a table, for a screen or a notebook."""
     section = section_of(family)
     data = _entry(family, name)
     head = Text.assemble((name, "bold"), "  ", str(data.pop("title", "")), ("  " + section.noun, "dim"))
@@ -74,9 +85,7 @@ def entry_text(family: str, name: str, *, colour: bool = False) -> str:
         columns = [Column(title, wraps=title in ("value", "source")) for title in _TITLES]
         if not any(row[2] or row[3] for row in rows):
             columns, rows = [Column(), Column(wraps=True)], [row[:2] for row in rows]
-    return render_text(
-        head, *_dim(source, *_remarks(section, name)), "", text_table(columns, rows), colour=colour
-    )
+    return [head, *_dim(source, *_remarks(section, name)), "", text_table(columns, rows)]
 
 
 def _dim(*texts: str) -> list[Text]:

@@ -24,6 +24,11 @@ def titles(families: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def titles_text(*, colour: bool = False) -> str:
     """The titles of every family."""
+    return render_text(*titles_parts(), colour=colour)
+
+
+def titles_parts() -> list[RenderableType]:
+    """The same as tables, for a screen or a notebook."""
     parts: list[RenderableType] = []
     for family, entries in titles(list(FOLDERS)).items():
         parts += [
@@ -32,7 +37,7 @@ def titles_text(*, colour: bool = False) -> str:
             "",
         ]
     more = "simcluster catalog FAMILY shows figures, simcluster catalog NAME all of them and their sources"
-    return render_text(*parts, Text(more, "dim"), colour=colour)
+    return [*parts, Text(more, "dim")]
 
 
 def _title(text: str, name: str) -> str:

@@ -6,30 +6,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.console import RenderableType
+
 from simcluster.collectives import AUTO
-from simcluster.draw import ShownAsText
+from simcluster.draw import render_text, renderables_html
 from simcluster.errors import ScenarioError, nearest
-from simcluster.listings.catalog_entries import FAMILIES, entry_data, entry_text, family_of, listing_text
+from simcluster.listings.catalog_entries import FAMILIES, entry_data, entry_parts, family_of, listing_parts
 from simcluster.listings.catalog_folders import FOLDERS
-from simcluster.listings.catalog_overview import titles, titles_text
+from simcluster.listings.catalog_overview import titles, titles_parts
 from simcluster.listings.collective_benchmark import CollectiveBenchmark
 
 
 @dataclass(frozen=True, repr=False)
-class CatalogListing(ShownAsText):
+class CatalogListing:
     """A part of the catalog: ``print`` shows it, ``data`` has it as plain data in SI units."""
 
     data: dict[str, Any]
     """Of all families, or of one: family -> name -> title; of an entry: its figures."""
 
-    text: str
-    """The listing to read."""
+    parts: tuple[RenderableType, ...]
+    """Its lines and tables."""
 
-    def __str__(self) -> str:
-        return self.text
+    @property
+    def text(self) -> str:
+        """The listing to read."""
+        return render_text(*self.parts)
 
     def __repr__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        return renderables_html(*self.parts)
 
 
 def catalog(family_or_name: str = "", name: str = "") -> CatalogListing:
@@ -40,17 +47,17 @@ def catalog(family_or_name: str = "", name: str = "") -> CatalogListing:
     ScenarioError, with the nearest name, for what is not there.
     """
     if not family_or_name:
-        return CatalogListing(titles(list(FOLDERS)), titles_text())
+        return CatalogListing(titles(list(FOLDERS)), tuple(titles_parts()))
     if name:
         if family_or_name not in FAMILIES:
             hint = nearest(family_or_name, FAMILIES)
             raise ScenarioError(f"the catalog has no family '{family_or_name}'", hint=hint)
         family = family_or_name
     elif family_or_name in FAMILIES:
-        return CatalogListing(titles([family_or_name]), listing_text(family_or_name))
+        return CatalogListing(titles([family_or_name]), tuple(listing_parts(family_or_name)))
     else:
         family, name = family_of(family_or_name), family_or_name
-    return CatalogListing(entry_data(family, name), entry_text(family, name))
+    return CatalogListing(entry_data(family, name), tuple(entry_parts(family, name)))
 
 
 def collective(

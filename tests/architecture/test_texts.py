@@ -71,7 +71,6 @@ CUTTERS = {
     "report/terminal/layouts.py": SAVED,
     "search/space/space.py": "keys and values that users write",
     "simulation/views/run_documents.py": "key paths, as users write them",
-    "simulation/views/sharded_graph.py": NUMBERS,
     "tuning/recompute_search.py": "patterns of names as users write them",
     "values/replay.py": "names of updates, which the Program digest reads: w.update",
 }

@@ -119,6 +119,16 @@ def test_the_catalog_lists_every_family(family):
     assert all(name in str(listing) for name in listing.data[family or "models"])
 
 
+def test_listings_graphs_and_checks_are_tables(scenario, tmp_path):
+    graph = simcluster.graph(scenario)
+    report = simcluster.check([scenario], tmp_path / "baseline.json", update=True)
+    again = simcluster.check([scenario], tmp_path / "baseline.json")
+    for shown in (simcluster.catalog(), simcluster.catalog("h100-sxm"), graph):
+        assert "<table" in shown._repr_html_() and "<pre" not in shown._repr_html_()
+    assert "layers.*.mlp.up" in graph._repr_html_()
+    assert report.written and "unchanged" in again._repr_html_() and "<pre" not in again._repr_html_()
+
+
 def test_an_entry_of_the_catalog_and_what_is_none():
     assert simcluster.catalog("h100-sxm").data["title"].startswith("NVIDIA H100")
     assert "strategies" in simcluster.catalog("recipes", "fsdp").data

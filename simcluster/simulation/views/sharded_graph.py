@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from simcluster.document import validate_data
-from simcluster.draw import ShownAsText
+from simcluster.document import generalised_name, validate_data
+from simcluster.draw import html_table
 from simcluster.errors import ScenarioError
 from simcluster.layout import MindSporeLayout
 from simcluster.model import Operator
@@ -23,7 +23,7 @@ BoundaryLayouts = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class ShardedGraph(ShownAsText):
+class ShardedGraph:
     """The operators of a scenario's model, and how they are sharded; ``shard`` gives another one.
 
     graph = simcluster.graph("scenarios/quickstart.yaml")
@@ -86,12 +86,19 @@ class ShardedGraph(ShownAsText):
 
     def __str__(self) -> str:
         """Every operator with its dims, equal instances once."""
-        lines: dict[str, list[str]] = {}
-        for name, (kind, inputs, outputs) in self.operators.items():
-            stem, number = _numbered(name)
-            text = f"{stem}  {kind}  {_listed(inputs)} -> {_listed(outputs)}"
-            lines.setdefault(text, []).append(number)
-        return "\n".join(lines)
+        return "\n".join(
+            f"{stem}  {kind}  {inputs} -> {outputs}" for stem, kind, inputs, outputs in self._rows
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(("operator", "kind", "dims of inputs", "dims of results"), self._rows)
+
+    @property
+    def _rows(self) -> Iterable[tuple[str, str, str, str]]:
+        return dict.fromkeys(
+            (generalised_name(name), kind, _listed(inputs), _listed(outputs))
+            for name, (kind, inputs, outputs) in self.operators.items()
+        )
 
 
 @dataclass(frozen=True)
@@ -163,13 +170,6 @@ class GraphPiece:
             "level": level,
         }
         return self.graph._with("shard", {key: value for key, value in entry.items() if value is not None})
-
-
-def _numbered(name: str) -> tuple[str, str]:
-    """``layers.3.mlp.up`` as ``layers.*.mlp.up`` and 3."""
-    parts = name.split(".")
-    numbers = [part for part in parts if part.isdigit()]
-    return ".".join("*" if part.isdigit() else part for part in parts), ".".join(numbers)
 
 
 def _listed(operands: Dims) -> str:
