@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from simcluster.errors import Problem, ScenarioError
+
 CPU_INFO = Path("/proc/cpuinfo")
 NODES = Path("/sys/devices/system/node")
 
@@ -25,7 +27,10 @@ class ProcessorFacts:
 
 @cache
 def this_processor() -> ProcessorFacts:
-    """Those of this machine; one socket and one NUMA node where the system does not say (not on Linux)."""
+    """Those of this machine; one socket and one NUMA node where the system does not say (not on Linux).
+
+    Raises ScenarioError where it does not say how much memory there is.
+    """
     text = CPU_INFO.read_text(encoding="utf-8") if CPU_INFO.exists() else ""
     return facts_of(text, _num_nodes(), os.cpu_count() or 1, _memory())
 
@@ -55,5 +60,7 @@ def _num_nodes() -> int:
 def _memory() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return 16 * 2**30
+    except (ValueError, OSError, AttributeError) as error:
+        raise ScenarioError(
+            Problem("the operating system does not say how much memory this machine has", hint="use Linux")
+        ) from error
