@@ -18,22 +18,26 @@ ANY = "any"
 """Stands for all devices, frameworks or plans."""
 
 FAMILIES = (
-    *(
-        "p100",
-        "v100",
-        "a100",
-        "a800",
-        "h100",
-        "h200",
-        "h800",
-        "h20",
-        "b200",
-        "b300",
-        "gb200",
-        "gb300",
-        "gb10",
-    ),
-    *("l40s", "rtx-pro", "arc-pro", "mi300x", "ascend-910a", "ascend-910b", "ascend-910c"),
+    "p100",
+    "v100",
+    "a100",
+    "a800",
+    "h100",
+    "h200",
+    "h800",
+    "h20",
+    "b200",
+    "b300",
+    "gb200",
+    "gb300",
+    "gb10",
+    "l40s",
+    "rtx-pro",
+    "arc-pro",
+    "mi300x",
+    "ascend-910a",
+    "ascend-910b",
+    "ascend-910c",
 )
 """Devices of the catalog whose names begin alike, and that differ in form, memory or links."""
 
