@@ -15,15 +15,57 @@ from numpy.typing import NDArray
 
 from simcluster.analysis import summarise_servers
 from simcluster.cluster import DeviceSpeed
+from simcluster.collectives import PROCESSOR
 from simcluster.engine import classes_on_links
 from simcluster.errors import PlanError, SimclusterError
 from simcluster.job import NOMINAL_STATE, ClusterState, StepSummary
 from simcluster.plan import serve_parameters
-from simcluster.program import build
+from simcluster.program import (
+    CollectiveRequests,
+    ProgramLoads,
+    build,
+    load_program,
+    without_redundant_links,
+)
 from simcluster.simulation.compose import BuiltScenario, build_scenario, run_alone
 
 MOST_PLANS = 8
 """Plans with fewer replicas or members that are kept at once."""
+
+
+@dataclass(frozen=True)
+class _LoadedPlan:
+    """What runs in a state whose devices are as fast as ever, and what that loads: links that cannot hold
+    anything back are left out, so that few devices behave in ways of their own once one is slow.
+    """
+
+    built: BuiltScenario
+
+    @cached_property
+    def loads(self) -> ProgramLoads:
+        return _loads(self.built)
+
+    def slowed(self, slow: Sequence[tuple[int, float]]) -> BuiltScenario:
+        """The same with slow devices, by rank the part that is left of their rate."""
+        built = self.built
+        speeds = dict(built.cluster.speeds)
+        for rank, factor in slow:
+            own = speeds.get(rank, DeviceSpeed())
+            speeds[rank] = replace(own, compute=own.compute * factor)
+        cluster = built.cluster.with_speeds(speeds)
+        # Slow processors load the links inside their hosts in another way; no other device does.
+        hosts = any(cluster.device(rank).kind == PROCESSOR for rank, _ in slow)
+        slowed = replace(built, cluster=cluster, tenants=())
+        loads = _loads(slowed) if hosts else self.loads
+        classes, fabric = classes_on_links(
+            built.program, cluster, built.plan.execution.algorithms, loads=loads
+        )
+        return replace(slowed, classes=classes, fabric=fabric)
+
+
+def _loads(built: BuiltScenario) -> ProgramLoads:
+    requests = CollectiveRequests(built.program, built.plan.execution.algorithms)
+    return without_redundant_links(load_program(built.program, built.cluster, requests), built.cluster)
 
 
 @dataclass
@@ -32,7 +74,7 @@ class StepTimes:
 
     built: BuiltScenario
     times: dict[Hashable, StepSummary] = field(default_factory=dict)
-    _plans: dict[ClusterState, BuiltScenario] = field(default_factory=dict)
+    _plans: dict[ClusterState, _LoadedPlan] = field(default_factory=dict)
 
     def __call__(self, state: ClusterState) -> StepSummary:
         """The step in a state."""
@@ -90,17 +132,12 @@ class StepTimes:
         return cluster.topology.network.kind == "switch"
 
     def _timed(self, state: ClusterState) -> StepSummary:
-        built = self._left(replace(state, slow=()))
-        if state.slow:
-            speeds = dict(built.cluster.speeds)
-            for entry in state.slow:
-                left = 0 if state.workers else state.lost_replicas
-                rank = self._rank_left(entry.device, left, built)
-                own = speeds.get(rank, DeviceSpeed())
-                speeds[rank] = replace(own, compute=own.compute * entry.factor)
-            cluster = replace(built.cluster, speeds=speeds)
-            classes, fabric = classes_on_links(built.program, cluster, built.plan.execution.algorithms)
-            built = replace(built, cluster=cluster, classes=classes, fabric=fabric, tenants=())
+        plan = self._left(replace(state, slow=()))
+        built = plan.built
+        if state != NOMINAL_STATE:
+            left = 0 if state.workers else state.lost_replicas
+            slow = [(self._rank_left(entry.device, left, built), entry.factor) for entry in state.slow]
+            built = plan.slowed(slow)
         steps, samples = built.scenario.spec.run.steps, built.scenario.spec.task.global_batch
         timing, servers = run_alone(built), built.plan.servers
         if servers is None:
@@ -112,16 +149,18 @@ class StepTimes:
         paces = summarise_servers(built.placed, timing, servers, samples, steps)
         return StepSummary(max(1, round(samples / paces["samples_per_s"] * 1e9)), samples)
 
-    def _left(self, state: ClusterState) -> BuiltScenario:
+    def _left(self, state: ClusterState) -> _LoadedPlan:
         """What runs in a state. Slow devices meet one plan again and again, so plans are kept."""
-        if state == NOMINAL_STATE:
-            return self.built
         if state not in self._plans:
             while len(self._plans) >= MOST_PLANS:
                 del self._plans[next(iter(self._plans))]
-            without = state.workers or state.servers
-            made = self._without_members(state) if without else self._without(state.lost_replicas)
-            self._plans[state] = made
+            if state == NOMINAL_STATE:
+                made = self.built
+            elif state.workers or state.servers:
+                made = self._without_members(state)
+            else:
+                made = self._without(state.lost_replicas)
+            self._plans[state] = _LoadedPlan(made)
         self._plans[state] = self._plans.pop(state)  # the last one that was used
         return self._plans[state]
 
