@@ -33,7 +33,9 @@ def without_redundant_links(loads: ProgramLoads, cluster: Cluster) -> ProgramLoa
     redundant = _redundant_links(patterns, cluster)
     if not redundant.any():
         return loads
-    groups = {axes: [_without(pattern, redundant) for pattern in rows] for axes, rows in loading.groups.items()}
+    groups = {
+        axes: [_without(pattern, redundant) for pattern in rows] for axes, rows in loading.groups.items()
+    }
     transfers = [_without(pattern, redundant) for pattern in loading.transfers]
     return replace(loads, loading=replace(loading, groups=groups, transfers=transfers))
 

@@ -18,7 +18,7 @@ from simcluster.cluster import DeviceSpeed
 from simcluster.collectives import PROCESSOR
 from simcluster.engine import classes_on_links
 from simcluster.errors import PlanError, SimclusterError
-from simcluster.job import NOMINAL_STATE, ClusterState, StepSummary
+from simcluster.job import NOMINAL_STATE, ClusterState, SlowDevice, StepSummary
 from simcluster.plan import serve_parameters
 from simcluster.program import (
     CollectiveRequests,
@@ -89,11 +89,16 @@ class StepTimes:
         A slow device counts as one of its class: all of a class behave alike on the healthy cluster, so the
         choice among them is one of names. Of several, it is known besides how they lie to each other: which
         of them share a host, and a place along every axis. On networks of several tiers that is not all there
-        is, and the devices themselves are the signature.
+        is, and the devices themselves are the signature, unless they are one group of the mesh, as those of a
+        slow host may be: groups with members of one class are as much alike as these.
         """
         slow = state.slow
         if len(slow) > 1 and not self._is_flat:
-            return state
+            axes = self._group_of(slow)
+            if not axes:
+                return state
+            number = int(self.built.classes.of_rank[slow[0].device])
+            return state.lost_replicas, state.workers, state.servers, axes, number, slow[0].factor
         classes = self.built.classes.of_rank
         mesh = self.built.program.mesh
         rows = sorted(
@@ -117,6 +122,21 @@ class StepTimes:
             if len(rows) > 1
             else (),
         )
+
+    def _group_of(self, slow: Sequence[SlowDevice]) -> tuple[str, ...]:
+        """The axes of the group that consists of these devices, all of them equally slow; () if none does."""
+        devices = sorted(entry.device for entry in slow)
+        for axes, members in self._groups.items() if len({entry.factor for entry in slow}) == 1 else ():
+            row = np.flatnonzero((members == devices[0]).any(axis=1))
+            if row.size and np.array_equal(np.sort(members[row[0]]), devices):
+                return axes
+        return ()
+
+    @cached_property
+    def _groups(self) -> dict[tuple[str, ...], NDArray[np.int64]]:
+        """The members [groups, size] of the groups along the axes that anything is done over."""
+        program = self.built.program
+        return {axes: program.mesh.groups(axes) for axes in program.groups}
 
     @cached_property
     def _hosts(self) -> NDArray[np.int64]:
