@@ -10,12 +10,11 @@ import numpy as np
 
 from simcluster.engine.communication import ClassGates, Links, Transfer, gate_reason
 from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
-from simcluster.engine.compiled.compiling import mark_ready
 from simcluster.engine.compiled.lane_tables import time_in_program_order
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.stream_steps import BEGIN, READY
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
-from simcluster.engine.implementation import COMPILATION
+from simcluster.engine.implementation import LOOP
 from simcluster.engine.linking import HEADING, LATE, STILL
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.progress import Progress
@@ -29,7 +28,7 @@ SLICE_TIME = 0.05
 """Seconds that a slice should last. Between slices progress is told, and an interrupt is noticed."""
 
 
-LONG = COMPILATION
+LONG = 1_500_000
 """Entries from which on many classes go in program order. The reference times so many only if it is asked to:
 so how often rates were worked out, which program order does not count, is the same on every machine.
 """
@@ -180,5 +179,3 @@ def _held(arrays: Arrays, stream: int, gated: Sequence[ClassGates]) -> str | Non
         return gate_reason(gate, int(counted), int(at["count"]))
     return LATE if arrays.slots["arrived"][kind["slot"]] < kind["size"] else STILL
 
-
-mark_ready()
