@@ -17,8 +17,8 @@ from simcluster.machine_code.code_file import CodeFile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-LOADING = 0.02
-"""Seconds that loading takes: LLVM, most of it."""
+LOADING = 0.05
+"""Seconds that loading and handing over take, about: LLVM, half of it. Less than that is not worth it."""
 
 
 @dataclass

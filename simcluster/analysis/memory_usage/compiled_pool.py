@@ -24,6 +24,7 @@ ADDRESS_BITS = 31
 SLICE = 2**17
 """Requests of one call: some hundredths of a second. Between calls an interrupt is noticed."""
 
+
 class Keys(NamedTuple):
     """Keys in order."""
 
