@@ -123,7 +123,9 @@ class CompiledCode:
             print(f"compiling the {self.name}: some {self.seconds} s, {when}", file=sys.stderr, flush=True)
             from simcluster.machine_code.compiler import compile_code
 
-            made = compile_code(self)
+            if self.extension:
+                import_module(self.extension)
+            made = compile_code(self.functions, self.entries, self.examples, self.by_reference)
             self._places = places_in(made.object_code, names)
             if self._places:
                 self.file.write(made.object_code)

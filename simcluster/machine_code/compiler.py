@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 from numba.extending import register_jitable
 
 from simcluster.machine_code.object_code import object_code_of
 from simcluster.machine_code.references import reference_to
-
-if TYPE_CHECKING:
-    from simcluster.machine_code.compiled_code import CompiledCode
 
 _numba: Any = numba
 """Its types leave out the options that are used here."""
@@ -35,18 +32,21 @@ class Made:
     places: dict[str, int]
 
 
-def compile_code(code: CompiledCode) -> Made:
-    """Compiles all that the entries need."""
-    if code.extension:
-        import_module(code.extension)
+def compile_code(
+    functions: Sequence[Callable[..., Any]],
+    entries: Sequence[Callable[..., Any]],
+    examples: Mapping[str, Any],
+    by_reference: Collection[str],
+) -> Made:
+    """Compiles entries for values like the ``examples`` by annotation, and the functions that they call."""
     kinds = {
-        name: reference_to(value) if name in code.by_reference else _numba.typeof(value)
-        for name, value in code.examples.items()
+        name: reference_to(value) if name in by_reference else _numba.typeof(value)
+        for name, value in examples.items()
     }
-    for function in code.functions:
+    for function in functions:
         register_jitable(**OPTIONS)(function)
     modules, symbols, places = [], {}, {}
-    for entry in code.entries:
+    for entry in entries:
         parameters = tuple(kinds[kind] for name, kind in entry.__annotations__.items() if name != "return")
         made = _numba.njit(**OPTIONS)(entry)
         made.compile(parameters)

@@ -61,7 +61,7 @@ def compilations(tmp_path, monkeypatch):
     """How often something is compiled; the cache is new."""
     counted = []
     whole = compiler.compile_code
-    monkeypatch.setattr(compiler, "compile_code", lambda code: counted.append(code) or whole(code))
+    monkeypatch.setattr(compiler, "compile_code", lambda *parts: counted.append(parts) or whole(*parts))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     return counted
 
