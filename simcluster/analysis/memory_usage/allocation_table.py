@@ -21,8 +21,8 @@ from simcluster.model import MemoryPlace
 from simcluster.program import Program
 from simcluster.trace import Column, Table, concatenate_tables
 
-MOST_KEPT = 2**20
-"""Rows of logs, or of classes in order, from which on earlier ones are made again: 50 MB."""
+MOST_KEPT = 2**21
+"""Rows of logs, or of classes in order, from which on earlier ones are made again: 70 MB, or 50 MB."""
 
 _Key = tuple[int, int, int, int]
 """What tells the logs of classes apart: the part of the Program, and what runtime and communication take."""
@@ -74,7 +74,7 @@ class AllocationAccount:
 
     @property
     def _names(self) -> dict[str, Sequence[str]]:
-        return {"category": CATEGORIES, "buffer": list(self.buffers.names)}
+        return {"category": CATEGORIES, "buffer": self.buffers.listed}
 
     def in_order(self, index: int) -> OrderedRows:
         """The rows of a class's log in the order of time."""
