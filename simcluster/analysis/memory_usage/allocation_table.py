@@ -79,10 +79,15 @@ class AllocationAccount:
     def in_order(self, index: int) -> OrderedRows:
         """The rows of a class's log in the order of time."""
         if index not in self.ordered:
-            if sum(rows.times.size for rows in self.ordered.values()) > MOST_KEPT:
+            if sum(rows.times.size for rows in set(self.ordered.values())) > MOST_KEPT:
                 self.ordered.clear()
-            timing = self.timings[index]
-            self.ordered[index] = self.log(index).in_order(timing.group, timing.columns)
+            timing, log = self.timings[index], self.log(index)
+            group, column = timing.group, timing.column
+            beside = self.ordered.get(group.group.indices[max(0, column - 1)])
+            if beside is not None and beside.log is log and group.are_alike(column - 1, column):
+                self.ordered[index] = beside
+            else:
+                self.ordered[index] = log.in_order(group, timing.columns)
         return self.ordered[index]
 
     def log(self, index: int) -> AllocationLog:

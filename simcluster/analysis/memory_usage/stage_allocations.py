@@ -221,7 +221,9 @@ class _Stage:
         code = runs.code
         for index, instruction in enumerate(code.instructions):
             if instruction.scratch and self.place is MemoryPlace.DEVICE:
-                buffers = self.names.numbers(f"{name}.{instruction.name} (scratch)" for name in runs.instances)
+                buffers = self.names.numbers(
+                    f"{name}.{instruction.name} (scratch)" for name in runs.instances
+                )
                 for event, size in ((ARRIVAL, instruction.scratch), (END, -instruction.scratch)):
                     when = (self._moment(runs, event, index),)
                     self._group(runs, buffers, size, when, Category.TEMPORARY, Scope.MICRO_BATCH)

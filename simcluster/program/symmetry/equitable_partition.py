@@ -314,7 +314,8 @@ class _Refinement:
         self.links.split(sums[self.used])
         of_links = np.zeros(len(self.structure.links), dtype=np.uint64)
         of_links[self.used] = self.links.words(self._salt())
-        return any([meet.from_links(of_links) for meet in self.meets])
+        split = [meet.from_links(of_links) for meet in self.meets]
+        return any(split)
 
 
 def _coloured(
