@@ -78,6 +78,7 @@ def build(plan: Plan, without: Collection[str] = ()) -> Program:
         for stage, timetables in enumerate(zip(*pipeline.timetables, strict=True))
         for actions in timetables
     )
+    workspace = policy.storage.workspace
     program = Program(
         placement.mesh,
         placement.stage_axis,
@@ -86,6 +87,7 @@ def build(plan: Plan, without: Collection[str] = ()) -> Program:
         pipeline.batches.axis,
         pipeline.batches.variants,
         policy.storage.workspaces,
+        None if workspace is None else round(workspace),
         placement.part_of_rank,
     )
     program = add_servers(program, plan)
