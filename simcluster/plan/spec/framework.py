@@ -185,6 +185,13 @@ class FrameworkMemorySpec(Section):
     """Operator families of layers whose weight gradients, added to their buffers, leave a tensor behind that
     stands for them: one in the compute format for every shape, held for good."""
 
+    operand_buffers: Annotated[
+        tuple[Name, ...],
+        Phrase(lambda names: f"buffers as large as the operand of: {', '.join(names) or 'none'}"),
+    ] = ()
+    """Operator families of layers for which a buffer is held for good, as large as their largest operand
+    (``softmax``: the operand that a batched product of scores takes and adds nothing of)."""
+
     split_masters: Annotated[
         bool,
         Phrase(
