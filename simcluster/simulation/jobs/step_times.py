@@ -6,7 +6,7 @@ runs. A state with fewer data replicas has a plan of its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -45,16 +45,16 @@ class _LoadedPlan:
     def loads(self) -> ProgramLoads:
         return _loads(self.built)
 
-    def slowed(self, slow: Sequence[tuple[int, float]]) -> BuiltScenario:
-        """The same with slow devices, by rank the part that is left of their rate."""
+    def slowed(self, slow: Mapping[int, float]) -> BuiltScenario:
+        """The same with slow devices: by rank the part that is left of their rate."""
         built = self.built
         speeds = dict(built.cluster.speeds)
-        for rank, factor in slow:
+        for rank, factor in slow.items():
             own = speeds.get(rank, DeviceSpeed())
             speeds[rank] = replace(own, compute=own.compute * factor)
         cluster = built.cluster.with_speeds(speeds)
         # Slow processors load the links inside their hosts in another way; no other device does.
-        hosts = any(cluster.device(rank).kind == PROCESSOR for rank, _ in slow)
+        hosts = any(cluster.device(rank).kind == PROCESSOR for rank in slow)
         slowed = replace(built, cluster=cluster, tenants=())
         loads = _loads(slowed) if hosts else self.loads
         classes, fabric = classes_on_links(
@@ -156,8 +156,7 @@ class StepTimes:
         built = plan.built
         if state != NOMINAL_STATE:
             left = 0 if state.workers else state.lost_replicas
-            slow = [(self._rank_left(entry.device, left, built), entry.factor) for entry in state.slow]
-            built = plan.slowed(slow)
+            built = plan.slowed(self.ranks_left(state.slow, left, built))
         steps, samples = built.scenario.spec.run.steps, built.scenario.spec.task.global_batch
         timing, servers = run_alone(built), built.plan.servers
         if servers is None:
@@ -184,16 +183,26 @@ class StepTimes:
         self._plans[state] = self._plans.pop(state)  # the last one that was used
         return self._plans[state]
 
-    def _rank_left(self, device: int, lost: int, built: BuiltScenario) -> int:
-        """The rank of a device in a plan with fewer replicas of the data, whose last ones are left out."""
+    def ranks_left(self, slow: Sequence[SlowDevice], lost: int, built: BuiltScenario) -> dict[int, float]:
+        """By rank, in a plan with fewer replicas of the data, what is left of the rate of slow devices.
+
+        Left out are the last replicas in which nothing is slow, as long as there are any.
+        """
         if not lost:
-            return device
+            return {entry.device: entry.factor for entry in slow}
         before, after = self.built.program.mesh, built.program.mesh
-        rank = 0
-        for position, axis in enumerate(before.names):
-            place = min(int(before.coordinates[device, position]), after.size(axis) - 1)
-            rank = rank * after.size(axis) + place
-        return rank
+        along = before.names.index(data_axis(self.built))
+        slower = {int(before.coordinates[entry.device, along]) for entry in slow}
+        sizes = [after.size(axis) for axis in before.names]
+        replicas = range(before.size(before.names[along]))
+        kept = sorted(sorted(replicas, key=lambda place: (place not in slower, place))[:-lost])
+        ranks = {}
+        for entry in slow:
+            places = before.coordinates[entry.device].tolist()
+            if places[along] in kept:
+                places[along] = kept.index(places[along])
+                ranks[int(np.ravel_multi_index(places, sizes))] = entry.factor
+        return ranks
 
     def _without(self, lost: int) -> BuiltScenario:
         """The plan with fewer replicas of the data, each with its share of the batch as before."""
