@@ -186,7 +186,8 @@ class _Stage:
             for instruction in self.program.codes[code].instructions
             if instruction.operation and instruction.action is not InstructionKind.COPY
         }
-        workspaces = self.program.workspaces * self.device.workspace
+        size = self.device.workspace if self.program.workspace is None else self.program.workspace
+        workspaces = self.program.workspaces * size
         if workspaces:
             yield "workspaces", Category.RUNTIME, workspaces
         yield "communicators", Category.COMMUNICATION, len(meetings) * self.device.communicator
