@@ -126,8 +126,8 @@ TE = "impl transformer_engine; flags: deterministic-mode; no-gradient-accumulati
     ("model", "notes", "attention", "workspace"),
     [
         ("gpt:gpt3_mcore_te_tp1_pp4_x", TE, "unfused", "32 MiB"),
-        ("gpt:gpt3_mcore_te_tp1_pp4_resume_torch_dist_x", TE, "flash", "32 MiB"),
-        ("gpt:gpt3_7b_tp1_pp4_memory_speed", TE, "flash", "32 MiB"),
+        ("gpt:gpt3_mcore_te_tp1_pp4_resume_torch_dist_x", TE, None, "32 MiB"),
+        ("gpt:gpt3_7b_tp1_pp4_memory_speed", TE, None, "32 MiB"),
         ("gpt:gpt3_mcore_te_tp1_pp4_x", "impl transformer_engine; flags: ", None, None),
         ("gpt:gpt3_mcore_tp1_pp4_x", "impl local; flags: deterministic-mode", None, "32 MiB"),
     ],
@@ -161,3 +161,18 @@ def test_schedules_that_a_search_finds_have_its_memory(tmp_path):
     schedule = scenario_of(run_of(tmp_path, **halves)).data["parallel"]["schedule"]
     kept = 32 * 256 / (34 * 256 + 5 * 4 * 128)
     assert schedule == {"kind": "zb_h2", "p2p": "overlapped", "kept_for_weights": pytest.approx(kept, 1e-2)}
+
+
+@pytest.mark.parametrize(
+    ("notes", "zero", "attention", "scratch"),
+    [
+        ("flags: use-flash-attn; per-rank", "1", None, {"optimizer": 1.0}),
+        ("flags: ; per-rank", "0", "unfused", None),
+        ("", "0", None, None),
+    ],
+)
+def test_mindspeeds_tests_run_what_their_flags_say(tmp_path, notes, zero, attention, scratch):
+    row = run_of(tmp_path, framework="mindspeed-llm", notes=notes, zero_stage=zero)
+    found = scenario_of(row).data["framework"]
+    said = found if isinstance(found, dict) else {}
+    assert (said.get("attention"), said.get("storage", {}).get("scratch")) == (attention, scratch)
