@@ -66,13 +66,18 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
             parallel["overlap"] = {"tensor": overlap}
     if context > 1:
-        remain = run.count("kv_heads", run.count("heads")) % (tensor * context)
-        if _context(run) == "ring" or remain:
-            parallel["context"] = "ring"
-            if _context(run) != "ring":
+        entry = None
+        if _context(run) != "ring":
+            heads = run.count("heads")
+            entry = ulysses_entry(
+                {"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads)
+            )
+            if entry is None:
                 assumed += ("parts of sequences in a ring: heads do not divide for an exchange of them",)
+        if entry is None:
+            parallel["context"] = "ring"
         else:
-            strategies.append(ulysses_entry([axis for axis in ("tensor", "context") if mesh[axis] > 1]))
+            strategies.append(entry)
     if experts.axes:
         axes = ["expert", *experts.axes] if experts.ranks > 1 else [*experts.axes]
         parallel["roles"] = {"experts": axes}

@@ -91,9 +91,9 @@ def test_jumping_over_equal_micro_batches_changes_nothing(schedule, pipeline, mo
         "parallel": {"mesh": {"pipeline": pipeline, "data": 8 // pipeline}, "schedule": schedule},
         "training": {"global_batch": 8 // pipeline * 24},
     }
-    monkeypatch.setattr(RESERVE, "is_compiler_loaded", lambda: False)
+    monkeypatch.setattr(RESERVE.POOL_CODE, "pays", lambda seconds: False)
     jumped = run(**options).documents["memory"]
-    monkeypatch.setattr(RESERVE, "is_compiler_loaded", lambda: True)
+    monkeypatch.setattr(RESERVE.POOL_CODE, "pays", lambda seconds: True)
     assert run(**options).documents["memory"] == jumped
     rows = []
     through = RESERVE._Replay._rows
