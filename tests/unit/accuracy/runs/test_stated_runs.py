@@ -176,3 +176,17 @@ def test_mindspeeds_tests_run_what_their_flags_say(tmp_path, notes, zero, attent
     found = scenario_of(row).data["framework"]
     said = found if isinstance(found, dict) else {}
     assert (said.get("attention"), said.get("storage", {}).get("scratch")) == (attention, scratch)
+
+
+def test_interleaving_of_an_unknown_number_of_chunks_has_two(tmp_path):
+    found = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="4"))
+    assert found.data["parallel"]["schedule"] == {"kind": "interleaved", "chunks": 2}
+    assert any("their number is not stated" in text for text in found.assumed)
+    odd = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="6"))
+    assert "schedule" not in odd.data["parallel"]
+
+
+@pytest.mark.parametrize(("precision", "alone"), [("fp8 (current scaling)", True), ("bf16", None)])
+def test_fp8_runs_of_megatron_bridge_hold_their_weights_in_fp8(tmp_path, precision, alone):
+    framework = scenario_of(run_of(tmp_path, framework="nemo", precision=precision)).data["framework"]
+    assert framework.get("storage", {}).get("fp8_weights") is alone
