@@ -190,3 +190,14 @@ def test_interleaving_of_an_unknown_number_of_chunks_has_two(tmp_path):
 def test_fp8_runs_of_megatron_bridge_hold_their_weights_in_fp8(tmp_path, precision, alone):
     framework = scenario_of(run_of(tmp_path, framework="nemo", precision=precision)).data["framework"]
     assert framework.get("storage", {}).get("fp8_weights") is alone
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [("bert:bert_mcore_tp2_pp2", {"masked": 1.0}), ("t5:t5_mcore_te_tp4_pp1", {"decoder_seq_len": 128})],
+)
+def test_megatrons_bert_and_t5_are_computed_as_there(tmp_path, model, said):
+    row = run_of(tmp_path, framework="megatron-lm", model=model, layers="24", notes=TE)
+    found = scenario_of(row).data
+    Scenario.of(found)
+    assert said.items() <= found["model"].items()
