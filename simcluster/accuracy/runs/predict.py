@@ -129,6 +129,6 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
 def _stated_memory(row: MeasuredRun, run: Run) -> float:
     """The allocated bytes that a framework logs: of the fullest stage, the last, or in the first step."""
     stages, logged = run.documents["memory"], framework_of(row).memory
-    if logged == "first_step":
+    if logged == "first_step" and not row.goes_on:
         return max(first_step_peaks(run))
     return float(max(stage["allocated"] for stage in (stages[-1:] if logged == "last" else stages)))

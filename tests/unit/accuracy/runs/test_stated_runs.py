@@ -201,3 +201,10 @@ def test_megatrons_bert_and_t5_are_computed_as_there(tmp_path, model, said):
     found = scenario_of(row).data
     Scenario.of(found)
     assert said.items() <= found["model"].items()
+
+
+@pytest.mark.parametrize(("notes", "dropout"), [("", 0.1), ("; multi-latent-attention", 0)])
+def test_mixtures_of_megatrons_tests_have_the_scripts_dropout(tmp_path, notes, dropout):
+    said = "MoE 8 experts topk 2; NVIDIA CI golden values (dev)" + notes
+    row = run_of(tmp_path, framework="megatron-lm", model="moe:gpt3_mcore_te_x", ffn="64", notes=said)
+    assert scenario_of(row).data["model"]["attention_dropout"] == dropout
