@@ -148,8 +148,9 @@ class MeasuredRun:
 
     @property
     def goes_on(self) -> bool:
-        """Whether its memory is that of a run that went on from a checkpoint, with moments from the start: its
-        notes have two figures for a rank, of which the row states the larger.
+        """Whether its memory is that of a run that went on from a checkpoint, with moments from the start.
+
+        Then its notes have two figures for a rank, of which the row states the larger.
         """
         ranks = _RANK.findall(self.words.get("notes", ""))
         return len(set(ranks)) < len(ranks)

@@ -85,6 +85,9 @@ class PracticeWords(Section):
     zero_stage: Name = "*"
     """A pattern over what of their training state is split."""
 
+    tensor: Name = "*"
+    """A pattern over their number of tensor ranks."""
+
     except_models: Name | None = None
     """A pattern over models of rows that are none of these."""
 
@@ -282,6 +285,7 @@ class Words(Section):
                 (entry.precisions, words.get("precision", "")),
                 (entry.hardware, words.get("hardware", "")),
                 (entry.zero_stage, words.get("zero_stage", "")),
+                (entry.tensor, words.get("tensor", "")),
             )
             fits = all(_fits(pattern, text or "-") for pattern, text in said)
             others = ((entry.except_models, "model"), (entry.except_notes, "notes"))
