@@ -168,12 +168,11 @@ def test_schedules_that_a_search_finds_have_its_memory(tmp_path):
     [("1", "1", {"optimizer": 1.0}), ("8", "0", {"loss": 4.0}), ("2", "1", {"optimizer": 1.0, "loss": 1.0})],
 )
 def test_mindspeeds_update_and_loss_hold_more(tmp_path, tensor, zero, scratch):
-    """A copy of the largest shard; 2 bytes for each logit of all ranks, in those of 4 bytes that a rank has."""
+    """A copy of the largest shard; 2 bytes for each logit of all ranks, in multiples of a rank's 4 bytes."""
     said = {"data": str(8 // int(tensor)), "tensor": tensor, "zero_stage": zero}
     row = run_of(tmp_path, framework="mindspeed-llm", **said)
     Scenario.of(scenario_of(row).data)
     assert scenario_of(row).data["framework"]["storage"]["scratch"] == scratch
-
 
 
 def test_interleaving_of_an_unknown_number_of_chunks_has_two(tmp_path):
