@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from simcluster._version import __version__
 from simcluster.analysis import (
     LazyTrace,
     inference_figures,
@@ -15,7 +16,7 @@ from simcluster.analysis import (
     prefill_flops,
     time_use_document,
 )
-from simcluster.engine import Progress, Timing
+from simcluster.engine import Progress, Timing, no_collection
 from simcluster.errors import SimclusterError
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
@@ -28,10 +29,11 @@ from simcluster.simulation.compose import (
 )
 from simcluster.simulation.traffic import may_have_traffic
 from simcluster.simulation.unequal_devices import lost_to_unequal_devices
-from simcluster.simulation.views import documents_of
+from simcluster.simulation.views import documents_of, layouts_document
 from simcluster.trace import WALL_TIME, Documents, Run, RunDocument, Table
 
 
+@no_collection()
 def simulate(
     scenario: Scenario,
     *,
@@ -83,12 +85,21 @@ def run_built(
         made["job"] = _job(built, made["summary"], replications, jobs)
         made["summary"] |= {name: made["job"][name] for name in JOB_METRICS}
     steps = built.scenario.spec.run.steps
-    later = {"time_use": partial(time_use_document, built.placed, timing, steps)}
+    later = {
+        "layouts": partial(layouts_document, built),
+        "provenance": partial(_provenance, built),
+        "time_use": partial(time_use_document, built.placed, timing, steps),
+    }
     if may_have_critical_path(timing):
         later["critical_path"] = partial(_critical_path, built, timing)
     if may_have_traffic(built):
         later["traffic"] = partial(_traffic, built, made["summary"]["step_time_s"])
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), Documents(made, later))
+
+
+def _provenance(built: BuiltScenario) -> dict[str, Any]:
+    """What was run: the version, and a digest of the Program."""
+    return {"simcluster": __version__, "program": built.program.digest()}
 
 
 def _critical_path(built: BuiltScenario, timing: Timing) -> dict[str, Any]:

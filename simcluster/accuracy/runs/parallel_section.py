@@ -96,8 +96,9 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
     if schedule:
         parallel["schedule"] = schedule
     if schedule and run.words["schedule"] in _FOUND_BY_SEARCH:
-        schedule["p2p"] = "overlapped"
-        assumed += (f"the schedule {schedule['kind']} of the same paper for {run.words['schedule']}",)
+        schedule |= {"p2p": "overlapped", "kept_for_weights": _kept_for_weights(run)}
+        named = f"the schedule {schedule['kind']} of the same paper for {run.words['schedule']}"
+        assumed += (f"{named}, in the memory that its search has",)
     return ParallelPlan(parallel, assumed)
 
 
@@ -122,6 +123,14 @@ def _expert_ranks(run: MeasuredRun) -> tuple[_ExpertRanks, tuple[str, ...]]:
             said = "experts whole on tensor ranks: only so do the ranks that share them divide the others"
             return _ExpertRanks(ranks, axes), (said,) if assumed else ()
     raise PlanError(f"{sizes[0]} expert ranks do not divide {data} data-parallel ones")
+
+
+def _kept_for_weights(run: MeasuredRun) -> float:
+    """The share of a forward's activations that weight gradients need: 32 s b h of s b (34 h + 5 a s)
+    (arXiv 2401.10241, table 1).
+    """
+    hidden, heads, tokens = (run.counts[name] for name in ("hidden", "heads", "seq_len"))
+    return round(32 * hidden / (34 * hidden + 5 * heads * tokens), 3)
 
 
 def _context(run: MeasuredRun) -> str:

@@ -275,7 +275,7 @@ class _BlockOptimizer:
         if not self.plan.main_gradients or master is None or kind.type.dtype is master:
             return gradient
         name = f"{parameter}.main_grad"
-        self.values[name] = Value(TensorType(kind.type.shape, master), Role.STATE, kind.layout)
+        self.values[name] = Value(TensorType(kind.type.shape, master), Role.GRADIENT, kind.layout)
         cast = Cast.of(kind.type, master)
         self.end.append(Node(name, cast, (gradient,), (name,), Phase.END, origin=parameter))
         return name

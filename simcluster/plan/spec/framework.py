@@ -49,6 +49,7 @@ from simcluster.plan.switches import (
     prefetch_words,
     scratch_words,
     traffic_words,
+    workspace_words,
 )
 from simcluster.registry import data_files, kinds
 
@@ -184,6 +185,13 @@ class FrameworkMemorySpec(Section):
     """Operator families of layers whose weight gradients, added to their buffers, leave a tensor behind that
     stands for them: one in the compute format for every shape, held for good."""
 
+    operand_buffers: Annotated[
+        tuple[Name, ...],
+        Phrase(lambda names: f"buffers as large as the operand of: {', '.join(names) or 'none'}"),
+    ] = ()
+    """Operator families of layers for which a buffer is held for good, as large as their largest operand
+    (``softmax``: the operand that a batched product of scores takes and adds nothing of)."""
+
     split_masters: Annotated[
         bool,
         Phrase(
@@ -197,7 +205,10 @@ class FrameworkMemorySpec(Section):
     are held besides (MindSpeed's reuse-fp32-param)."""
 
     workspaces: Annotated[NonNegativeInt, Phrase("{} workspaces of the matmul library".format)] = 0
-    """Handles of the matmul library, each with the workspace of the device."""
+    """Handles of the matmul library, each with a workspace."""
+
+    workspace: Annotated[Bytes | None, Phrase(workspace_words)] = None
+    """The size of each where the environment sets it (``CUBLAS_WORKSPACE_CONFIG``), whatever the device's."""
 
     headroom: Annotated[Figure[Bytes] | None, Phrase(headroom_words)] = None
     """What a plan must leave free on every device to fit, and not be tight: for what is not simulated.
@@ -295,7 +306,7 @@ class FrameworkProfile(CatalogSection):
         ),
     ] = False
     """Whether the optimizer first copies gradients into the master copy's number format, where theirs is
-    another; the copies are held as long as the states."""
+    another; the copies are held until the update (Megatron's zero_grad drops them)."""
 
     weights: WeightCopies = WeightCopies.COPIED
     """In mixed precision: 16-bit weights that the optimizer writes beside its fp32 master copy; or fp32

@@ -116,6 +116,22 @@ def gradient_placeholders(
         yield PersistentBuffer.reserved("gradient placeholders", Category.TEMPORARY, sum(sizes.values()))
 
 
+def operand_buffers(
+    graph: Graph, instances: Sequence[Instance], settings: Lowering
+) -> Iterator[PersistentBuffer]:
+    """The buffer that a framework keeps for operands of layers, where its profile says so."""
+    families = settings.policy.storage.operand_buffers
+    blocks = {instance.block: graph.block_of(instance) for instance in instances if instance.is_layer}
+    sizes = [
+        max(local_type(block.values[value], settings.mesh).num_bytes for value in node.inputs)
+        for block in (blocks.values() if families else ())
+        for node in block.phase(Phase.FORWARD)
+        if isinstance(node.operator, Operator) and node.operator.family in families
+    ]
+    if sizes:
+        yield PersistentBuffer.reserved("operand buffer", Category.TEMPORARY, max(sizes))
+
+
 def _matrices(block: Block, node: Node, dims: Dims, mesh: Mesh) -> Iterator[TensorType]:
     """The weights of an operator as a rank holds them, without the dims along which they are stacked."""
     for labels, value in zip(dims.inputs, node.inputs, strict=True):

@@ -117,3 +117,47 @@ def test_parts_of_layers_are_recomputed(tmp_path, words, recompute):
 def test_every_other_layer_is_recomputed(tmp_path):
     found = scenario_of(run_of(tmp_path, recompute="selective (every other layer)", layers="5"))
     assert found.data["parallel"]["recompute"] == {"layers": ["layers.{0,2,4}"]}
+
+
+TE = "impl transformer_engine; flags: deterministic-mode; no-gradient-accumulation-fusion"
+
+
+@pytest.mark.parametrize(
+    ("model", "notes", "attention", "workspace"),
+    [
+        ("gpt:gpt3_mcore_te_tp1_pp4_x", TE, "unfused", "32 MiB"),
+        ("gpt:gpt3_mcore_te_tp1_pp4_resume_torch_dist_x", TE, "flash", "32 MiB"),
+        ("gpt:gpt3_7b_tp1_pp4_memory_speed", TE, "flash", "32 MiB"),
+        ("gpt:gpt3_mcore_te_tp1_pp4_x", "impl transformer_engine; flags: ", None, None),
+        ("gpt:gpt3_mcore_tp1_pp4_x", "impl local; flags: deterministic-mode", None, "32 MiB"),
+    ],
+)
+def test_megatrons_tests_run_the_attention_of_their_kind(tmp_path, model, notes, attention, workspace):
+    row = run_of(tmp_path, framework="megatron-lm", model=model, notes=notes)
+    found = scenario_of(row).data["framework"]
+    Scenario.of(scenario_of(row).data)
+    said = found if isinstance(found, dict) else {}
+    assert said.get("attention") == attention
+    assert said.get("storage", {}).get("workspace") == workspace
+    if "fusion" in notes:
+        assert list(said["accumulate"]) == list(said["storage"]["placeholders"]) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "precision", "dropout"),
+    [
+        ("Vocabulary Parallelism paper Tables 5/6", "fp16", 0.1),
+        ("sail-sg/VocabularyParallelism@HEAD:artifact/README.md", "bf16", 0),
+    ],
+)
+def test_tables_of_one_paper_have_their_number_format(tmp_path, source, precision, dropout):
+    row = run_of(tmp_path, framework="megatron-lm", source=source, precision="bf16/fp16 mixed")
+    found = scenario_of(row).data
+    assert (found["training"]["precision"], found["model"]["dropout"]) == (precision, dropout)
+
+
+def test_schedules_that_a_search_finds_have_its_memory(tmp_path):
+    halves = {"schedule": "zb-2p", "pipeline": "2", "tensor": "1", "zero_stage": "0"}
+    schedule = scenario_of(run_of(tmp_path, **halves)).data["parallel"]["schedule"]
+    kept = 32 * 256 / (34 * 256 + 5 * 4 * 128)
+    assert schedule == {"kind": "zb_h2", "p2p": "overlapped", "kept_for_weights": pytest.approx(kept, 1e-2)}
