@@ -82,6 +82,9 @@ class PracticeWords(Section):
     hardware: Name = "*"
     """A pattern over their hardware."""
 
+    schedules: Name = "*"
+    """A pattern over their pipeline schedules."""
+
     seq_len: PositiveInt | None = None
     """Only rows of this sequence length."""
 
@@ -96,6 +99,9 @@ class PracticeWords(Section):
 
     optimizer: Mapping[str, Any] = {}
     """Keys of ``training.optimizer``."""
+
+    run: Mapping[str, Any] = {}
+    """Keys of ``run``."""
 
     stated: bool = False
     """Whether the row says it, so that nothing is assumed."""
@@ -272,6 +278,7 @@ class Words(Section):
                 (entry.notes, words.get("notes", "")),
                 (entry.precisions, words.get("precision", "")),
                 (entry.hardware, words.get("hardware", "")),
+                (entry.schedules, words.get("schedule", "")),
             )
             fits = all(_fits(pattern, text or "-") for pattern, text in said)
             if fits and entry.seq_len in (None, seq_len):
