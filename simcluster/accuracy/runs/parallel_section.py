@@ -69,9 +69,7 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
         entry = None
         if _context(run) != "ring":
             heads = run.count("heads")
-            entry = ulysses_entry(
-                {"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads)
-            )
+            entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
             if entry is None:
                 assumed += ("parts of sequences in a ring: heads do not divide for an exchange of them",)
         if entry is None:
