@@ -94,6 +94,9 @@ class PracticeWords(Section):
     except_notes: Name | None = None
     """A pattern over notes of rows that are none of these."""
 
+    schedules: Name = "*"
+    """A pattern over their pipeline schedules."""
+
     seq_len: PositiveInt | None = None
     """Only rows of this sequence length."""
 
@@ -108,6 +111,9 @@ class PracticeWords(Section):
 
     optimizer: Mapping[str, Any] = {}
     """Keys of ``training.optimizer``."""
+
+    run: Mapping[str, Any] = {}
+    """Keys of ``run``."""
 
     stated: bool = False
     """Whether the row says it, so that nothing is assumed."""
@@ -286,6 +292,7 @@ class Words(Section):
                 (entry.hardware, words.get("hardware", "")),
                 (entry.zero_stage, words.get("zero_stage", "")),
                 (entry.tensor, words.get("tensor", "")),
+                (entry.schedules, words.get("schedule", "")),
             )
             fits = all(_fits(pattern, text or "-") for pattern, text in said)
             others = ((entry.except_models, "model"), (entry.except_notes, "notes"))

@@ -122,6 +122,18 @@ class GradientReductionSpec(Section):
     buffers: Annotated[NonNegativeFloat, Phrase("{:g} x bucket held as buffers".format)] = 0.0
     """Memory held for buckets under way, in buckets of the limit's size."""
 
+    sums: Annotated[
+        Literal["shards", "whole"],
+        Phrase(
+            {
+                "shards": "each rank gets its shard of the sums",
+                "whole": "all ranks get all sums, whatever they update",
+            }.__getitem__
+        ),
+    ] = "shards"
+    """What ranks that share the states of the optimizer get: their shards, by reduce-scatter, or all sums, by
+    all-reduce."""
+
     @model_validator(mode="after")
     def _is_consistent(self) -> GradientReductionSpec:
         if self.limit is not None and self.bucket != "whole":

@@ -189,7 +189,9 @@ def test_weights_in_fp8_alone_have_no_copy_in_16_bits():
         run({"fp8_weights": only}, training=training).documents["summary"]["peak_memory_bytes"][0]
         for only in (False, True)
     )
-    assert both["breakdown"]["parameters"] - alone["breakdown"]["parameters"] == 2 * 2 * (4 * 1024**2 + 3 * 1024 * 2816)
+    assert both["breakdown"]["parameters"] - alone["breakdown"]["parameters"] == 2 * 2 * (
+        4 * 1024**2 + 3 * 1024 * 2816
+    )
     plain = [run({"fp8_weights": only}).documents["memory"][0]["allocated"] for only in (False, True)]
     assert plain[0] == plain[1]
 
