@@ -104,3 +104,42 @@ def test_a_state_takes_what_all_its_ranks_take_on_all_links(drawn):
 @settings(max_examples=150)
 def test_many_states_take_what_all_their_ranks_take_on_all_links(drawn):
     check(drawn)
+
+
+def rails(hosts: int, mesh: dict[str, int]) -> StepTimes:
+    """Replicas on whole hosts of a rail-optimised network."""
+    written = {
+        "simcluster": 1,
+        "name": "rails",
+        "cluster": {
+            "use": "dgx-h100",
+            "hosts": hosts,
+            "network": {"kind": "rail_optimised", "hosts_per_unit": 2},
+        },
+        "model": {"family": "gpt", "layers": 2, "hidden": 64, "heads": 8, "vocab": 128, "max_positions": 16},
+        "training": {"global_batch": 8, "micro_batch": 1, "seq_len": 16, "optimizer": "adamw"},
+        "parallel": {"mesh": mesh, "recipe": "megatron"},
+    }
+    return StepTimes(build_scenario(Scenario.of(written)))
+
+
+def slow_host(host: int, factor: float = 0.5) -> ClusterState:
+    return ClusterState(tuple(SlowDevice(8 * host + place, factor) for place in range(8)))
+
+
+def test_slow_hosts_of_a_stage_are_one_state():
+    times = rails(8, {"pipeline": 2, "data": 4, "tensor": 8})
+    signatures = [times.signature(slow_host(host)) for host in range(8)]
+    assert len(set(signatures[:4])) == len(set(signatures[4:])) == 1
+    assert len(set(signatures)) == 2
+    assert times.signature(slow_host(0, 0.8)) not in signatures
+    some = ClusterState(slow_host(0).slow[1:])
+    assert times.signature(some) == some
+
+
+def test_slow_devices_of_several_replicas_stay_in_several_when_others_are_left_out():
+    times = rails(4, {"data": 4, "tensor": 8})
+    slow = [SlowDevice(8, 0.9), SlowDevice(16 + 3, 0.8), SlowDevice(24 + 3, 0.7)]
+    left = times._left(ClusterState((), 1)).built
+    assert times.ranks_left(slow, 1, left) == {0: 0.9, 8 + 3: 0.8, 16 + 3: 0.7}
+    assert times.ranks_left(slow[:1], 1, left) == {8: 0.9}
