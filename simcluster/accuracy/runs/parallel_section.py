@@ -69,9 +69,7 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
         entry = None
         if _context(run) != "ring":
             heads = run.count("heads")
-            entry = ulysses_entry(
-                {"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads)
-            )
+            entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
             if entry is None:
                 assumed += ("parts of sequences in a ring: heads do not divide for an exchange of them",)
         if entry is None:
@@ -163,6 +161,9 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
         return {}, ()
     if kind in ("1f1b", "interleaved") and chunks > 1:
         return {"kind": "interleaved", "chunks": chunks}, ()
+    if kind == "interleaved" and run.counts["layers"] % (2 * run.count("pipeline")) == 0:
+        said = "two chunks on every stage, the fewest that interleave: their number is not stated"
+        return {"kind": kind, "chunks": 2}, (said,)
     if kind == "interleaved":
         return {}, ("1F1B without interleaving: the number of chunks is not stated",)
     if chunks > (2 if kind in ("dualpipe_v", "v_half") else 1):

@@ -231,7 +231,9 @@ class _Assembly:
             heads = facts.get("model.heads", math.prod(sizes.values()))
             entry = ulysses_entry(sizes, heads, facts.get("model.kv_heads", heads))
             if entry is None:
-                facts.unsupported(facts.flag("context_kind"), "heads do not divide: keys are gathered instead")
+                facts.unsupported(
+                    facts.flag("context_kind"), "heads do not divide: keys are gathered instead"
+                )
             else:
                 before = facts.get("parallel.strategies", [])
                 facts.say("parallel.strategies", [*before, entry], facts.flag("context_kind"))
