@@ -12,6 +12,7 @@ from simcluster.program.communication import (
     ProgramLoads,
     load_program,
     phase_key,
+    without_redundant_links,
 )
 from simcluster.program.isa import (
     BETWEEN_RANKS,
@@ -157,4 +158,5 @@ __all__ = [
     "runs_on_host",
     "serves_all_tokens",
     "unit_bucket_members",
+    "without_redundant_links",
 ]
