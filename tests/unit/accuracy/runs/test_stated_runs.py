@@ -103,7 +103,8 @@ def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
             "selective (layernorm,moe_act)",
             ["layers.*.{attention,mlp}.norm", "layers.*.mlp.experts.activation"],
         ),
-        ("selective mlp+core_attn", ["layers.*.mlp{,.experts}.{up,activation}", CORE]),
+        ("selective mlp+core_attn", ["layers.*.mlp.{up,activation}", CORE]),
+        ("selective moe", ["layers.*.mlp.experts.{up,activation}"]),
         ("selective [moe_act]", ["layers.*.mlp.experts.activation"]),
         ("selective (not stated)", [CORE]),
     ],
@@ -112,6 +113,15 @@ def test_parts_of_layers_are_recomputed(tmp_path, words, recompute):
     found = scenario_of(run_of(tmp_path, recompute=words))
     assert found.data["parallel"]["recompute"] == {"operators": recompute}
     assert bool(set(found.assumed) - {CLIPPED}) is ("not stated" in words)
+
+
+def test_experts_are_not_the_mlp_that_is_recomputed(tmp_path):
+    mixture = {**EXPERTS, "notes": "MoE 8 experts topk 2", "recompute": "selective mlp+core_attn"}
+    found = scenario_of(run_of(tmp_path, **mixture)).data
+    Scenario.of(found)
+    assert found["parallel"]["recompute"] == {"operators": [CORE]}
+    alone = run_of(tmp_path, **{**mixture, "recompute": "selective mlp"})
+    assert "recompute" not in scenario_of(alone).data["parallel"]
 
 
 def test_every_other_layer_is_recomputed(tmp_path):
