@@ -122,6 +122,18 @@ class GradientReductionSpec(Section):
     buffers: Annotated[NonNegativeFloat, Phrase("{:g} x bucket held as buffers".format)] = 0.0
     """Memory held for buckets under way, in buckets of the limit's size."""
 
+    sums: Annotated[
+        Literal["shards", "whole"],
+        Phrase(
+            {
+                "shards": "each rank gets its shard of the sums",
+                "whole": "all ranks get all sums, whatever they update",
+            }.__getitem__
+        ),
+    ] = "shards"
+    """What ranks that share the states of the optimizer get: their shards, by reduce-scatter, or all sums, by
+    all-reduce."""
+
     @model_validator(mode="after")
     def _is_consistent(self) -> GradientReductionSpec:
         if self.limit is not None and self.bucket != "whole":
@@ -203,6 +215,18 @@ class FrameworkMemorySpec(Section):
     ] = False
     """Whether bf16 weights are the upper halves of their fp32 master copies, of which only the lower halves
     are held besides (MindSpeed's reuse-fp32-param)."""
+
+    fp8_weights: Annotated[
+        bool,
+        Phrase(
+            {
+                True: "weights of fp8 matmuls held in fp8 alone",
+                False: "weights held in the compute format beside their fp8 copies",
+            }.__getitem__
+        ),
+    ] = False
+    """Whether weights that matmuls read in fp8 are held in fp8 alone, beside their master copies (Megatron's
+    fp8-param-gather); they are still gathered in the compute format."""
 
     workspaces: Annotated[NonNegativeInt, Phrase("{} workspaces of the matmul library".format)] = 0
     """Handles of the matmul library, each with a workspace."""

@@ -208,12 +208,13 @@ def _entry(written: WrittenEntry) -> Entry:
 
 
 def ulysses_entry(sizes: Mapping[str, int], heads: int, kv_heads: int) -> dict[str, Any] | None:
-    """The entry of Ulysses (arXiv 2309.14509): heads of attention split over axes of ``sizes``.
+    """The entry of Ulysses (arXiv 2309.14509): heads of attention split over axes of ``sizes``, outermost
+    first. None if heads do not divide.
 
-    The outermost axis comes first. Axes that split sequences elsewhere exchange them for heads around
-    attention, by all-to-all. Where there are fewer key-value heads than ranks, the innermost axis splits the
-    query heads that share one, and its ranks gather keys and values, as they do of repeated ones
-    (kv_head_repeat_before_uly_alltoall of MindSpeed, from memory). None if heads do not divide.
+    Axes that split sequences elsewhere exchange them for heads, by all-to-all, around attention. Where there
+    are fewer key-value heads than ranks, the innermost axis splits the query heads that share one, and its
+    ranks gather keys and values, as they would get repeated ones (kv_head_repeat_before_uly_alltoall of
+    MindSpeed, from memory).
     """
     axes = [axis for axis, size in sizes.items() if size > 1]
     if kv_heads % math.prod(sizes.values()) == 0:
