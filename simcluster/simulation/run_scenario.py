@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,6 @@ from simcluster.simulation.views import documents_of, layouts_document
 from simcluster.trace import WALL_TIME, Documents, Run, RunDocument, Table
 
 
-@no_collection()
 def simulate(
     scenario: Scenario,
     *,
@@ -50,8 +50,9 @@ def simulate(
     not an error.
     """
     began = time.perf_counter()
-    built = build_scenario(scenario, unfold=unfold)
-    result = run_built(built, unfold=unfold, progress=progress, replications=replications, jobs=jobs)
+    with no_collection():
+        built = build_scenario(scenario, unfold=unfold)
+        result = run_built(built, unfold=unfold, progress=progress, replications=replications, jobs=jobs)
     result.documents["summary"][WALL_TIME] = time.perf_counter() - began
     return result
 
@@ -85,7 +86,7 @@ def run_built(
         made["job"] = _job(built, made["summary"], replications, jobs)
         made["summary"] |= {name: made["job"][name] for name in JOB_METRICS}
     steps = built.scenario.spec.run.steps
-    later = {
+    later: dict[str, Callable[[], Any]] = {
         "layouts": partial(layouts_document, built),
         "provenance": partial(_provenance, built),
         "time_use": partial(time_use_document, built.placed, timing, steps),
