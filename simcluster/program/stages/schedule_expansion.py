@@ -156,12 +156,19 @@ class ScheduleExpansion:
     def _compute(self, halves: Sequence[Half]) -> list[BlockExecution]:
         """What an action runs, overlapped halves in turns, evenly, each in its own order.
 
+        Backwards come first: their gradients travel to the experts while the forward computes its attention,
+        as in Megatron-Core (TransformerLayerSchedulePlan.run, from memory).
+
         What happens once a step stays with the code it belongs to: gradients are reduced behind the last of
         several copies, which is the last in its turn.
         """
         runs = [list(self._codes(half, OF_RUN - number)) for number, half in enumerate(halves)]
-        places = [((number + 0.5) / len(half), half[number]) for half in runs for number in range(len(half))]
-        return [execution for _, run in sorted(places, key=lambda place: place[0]) for execution in run]
+        places = [
+            ((number + 0.5) / len(run), kind == F_ACTION, run[number])
+            for run, (kind, *_) in zip(runs, halves, strict=True)
+            for number in range(len(run))
+        ]
+        return [execution for _, _, run in sorted(places, key=lambda place: place[:2]) for execution in run]
 
     def _codes(self, half: Half, micro_batch: int) -> Iterator[list[BlockExecution]]:
         """A half of an action, code by code, each with what happens once a step around it."""
