@@ -1,24 +1,23 @@
-"""Which implementation of the engine times a run: the reference, or the compiled loop where that ends sooner.
-
-Nothing here imports the compiler: small runs never load it.
-"""
+"""Which implementation times a run: the reference, or the compiled loop where that ends sooner."""
 
 from __future__ import annotations
 
 import enum
-import sys
 from pathlib import Path
 
-from simcluster.machine_code import CodeFolder
+from simcluster.machine_code import CompiledCode
 
-MANY_ENTRIES = 100_000
-"""Entries from which on loading the compiled loop (.3 s) costs less than processes do."""
+ENTRY = 5e-6
+"""Seconds that the reference takes for an entry, about."""
 
-COMPILATION = 1_500_000
-"""Entries that the reference times while the loop is compiled for the first time (15 s)."""
-
-LOOP_CODE = CodeFolder(tuple(sorted((Path(__file__).parent / "compiled").glob("*.py"))))
-"""Where the loop is kept."""
+LOOP = CompiledCode(
+    "engine",
+    tuple(sorted((Path(__file__).parent / "compiled").glob("*.py"))),
+    "simcluster.engine.compiled",
+    seconds=7,
+    by_reference=("Arrays", "Lanes"),
+)
+"""The compiled loop."""
 
 
 class Implementation(enum.StrEnum):
@@ -30,7 +29,4 @@ class Implementation(enum.StrEnum):
 
 def choose_implementation(num_entries: int) -> Implementation:
     """The faster one for so many entries."""
-    if "simcluster.engine.compiled" in sys.modules:
-        return Implementation.COMPILED
-    fewest = MANY_ENTRIES if LOOP_CODE.is_ready else COMPILATION
-    return Implementation.COMPILED if num_entries >= fewest else Implementation.REFERENCE
+    return Implementation.COMPILED if LOOP.pays(num_entries * ENTRY) else Implementation.REFERENCE

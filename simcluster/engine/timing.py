@@ -62,6 +62,14 @@ class GroupTiming:
         lasts = self.group.part.begins[1:] - 1
         return int(self.ends[lasts[lasts >= 0]].max(initial=0))
 
+    def are_alike(self, one: int, other: int) -> bool:
+        """Whether two columns are certainly of classes that did everything at the same times."""
+        kernels = self.group.part.kernels
+        recorded = self.starts, self.ends, self.arrivals[: kernels.start], self.arrivals[kernels.stop :]
+        return not self.slowed.keys() & {one, other} and all(
+            np.array_equal(times[:, one], times[:, other]) for times in recorded
+        )
+
 
 @dataclass(frozen=True)
 class ClassTiming:

@@ -1,16 +1,17 @@
 """Tuples of arrays that functions hand on as one pointer.
 
 Numba hands on a tuple as all that its arrays consist of: some 200 words for every call. Functions get a
-``Reference`` instead. An attribute of it is a ``Rows``, whose indices are not negative: none counts from the
-end.
+``Reference`` instead, to a table of where the elements of every array lie and how many they are. An attribute
+of it is a ``Rows``, whose indices are not negative: none counts from the end.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
-from numba import types
+from numba import from_dtype, types
 from numba.core import cgutils
 from numba.core.imputils import lower_builtin, lower_getattr_generic
 from numba.core.typing.templates import (
@@ -20,15 +21,15 @@ from numba.core.typing.templates import (
     infer_global,
     signature,
 )
-from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
+from numba.extending import models, register_model
 
 
 class Reference(types.Type):
-    """A pointer to a named tuple of arrays of one dimension."""
+    """A pointer to the table of a named tuple of arrays of one dimension."""
 
-    def __init__(self, target: Any) -> None:
-        self.target = target
-        super().__init__(f"reference({target})")
+    def __init__(self, kind: str, rows: Mapping[str, Rows]) -> None:
+        self.rows = dict(rows)
+        super().__init__(f"reference({kind})")
 
 
 class Rows(types.Type):
@@ -39,19 +40,15 @@ class Rows(types.Type):
         super().__init__(f"rows({dtype})")
 
 
-def pass_by_reference(kind: type[tuple[Any, ...]]) -> None:
-    """Has compiled functions take and hand on named tuples of this kind by reference."""
-    of_tuples = typeof_impl.dispatch(tuple)
-
-    @typeof_impl.register(kind)
-    def _reference(value: Any, context: Any) -> Reference:
-        return Reference(of_tuples(value, context))
+def reference_to(value: Any) -> Reference:
+    """How a named tuple of such arrays is handed on."""
+    rows = {name: Rows(from_dtype(array.dtype)) for name, array in value._asdict().items()}
+    return Reference(type(value).__name__, rows)
 
 
 @register_model(Reference)
-class _ReferenceModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Reference) -> None:
-        super().__init__(manager, kind, manager[kind.target].get_value_type().as_pointer())
+class _ReferenceModel(models.OpaqueModel):
+    """An address."""
 
 
 @register_model(Rows)
@@ -60,34 +57,25 @@ class _RowsModel(models.StructModel):
         super().__init__(manager, kind, [("data", types.CPointer(kind.dtype)), ("size", types.intp)])
 
 
-@unbox(Reference)
-def _unbox(kind: Reference, value: Any, context: Any) -> NativeValue:
-    native = context.unbox(kind.target, value)
-    place = cgutils.alloca_once_value(context.builder, native.value)
-    return NativeValue(place, is_error=native.is_error, cleanup=native.cleanup)
-
-
 @infer_getattr
 class _Attributes(AttributeTemplate):
     key = Reference
 
     def generic_resolve(self, kind: Reference, name: str) -> Rows | None:  # type: ignore[override]
-        fields = kind.target.fields
-        return Rows(kind.target.types[fields.index(name)].dtype) if name in fields else None
+        return kind.rows.get(name)
 
 
 @lower_getattr_generic(Reference)
 def _attribute(context: Any, builder: Any, kind: Reference, value: Any, name: str) -> Any:
     """The rows of an array: loads that may be moved anywhere, as nothing ever changes what they load."""
-    number = kind.target.fields.index(name)
-    array = kind.target.types[number]
-    members = context.data_model_manager[array]
-    rows = cgutils.create_struct_proxy(Rows(array.dtype))(context, builder)
-    for own, member in (("data", "data"), ("size", "nitems")):
-        place = cgutils.gep_inbounds(builder, value, 0, number, members.get_field_position(member))
+    row_type = context.get_value_type(kind.rows[name])
+    table = builder.bitcast(value, row_type.as_pointer())
+    rows = cgutils.create_struct_proxy(kind.rows[name])(context, builder)
+    for member, field in enumerate(("data", "size")):
+        place = cgutils.gep_inbounds(builder, table, list(kind.rows).index(name), member)
         loaded = builder.load(place)
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
-        setattr(rows, own, loaded)
+        setattr(rows, field, loaded)
     return rows._getvalue()
 
 

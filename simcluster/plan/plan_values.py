@@ -186,6 +186,7 @@ class PlanValues(Planner):
             groups=groups_of(self.task.optimizer),
             clip=self.task.optimizer.clip,
             servers=self.parallel.parameter_server,
+            whole_sums=self.framework.reduction.sums == "whole",
         )
 
     def _execution(

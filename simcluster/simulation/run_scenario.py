@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from simcluster._version import __version__
 from simcluster.analysis import (
     LazyTrace,
     inference_figures,
@@ -17,6 +19,7 @@ from simcluster.analysis import (
 )
 from simcluster.engine import Progress, Timing
 from simcluster.errors import SimclusterError
+from simcluster.garbage import no_collection
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import (
@@ -28,7 +31,7 @@ from simcluster.simulation.compose import (
 )
 from simcluster.simulation.traffic import may_have_traffic
 from simcluster.simulation.unequal_devices import lost_to_unequal_devices
-from simcluster.simulation.views import documents_of
+from simcluster.simulation.views import documents_of, layouts_document
 from simcluster.trace import WALL_TIME, Documents, Run, RunDocument, Table
 
 
@@ -48,8 +51,9 @@ def simulate(
     not an error.
     """
     began = time.perf_counter()
-    built = build_scenario(scenario, unfold=unfold)
-    result = run_built(built, unfold=unfold, progress=progress, replications=replications, jobs=jobs)
+    with no_collection():
+        built = build_scenario(scenario, unfold=unfold)
+        result = run_built(built, unfold=unfold, progress=progress, replications=replications, jobs=jobs)
     result.documents["summary"][WALL_TIME] = time.perf_counter() - began
     return result
 
@@ -83,12 +87,21 @@ def run_built(
         made["job"] = _job(built, made["summary"], replications, jobs)
         made["summary"] |= {name: made["job"][name] for name in JOB_METRICS}
     steps = built.scenario.spec.run.steps
-    later = {"time_use": partial(time_use_document, built.placed, timing, steps)}
+    later: dict[str, Callable[[], Any]] = {
+        "layouts": partial(layouts_document, built),
+        "provenance": partial(_provenance, built),
+        "time_use": partial(time_use_document, built.placed, timing, steps),
+    }
     if may_have_critical_path(timing):
         later["critical_path"] = partial(_critical_path, built, timing)
     if may_have_traffic(built):
         later["traffic"] = partial(_traffic, built, made["summary"]["step_time_s"])
     return Run(trace.recording, trace.memory, trace.waits, _ranks(built), Documents(made, later))
+
+
+def _provenance(built: BuiltScenario) -> dict[str, Any]:
+    """What was run: the version, and a digest of the Program."""
+    return {"simcluster": __version__, "program": built.program.digest()}
 
 
 def _critical_path(built: BuiltScenario, timing: Timing) -> dict[str, Any]:

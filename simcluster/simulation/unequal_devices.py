@@ -17,6 +17,8 @@ def lost_to_unequal_devices(built: BuiltScenario, step_time_s: float) -> dict[st
     cluster, nor of inference and parameter servers.
     """
     cluster, ranks = built.cluster, range(built.program.mesh.num_ranks)
+    if not cluster.speeds:
+        return {}
     speeds = [cluster.speed(rank) for rank in ranks]
     if len(set(speeds)) < 2 or built.tenants or built.plan.pipeline.generation or built.plan.servers:
         return {}

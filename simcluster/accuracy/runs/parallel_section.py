@@ -66,13 +66,16 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
             parallel["overlap"] = {"tensor": overlap}
     if context > 1:
-        remain = run.count("kv_heads", run.count("heads")) % (tensor * context)
-        if _context(run) == "ring" or remain:
-            parallel["context"] = "ring"
-            if _context(run) != "ring":
+        entry = None
+        if _context(run) != "ring":
+            heads = run.count("heads")
+            entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
+            if entry is None:
                 assumed += ("parts of sequences in a ring: heads do not divide for an exchange of them",)
+        if entry is None:
+            parallel["context"] = "ring"
         else:
-            strategies.append(ulysses_entry([axis for axis in ("tensor", "context") if mesh[axis] > 1]))
+            strategies.append(entry)
     if experts.axes:
         axes = ["expert", *experts.axes] if experts.ranks > 1 else [*experts.axes]
         parallel["roles"] = {"experts": axes}
@@ -91,8 +94,9 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
     if schedule:
         parallel["schedule"] = schedule
     if schedule and run.words["schedule"] in _FOUND_BY_SEARCH:
-        schedule["p2p"] = "overlapped"
-        assumed += (f"the schedule {schedule['kind']} of the same paper for {run.words['schedule']}",)
+        schedule |= {"p2p": "overlapped", "kept_for_weights": _kept_for_weights(run)}
+        named = f"the schedule {schedule['kind']} of the same paper for {run.words['schedule']}"
+        assumed += (f"{named}, in the memory that its search has",)
     return ParallelPlan(parallel, assumed)
 
 
@@ -117,6 +121,14 @@ def _expert_ranks(run: MeasuredRun) -> tuple[_ExpertRanks, tuple[str, ...]]:
             said = "experts whole on tensor ranks: only so do the ranks that share them divide the others"
             return _ExpertRanks(ranks, axes), (said,) if assumed else ()
     raise PlanError(f"{sizes[0]} expert ranks do not divide {data} data-parallel ones")
+
+
+def _kept_for_weights(run: MeasuredRun) -> float:
+    """The share of a forward's activations that weight gradients need: 32 s b h of s b (34 h + 5 a s)
+    (arXiv 2401.10241, table 1).
+    """
+    hidden, heads, tokens = (run.counts[name] for name in ("hidden", "heads", "seq_len"))
+    return round(32 * hidden / (34 * hidden + 5 * heads * tokens), 3)
 
 
 def _context(run: MeasuredRun) -> str:
@@ -149,6 +161,9 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
         return {}, ()
     if kind in ("1f1b", "interleaved") and chunks > 1:
         return {"kind": "interleaved", "chunks": chunks}, ()
+    if kind == "interleaved" and run.counts["layers"] % (2 * run.count("pipeline")) == 0:
+        said = "two chunks on every stage, the fewest that interleave: their number is not stated"
+        return {"kind": kind, "chunks": 2}, (said,)
     if kind == "interleaved":
         return {}, ("1F1B without interleaving: the number of chunks is not stated",)
     if chunks > (2 if kind in ("dualpipe_v", "v_half") else 1):

@@ -60,6 +60,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
             **practices.training,
         },
         "parallel": {**parallel.data, **({"recompute": dict(again.recompute)} if again.recompute else {})},
+        **({"run": dict(practices.run)} if practices.run else {}),
     }
     nearest = (framework.why,) if framework.nearest and framework.why else ()
     return RunScenario(
@@ -75,6 +76,7 @@ class _Practices:
     model: Mapping[str, Any]
     optimizer: Any
     training: Mapping[str, Any]
+    run: Mapping[str, Any]
     assumed: tuple[str, ...]
 
     @classmethod
@@ -84,12 +86,14 @@ class _Practices:
         model: dict[str, Any] = {}
         optimizer: dict[str, Any] = {}
         training: dict[str, Any] = {}
+        steps: dict[str, Any] = {}
         assumed = []
         for practice in known_words().practices_of(run.words, run.counts["seq_len"]):
             framework |= _merged(framework, practice.framework)
             model |= practice.model
             optimizer |= practice.optimizer
             training |= practice.training
+            steps |= practice.run
             assumed += [] if practice.stated else [practice.why]
         if framework:
             own = FrameworkSpec.entry(profile)
@@ -99,6 +103,7 @@ class _Practices:
             model,
             {"kind": rule, **optimizer} if optimizer else rule,
             training,
+            steps,
             tuple(assumed),
         )
 

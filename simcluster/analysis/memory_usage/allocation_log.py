@@ -98,7 +98,7 @@ class AllocationLog:
         return OrderedRows(self, times >> bits, times & ((1 << bits) - 1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OrderedRows:
     """Rows of a log in the order of time, for some classes: their ``times`` and their ``numbers`` in the log,
     both [classes, rows].

@@ -21,8 +21,8 @@ from simcluster.model import MemoryPlace
 from simcluster.program import Program
 from simcluster.trace import Column, Table, concatenate_tables
 
-MOST_KEPT = 2**20
-"""Rows of logs, or of classes in order, from which on earlier ones are made again: 50 MB."""
+MOST_KEPT = 2**21
+"""Rows of logs, or of classes in order, from which on earlier ones are made again: 70 MB, or 50 MB."""
 
 _Key = tuple[int, int, int, int]
 """What tells the logs of classes apart: the part of the Program, and what runtime and communication take."""
@@ -74,15 +74,20 @@ class AllocationAccount:
 
     @property
     def _names(self) -> dict[str, Sequence[str]]:
-        return {"category": CATEGORIES, "buffer": list(self.buffers.names)}
+        return {"category": CATEGORIES, "buffer": self.buffers.listed}
 
     def in_order(self, index: int) -> OrderedRows:
         """The rows of a class's log in the order of time."""
         if index not in self.ordered:
-            if sum(rows.times.size for rows in self.ordered.values()) > MOST_KEPT:
+            if sum(rows.times.size for rows in set(self.ordered.values())) > MOST_KEPT:
                 self.ordered.clear()
-            timing = self.timings[index]
-            self.ordered[index] = self.log(index).in_order(timing.group, timing.columns)
+            timing, log = self.timings[index], self.log(index)
+            group, column = timing.group, timing.column
+            beside = self.ordered.get(group.group.indices[max(0, column - 1)])
+            if beside is not None and beside.log is log and group.are_alike(column - 1, column):
+                self.ordered[index] = beside
+            else:
+                self.ordered[index] = log.in_order(group, timing.columns)
         return self.ordered[index]
 
     def log(self, index: int) -> AllocationLog:

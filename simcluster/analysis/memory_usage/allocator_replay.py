@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
 from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator, Pool, PoolRules
-from simcluster.machine_code import is_compiler_loaded
 from simcluster.program import Category
 from simcluster.trace import Table
 
@@ -18,6 +17,9 @@ Ints = NDArray[np.int64]
 
 STEADY = 4
 """After so many equal micro-batches without a new segment, later ones are taken to reserve none either."""
+
+ROW = 1e-6
+"""Seconds that going through a row of an account takes on lists; less where micro-batches repeat."""
 
 MASTER = ".master"
 """What the names of master copies end with: frameworks make them with the model, other states later."""
@@ -46,7 +48,7 @@ def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1)
     before them did, and ``STEADY`` of them have made the allocator reserve nothing, the others are taken to
     do the same. Buffers that no allocator of a framework knows are left out.
     """
-    if is_compiler_loaded() and POOL_CODE.path is not None:
+    if POOL_CODE.pays(len(account) * ROW):
         from simcluster.analysis.memory_usage.compiled_pool import CompiledPool
 
         try:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.block_lists import TOP, USED, Blocks, SizeRules, serve
-from simcluster.machine_code import CodeFolder
+from simcluster.machine_code import CompiledCode
 
 Ints = NDArray[np.int64]
 
@@ -25,8 +25,14 @@ ADDRESS_BITS = 56
 
 _HERE = Path(__file__).parent
 
-POOL_CODE = CodeFolder((_HERE / "block_lists.py", _HERE / "compiled_pool.py"))
-"""Where compiled pools are kept."""
+POOL_CODE = CompiledCode(
+    "allocator",
+    (_HERE / "block_lists.py", _HERE / "compiled_pool.py", _HERE / "pool_overloads.py"),
+    "simcluster.analysis.memory_usage.compiled_pool",
+    seconds=2,
+    extension="simcluster.analysis.memory_usage.pool_overloads",
+)
+"""Compiled pools."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from numba.extending import overload, register_jitable
 
 from simcluster.analysis.memory_usage.block_lists import (
     Blocks,
     Column,
     SizeRules,
-    add_free,
     cut,
-    drop_free,
     give_back,
     reserve,
     serve,
 )
 from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, Ints, Pool, PoolRules
-from simcluster.machine_code import Compiler
 
 ADDRESS_BITS = 31
 """Bits of an address in units (512 bytes: a TiB); a key has 64."""
 
 SLICE = 2**17
 """Requests of one call: some hundredths of a second. Between calls an interrupt is noticed."""
-
-_place: Any = numba.uintp
-"""A place in an array; of other integers it would be asked whether they count from the end."""
-
-_number: Any = numba.int64
 
 
 class Keys(NamedTuple):
@@ -46,61 +34,6 @@ class Keys(NamedTuple):
     """One number: how many there are."""
 
 
-@overload(bisect_left)
-def _bisect(keys: Keys, key: int) -> Callable[[Keys, int], int]:
-    def search(keys: Keys, key: int) -> int:
-        items, place, left = keys.items, _place(0), _place(keys.count[0])
-        while left > _place(0):
-            half = (left + _place(1)) >> _place(1)
-            if items[place + half - _place(1)] < key:
-                place += half
-            left -= half
-        first: int = _number(place)
-        return first
-
-    return search
-
-
-@register_jitable
-def _insert(items: Column, place: int, count: int, item: int) -> None:
-    last, first = _place(count), _place(place)
-    while last > first:
-        items[last] = items[last - _place(1)]
-        last -= _place(1)
-    items[first] = item
-
-
-@register_jitable
-def _remove(items: Column, place: int, count: int) -> None:
-    """The last of them stays where it was, too."""
-    for other in range(_place(place), _place(count - 1)):
-        items[other] = items[other + _place(1)]
-
-
-@overload(add_free)
-def _add_free(keys: Keys, free: Column, key: int, block: int) -> Callable[..., Any]:
-    def add(keys: Keys, free: Column, key: int, block: int) -> None:
-        place, count = bisect_left(keys, key), keys.count[0]
-        _insert(keys.items, place, count, key)
-        _insert(free, place, count, block)
-        keys.count[0] = count + 1
-
-    return add
-
-
-@overload(drop_free)
-def _drop_free(keys: Keys, free: Column, place: int) -> Callable[..., Any]:
-    def drop(keys: Keys, free: Column, place: int) -> Any:
-        block, count = free[place], keys.count[0]
-        _remove(keys.items, place, count)
-        _remove(free, place, count)
-        free[count - 1] = 0
-        keys.count[0] = count - 1
-        return block
-
-    return drop
-
-
 def _blocks(columns: Any, taken: Ints, totals: Ints, count: Ints) -> Blocks:
     lengths, starts, before, after, idle, later, keys, free = columns
     return Blocks(lengths, starts, before, after, idle, later, taken, totals, Keys(keys, count), free)
@@ -110,20 +43,14 @@ def _none(*shape: int) -> Ints:
     return np.zeros(shape, dtype=np.int64)
 
 
+POOL_CODE.examples |= {
+    "SizeRules": SizeRules(0, 0, 0, 0, 0, False),
+    "Blocks": _blocks(_none(8, 1), _none(1), _none(1), _none(1)),
+    "Column": _none(1),
+}
 for function in (cut, give_back, reserve):
-    register_jitable(function)
-
-_compiler = Compiler(
-    POOL_CODE,
-    {
-        "SizeRules": SizeRules(0, 0, 0, 0, 0, False),
-        "Blocks": _blocks(_none(8, 1), _none(1), _none(1), _none(1)),
-        "Column": _none(1),
-    },
-    "compiling the allocator: some 2 s",
-)
-_serve = _compiler.compiled_for_python(serve)
-POOL_CODE.mark_ready()
+    POOL_CODE.function(function)
+_serve = POOL_CODE.entry(serve)
 
 
 class CompiledPool(Pool):

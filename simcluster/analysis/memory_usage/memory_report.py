@@ -87,7 +87,7 @@ def _class_peaks(
             "breakdown": {name: size for name, size in held.items() if size or name != Category.KV_CACHE},
         }
         if peak.total > capacity:
-            rows, names = peak.rows(), list(account.buffers.names)
+            rows, names = peak.rows(), account.buffers.listed
             columns = log.buffers[rows], log.sizes[rows], log.micro_batches[rows]
             entry |= {
                 "exceeded_at_s": float(peak.exceeded) * 1e-9,

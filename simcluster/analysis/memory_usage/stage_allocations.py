@@ -7,7 +7,7 @@ their moments and micro-batches only.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -174,7 +174,7 @@ class _Stage:
         zero, label = (self.moments.zero,), self.scopes[Scope.STEP]
         for (category, size), names in held.items():
             none, one = np.zeros(len(names), dtype=np.int64), np.ones(len(names), dtype=np.int64)
-            buffers = self._numbers(names)
+            buffers = numbers.numbers(names)
             self.groups.append(_Groups(buffers, none, one, zero, True, _KINDS[category], size, label))
 
     def _of_the_runtime(self) -> Iterator[tuple[str, Category, int]]:
@@ -186,7 +186,8 @@ class _Stage:
             for instruction in self.program.codes[code].instructions
             if instruction.operation and instruction.action is not InstructionKind.COPY
         }
-        workspaces = self.program.workspaces * self.device.workspace
+        size = self.device.workspace if self.program.workspace is None else self.program.workspace
+        workspaces = self.program.workspaces * size
         if workspaces:
             yield "workspaces", Category.RUNTIME, workspaces
         yield "communicators", Category.COMMUNICATION, len(meetings) * self.device.communicator
@@ -216,16 +217,14 @@ class _Stage:
         """The moment of an instruction in the first execution of its code."""
         return event * self.moments.count + self.moments.first[runs.number] + instruction
 
-    def _numbers(self, names: Iterable[str]) -> Ints:
-        """The numbers of buffers."""
-        return np.array([self.names.number(name) for name in names], dtype=np.int64)
-
     def _code(self, runs: _Runs) -> Iterator[_Booking]:
         """What a code books; its scratch is only there while an instruction runs."""
         code = runs.code
         for index, instruction in enumerate(code.instructions):
             if instruction.scratch and self.place is MemoryPlace.DEVICE:
-                buffers = self._numbers(f"{name}.{instruction.name} (scratch)" for name in runs.instances)
+                buffers = self.names.numbers(
+                    f"{name}.{instruction.name} (scratch)" for name in runs.instances
+                )
                 for event, size in ((ARRIVAL, instruction.scratch), (END, -instruction.scratch)):
                     when = (self._moment(runs, event, index),)
                     self._group(runs, buffers, size, when, Category.TEMPORARY, Scope.MICRO_BATCH)
@@ -234,7 +233,7 @@ class _Stage:
                 continue
             if index not in code.books and index not in code.dropped:
                 continue
-            buffers = self._numbers(self.program.parts[self.part].buffers(runs.instances, slot.name))
+            buffers = self.names.numbers(self.program.parts[self.part].buffers(runs.instances, slot.name))
             if index in code.books:
                 event = _booked(code, index)
                 moments = tuple(self._moment(runs, event, writer) for writer in code.books[index])
@@ -247,10 +246,8 @@ class _Stage:
         """Books buffers that one code alone writes or drops there; others when the first of all begins, or
         the last has ended.
         """
-        times = np.zeros(len(self.names.names), dtype=np.int64)
-        for booking in bookings:
-            if booking.slot.scope is Scope.MICRO_BATCH:
-                np.add.at(times, booking.buffers, 1)
+        booked = [booking.buffers for booking in bookings if booking.slot.scope is Scope.MICRO_BATCH]
+        times = np.bincount(np.concatenate(booked)) if booked else np.zeros(0, dtype=np.int64)
         for booking in bookings:
             runs, buffers, slot, allocates, moments = booking
             shared = slot.scope is Scope.KEPT and not allocates

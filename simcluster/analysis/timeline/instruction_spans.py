@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,10 +19,23 @@ class NameIndex:
     """Names and the numbers that stand for them."""
 
     names: dict[str, int] = field(default_factory=dict)
+    _listed: Sequence[str] = ()
 
     def number(self, name: str) -> int:
         """The number of a name, new or known."""
         return self.names.setdefault(name, len(self.names))
+
+    def numbers(self, names: Iterable[str]) -> Ints:
+        """The numbers of names, likewise."""
+        known = self.names
+        return np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)
+
+    @property
+    def listed(self) -> Sequence[str]:
+        """The names in the order of their numbers."""
+        if len(self._listed) < len(self.names):
+            self._listed = tuple(self.names)
+        return self._listed
 
 
 @dataclass(frozen=True)

@@ -116,24 +116,15 @@ class _Recorder:
         columns: dict[str, NDArray[Any]] = {
             "code": np.array([code for code, _, _, _ in rows], dtype=np.int32),
             "instruction": np.array([at for _, at, _, _ in rows], dtype=np.int32),
-            "stream": np.array(
-                [self.streams.number(instruction.stream) for _, _, instruction, _ in rows], dtype=np.int16
-            ),
-            "kind": np.array(
-                [KINDS.index(instruction.action) for _, _, instruction, _ in rows], dtype=np.int8
-            ),
-            "name": np.array(
-                [names.number(instruction.name) for _, _, instruction, _ in rows], dtype=np.int32
-            ),
-            "graph": np.array(
-                [graphs.number(instruction.piece) for _, _, instruction, _ in rows], dtype=np.int16
-            ),
-            "bytes": np.array([instruction.bytes_moved for _, _, instruction, _ in rows], dtype=np.int64),
-            "flops": np.array([instruction.flops for _, _, instruction, _ in rows], dtype=np.float64),
+            "stream": self.streams.numbers(what.stream for _, _, what, _ in rows).astype(np.int16),
+            "kind": np.array([KINDS.index(what.action) for _, _, what, _ in rows], dtype=np.int8),
+            "name": names.numbers(what.name for _, _, what, _ in rows).astype(np.int32),
+            "graph": graphs.numbers(what.piece for _, _, what, _ in rows).astype(np.int16),
+            "bytes": np.array([what.bytes_moved for _, _, what, _ in rows], dtype=np.int64),
+            "flops": np.array([what.flops for _, _, what, _ in rows], dtype=np.float64),
             "entry": np.array([entry for _, _, _, entry in rows], dtype=np.int64),
         }
-        told = {"stream": list(self.streams.names), "kind": KINDS, "name": list(names.names)}
-        told["graph"] = list(graphs.names)
+        told = {"stream": self.streams.listed, "kind": KINDS, "name": names.listed, "graph": graphs.listed}
         return Table(columns, told)
 
     def _prices(self) -> Table:
@@ -158,10 +149,7 @@ class _Recorder:
                 if stream.name in self.streams.names:
                     base[:, self.streams.number(stream.name)] = linked.bases[:, number]
             runs, (names, instance) = linked.one_step, linked.instances
-            of_instances, of_actions = (
-                np.array([index.number(name) for name in occurring], dtype=np.int64)
-                for index, occurring in ((instances, names), (actions, runs.actions))
-            )
+            of_instances, of_actions = instances.numbers(names), actions.numbers(runs.actions)
             own_columns: dict[str, NDArray[np.integer]] = {
                 "script": np.full(count, script, dtype=np.int32),
                 "code": linked.code_of.astype(np.int32),
@@ -173,7 +161,7 @@ class _Recorder:
             }
             for name, column in own_columns.items():
                 columns.setdefault(name, []).append(column)
-        told = {"instance": list(instances.names), "action": list(actions.names)}
+        told = {"instance": instances.listed, "action": actions.listed}
         return Table({name: np.concatenate(parts) for name, parts in columns.items()}, told)
 
     def _classes(self) -> Table:

@@ -10,12 +10,11 @@ import numpy as np
 
 from simcluster.engine.communication import ClassGates, Links, Transfer, gate_reason
 from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
-from simcluster.engine.compiled.compiling import mark_ready
 from simcluster.engine.compiled.lane_tables import time_in_program_order
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.stream_steps import BEGIN, READY
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
-from simcluster.engine.implementation import COMPILATION
+from simcluster.engine.implementation import LOOP
 from simcluster.engine.linking import HEADING, LATE, STILL
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.progress import Progress
@@ -28,8 +27,7 @@ FIRST_SLICE = 100_000
 SLICE_TIME = 0.05
 """Seconds that a slice should last. Between slices progress is told, and an interrupt is noticed."""
 
-
-LONG = COMPILATION
+LONG = 1_500_000
 """Entries from which on many classes go in program order. The reference times so many only if it is asked to:
 so how often rates were worked out, which program order does not count, is the same on every machine.
 """
@@ -39,6 +37,7 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     """Runs all workloads at once on the same links until each has ended once; SimulationError names who waits
     for whom if that never happens, OverflowError is raised for times beyond 64 bits.
     """
+    _load(progress)
     builder = TableBuilder(links)
     rows = [builder.add_workload(classes) for classes in workloads]
     arrays, transfers = builder.arrays(), list(builder.transfers)
@@ -60,6 +59,13 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
             raise SimulationError(HEADING, *_stuck(classes, own, arrays, builder))
         timings.append(_timing(classes, own, arrays, num_flows))
     return timings
+
+
+def _load(progress: Progress) -> None:
+    """Loads the loop, which may have to be compiled."""
+    before, progress.doing = progress.doing, progress.doing or "compiling"
+    LOOP.load()
+    progress.doing = before
 
 
 def _goes_in_program_order(builder: TableBuilder) -> bool:
@@ -179,6 +185,3 @@ def _held(arrays: Arrays, stream: int, gated: Sequence[ClassGates]) -> str | Non
         counted = arrays.gates["counted"][at["gate"] + at["turn"] - at["steps_ago"]]
         return gate_reason(gate, int(counted), int(at["count"]))
     return LATE if arrays.slots["arrived"][kind["slot"]] < kind["size"] else STILL
-
-
-mark_ready()

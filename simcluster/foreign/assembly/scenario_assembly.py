@@ -220,16 +220,23 @@ class _Assembly:
             if size > 1 or axis == "data":
                 self.put(f"parallel.mesh.{axis}", size, facts.flag(axis) if axis in facts.known else None)
         if model["context"] > 1:
-            self._context([axis for axis in ("tensor", "context") if model[axis] > 1])
+            self._context({axis: model[axis] for axis in ("tensor", "context")})
         self._recipe(model["tensor"])
         self._chunks(model["tensor"])
 
-    def _context(self, axes: list[str]) -> None:
+    def _context(self, sizes: Mapping[str, int]) -> None:
         """How attention gets along with parts of sequences: by heads over these axes, or with all keys."""
         facts = self.facts
         if facts.get("context_kind") == "heads":
-            before = facts.get("parallel.strategies", [])
-            facts.say("parallel.strategies", [*before, ulysses_entry(axes)], facts.flag("context_kind"))
+            heads = facts.get("model.heads", math.prod(sizes.values()))
+            entry = ulysses_entry(sizes, heads, facts.get("model.kv_heads", heads))
+            if entry is None:
+                facts.unsupported(
+                    facts.flag("context_kind"), "heads do not divide: keys are gathered instead"
+                )
+            else:
+                before = facts.get("parallel.strategies", [])
+                facts.say("parallel.strategies", [*before, entry], facts.flag("context_kind"))
         elif facts.get("context_kind", "ring") == "ring":
             facts.say("parallel.context", "ring", facts.flag("context"))
 

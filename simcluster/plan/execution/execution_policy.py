@@ -205,6 +205,8 @@ class ExecutionPolicy:
     copied_axes: tuple[str, ...] = ()
     """The axes over which activations are copied where they are gathered or scattered along another dim than
     their first."""
+    unit_copies: str = ""
+    """Copies of fully sharded weights and gradients: ``flat``, ``by_parameter``, or none."""
     p2p_scatter_axes: tuple[str, ...] = ()
     """The axes over which activations that are equal on all ranks go to the next stage in parts (Megatron's
     scatter-gather)."""

@@ -61,6 +61,8 @@ class OptimizerPlan:
     """The largest global norm of the gradients; None: they are not clipped."""
     servers: ParameterServerSpec | None = None
     """The servers that update some parameters: nothing is done about their gradients here."""
+    whole_sums: bool = False
+    """Gradients are summed on all ranks, also where each updates its shard of the parameters alone."""
 
     @property
     def rules(self) -> Rules:

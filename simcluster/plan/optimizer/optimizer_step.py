@@ -214,13 +214,9 @@ class _BlockOptimizer:
     def _reduce(self, targets: Mapping[str, Layout]) -> None:
         """Brings accumulators to their targets; what travels may do so in a copy."""
         self.reduced = {value: value for value in targets}
-        journeys = {
-            value: Redistribution(self.values[value].type, self._layout(value), target)
-            for value, target in targets.items()
-        }
         written = self._written(targets)
         steps = list(
-            coalesce_redistributions(journeys, self.mesh, self.router)
+            self._journeys(targets)
             if written is None
             else (
                 RedistributionStep(value, reduction.movement, targets[value], True)
@@ -240,6 +236,16 @@ class _BlockOptimizer:
         for value, reduction in (written or {}).items():
             if reduction.divisor > 1:
                 self._divide(value, reduction.divisor)
+
+    def _journeys(self, targets: Mapping[str, Layout]) -> Iterator[RedistributionStep]:
+        """The steps of accumulators to their targets: at once, or by way of their whole sums."""
+        here = {value: self._layout(value) for value in targets}
+        legs = [{value: layout.reduced for value, layout in here.items()}] if self.plan.whole_sums else []
+        for leg in (*legs, targets):
+            kinds = {value: self.values[value].type for value in leg}
+            journeys = {value: Redistribution(kinds[value], here[value], leg[value]) for value in leg}
+            yield from coalesce_redistributions(journeys, self.mesh, self.router)
+            here |= leg
 
     def _written(self, targets: Mapping[str, Layout]) -> dict[str, WrittenReduction] | None:
         """What is written about accumulators; None where layouts tell what to do."""
@@ -275,7 +281,7 @@ class _BlockOptimizer:
         if not self.plan.main_gradients or master is None or kind.type.dtype is master:
             return gradient
         name = f"{parameter}.main_grad"
-        self.values[name] = Value(TensorType(kind.type.shape, master), Role.STATE, kind.layout)
+        self.values[name] = Value(TensorType(kind.type.shape, master), Role.GRADIENT, kind.layout)
         cast = Cast.of(kind.type, master)
         self.end.append(Node(name, cast, (gradient,), (name,), Phase.END, origin=parameter))
         return name

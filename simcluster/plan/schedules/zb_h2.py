@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from simcluster.plan.pipeline import Action, Schedule, zero_bubble_actions
 
 
+@dataclass(frozen=True)
 class ZeroBubbleH2(Schedule):
     """No bubble but the fill, p - 1 forwards, if f = i = w; 2 p - 1 micro-batches alive.
 
     As H1, but stage s begins with 2 (p - s) - 1 forwards, as many as it takes until the first gradient is
     back, and does weight gradients 2 s micro-batches late.
+
+    With ``kept_for_weights``, the share of a forward's activations that stays for its weight gradients, these
+    wait as long as the memory of 2 p forwards leaves room, as with schedules that the paper's search finds.
     """
 
     kind: ClassVar[str] = "zb_h2"
+
+    kept_for_weights: float | None = None
 
     def overlaps(self, num_stages: int) -> bool:
         """Neighbours have activations and gradients for each other at the same time."""
@@ -22,4 +29,7 @@ class ZeroBubbleH2(Schedule):
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """Twice as many forwards ahead as stages behind it, weight gradients twice as late as with H1."""
-        return zero_bubble_actions(num_micro_batches, 2 * (num_stages - stage - 1), 2 * stage)
+        ahead = num_stages - stage - 1
+        return zero_bubble_actions(
+            num_micro_batches, 2 * ahead, 2 * stage, 2 * num_stages, self.kept_for_weights
+        )

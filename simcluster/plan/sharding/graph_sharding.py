@@ -95,10 +95,13 @@ def _first_wanted(block: Block, value: str, chosen: Mapping[str, Strategy]) -> L
 def _wanted(graph: Graph, strategies: Strategies) -> dict[str, Layout]:
     """Graph value -> the layout its first reader in another instance wants."""
     layouts: dict[str, Layout] = {}
+    wanted: dict[tuple[str, int], list[Layout | None]] = {}
     for instance in graph.instances:
-        block = graph.block_of(instance)
-        for inner, outer in zip(block.inputs, instance.inputs, strict=True):
-            layout = _first_wanted(block, inner, strategies.of(instance.weight_owner))
+        block, chosen = graph.block_of(instance), strategies.of(instance.weight_owner)
+        kind = (instance.block, id(chosen))  # equal instances share one mapping of strategies
+        if kind not in wanted:
+            wanted[kind] = [_first_wanted(block, inner, chosen) for inner in block.inputs]
+        for layout, outer in zip(wanted[kind], instance.inputs, strict=True):
             if layout is not None:
                 layouts.setdefault(outer, layout)
     return layouts
@@ -111,6 +114,7 @@ def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
     that of a tied parameter behind all micro-batches. It goes by graph values and full names of parameters.
     """
     axes: dict[str, frozenset[str]] = {}
+    parts: dict[tuple[str, int, str], list[frozenset[str]]] = {}
     tied = {name: group[0] for group in graph.ties for name in group}
     for instance in graph.instances:
         block, chosen = graph.block_of(instance), strategies.of(instance.weight_owner)
@@ -122,11 +126,16 @@ def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
         names = {f"{instance.weight_owner}.{name}": name for name in block.parameters}
         read += [(inner, tied[full]) for full, inner in names.items() if full in tied]
         for inner, outer in read:
-            for node in block.phase(Phase.BACKWARD):
-                for index, value in enumerate(node.outputs):
-                    if value == block.gradients[inner]:
-                        part = _partial_axes(node, index, chosen)
-                        axes[outer] = axes.get(outer, part) & part
+            kind = (instance.block, id(chosen), inner)
+            if kind not in parts:
+                parts[kind] = [
+                    _partial_axes(node, index, chosen)
+                    for node in block.phase(Phase.BACKWARD)
+                    for index, value in enumerate(node.outputs)
+                    if value == block.gradients[inner]
+                ]
+            for part in parts[kind]:
+                axes[outer] = axes.get(outer, part) & part
     return axes | {name: axes[first] for name, first in tied.items() if first in axes}
 
 

@@ -49,6 +49,7 @@ from simcluster.plan.switches import (
     prefetch_words,
     scratch_words,
     traffic_words,
+    workspace_words,
 )
 from simcluster.registry import data_files, kinds
 
@@ -121,6 +122,18 @@ class GradientReductionSpec(Section):
     buffers: Annotated[NonNegativeFloat, Phrase("{:g} x bucket held as buffers".format)] = 0.0
     """Memory held for buckets under way, in buckets of the limit's size."""
 
+    sums: Annotated[
+        Literal["shards", "whole"],
+        Phrase(
+            {
+                "shards": "each rank gets its shard of the sums",
+                "whole": "all ranks get all sums, whatever they update",
+            }.__getitem__
+        ),
+    ] = "shards"
+    """What ranks that share the states of the optimizer get: their shards, by reduce-scatter, or all sums, by
+    all-reduce."""
+
     @model_validator(mode="after")
     def _is_consistent(self) -> GradientReductionSpec:
         if self.limit is not None and self.bucket != "whole":
@@ -184,6 +197,13 @@ class FrameworkMemorySpec(Section):
     """Operator families of layers whose weight gradients, added to their buffers, leave a tensor behind that
     stands for them: one in the compute format for every shape, held for good."""
 
+    operand_buffers: Annotated[
+        tuple[Name, ...],
+        Phrase(lambda names: f"buffers as large as the operand of: {', '.join(names) or 'none'}"),
+    ] = ()
+    """Operator families of layers for which a buffer is held for good, as large as their largest operand
+    (``softmax``: the operand that a batched product of scores takes and adds nothing of)."""
+
     split_masters: Annotated[
         bool,
         Phrase(
@@ -196,8 +216,23 @@ class FrameworkMemorySpec(Section):
     """Whether bf16 weights are the upper halves of their fp32 master copies, of which only the lower halves
     are held besides (MindSpeed's reuse-fp32-param)."""
 
+    fp8_weights: Annotated[
+        bool,
+        Phrase(
+            {
+                True: "weights of fp8 matmuls held in fp8 alone",
+                False: "weights held in the compute format beside their fp8 copies",
+            }.__getitem__
+        ),
+    ] = False
+    """Whether weights that matmuls read in fp8 are held in fp8 alone, beside their master copies (Megatron's
+    fp8-param-gather); they are still gathered in the compute format."""
+
     workspaces: Annotated[NonNegativeInt, Phrase("{} workspaces of the matmul library".format)] = 0
-    """Handles of the matmul library, each with the workspace of the device."""
+    """Handles of the matmul library, each with a workspace."""
+
+    workspace: Annotated[Bytes | None, Phrase(workspace_words)] = None
+    """The size of each where the environment sets it (``CUBLAS_WORKSPACE_CONFIG``), whatever the device's."""
 
     headroom: Annotated[Figure[Bytes] | None, Phrase(headroom_words)] = None
     """What a plan must leave free on every device to fit, and not be tight: for what is not simulated.
@@ -295,7 +330,7 @@ class FrameworkProfile(CatalogSection):
         ),
     ] = False
     """Whether the optimizer first copies gradients into the master copy's number format, where theirs is
-    another; the copies are held as long as the states."""
+    another; the copies are held until the update (Megatron's zero_grad drops them)."""
 
     weights: WeightCopies = WeightCopies.COPIED
     """In mixed precision: 16-bit weights that the optimizer writes beside its fp32 master copy; or fp32

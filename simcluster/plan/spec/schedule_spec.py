@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
-from simcluster.document import Name, NonNegativeInt, PositiveInt, Refused, Section
+from simcluster.document import Fraction, Name, NonNegativeInt, PositiveInt, Refused, Section
 from simcluster.errors import PlanError, nearest
 from simcluster.plan.pipeline import Schedule, VirtualStages, parse
 from simcluster.plan.spec.framework import FrameworkSpec
@@ -55,6 +55,11 @@ class ScheduleSpec(Section):
     """Of 1f1b and interleaved: whether every backward runs beside the forward that follows it, so that what
     one of them exchanges travels while the other computes (Megatron-Core's
     overlap-moe-expert-parallel-comm). Not, if absent."""
+
+    kept_for_weights: Fraction | None = None
+    """Of zb_h1 and zb_h2: which share of a forward's activations stays for its weight gradients; 32 h of
+    34 h + 5 a s in a GPT with unfused attention. With it these wait as long as the memory of p (zb_h2: 2 p)
+    forwards leaves room, as with schedules that the paper's search finds; if absent, a fixed number."""
 
     placement: Literal["wrapped", "folded"] | None = None
     """Of kind text, with chunks: from the last stage on to the first again (if absent), or folded back."""
@@ -116,6 +121,7 @@ class ScheduleSpec(Section):
             "slices": self.slices,
             "text": self.text,
             "pairs": self.pairs,
+            "kept_for_weights": self.kept_for_weights,
             "placement": self.placement,
         }
         return {name: value for name, value in choices.items() if value is not None}

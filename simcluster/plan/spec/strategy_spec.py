@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BeforeValidator, Field, StrictBool, model_validator
@@ -206,12 +207,23 @@ def _entry(written: WrittenEntry) -> Entry:
     return (written,) if isinstance(written, str) else written
 
 
-def ulysses_entry(axes: Sequence[str]) -> dict[str, Any]:
-    """The entry of Ulysses (arXiv 2309.14509): heads of attention split over these axes, outermost first.
+def ulysses_entry(sizes: Mapping[str, int], heads: int, kv_heads: int) -> dict[str, Any] | None:
+    """The entry of Ulysses (arXiv 2309.14509): heads of attention split over axes of ``sizes``, outermost
+    first. None if heads do not divide.
 
-    Axes that split sequences elsewhere exchange them for heads, by all-to-all, around attention.
+    Axes that split sequences elsewhere exchange them for heads, by all-to-all, around attention. Where there
+    are fewer key-value heads than ranks, the innermost axis splits the query heads that share one, and its
+    ranks gather keys and values, as they would get repeated ones (kv_head_repeat_before_uly_alltoall of
+    MindSpeed, from memory).
     """
-    return {"match": ATTENTION_CORES, "split": {"heads": list(axes)}}
+    axes = [axis for axis, size in sizes.items() if size > 1]
+    if kv_heads % math.prod(sizes.values()) == 0:
+        return {"match": ATTENTION_CORES, "split": {"heads": axes}}
+    *outer, inner = axes
+    if kv_heads % math.prod(sizes[axis] for axis in outer) or heads // kv_heads % sizes[inner]:
+        return None
+    split = {"heads": outer} if outer else {}
+    return {"match": ATTENTION_CORES, "split": {**split, "group": [inner]}}
 
 
 WHOLE_EXPERTS = {"match": "*layers.*.mlp.experts.*", "split": {"experts": "experts"}}

@@ -22,6 +22,7 @@ from simcluster.plan.switches.switch_words import (
     prefetch_words,
     scratch_words,
     traffic_words,
+    workspace_words,
 )
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "prefetch_words",
     "scratch_words",
     "traffic_words",
+    "workspace_words",
 ]

@@ -83,6 +83,11 @@ def implementation_words(names: Sequence[str]) -> str:
     return f"memory-bound kernels of {', '.join(names)}" if names else "perfect memory-bound kernels"
 
 
+def workspace_words(size: str | None) -> str:
+    """How large a workspace of the matmul library is."""
+    return "workspaces of the device's size" if size is None else f"workspaces of {size}"
+
+
 def headroom_words(figure: str | Mapping[str, Any] | None) -> str:
     """What is to be left free: a figure of a profile, or one that a scenario gives in its place."""
     if not figure:

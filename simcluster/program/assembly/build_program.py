@@ -17,7 +17,11 @@ from simcluster.program.assembly.input_pipeline import (
     input_codes,
 )
 from simcluster.program.assembly.offload_prefetch import add_prefetches
-from simcluster.program.assembly.persistent_buffers import gradient_placeholders, persistent_buffers_of
+from simcluster.program.assembly.persistent_buffers import (
+    gradient_placeholders,
+    operand_buffers,
+    persistent_buffers_of,
+)
 from simcluster.program.buckets import CommunicationBuckets, EqualStages, add_unit_executions, crossing_ties
 from simcluster.program.isa import (
     COMPUTE,
@@ -78,6 +82,7 @@ def build(plan: Plan, without: Collection[str] = ()) -> Program:
         for stage, timetables in enumerate(zip(*pipeline.timetables, strict=True))
         for actions in timetables
     )
+    workspace = policy.storage.workspace
     program = Program(
         placement.mesh,
         placement.stage_axis,
@@ -86,6 +91,7 @@ def build(plan: Plan, without: Collection[str] = ()) -> Program:
         pipeline.batches.axis,
         pipeline.batches.variants,
         policy.storage.workspaces,
+        None if workspace is None else round(workspace),
         placement.part_of_rank,
     )
     program = add_servers(program, plan)
@@ -128,12 +134,20 @@ class _PartBuilder:
         fetches = {name: own_codes[FETCH] for name, own_codes in by_phase.items() if FETCH in own_codes}
         executions = add_prefetches(executions, codes.codes, fetches)
         executions = order_copies(executions, codes.codes)
-        mesh, split = codes.settings.mesh, codes.policy.storage.split_masters
+        storage = codes.policy.storage
         residents = list(
-            persistent_buffers_of(part.graph, part.instances, mesh, part.buffer, split_masters=split)
+            persistent_buffers_of(
+                part.graph,
+                part.instances,
+                codes.settings.mesh,
+                part.buffer,
+                split_masters=storage.split_masters,
+                fp8_weights=storage.fp8_weights,
+            )
         )
         residents += buckets.buffers(residents)
         residents += gradient_placeholders(part.graph, part.instances, codes.settings)
+        residents += operand_buffers(part.graph, part.instances, codes.settings)
         if self.inputs is not None:
             executions = self._fed(self.inputs, executions, residents)
         slices = {

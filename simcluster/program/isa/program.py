@@ -128,6 +128,8 @@ class Program:
     """By coordinate along that axis: which part of the stage a rank runs."""
     workspaces: int = 0
     """Workspaces of the matmul library on every device."""
+    workspace: int | None = None
+    """Bytes of each; None: as many as the device's library takes."""
     assigned: tuple[int, ...] = ()
     """By rank the part that it runs, where that follows from no axis."""
     apart: bool = False

@@ -53,6 +53,7 @@ from simcluster.program.lowering.storage import (
     with_storage,
 )
 from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once
+from simcluster.program.lowering.unit_copies import with_unit_copies
 from simcluster.work import MATRIX_KERNELS, DType, Kernel, Work
 
 _COMPUTED = (FORWARD, RECOMPUTE, BACKWARD, WEIGHTS)
@@ -134,6 +135,9 @@ class _CodeWriter:
         if phase in _COMPUTED and self.settings.policy.copied_axes:
             axes = self.settings.policy.copied_axes
             self.instructions = with_copies(self.instructions, self.slots, axes)
+        if phase in _COMPUTED and self.settings.policy.unit_copies:
+            copies = self.settings.policy.unit_copies
+            self.instructions = with_unit_copies(self.instructions, self.slots, self.block, copies)
         self.instructions = dispatch_costs(
             self.instructions,
             self.settings.policy.graphs.launch,

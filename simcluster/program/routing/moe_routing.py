@@ -142,6 +142,7 @@ class _Router:
             tuple(parts),
             variants=tuple(range(count)),
             workspaces=program.workspaces,
+            workspace=program.workspace,
             assigned=assigned,
         )
 

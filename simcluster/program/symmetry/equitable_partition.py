@@ -267,9 +267,9 @@ class _Refinement:
         rounds = 0
         while True:
             rounds += 1
-            while self._round_of_ranks():
+            while self._ranks_split():
                 pass
-            if not (self.used.size and self._round_of_links()):
+            if not (self.used.size and self._links_split_groups()):
                 break
         links = self.links.numbering()
         of = np.full(len(self.structure.links), -1, dtype=np.int64)
@@ -292,26 +292,30 @@ class _Refinement:
         self.salt += 1 + len(self.structure.meetings) + len(self.structure.implied)
         return self.salt
 
-    def _round_of_ranks(self) -> bool:
-        """Groups by their members, then ranks by their groups; whether anything split."""
+    def _ranks_split(self) -> bool:
+        """Groups by their members, then ranks by their groups; whether ranks split, without which groups
+        would not split again.
+        """
         of_ranks = self.ranks.words(self._salt())
-        split = [meet.from_ranks(of_ranks) for meet in self.meets]
+        for meet in self.meets:
+            meet.from_ranks(of_ranks)
         sums, salt = np.zeros(len(self.structure.ranks), dtype=np.uint64), self._salt()
         for meet in self.meets:
             meet.into_ranks(salt, sums)
-        return self.ranks.split(sums) or any(split)
+        return self.ranks.split(sums)
 
-    def _round_of_links(self) -> bool:
-        """Links by the groups that load them, then groups by their links; whether anything split."""
+    def _links_split_groups(self) -> bool:
+        """Links by the groups that load them, then groups by their links; whether groups split, without which
+        neither links nor ranks would split again.
+        """
         sums, salt = np.zeros(len(self.structure.links), dtype=np.uint64), self._salt()
         for meet in self.meets:
             meet.into_links(salt, sums)
-        split = self.links.split(sums[self.used])
+        self.links.split(sums[self.used])
         of_links = np.zeros(len(self.structure.links), dtype=np.uint64)
         of_links[self.used] = self.links.words(self._salt())
-        for meet in self.meets:
-            split |= meet.from_links(of_links)
-        return split
+        split = [meet.from_links(of_links) for meet in self.meets]
+        return any(split)
 
 
 def _coloured(

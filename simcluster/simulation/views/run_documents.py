@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from simcluster._version import __version__
 from simcluster.analysis import (
     AllocationAccount,
     MemoryRule,
     RunKind,
-    assumptions,
     dispatch_counts,
     error_band_document,
-    find_class_splits,
     memory_maxima,
     program_of,
     report_memory,
@@ -30,17 +27,17 @@ from simcluster.engine import Timing
 from simcluster.layout import unsplit_mesh
 from simcluster.model import Model, Routed, Updates
 from simcluster.plan import Plan, describe_fusion, describe_profile, fusible_reductions, render
-from simcluster.program import HOST, CollectiveCalls, HostCalls
+from simcluster.program import HOST, CollectiveCalls, HostCalls, find_class_splits
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import BuiltScenario
-from simcluster.simulation.views.operator_layouts import layouts_document
+from simcluster.simulation.views.assumed_figures import assumptions
 from simcluster.simulation.views.parameter_broadcast import summarise_parameter_broadcast
 from simcluster.simulation.views.search_document import search_document_of
 from simcluster.work import DType
 
 
 def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccount) -> dict[str, Any]:
-    """Documents by name, all of them JSON-able."""
+    """Documents by name, all of them JSON-able, but for those that are made when they are read."""
     plan, placed, spec = built.plan, built.placed, built.scenario.spec
     rule = MemoryRule.of(built.scenario.framework, spec.run)
     hosts = summarise_host_memory(placed, timing, plan.offload)
@@ -69,10 +66,8 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
         "host_memory": [host.over_time(timing.end) for host in hosts],
         "scenario": spec.model_dump(mode="json", exclude_unset=True),
         "plan": plan_document(built, summary["step_time_s"]),
-        "layouts": layouts_document(built),
         "classes": _classes(built),
         "topology": _topology(built),
-        "provenance": {"simcluster": __version__, "program": built.program.digest()},
     }
 
 

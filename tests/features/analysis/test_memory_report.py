@@ -91,9 +91,9 @@ def test_jumping_over_equal_micro_batches_changes_nothing(schedule, pipeline, mo
         "parallel": {"mesh": {"pipeline": pipeline, "data": 8 // pipeline}, "schedule": schedule},
         "training": {"global_batch": 8 // pipeline * 24},
     }
-    monkeypatch.setattr(RESERVE, "is_compiler_loaded", lambda: False)
+    monkeypatch.setattr(RESERVE.POOL_CODE, "pays", lambda seconds: False)
     jumped = run(**options).documents["memory"]
-    monkeypatch.setattr(RESERVE, "is_compiler_loaded", lambda: True)
+    monkeypatch.setattr(RESERVE.POOL_CODE, "pays", lambda seconds: True)
     assert run(**options).documents["memory"] == jumped
     rows = []
     through = RESERVE._Replay._rows
@@ -169,6 +169,31 @@ def test_workspaces_are_the_devices_own():
     assert level(run({"workspaces": 3}), "workspaces") == 3 * 32 * (1 << 20)
     with_a100 = run({"workspaces": 2}, cluster={"use": "dgx-a100", "hosts": 1})
     assert level(with_a100, "workspaces") == 2 * (4096 * 2 + 16 * 8) * 1024
+    told = {"workspaces": 2, "workspace": "24 MiB"}
+    assert level(run(told), "workspaces") == 2 * 24 * (1 << 20)
+
+
+def test_a_buffer_for_scores_is_one_for_all_layers():
+    """Of unfused attention: 8 heads on two tensor ranks, 16 bits for each of the scores."""
+    mesh = {"data": 4, "tensor": 2}
+    framework = {"use": "megatron-core-local"}
+    found = run(framework=framework, parallel={"mesh": mesh, "recipe": "megatron"})
+    assert level(found, "operand buffer") == 2 * 4 * 2048 * 2048
+    assert level(run({"operand_buffers": ["softmax"]}), "operand buffer") == 0
+
+
+def test_weights_in_fp8_alone_have_no_copy_in_16_bits():
+    """All that matmuls of layers read, q, k, v, o, gate, up and down; the head stays as it is."""
+    training = {"precision": {"compute": "bf16", "matmul": "fp8"}}
+    both, alone = (
+        run({"fp8_weights": only}, training=training).documents["summary"]["peak_memory_bytes"][0]
+        for only in (False, True)
+    )
+    assert both["breakdown"]["parameters"] - alone["breakdown"]["parameters"] == 2 * 2 * (
+        4 * 1024**2 + 3 * 1024 * 2816
+    )
+    plain = [run({"fp8_weights": only}).documents["memory"][0]["allocated"] for only in (False, True)]
+    assert plain[0] == plain[1]
 
 
 def test_an_unknown_allocator_is_refused():

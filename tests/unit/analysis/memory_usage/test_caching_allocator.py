@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.analysis.memory_usage import CATEGORIES, allocator_replay, replay_allocator
-from simcluster.analysis.memory_usage.caching_allocator import CachingAllocator, Pool, PoolRules
+from simcluster.analysis.memory_usage import CATEGORIES, replay_allocator
+from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator, Pool, PoolRules
 from simcluster.analysis.memory_usage.compiled_pool import CompiledPool
 from simcluster.analysis.memory_usage.memory_verdict import pool_rules
 from simcluster.plan.spec.allocator import AllocatorSpec
@@ -255,7 +255,7 @@ def test_addresses_beyond_those_of_machine_code_are_for_lists():
     columns = {"time": np.arange(4), "bytes": sizes, "buffer": np.zeros(4, dtype=np.int64)}
     columns |= {"micro_batch": np.zeros(4, dtype=np.int64), "category": np.zeros(4, dtype=np.int64)}
     account = Table(columns, {"buffer": ["it"], "category": CATEGORIES})
-    assert allocator_replay.is_compiler_loaded()
+    assert POOL_CODE.is_loaded
     assert replay_allocator(account, rules).reserved == 8 << 30
 
 

@@ -132,17 +132,24 @@ def test_one_rank_reduces_and_gathers_nothing():
         assert set(updates(block)) == set(block.parameters)
 
 
+SHARDED = ShardingChoice(states=True, axes=("data",))
+
+
 @pytest.mark.parametrize(
-    ("sharding", "begin", "end"),
+    ("sharding", "whole_sums", "begin", "end"),
     [
-        (ShardingChoice(), [], ["all_reduce data"]),
-        (ShardingChoice(states=True, axes=("data",)), ["all_gather data"], ["reduce_scatter data"]),
+        (ShardingChoice(), False, [], ["all_reduce data"]),
+        (SHARDED, False, ["all_gather data"], ["reduce_scatter data"]),
+        (SHARDED, True, ["all_gather data"], ["all_reduce data"]),
     ],
-    ids=["whole", "sharded states"],
+    ids=["whole", "sharded states", "sharded states, whole sums"],
 )
-def test_the_pass_reduces_updates_and_gathers_and_leaves_the_micro_batch_alone(sharding, begin, end):
+def test_the_pass_reduces_updates_and_gathers_and_leaves_the_micro_batch_alone(
+    sharding, whole_sums, begin, end
+):
     before = pass_graphs.sharded()
-    plan = OptimizerPlan(ADAM, None, dict.fromkeys(ADAM.states, DType.FP32), sharding)
+    states = dict.fromkeys(ADAM.states, DType.FP32)
+    plan = OptimizerPlan(ADAM, None, states, sharding, whole_sums=whole_sums)
     graph = optimize(before, plan, MESH, router(MESH), "pipeline")
     old, block = (one.blocks["layer"] for one in (before, graph))
     count = len(block.parameters)

@@ -1,0 +1,25 @@
+"""What frameworks copy where weights are fully sharded."""
+
+from __future__ import annotations
+
+from simcluster.plan.switches.switch import FrameworkSwitch
+
+
+class UnitCopies(FrameworkSwitch, kind="unit_copies"):
+    """Copies of fully sharded weights and of their gradients, besides gathering and scattering them.
+
+    ``flat``, FSDP1: weights are views of one flat parameter. Autograd puts their gradients together into a
+    flat gradient, which is cast to the format of the reduction and divided before it is scattered, each in a
+    pass. ``by_parameter``, FSDP2: what was gathered is copied into the parameters, and gradients are copied,
+    and cast with it, into what is scattered; NCCL divides.
+    (``_runtime_utils.py`` of torch/distributed/fsdp; ``_fsdp_collectives.py`` of its _fully_shard; from
+    memory.)
+    """
+
+    NONE = "none", "sharded weights gathered in place"
+    FLAT = "flat", "gradients of a unit copied into a flat one, cast and divided", {"unit_copies": "flat"}
+    BY_PARAMETER = (
+        "by_parameter",
+        "sharded weights copied behind their gathers, gradients before they are scattered",
+        {"unit_copies": "by_parameter"},
+    )
