@@ -34,7 +34,7 @@ class Choices:
                 HostPath(instruction.operation),
                 rank,
                 instruction.num_bytes,
-                self.cluster.wiring,
+                self.cluster.same_links,
                 instruction.bandwidth_limit,
             )
         where = self.where(index, instruction)
@@ -42,8 +42,8 @@ class Choices:
         parts = instruction.parts and instruction.parts.of_number(
             self.classes.groups[index, instruction.group].number
         )
-        wiring, request = self.cluster.wiring, self.requests.of(instruction)
-        return collective_time(operation, where, instruction.num_bytes, wiring, request, parts)
+        linked, request = self.cluster.same_links, self.requests.of(instruction)
+        return collective_time(operation, where, instruction.num_bytes, linked, request, parts)
 
     def occupied(self, index: int, instruction: Instruction) -> tuple[int, float] | None:
         """What a class's collective, transfer or copy takes of its device while it is under way.

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.cluster import ClusterSpec, HostFabric, Level, Link, Wiring, load_cluster
+from simcluster.cluster import ClusterSpec, DeviceSpeed, HostFabric, Level, Link, Wiring, load_cluster
 from simcluster.collectives import Operation, collective_time
 from simcluster.document import validate_data
 
@@ -49,3 +49,11 @@ def test_a_ring_on_a_mesh_uses_a_link_to_each_of_its_mates():
         count = len(ranks)
         rates[count] = (count - 1) / count * size / found.transfer / protocol.shares[Level.HOST]
     assert rates == pytest.approx({2: link, 3: 2 * link, 8: 7 * link})
+
+
+def test_other_speeds_leave_the_links_as_they_are():
+    cluster = load_cluster("dgx-h100", hosts=2)
+    slower = cluster.with_speeds({3: DeviceSpeed(compute=0.5)}).with_speeds({4: DeviceSpeed(compute=0.8)})
+    assert slower.same_links is cluster.same_links is cluster
+    assert slower.topology is cluster.topology
+    assert (slower.speed(3).compute, slower.speed(4).compute) == (1.0, 0.8)
