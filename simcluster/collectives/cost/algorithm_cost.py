@@ -144,6 +144,7 @@ def collective_time(
     return min(choices, key=lambda choice: choice.seconds)
 
 
+@lru_cache(maxsize=2**6)
 def algorithm_routine(
     algorithm: str, operation: Operation, placement: GroupPlacement, cluster: Cluster
 ) -> Routine:
