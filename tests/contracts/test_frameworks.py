@@ -98,9 +98,9 @@ def test_it_says_what_it_changes_and_is_no_faster_than_ideal_at_the_same_work(na
 
 
 # frameworks.md sections 1, 5, 7 and 8: bytes of parameters, gradients and optimizer states per parameter,
-# for Adam with fp32 states: (what every rank holds, what data ranks share). Of the 20, and
-# 4 + 16, that Megatron's documentation counts for fp16, 4 are fp32 copies of gradients, which zero_grad drops
-# before the next forward.
+# for Adam with fp32 states: (what every rank holds, what data ranks share). Megatron's documentation counts
+# 20 and 4 + 16 for fp16: 4 of these are fp32 copies of gradients, which zero_grad drops before the next
+# forward.
 BYTES = {
     ("megatron-lm-2021", "fp16"): {0: (16, 0)},
     ("megatron-lm-2021", "bf16"): {0: (18, 0)},
