@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from simcluster.engine.implementation import LOOP
 from simcluster.machine_code import CompiledCode, code_file, compiler
 from simcluster.machine_code.object_code import places_in
 
@@ -163,12 +160,3 @@ def test_processes_count_together(compilations):
         list(threads.map(file.count, [0.01] * 50))
     assert file.count(0.5) == 50 * 0.01 + 0.5
     assert file.path.with_suffix(".count").stat().st_size == code_file.COUNTED
-
-
-def test_the_loop_is_loaded_without_numba():
-    LOOP.load()
-    code = (
-        "import sys; from simcluster.engine.implementation import LOOP; LOOP.load();"
-        "assert LOOP.is_loaded and 'numba' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
