@@ -4,7 +4,6 @@ of a step.
 
 from typing import TYPE_CHECKING
 
-from simcluster.analysis.class_splits import find_class_splits
 from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.analysis.memory_usage import (
     RULE,
@@ -26,9 +25,7 @@ from simcluster.analysis.metrics import (
     METRICS,
     SHARED_METRICS,
     ErrorBand,
-    Flops,
     RunKind,
-    assumptions,
     dispatch_counts,
     error_band_document,
     inference_figures,
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
     from simcluster.analysis.critical_path import (
         CriticalEntries,
         EntryGraph,
-        PartKind,
         PathParts,
         critical_path_document,
         entry_slacks,
@@ -58,7 +54,7 @@ else:
     __getattr__ = exported_lazily(
         __name__,
         {
-            "critical_path": "CriticalEntries EntryGraph PartKind PathParts "
+            "critical_path": "CriticalEntries EntryGraph PathParts "
             "critical_path_document entry_slacks may_have_critical_path",
         },
     )
@@ -73,22 +69,18 @@ __all__ = [
     "CriticalEntries",
     "EntryGraph",
     "ErrorBand",
-    "Flops",
     "LazyTrace",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
-    "PartKind",
     "PathParts",
     "PlacedProgram",
     "RunKind",
-    "assumptions",
     "critical_path_document",
     "deciding_verdict",
     "dispatch_counts",
     "entry_slacks",
     "error_band_document",
-    "find_class_splits",
     "find_idle_gaps",
     "headroom",
     "inference_figures",

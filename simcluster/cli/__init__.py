@@ -53,11 +53,11 @@ def main() -> None:
 
 
 def _stopped(number: int, frame: FrameType | None) -> None:
-    """Raises what a signal asks for, but not in the middle of an import: compiled modules may crash on it."""
+    """Raises what a signal asks for, but not where a compiled module is imported: it may crash on it."""
     import signal
 
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_qualname.startswith("ExtensionFileLoader."):
             _again(number)
             return
         frame = frame.f_back

@@ -76,6 +76,7 @@ class Cluster:
     _devices: dict[tuple[int, DeviceSpeed], Device] = field(default_factory=dict, init=False, repr=False)
     _together: dict[tuple[int, ...], Host] = field(default_factory=dict, init=False, repr=False)
     _topologies: list[Topology] = field(default_factory=list, init=False, repr=False)
+    _wiring: list[Cluster] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def of(
@@ -155,6 +156,8 @@ class Cluster:
         """Its nodes, links and routes; the same object each time."""
         if self.whole is not None:
             return self.whole.topology
+        if self._wiring:
+            return self.wiring.topology
         if not self._topologies:
             self._topologies.append(self._laid())
         return self._topologies[0]
@@ -175,6 +178,19 @@ class Cluster:
     def background(self) -> tuple[BackgroundTraffic, ...]:
         """What others send over links."""
         return self.changed_links.background
+
+    @property
+    def wiring(self) -> Cluster:
+        """One object for all clusters that were made from it ``with_speeds``: what moves data between their
+        devices is the same, and is worked out once.
+        """
+        return self._wiring[0] if self._wiring else self
+
+    def with_speeds(self, speeds: Mapping[int, DeviceSpeed]) -> Cluster:
+        """The cluster with these ``speeds`` instead of its own, and the very same links."""
+        made = replace(self, speeds=speeds)
+        made._wiring.append(self.wiring)
+        return made
 
     def with_links(self, specs: Sequence[tuple[int, LinkChangeSpec]]) -> Cluster:
         """The cluster with changes of its links, each with its index among all changes.

@@ -15,7 +15,6 @@ from simcluster.engine.communication import (
     classes_together,
     meeting_of,
 )
-from simcluster.engine.garbage import no_collection
 from simcluster.engine.implementation import Implementation
 from simcluster.engine.linking import NOTHING, CodeEntries, LinkedPart
 from simcluster.engine.pricing import Prices, Workload
@@ -49,7 +48,6 @@ __all__ = [
     "classes_on_links",
     "classes_together",
     "meeting_of",
-    "no_collection",
     "run",
     "run_together",
 ]

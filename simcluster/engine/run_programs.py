@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.engine.communication import NO_LINKS, Fabric, Links, coalesce_links
-from simcluster.engine.garbage import no_collection
 from simcluster.engine.implementation import Implementation, choose_implementation
 from simcluster.engine.pricing import PricedClasses, Workload
 from simcluster.engine.progress import Progress
 from simcluster.engine.reference import run_by_processes
 from simcluster.engine.timing import Timing
 from simcluster.errors import PlanError
+from simcluster.garbage import no_collection
 from simcluster.program import FREE_CALLS, HostCalls, Program, RankClasses
 
 

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         KeyMoves,
         KeysMoved,
         SaveRhythm,
+        SlowDevice,
         StepSummary,
         run_job,
         training_time,
@@ -119,7 +120,7 @@ else:
             "membership_spec": "membership_incidents",
             "recovery": "RecoveryCosts RecoverySpec SimpleCheckpointSpec StateSource Survivors policy_kinds",
             "timeline": "NOMINAL_STATE PROGRESS ClusterState Job JobRecord KeyMoves KeysMoved "
-            "SaveRhythm StepSummary "
+            "SaveRhythm SlowDevice StepSummary "
             "run_job training_time",
         },
     )
@@ -166,6 +167,7 @@ __all__ = [
     "SavedTensor",
     "SharedSpec",
     "SimpleCheckpointSpec",
+    "SlowDevice",
     "SourceSlices",
     "StartTimeline",
     "StartUp",

@@ -47,6 +47,7 @@ class CompiledCode:
     def __post_init__(self) -> None:
         self.file = CodeFile(self.name, self.sources)
         self._places: dict[str, int] = {}
+        self._without = 0.0
 
     @property
     def is_loaded(self) -> bool:
@@ -56,12 +57,14 @@ class CompiledCode:
     def pays(self, seconds: float) -> bool:
         """Whether machine code ends sooner than what takes so many ``seconds`` without it.
 
-        It does if it is loaded, or kept and soon loaded, or Numba is there already. Else what is done without
-        it is counted, over all runs: they are compiled once that took as long as compiling takes.
+        It does if it is loaded; or what this process did without it takes longer than loading it, and it is
+        kept, or Numba is there already. Else what is done without it is counted, over all processes: it is
+        compiled once that took as long as compiling takes.
         """
         if self.is_loaded:
             return True
-        if seconds < LOADING:
+        self._without += seconds
+        if self._without < LOADING:
             return False
         if self.file.is_kept or ("numba" in sys.modules and self.file.path is not None):
             return True

@@ -12,6 +12,7 @@ from simcluster.program.communication import (
     ProgramLoads,
     load_program,
     phase_key,
+    without_redundant_links,
 )
 from simcluster.program.isa import (
     BETWEEN_RANKS,
@@ -73,6 +74,7 @@ from simcluster.program.symmetry import (
     LinkLoading,
     RankClasses,
     TenantLoad,
+    find_class_splits,
     partition_ranks,
     partition_tenants,
     pipeline_pairs,
@@ -138,6 +140,7 @@ __all__ = [
     "charged_to",
     "check_program",
     "crossing_ties",
+    "find_class_splits",
     "host_path_of",
     "is_host_stream",
     "is_send_stream",
@@ -155,4 +158,5 @@ __all__ = [
     "runs_on_host",
     "serves_all_tokens",
     "unit_bucket_members",
+    "without_redundant_links",
 ]

@@ -17,8 +17,9 @@ from simcluster.analysis import (
     prefill_flops,
     time_use_document,
 )
-from simcluster.engine import Progress, Timing, no_collection
+from simcluster.engine import Progress, Timing
 from simcluster.errors import SimclusterError
+from simcluster.garbage import no_collection
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import (

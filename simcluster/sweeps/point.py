@@ -20,7 +20,7 @@ def run_point(scenario: Scenario, changes: tuple[tuple[str, str], ...]) -> Row:
 
     The process that hands points out to others imports nothing of the simulator itself.
     """
-    from simcluster.engine import no_collection
+    from simcluster.garbage import no_collection
     from simcluster.report import fullest_entry, shortage_text, verdict_text
     from simcluster.simulation import simulate
 

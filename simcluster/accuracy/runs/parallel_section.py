@@ -161,6 +161,9 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
         return {}, ()
     if kind in ("1f1b", "interleaved") and chunks > 1:
         return {"kind": "interleaved", "chunks": chunks}, ()
+    if kind == "interleaved" and run.counts["layers"] % (2 * run.count("pipeline")) == 0:
+        said = "two chunks on every stage, the fewest that interleave: their number is not stated"
+        return {"kind": kind, "chunks": 2}, (said,)
     if kind == "interleaved":
         return {}, ("1F1B without interleaving: the number of chunks is not stated",)
     if chunks > (2 if kind in ("dualpipe_v", "v_half") else 1):

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from simcluster.accuracy.hardware import HardwareSpec, named_hardware
 from simcluster.accuracy.prediction import FigurePrediction
+from simcluster.accuracy.runs.first_step import first_step_peaks
 from simcluster.accuracy.runs.flop_rate import implied_step, states_flop_rate
 from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.translate import RunScenario, framework_of, scenario_of
+from simcluster.accuracy.runs.translate import framework_of, scenario_of
 from simcluster.analysis import RunKind
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
+from simcluster.trace import Run
 from simcluster.workers import parallel_map
 
 
@@ -102,13 +103,13 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
         return _without(row, f"no step follows from {row.words['metric']}")
     try:
         scenario = scenario_of(row, entry)
-        documents = simulate(Scenario.of(scenario.data)).documents
+        run = simulate(Scenario.of(scenario.data))
     except SimclusterError as error:
         return _without(row, error.problems[0].message)
-    summary = documents["summary"]
+    summary = run.documents["summary"]
     figures = {
         RunFigure.STEP: summary["step_time_s"],
-        RunFigure.MEMORY: _stated_memory(row, scenario, documents),
+        RunFigure.MEMORY: _stated_memory(row, run),
         RunFigure.FITS: FITS[summary["verdict"] != "does not fit"],
         RunFigure.ACTIVATIONS: max(peak["breakdown"]["activations"] for peak in summary["peak_memory_bytes"]),
     }
@@ -125,25 +126,9 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
     return [replace(done[0], measured=measured, assumed=(*scenario.assumed, counted)), *done[1:]]
 
 
-def _stated_memory(row: MeasuredRun, scenario: RunScenario, documents: Mapping[str, Any]) -> float:
+def _stated_memory(row: MeasuredRun, run: Run) -> float:
     """The allocated bytes that a framework logs: of the fullest stage, the last, or in the first step."""
-    stages, logged = documents["memory"], framework_of(row).memory
-    if logged == "first_step" and row.peak_memory is not None:
-        return max(_first_step(scenario, documents))
+    stages, logged = run.documents["memory"], framework_of(row).memory
+    if logged == "first_step" and not row.goes_on:
+        return max(first_step_peaks(run))
     return float(max(stage["allocated"] for stage in (stages[-1:] if logged == "last" else stages)))
-
-
-def _first_step(scenario: RunScenario, documents: Mapping[str, Any]) -> Iterator[float]:
-    """What every stage holds at most in the first step: before the update no moments, behind it what stays.
-
-    The latter is the peak under stochastic gradient descent, which has master copies and no moments.
-    """
-    training = scenario.data["training"]
-    rule = training["optimizer"]
-    written = {"kind": rule} if isinstance(rule, str) else rule
-    plain = {key: value for key, value in written.items() if key in ("clip",)} | {"kind": "sgd"}
-    without = simulate(Scenario.of({**scenario.data, "training": {**training, "optimizer": plain}})).documents
-    held = {peak["class"]: peak["breakdown"] for peak in documents["summary"]["peak_memory_bytes"]}
-    for stage, before in zip(documents["memory"], without["memory"], strict=True):
-        stays = sum(held[stage["class"]][kind] for kind in ("parameters", "gradients", "optimizer_states"))
-        yield max(stays, before["allocated"])

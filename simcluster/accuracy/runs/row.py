@@ -63,6 +63,7 @@ _FITTED = ("0", "0.0", "no", "false", "fits")
 """How rows of the metric oom say that there was room."""
 _LOGGED_GB = "GB as logged"
 """How notes say that a memory is in 10^9 bytes, as Megatron-Bridge logs it (report_memory, from memory)."""
+_RANK = re.compile(r"\b(rank[0-9]+):")
 _DERIVED = re.compile(r"derived step_s=([0-9.]+)")
 
 
@@ -144,6 +145,15 @@ class MeasuredRun:
     def is_deterministic(self) -> bool:
         """Whether it ran in a deterministic mode, with other kernels: its time says little of others."""
         return "deterministic-mode" in self.words.get("notes", "")
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its memory is that of a run that went on from a checkpoint, with moments from the start.
+
+        Then its notes have two figures for a rank, of which the row states the larger.
+        """
+        ranks = _RANK.findall(self.words.get("notes", ""))
+        return len(set(ranks)) < len(ranks)
 
     @property
     def activation_memory(self) -> float | None:

@@ -82,6 +82,18 @@ class PracticeWords(Section):
     hardware: Name = "*"
     """A pattern over their hardware."""
 
+    zero_stage: Name = "*"
+    """A pattern over what of their training state is split."""
+
+    tensor: Name = "*"
+    """A pattern over their number of tensor ranks."""
+
+    except_models: Name | None = None
+    """A pattern over models of rows that are none of these."""
+
+    except_notes: Name | None = None
+    """A pattern over notes of rows that are none of these."""
+
     schedules: Name = "*"
     """A pattern over their pipeline schedules."""
 
@@ -278,9 +290,13 @@ class Words(Section):
                 (entry.notes, words.get("notes", "")),
                 (entry.precisions, words.get("precision", "")),
                 (entry.hardware, words.get("hardware", "")),
+                (entry.zero_stage, words.get("zero_stage", "")),
+                (entry.tensor, words.get("tensor", "")),
                 (entry.schedules, words.get("schedule", "")),
             )
             fits = all(_fits(pattern, text or "-") for pattern, text in said)
+            others = ((entry.except_models, "model"), (entry.except_notes, "notes"))
+            fits &= not any(pattern and _fits(pattern, words.get(column, "")) for pattern, column in others)
             if fits and entry.seq_len in (None, seq_len):
                 yield entry
 

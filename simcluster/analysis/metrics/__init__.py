@@ -1,6 +1,5 @@
 """The figures of a run: step time, throughput, MFU, FLOPs, traffic, host dispatch, and those of inference."""
 
-from simcluster.analysis.metrics.assumed_figures import assumptions
 from simcluster.analysis.metrics.error_band import (
     ErrorBand,
     RunKind,
@@ -11,9 +10,6 @@ from simcluster.analysis.metrics.host_dispatch import dispatch_counts
 from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS, inference_figures
 from simcluster.analysis.metrics.model_flops import (
     Flops,
-    executed_flops,
-    forward_flops,
-    matrix_flops,
     prefill_flops,
     step_flops,
 )
@@ -35,13 +31,9 @@ __all__ = [
     "ErrorBand",
     "Flops",
     "RunKind",
-    "assumptions",
     "dispatch_counts",
     "error_band_document",
-    "executed_flops",
-    "forward_flops",
     "inference_figures",
-    "matrix_flops",
     "nearest_band",
     "prefill_flops",
     "step_flops",

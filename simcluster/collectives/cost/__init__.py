@@ -19,12 +19,13 @@ from simcluster.collectives.cost.algorithm_selection import (
 )
 from simcluster.collectives.cost.bandwidth_benchmark import BenchmarkRow, benchmark
 from simcluster.collectives.cost.host_copies import copy_loads, copy_time
-from simcluster.collectives.cost.host_kernels import PHASES, work_loads, work_time
+from simcluster.collectives.cost.host_kernels import PHASES, PROCESSOR, work_loads, work_time
 
 __all__ = [
     "AUTO",
     "AUTOMATIC",
     "PHASES",
+    "PROCESSOR",
     "AlgorithmChoice",
     "BenchmarkRow",
     "CollectiveRequest",

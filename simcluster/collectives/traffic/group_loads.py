@@ -7,7 +7,7 @@ import numpy as np
 from simcluster.cluster import Topology, equal_rows
 from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.step import Floats, Ints, Routine
-from simcluster.collectives.traffic.link_loads import PhaseLoad, normalised, phases
+from simcluster.collectives.traffic.link_loads import PhaseLoad, normalised, numbered, phases
 from simcluster.collectives.traffic.unequal_parts import UnequalParts
 
 
@@ -48,6 +48,12 @@ def _examples(places: Ints) -> tuple[Ints, Ints]:
     """One row of each kind, and the kind of every row."""
     if (places == places[:1]).all():
         return np.zeros(1, dtype=np.int64), np.zeros(len(places), dtype=np.int64)
+    radix, width = int(places.max()) + 1, places.shape[1]
+    if radix**width <= len(places):
+        kinds, index = numbered(places @ radix ** np.arange(width)[::-1], radix**width)
+        first = np.empty(len(kinds), dtype=np.int64)
+        first[index[::-1]] = np.arange(len(places))[::-1]  # of several, the last one written stays
+        return first, index
     first, index, _ = equal_rows([places])
     return first.astype(np.int64), index.astype(np.int64)
 

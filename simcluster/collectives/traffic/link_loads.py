@@ -207,7 +207,7 @@ def _gathered(found: Sequence[_Loaded], nodes: Ints, topology: Topology) -> Traf
         none = np.zeros(0)
         return Traffic(none.astype(np.int64), none.astype(np.int64), none, none)
     key, weight, network = (np.concatenate(column) for column in zip(*found, strict=True))
-    used, place = _numbered(key, len(nodes) * topology.num_links)
+    used, place = numbered(key, len(nodes) * topology.num_links)
     across = _summed(place[network], weight[network], used.size)
     inside = _summed(place[~network], weight[~network], used.size)
     groups, links = np.divmod(used, topology.num_links)
@@ -226,7 +226,7 @@ def _summed(places: Ints, weights: Floats, size: int) -> Floats:
     return np.asarray(np.bincount(places, weights, minlength=size), dtype=np.float64)
 
 
-def _numbered(keys: Ints, size: int) -> tuple[Ints, Ints]:
+def numbered(keys: Ints, size: int) -> tuple[Ints, Ints]:
     """The different keys, rising, and the place of each among them; keys are below ``size``."""
     if size > DENSE * keys.size:
         used, place = np.unique(keys, return_inverse=True)
@@ -244,7 +244,7 @@ def _distinct(sends: Sequence[tuple[Ints, Ints, Floats]], width: int) -> tuple[I
     src, dst, weights = (np.concatenate(column) for column in zip(*sends, strict=True))
     if np.bincount(src).max(initial=0) <= 1:
         return src, dst, weights
-    pairs, place = _numbered(src * width + dst, width * width)
+    pairs, place = numbered(src * width + dst, width * width)
     if len(pairs) == len(src):
         return src, dst, weights
     return *np.divmod(pairs, width), _summed(place, weights, len(pairs))

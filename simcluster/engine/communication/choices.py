@@ -34,7 +34,7 @@ class Choices:
                 HostPath(instruction.operation),
                 rank,
                 instruction.num_bytes,
-                self.cluster,
+                self.cluster.wiring,
                 instruction.bandwidth_limit,
             )
         where = self.where(index, instruction)
@@ -42,9 +42,8 @@ class Choices:
         parts = instruction.parts and instruction.parts.of_number(
             self.classes.groups[index, instruction.group].number
         )
-        return collective_time(
-            operation, where, instruction.num_bytes, self.cluster, self.requests.of(instruction), parts
-        )
+        wiring, request = self.cluster.wiring, self.requests.of(instruction)
+        return collective_time(operation, where, instruction.num_bytes, wiring, request, parts)
 
     def occupied(self, index: int, instruction: Instruction) -> tuple[int, float] | None:
         """What a class's collective, transfer or copy takes of its device while it is under way.

@@ -12,6 +12,7 @@ from simcluster.engine.communication.link_loads import build_fabrics
 from simcluster.program import (
     CollectiveRequests,
     Program,
+    ProgramLoads,
     RankClasses,
     TenantLoad,
     load_program,
@@ -20,31 +21,41 @@ from simcluster.program import (
 
 
 def classes_on_links(
-    program: Program, cluster: Cluster, algorithms: Selection, *, unfold: bool = False
+    program: Program,
+    cluster: Cluster,
+    algorithms: Selection,
+    *,
+    unfold: bool = False,
+    loads: ProgramLoads | None = None,
 ) -> tuple[RankClasses, Fabric]:
     """The classes, told apart by what they load too, and the links.
 
-    With ``unfold`` every rank is its own class. Raises PlanError for what cannot be done so.
+    With ``unfold`` every rank is its own class. ``loads`` are those of the Program, where they are known.
+    Raises PlanError for what cannot be done so.
     """
-    return classes_together([(program, cluster, algorithms)], unfold=unfold)[0]
+    request = CollectiveRequests(program, algorithms)
+    loads = loads or load_program(program, cluster, request)
+    return _classes([(program, cluster, request, loads)], unfold=unfold)[0]
 
 
 def classes_together(
     programs: Sequence[tuple[Program, Cluster, Selection]], *, unfold: bool = False
 ) -> list[tuple[RankClasses, Fabric]]:
     """The same for Programs that run at once, each on its part of one cluster; the links are common."""
-    requests = [CollectiveRequests(program, algorithms) for program, _, algorithms in programs]
-    loads = [
-        load_program(program, cluster, request)
-        for (program, cluster, _), request in zip(programs, requests, strict=True)
-    ]
-    tenants = [
-        TenantLoad(program, cluster, loaded.loading)
-        for (program, cluster, _), loaded in zip(programs, loads, strict=True)
-    ]
+    loaded = []
+    for program, cluster, algorithms in programs:
+        request = CollectiveRequests(program, algorithms)
+        loaded.append((program, cluster, request, load_program(program, cluster, request)))
+    return _classes(loaded, unfold=unfold)
+
+
+def _classes(
+    loaded: Sequence[tuple[Program, Cluster, CollectiveRequests, ProgramLoads]], *, unfold: bool
+) -> list[tuple[RankClasses, Fabric]]:
+    tenants = [TenantLoad(program, cluster, loads.loading) for program, cluster, _, loads in loaded]
     classes = partition_tenants(tenants, unfold=unfold)
-    choices = [
-        Choices(own, cluster, request)
-        for own, (_, cluster, _), request in zip(classes, programs, requests, strict=True)
+    parts = [
+        (loads, Choices(own, cluster, request))
+        for own, (_, cluster, request, loads) in zip(classes, loaded, strict=True)
     ]
-    return list(zip(classes, build_fabrics(list(zip(loads, choices, strict=True))), strict=True))
+    return list(zip(classes, build_fabrics(parts), strict=True))

@@ -31,6 +31,9 @@ from simcluster.work import DType
 _TIED = ("embedding.tokens.weight", "head.logits.weight")
 """The two matrices that are one in models with tied embeddings."""
 
+_WHOLE = "_whole"
+"""Behind the name of blocks of layers without the window that others have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Transformer(Dimensions, Model):
@@ -104,8 +107,9 @@ class Transformer(Dimensions, Model):
         """Parameters of all experts that a router chooses of."""
         if self.experts is None:
             return 0
-        matrices = 3 if self.activation in GATED else 2
-        return self._mixtures * self.experts.count * matrices * self.hidden * self.experts.ffn
+        matrices, ffn = 3 if self.activation in GATED else 2, self.experts.ffn
+        biases = (matrices - 1) * ffn + self.hidden if self.bias else 0
+        return self._mixtures * self.experts.count * (matrices * self.hidden * ffn + biases)
 
     @property
     def num_active_parameters(self) -> int:
@@ -151,18 +155,21 @@ class Transformer(Dimensions, Model):
         hidden = TensorType((batch, seq_len, self.hidden), dtype)
 
         def write(name: str, *, mixed: bool = False) -> DecoderBlock:
-            return DecoderBlock(name, self, dtype, mixed)
+            dims = replace(self, window=0) if name.endswith(_WHOLE) else self
+            return DecoderBlock(name, dims, dtype, mixed)
 
         blocks = [write("embedding").embedding(tokens)]
         instances = [Instance("embedding", "embedding")]
         kinds = ["layer"] * (self.layers - self._mixtures) + ["mixture"] * self._mixtures
+        if self.window:
+            every = self.window_every
+            kinds = [kind if index % every == 0 else f"{kind}{_WHOLE}" for index, kind in enumerate(kinds)]
         if self.query_layer:
             kinds[-1] = "query_layer"
             blocks.append(write("query_layer").query_layer(hidden, tokens))
-        if "layer" in kinds:
-            blocks.append(write("layer").layer(hidden))
-        if "mixture" in kinds:
-            blocks.append(write("mixture", mixed=True).layer(hidden))
+        for kind in dict.fromkeys(kinds):
+            if kind != "query_layer":
+                blocks.append(write(kind, mixed=kind.startswith("mixture")).layer(hidden))
         blocks.append(write("head").head(hidden, tokens, num_tokens))
         last = instances[0].output("out")
         for index, kind in enumerate(kinds):
@@ -181,7 +188,8 @@ class Transformer(Dimensions, Model):
     @property
     def generation_error(self) -> str:
         """Why it cannot generate tokens: what of it has no form that reads a KV cache; empty if it can."""
-        lacking = {"latent attention": self.latent, "experts": self.experts}
+        some = self.window and self.window_every > 1
+        lacking = {"latent attention": self.latent, "experts": self.experts, "windows in some layers": some}
         unsupported = [name for name, has in lacking.items() if has]
         return (
             f"inference of models with {' and '.join(unsupported)} is not supported yet"
@@ -285,13 +293,16 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
     """Share of every head's dims that is rotated; 1 if absent."""
 
     bias: bool | None = None
-    """Biases in all projections."""
+    """Biases in all projections, of experts and their router as well."""
 
     qkv_bias: bool | None = None
     """Biases in the projections to queries, keys and values, whatever ``bias`` says of the others."""
 
     window: PositiveInt | None = None
     """Sliding window: the tokens that a token sees, itself included; all before it if absent."""
+
+    window_every: PositiveInt | None = None
+    """Only every so manieth layer has that window, from the first on; each of them if absent (gpt-oss: 2)."""
 
     query_layer: bool | None = None
     """The last layer takes its queries from a table of positions (PanGu-alpha)."""

@@ -15,7 +15,7 @@ _ONLY_WITH = {
 }
 
 _NOT_WITH = {
-    "experts": ("bias", "query_layer"),
+    "experts": ("query_layer",),
     "latent": ("bias", "qkv_bias", "qk_norm", "query_layer", "rotary_fraction", "kv_heads", "head_dim"),
 }
 """What the operators of a part have no form for."""
@@ -28,6 +28,8 @@ def refuse_clashes(known: Mapping[str, Any]) -> None:
             raise Refused("'max_positions' is missing: the rows of the learned position table")
         if known.get("query_layer"):
             raise Refused("'max_positions' is missing: the rows of the query layer's position table")
+    if "window_every" in known and not known.get("window"):
+        raise Refused("'window_every' needs a window", path="window_every")
     for part, excluded in _NOT_WITH.items():
         clashing = [name for name in excluded if part in known and known.get(name)]
         if clashing:

@@ -106,8 +106,8 @@ class PositionKeys(FamilySpec):
 class TextKeys(FamilySpec):
     """The keys of families with a choice of MLPs, and a head that may share the embedding's weights."""
 
-    activation: Literal["gelu", "relu", "squared_relu", "swiglu", "geglu"] | None = None
-    """Plain MLP with GELU, ReLU or squared ReLU, or gated with SwiGLU or GeGLU."""
+    activation: Literal["gelu", "relu", "squared_relu", "swiglu", "geglu", "clamped_swiglu"] | None = None
+    """Plain MLP with GELU, ReLU or squared ReLU, or gated with SwiGLU, GeGLU or gpt-oss's clamped SwiGLU."""
 
     tied: bool | None = None
     """The head shares the embedding's weights."""

@@ -159,6 +159,11 @@ class Operator(ABC):
     """Whether a part of its operands along a dim gives that part of its results wherever in the tensor it
     lies: ``evaluate`` does not look at its region."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What tables of framework profiles call it; the first that one has counts."""
+        return (self.kind, self.family)
+
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Types of the outputs.

@@ -175,7 +175,7 @@ class DecoderBlock:
         y = self._norm("mlp.norm", x)
         if self.mixed:
             assert dims.experts is not None
-            y = dims.experts.write(build, y, dims.hidden, dims.activation)
+            y = dims.experts.write(build, y, dims.hidden, dims.activation, bias=dims.bias)
         else:
             y = self._plain_mlp(y)
         y = self._dropout("mlp.dropout", y, dims.dropout)

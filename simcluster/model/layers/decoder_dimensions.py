@@ -37,7 +37,7 @@ class Dimensions:
     qk_norm: bool = False
     """A norm of every query and key head (Qwen3)."""
     activation: str = "swiglu"
-    """Activation of the MLP: gelu, relu, squared_relu, or the gates swiglu and geglu."""
+    """Activation of the MLP: gelu, relu, squared_relu, or the gates swiglu, geglu and clamped_swiglu."""
     positions: str = "rotary"
     """``rotary``, ``learned``, ``alibi`` or ``none``."""
     max_positions: int = 0
@@ -56,6 +56,8 @@ class Dimensions:
     """Whether the head shares the embedding's weights."""
     window: int = 0
     """Tokens that a token sees, itself included (sliding window); 0: all before it."""
+    window_every: int = 1
+    """Only every so manieth layer has the window, from the first on (gpt-oss: 2)."""
     query_layer: bool = False
     """The last layer takes its queries from a table of positions (PanGu-alpha)."""
     dropout: float = 0.0

@@ -16,6 +16,7 @@ from simcluster.model.layers.transformer_layers import FFN, GATED, HIDDEN, PLAIN
 from simcluster.model.operators import (
     Activation,
     Add,
+    Bias,
     Combine,
     Dispatch,
     ExpertSlots,
@@ -26,6 +27,7 @@ from simcluster.model.operators import (
     RouterWeighted,
     SlotFill,
     SlotWeights,
+    WeighedBias,
     slot_dims,
     token_dims,
 )
@@ -117,8 +119,12 @@ class Experts:
             padded=True,
         )
 
-    def write(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
-        """The operators between norm and residual connection, x [batch, seq, hidden] to the same."""
+    def write(self, build: BlockBuilder, x: str, hidden: int, activation: str, *, bias: bool = False) -> str:
+        """The operators between norm and residual connection, x [batch, seq, hidden] to the same.
+
+        With ``bias`` the router and projections have biases, that of an expert's last one weighed like its
+        product.
+        """
         whole, in_slices = build.values[x].type.shape, self.slices > 1
         capacity = self.capacity(whole[1] // self.slices)
         names = (*token_dims(in_slices=in_slices), "hidden")
@@ -127,6 +133,9 @@ class Experts:
         router = build.parameter("mlp.router.weight", (hidden, self.count))
         scored = Matmul(names, (("hidden", "experts"),), ((*names[:-1], "experts"),))
         scores = build.add("mlp.router", scored, rows, router)
+        if bias:
+            added = build.parameter("mlp.router.bias", (self.count,))
+            scores = build.add("mlp.router.bias", Bias((*names[:-1], "experts"), ("experts",)), scores, added)
         steering = [build.parameter("mlp.route.bias", (self.count,))] if self.steered else []
         weights, ids = build.adds("mlp.route", self.route, scores, *steering)
         slots = build.add("mlp.seats", ExpertSlots(self.count, capacity, in_slices), ids)
@@ -136,13 +145,15 @@ class Experts:
         weighing = SlotWeights(self.count, capacity, filled, in_slices)
         weighed = build.add("mlp.weights", weighing, weights, slots)
         # Here what all tokens use is computed while the others travel.
-        beside = self._shared(build, x, hidden, activation) if self.shared else None
-        computed = self._experts(build, slotted, weighed, hidden, activation)
+        beside = self._shared(build, x, hidden, activation, bias) if self.shared else None
+        computed = self._experts(build, slotted, weighed, hidden, activation, bias)
         y = build.add("mlp.combine", Combine(self.count, capacity, filled, in_slices), computed, slots)
         y = build.add("mlp.joined", Reshape(names, shape, HIDDEN, whole), y) if in_slices else y
         return y if beside is None else build.add("mlp.sum", Add(HIDDEN), y, beside)
 
-    def _experts(self, build: BlockBuilder, x: str, weights: str, hidden: int, activation: str) -> str:
+    def _experts(
+        self, build: BlockBuilder, x: str, weights: str, hidden: int, activation: str, biased: bool
+    ) -> str:
         """What every expert makes of the tokens in its places, times their weights."""
         up, down = ("experts", "hidden", "ffn"), ("experts", "ffn", "hidden")
         places = slot_dims(in_slices=self.slices > 1)
@@ -150,21 +161,32 @@ class Experts:
         parts = ("gate", "up") if activation in GATED else ("up",)
         shape = (self.count, hidden, self.ffn)
         rising = [build.parameter(f"mlp.experts.{part}.weight", shape) for part in parts]
-        product = Matmul(slotted, (up,) * len(parts), (inner,) * len(parts), grouped=True)
-        made = build.adds("mlp.experts.up", product, x, *rising)
+        rising_product = Matmul(slotted, (up,) * len(parts), (inner,) * len(parts), grouped=True)
+        made = build.adds("mlp.experts.up", rising_product, x, *rising)
+        if biased:
+            added = [build.parameter(f"mlp.experts.{part}.bias", (self.count, self.ffn)) for part in parts]
+            made = tuple(
+                build.add(f"mlp.experts.{part}.bias", Bias(inner, ("experts", "ffn")), product, bias)
+                for part, product, bias in zip(parts, made, added, strict=True)
+            )
         function = (GATED if activation in GATED else PLAIN)[activation](inner)
         assert isinstance(function, (Activation, Gate))
         y = build.add("mlp.experts.activation", RouterWeighted(function, places), *made, weights)
         falling = build.parameter("mlp.experts.down.weight", (self.count, self.ffn, hidden))
-        return build.add("mlp.experts.down", Matmul(inner, (down,), (slotted,), grouped=True), y, falling)
+        y = build.add("mlp.experts.down", Matmul(inner, (down,), (slotted,), grouped=True), y, falling)
+        if not biased:
+            return y
+        bias = build.parameter("mlp.experts.down.bias", (self.count, hidden))
+        weighed = WeighedBias(slotted, ("experts", "hidden"), places)
+        return build.add("mlp.experts.down.bias", weighed, y, bias, weights)
 
-    def _shared(self, build: BlockBuilder, x: str, hidden: int, activation: str) -> str:
+    def _shared(self, build: BlockBuilder, x: str, hidden: int, activation: str, bias: bool) -> str:
         """The experts of all tokens, side by side as one MLP."""
         sizes = {"hidden": hidden, "ffn": self.shared * self.ffn}
         parts = ("gate", "up") if activation in GATED else ("",)
         up = dict.fromkeys(parts, ("hidden", "ffn"))
-        made = linear(build, "mlp.shared.up", x, HIDDEN, up, sizes, bias=False)
+        made = linear(build, "mlp.shared.up", x, HIDDEN, up, sizes, bias=bias)
         function = (GATED if activation in GATED else PLAIN)[activation](FFN)
         y = build.add("mlp.shared.activation", function, *made)
         down = {"": ("ffn", "hidden")}
-        return linear(build, "mlp.shared.down", y, FFN, down, sizes, bias=False)[0]
+        return linear(build, "mlp.shared.down", y, FFN, down, sizes, bias=bias)[0]

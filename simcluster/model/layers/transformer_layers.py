@@ -12,6 +12,7 @@ from simcluster.model.operators import (
     Add,
     Attention,
     Bias,
+    ClampedSwiglu,
     Dropout,
     Geglu,
     Gelu,
@@ -32,7 +33,11 @@ KEY = ("batch", "seq", "heads", "head_dim")
 KEYS = ("batch", "keys", "heads", "head_dim")
 
 PLAIN: Mapping[str, Callable[[Labels], Operator]] = {"gelu": Gelu, "relu": Relu, "squared_relu": SquaredRelu}
-GATED: Mapping[str, Callable[[Labels], Operator]] = {"swiglu": Swiglu, "geglu": Geglu}
+GATED: Mapping[str, Callable[[Labels], Operator]] = {
+    "swiglu": Swiglu,
+    "geglu": Geglu,
+    "clamped_swiglu": ClampedSwiglu,
+}
 
 ATTENTION_CORES = "layers.*.attention.core"
 """What a pattern calls the attention kernels of all layers of a decoder."""

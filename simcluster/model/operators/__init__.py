@@ -2,6 +2,7 @@
 
 from simcluster.model.operators.activation import (
     Activation,
+    ClampedSwiglu,
     Gate,
     Geglu,
     Gelu,
@@ -43,7 +44,7 @@ from simcluster.model.operators.relative_bias import RelativeBias
 from simcluster.model.operators.reshape import Reshape
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.operators.router import ExpertSlots, Route, token_dims
-from simcluster.model.operators.router_weighted import RouterWeighted
+from simcluster.model.operators.router_weighted import RouterWeighted, WeighedBias
 from simcluster.model.operators.slice import Cut, Pad, Slice
 from simcluster.model.operators.softmax import Softmax, SoftmaxOver
 from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
@@ -68,6 +69,7 @@ __all__ = [
     "CacheWrite",
     "CachedAttention",
     "Cast",
+    "ClampedSwiglu",
     "ClipFactor",
     "Combine",
     "Concat",
@@ -132,6 +134,7 @@ __all__ = [
     "TopK",
     "Transpose",
     "Update",
+    "WeighedBias",
     "clip_factor",
     "slot_dims",
     "token_dims",

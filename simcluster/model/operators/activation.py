@@ -14,6 +14,10 @@ from simcluster.model.operators.pointwise import Pointwise
 
 _SQRT_2_OVER_PI = 0.7978845608028654
 _GELU_CUBIC = 0.044715
+_QUICK = 1.702
+"""With it ``x sigmoid(1.702 x)`` is near GELU (arXiv 1606.08415)."""
+_CLAMP = 7.0
+"""The limit of gpt-oss (``swiglu_limit`` of its config.json)."""
 
 
 def gelu(x: Array) -> tuple[Array, Array]:
@@ -34,6 +38,14 @@ def silu(x: Array) -> tuple[Array, Array]:
     share = sigmoid(x)
     value = x * share
     return value, share + value * (1 - share)
+
+
+def clamped_silu(x: Array) -> tuple[Array, Array]:
+    """``x s`` with x at most 7 and s the sigmoid of 1.702 x, and its derivative; 0 where x was cut off."""
+    cut = np.minimum(x, _CLAMP)
+    share = sigmoid(_QUICK * cut)
+    value = cut * share
+    return value, (share + _QUICK * value * (1 - share)) * (cut == x)
 
 
 class ActivationGrad(Pointwise):
@@ -252,3 +264,36 @@ class Geglu(Gate):
     kind: ClassVar[str] = "geglu"
     backward = GegluGrad
     function = staticmethod(gelu)
+
+
+class ClampedSwigluGrad(GateGrad):
+    """Gradients of the clamped gate; none beyond its limits."""
+
+    kind: ClassVar[str] = "clamped_swiglu_grad"
+    function = staticmethod(clamped_silu)
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """By the product rule, where nothing is cut off."""
+        gate, up, dy = inputs
+        value, slope = self.function(gate)
+        kept_up = np.clip(up, -_CLAMP, _CLAMP)
+        return (dy * (kept_up + 1) * slope, dy * value * (kept_up == up))
+
+
+class ClampedSwiglu(Gate):
+    """``g sigmoid(1.702 g) (u + 1)``: g the gate, at most 7, and u the other half, within 7 of zero (gpt-oss,
+    its reference code's ``swiglu``, from memory).
+    """
+
+    kind: ClassVar[str] = "clamped_swiglu"
+    backward = ClampedSwigluGrad
+    function = staticmethod(clamped_silu)
+
+    def dims(self) -> Dims:
+        """Linear in neither half; zero where the gate is."""
+        return Dims((self.labels,) * 2, (self.labels,), zero_preserving=((0, frozenset({0})),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The gated activation."""
+        gate, up = inputs
+        return (self.function(gate)[0] * (np.clip(up, -_CLAMP, _CLAMP) + 1),)

@@ -33,6 +33,11 @@ class RouterWeighted(PointwiseKernel):
 
     kind: ClassVar[str] = "weighed"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Also by its function: ``weighed_swiglu``."""
+        return (f"weighed_{self.function.kind}", self.kind, self.family)
+
     def dims(self) -> Dims:
         """Linear as the function is, and in the weights."""
         inner = self.function.dims()
@@ -61,6 +66,11 @@ class RouterWeightedGrad(PointwiseKernel):
 
     kind: ClassVar[str] = "weighed_grad"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Also by its function: ``weighed_swiglu_grad``."""
+        return (f"weighed_{self.function.kind}_grad", self.kind, self.family)
+
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like operands and weights."""
         return tuple(inputs[:-1])
@@ -82,3 +92,66 @@ class RouterWeightedGrad(PointwiseKernel):
         made = back.evaluate([*kept, dy * _spread(weights, self.weights, labels)], region)
         gone = tuple(index for index, name in enumerate(labels) if name not in self.weights)
         return (*made, np.asarray((y * dy).sum(axis=gone)))
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedBias(PointwiseKernel):
+    """``x + b w``: the bias of an expert behind its last projection, times what the router gave a token."""
+
+    labels: Labels
+    bias: Labels
+    weights: Labels
+
+    kind: ClassVar[str] = "weighed_bias"
+
+    def dims(self) -> Dims:
+        """Jointly linear in x and each factor."""
+        linear = (frozenset({0, 1}), frozenset({0, 2}))
+        return Dims((self.labels, self.bias, self.weights), (self.labels,), linear=linear)
+
+    def input_gradients(
+        self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
+    ) -> tuple[Gradient | None, ...]:
+        """The gradient passes to x; those of both factors read the other one again."""
+        if not any(tape.needs_gradient(factor) for factor in inputs[1:]):
+            return (grad, None, None)
+        back = WeighedBiasGrad(self.labels, self.bias, self.weights)
+        return (grad, *tape.emit("grad", back, [*inputs[1:], grad]))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The sum."""
+        x, bias, weights = inputs
+        return (x + _spread(bias, self.bias, self.labels) * _spread(weights, self.weights, self.labels),)
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedBiasGrad(PointwiseKernel):
+    """Gradients of a weighed bias and of the weights, from these and dy."""
+
+    labels: Labels
+    bias: Labels
+    weights: Labels
+
+    kind: ClassVar[str] = "weighed_bias_grad"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like both factors."""
+        return tuple(inputs[:2])
+
+    def dims(self) -> Dims:
+        """Linear in dy, and jointly in both factors; the gradients sum over the dims that they lack."""
+        factors = (self.bias, self.weights)
+        return Dims((*factors, self.labels), factors, linear=(frozenset({0, 1}), frozenset({2})))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The sums of dy times the other factor."""
+        bias, weights, dy = inputs
+        products = (
+            dy * _spread(weights, self.weights, self.labels),
+            dy * _spread(bias, self.bias, self.labels),
+        )
+        kept = (self.bias, self.weights)
+        return tuple(
+            np.asarray(product.sum(axis=tuple(i for i, name in enumerate(self.labels) if name not in names)))
+            for product, names in zip(products, kept, strict=True)
+        )

@@ -216,6 +216,18 @@ class FrameworkMemorySpec(Section):
     """Whether bf16 weights are the upper halves of their fp32 master copies, of which only the lower halves
     are held besides (MindSpeed's reuse-fp32-param)."""
 
+    fp8_weights: Annotated[
+        bool,
+        Phrase(
+            {
+                True: "weights of fp8 matmuls held in fp8 alone",
+                False: "weights held in the compute format beside their fp8 copies",
+            }.__getitem__
+        ),
+    ] = False
+    """Whether weights that matmuls read in fp8 are held in fp8 alone, beside their master copies (Megatron's
+    fp8-param-gather); they are still gathered in the compute format."""
+
     workspaces: Annotated[NonNegativeInt, Phrase("{} workspaces of the matmul library".format)] = 0
     """Handles of the matmul library, each with a workspace."""
 

@@ -134,9 +134,16 @@ class _PartBuilder:
         fetches = {name: own_codes[FETCH] for name, own_codes in by_phase.items() if FETCH in own_codes}
         executions = add_prefetches(executions, codes.codes, fetches)
         executions = order_copies(executions, codes.codes)
-        mesh, split = codes.settings.mesh, codes.policy.storage.split_masters
+        storage = codes.policy.storage
         residents = list(
-            persistent_buffers_of(part.graph, part.instances, mesh, part.buffer, split_masters=split)
+            persistent_buffers_of(
+                part.graph,
+                part.instances,
+                codes.settings.mesh,
+                part.buffer,
+                split_masters=storage.split_masters,
+                fp8_weights=storage.fp8_weights,
+            )
         )
         residents += buckets.buffers(residents)
         residents += gradient_placeholders(part.graph, part.instances, codes.settings)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from simcluster.layout import Dims, Mesh
 from simcluster.model import (
     Block,
+    Fp8Cast,
     Graph,
     Instance,
     Node,
@@ -33,11 +34,13 @@ def persistent_buffers_of(
     buffer: Callable[[str, str], str],
     *,
     split_masters: bool = False,
+    fp8_weights: bool = False,
 ) -> Iterator[PersistentBuffer]:
     """The buffers of some instances that outlive the step, each once; ``buffer`` gives a value's name.
 
     Views of others take no memory but hold values, and with ``split_masters`` master copies of 16-bit weights
-    take half of theirs: the upper halves of fp32 numbers are bf16 ones.
+    take half of theirs: the upper halves of fp32 numbers are bf16 ones. With ``fp8_weights`` weights that are
+    cast to fp8 take none beside what they are cast to.
     """
     buffers: dict[str, PersistentBuffer] = {}
     lasting: dict[str, list[tuple[str, Value, int]]] = {}
@@ -55,12 +58,22 @@ def persistent_buffers_of(
             origin = graph.canonical(f"{instance.weight_owner}.{source}") if source else ""
             if split_masters and value.endswith(f".{MASTER}") and value in owners[instance.block]:
                 size //= 2
+            if fp8_weights and _is_cast_to_fp8(graph.block_of(instance), value):
+                size = 0
             category = PERSISTENT.get(kind.role, Category.PARAMETERS)
             tensor = _tensor(graph, instance, value, kind, owners[instance.block])
             buffers[name] = PersistentBuffer(
                 name, category, size, kind.type, kind.layout, origin, kind.place, tensor
             )
     yield from buffers.values()
+
+
+def _is_cast_to_fp8(block: Block, value: str) -> bool:
+    """Whether a value is a parameter of which matmuls read nothing but casts to fp8."""
+    if block.values[value].role is not Role.PARAMETER:
+        return False
+    readers = [node for node in block.nodes if value in node.inputs and node.phase is not Phase.END]
+    return bool(readers) and all(isinstance(node.operator, Fp8Cast) for node in readers)
 
 
 def _lasting(block: Block, mesh: Mesh) -> Iterator[tuple[str, Value, int]]:

@@ -245,8 +245,12 @@ class _Loader:
                     rows.setdefault(replace(key, phase=phase), _Rows(len(members))).add(which, load)
         self.placed[axes] = PlacedGroups(placements, index.astype(np.int64), kind_of[sort_of])
         patterns = list(before)
+        place_of: dict[tuple[int, ...], int] = {}
         for key, row in rows.items():
-            self.patterns[key] = _place(row.loads(), patterns)
+            same = tuple(id(load) for _, load in row.parts)
+            if same not in place_of:
+                place_of[same] = _place(row.loads(), patterns)
+            self.patterns[key] = place_of[same]
         return patterns
 
     def _choice(self, placement: GroupPlacement, use: Use, parts: UnequalParts | None) -> AlgorithmChoice:

@@ -57,10 +57,10 @@ def awaited_by_host(instructions: Sequence[Instruction], names: Collection[str])
 
 
 def named(operator: object, table: Mapping[str, Setting], otherwise: Setting) -> Setting:
-    """What a table has for an operator, by its kind or else its family."""
+    """What a table has for an operator, by the first of its names there: its kind or else its family."""
     if not isinstance(operator, Operator):
         return otherwise
-    return table.get(operator.kind, table.get(operator.family, otherwise))
+    return next((table[name] for name in operator.names if name in table), otherwise)
 
 
 def runs_kernels(instruction: Instruction) -> bool:

@@ -1,5 +1,6 @@
 """Which ranks behave alike: the coarsest equitable partition of ranks, groups and links."""
 
+from simcluster.program.symmetry.class_splits import find_class_splits
 from simcluster.program.symmetry.coloured_graph import GroupLoads, Ints
 from simcluster.program.symmetry.rank_classes import (
     TRANSFERS,
@@ -26,6 +27,7 @@ __all__ = [
     "PlacedGroups",
     "RankClasses",
     "TenantLoad",
+    "find_class_splits",
     "partition_ranks",
     "partition_tenants",
     "pipeline_pairs",

@@ -41,10 +41,11 @@ class GroupLoads:
     @classmethod
     def of(cls, offsets: Ints, links: Ints, parts: NDArray[np.float64]) -> GroupLoads:
         """Loads written as parts of the slowest link's; ValueError if one is no multiple of ``GRAIN``."""
-        units = np.rint(parts / GRAIN)
-        if not np.array_equal(units * GRAIN, parts):
+        units = parts / GRAIN
+        whole = units.astype(np.int64)
+        if not np.array_equal(whole, units):
             raise ValueError("a load is no multiple of 2^-20")
-        return cls(offsets, links, units.astype(np.int64))
+        return cls(offsets, links, whole)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

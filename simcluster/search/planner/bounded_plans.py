@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from simcluster.engine import no_collection
+from simcluster.garbage import no_collection
 from simcluster.search.bounds import PlanBound, PlanBounds, Refusal
 from simcluster.search.planner.shared_scenario import SharedScenario
 from simcluster.search.space import PlanChoice, PlanSpace

@@ -15,10 +15,10 @@ from simcluster.engine import (
     Timing,
     Workload,
     classes_on_links,
-    no_collection,
     run_together,
 )
 from simcluster.errors import SimclusterError
+from simcluster.garbage import no_collection
 from simcluster.plan import OffloadSpec, Plan, RecomputeSpec, SearchReport, check_passes, make_plan
 from simcluster.program import HostCalls, Program, RankClasses, build, check_program
 from simcluster.scenario import Scenario

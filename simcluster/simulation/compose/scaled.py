@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from simcluster.engine import classes_on_links, no_collection
+from simcluster.engine import classes_on_links
+from simcluster.garbage import no_collection
 from simcluster.simulation.compose.build import BuiltScenario
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ runs. A state with fewer data replicas has a plan of its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,15 +15,57 @@ from numpy.typing import NDArray
 
 from simcluster.analysis import summarise_servers
 from simcluster.cluster import DeviceSpeed
+from simcluster.collectives import PROCESSOR
 from simcluster.engine import classes_on_links
 from simcluster.errors import PlanError, SimclusterError
-from simcluster.job import NOMINAL_STATE, ClusterState, StepSummary
+from simcluster.job import NOMINAL_STATE, ClusterState, SlowDevice, StepSummary
 from simcluster.plan import serve_parameters
-from simcluster.program import build
+from simcluster.program import (
+    CollectiveRequests,
+    ProgramLoads,
+    build,
+    load_program,
+    without_redundant_links,
+)
 from simcluster.simulation.compose import BuiltScenario, build_scenario, run_alone
 
 MOST_PLANS = 8
 """Plans with fewer replicas or members that are kept at once."""
+
+
+@dataclass(frozen=True)
+class _LoadedPlan:
+    """What runs in a state whose devices are as fast as ever, and what that loads: links that cannot hold
+    anything back are left out, so that few devices behave in ways of their own once one is slow.
+    """
+
+    built: BuiltScenario
+
+    @cached_property
+    def loads(self) -> ProgramLoads:
+        return _loads(self.built)
+
+    def slowed(self, slow: Mapping[int, float]) -> BuiltScenario:
+        """The same with slow devices: by rank the part that is left of their rate."""
+        built = self.built
+        speeds = dict(built.cluster.speeds)
+        for rank, factor in slow.items():
+            own = speeds.get(rank, DeviceSpeed())
+            speeds[rank] = replace(own, compute=own.compute * factor)
+        cluster = built.cluster.with_speeds(speeds)
+        # Slow processors load the links inside their hosts in another way; no other device does.
+        hosts = any(cluster.device(rank).kind == PROCESSOR for rank in slow)
+        slowed = replace(built, cluster=cluster, tenants=())
+        loads = _loads(slowed) if hosts else self.loads
+        classes, fabric = classes_on_links(
+            built.program, cluster, built.plan.execution.algorithms, loads=loads
+        )
+        return replace(slowed, classes=classes, fabric=fabric)
+
+
+def _loads(built: BuiltScenario) -> ProgramLoads:
+    requests = CollectiveRequests(built.program, built.plan.execution.algorithms)
+    return without_redundant_links(load_program(built.program, built.cluster, requests), built.cluster)
 
 
 @dataclass
@@ -32,7 +74,7 @@ class StepTimes:
 
     built: BuiltScenario
     times: dict[Hashable, StepSummary] = field(default_factory=dict)
-    _plans: dict[ClusterState, BuiltScenario] = field(default_factory=dict)
+    _plans: dict[ClusterState, _LoadedPlan] = field(default_factory=dict)
 
     def __call__(self, state: ClusterState) -> StepSummary:
         """The step in a state."""
@@ -47,11 +89,16 @@ class StepTimes:
         A slow device counts as one of its class: all of a class behave alike on the healthy cluster, so the
         choice among them is one of names. Of several, it is known besides how they lie to each other: which
         of them share a host, and a place along every axis. On networks of several tiers that is not all there
-        is, and the devices themselves are the signature.
+        is, and the devices themselves are the signature, unless they are one group of the mesh, as those of a
+        slow host may be: groups with members of one class are as much alike as these.
         """
         slow = state.slow
         if len(slow) > 1 and not self._is_flat:
-            return state
+            axes = self._group_of(slow)
+            if not axes:
+                return state
+            number = int(self.built.classes.of_rank[slow[0].device])
+            return state.lost_replicas, state.workers, state.servers, axes, number, slow[0].factor
         classes = self.built.classes.of_rank
         mesh = self.built.program.mesh
         rows = sorted(
@@ -76,6 +123,21 @@ class StepTimes:
             else (),
         )
 
+    def _group_of(self, slow: Sequence[SlowDevice]) -> tuple[str, ...]:
+        """The axes of the group that consists of these devices, all of them equally slow; () if none does."""
+        devices = sorted(entry.device for entry in slow)
+        for axes, members in self._groups.items() if len({entry.factor for entry in slow}) == 1 else ():
+            row = np.flatnonzero((members == devices[0]).any(axis=1))
+            if row.size and np.array_equal(np.sort(members[row[0]]), devices):
+                return axes
+        return ()
+
+    @cached_property
+    def _groups(self) -> dict[tuple[str, ...], NDArray[np.int64]]:
+        """The members [groups, size] of the groups along the axes that anything is done over."""
+        program = self.built.program
+        return {axes: program.mesh.groups(axes) for axes in program.groups}
+
     @cached_property
     def _hosts(self) -> NDArray[np.int64]:
         """The host of every rank."""
@@ -90,17 +152,11 @@ class StepTimes:
         return cluster.topology.network.kind == "switch"
 
     def _timed(self, state: ClusterState) -> StepSummary:
-        built = self._left(replace(state, slow=()))
-        if state.slow:
-            speeds = dict(built.cluster.speeds)
-            for entry in state.slow:
-                left = 0 if state.workers else state.lost_replicas
-                rank = self._rank_left(entry.device, left, built)
-                own = speeds.get(rank, DeviceSpeed())
-                speeds[rank] = replace(own, compute=own.compute * entry.factor)
-            cluster = replace(built.cluster, speeds=speeds)
-            classes, fabric = classes_on_links(built.program, cluster, built.plan.execution.algorithms)
-            built = replace(built, cluster=cluster, classes=classes, fabric=fabric, tenants=())
+        plan = self._left(replace(state, slow=()))
+        built = plan.built
+        if state != NOMINAL_STATE:
+            left = 0 if state.workers else state.lost_replicas
+            built = plan.slowed(self.ranks_left(state.slow, left, built))
         steps, samples = built.scenario.spec.run.steps, built.scenario.spec.task.global_batch
         timing, servers = run_alone(built), built.plan.servers
         if servers is None:
@@ -112,29 +168,41 @@ class StepTimes:
         paces = summarise_servers(built.placed, timing, servers, samples, steps)
         return StepSummary(max(1, round(samples / paces["samples_per_s"] * 1e9)), samples)
 
-    def _left(self, state: ClusterState) -> BuiltScenario:
+    def _left(self, state: ClusterState) -> _LoadedPlan:
         """What runs in a state. Slow devices meet one plan again and again, so plans are kept."""
-        if state == NOMINAL_STATE:
-            return self.built
         if state not in self._plans:
             while len(self._plans) >= MOST_PLANS:
                 del self._plans[next(iter(self._plans))]
-            without = state.workers or state.servers
-            made = self._without_members(state) if without else self._without(state.lost_replicas)
-            self._plans[state] = made
+            if state == NOMINAL_STATE:
+                made = self.built
+            elif state.workers or state.servers:
+                made = self._without_members(state)
+            else:
+                made = self._without(state.lost_replicas)
+            self._plans[state] = _LoadedPlan(made)
         self._plans[state] = self._plans.pop(state)  # the last one that was used
         return self._plans[state]
 
-    def _rank_left(self, device: int, lost: int, built: BuiltScenario) -> int:
-        """The rank of a device in a plan with fewer replicas of the data, whose last ones are left out."""
+    def ranks_left(self, slow: Sequence[SlowDevice], lost: int, built: BuiltScenario) -> dict[int, float]:
+        """By rank, in a plan with fewer replicas of the data, what is left of the rate of slow devices.
+
+        Left out are the last replicas in which nothing is slow, as long as there are any.
+        """
         if not lost:
-            return device
+            return {entry.device: entry.factor for entry in slow}
         before, after = self.built.program.mesh, built.program.mesh
-        rank = 0
-        for position, axis in enumerate(before.names):
-            place = min(int(before.coordinates[device, position]), after.size(axis) - 1)
-            rank = rank * after.size(axis) + place
-        return rank
+        along = before.names.index(data_axis(self.built))
+        slower = {int(before.coordinates[entry.device, along]) for entry in slow}
+        sizes = [after.size(axis) for axis in before.names]
+        replicas = range(before.size(before.names[along]))
+        kept = sorted(sorted(replicas, key=lambda place: (place not in slower, place))[:-lost])
+        ranks = {}
+        for entry in slow:
+            places = before.coordinates[entry.device].tolist()
+            if places[along] in kept:
+                places[along] = kept.index(places[along])
+                ranks[int(np.ravel_multi_index(places, sizes))] = entry.factor
+        return ranks
 
     def _without(self, lost: int) -> BuiltScenario:
         """The plan with fewer replicas of the data, each with its share of the batch as before."""

@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from simcluster.analysis import record_run
-from simcluster.engine import no_collection, run
+from simcluster.engine import run
 from simcluster.errors import PlanError
+from simcluster.garbage import no_collection
 from simcluster.job import StateSource, Survivors, policy_kinds
 from simcluster.plan import make_plan
 from simcluster.program import HostCalls, Program, build, partition_ranks

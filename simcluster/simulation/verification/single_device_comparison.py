@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from simcluster.cluster import Cluster
-from simcluster.engine import no_collection
 from simcluster.errors import SimulationError
+from simcluster.garbage import no_collection
 from simcluster.model import E4M3, E5M2, Generative, Model, padded, vocabulary_of
 from simcluster.plan import Plan
 from simcluster.printable import printable_text

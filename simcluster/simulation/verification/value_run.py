@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from simcluster.analysis import record_run
 from simcluster.cluster import Cluster
-from simcluster.engine import no_collection, run
+from simcluster.engine import run
 from simcluster.errors import SimclusterError
+from simcluster.garbage import no_collection
 from simcluster.layout import Layout
 from simcluster.model import Array, Model
 from simcluster.plan import FORWARD, Plan, make_plan

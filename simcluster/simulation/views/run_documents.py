@@ -12,10 +12,8 @@ from simcluster.analysis import (
     AllocationAccount,
     MemoryRule,
     RunKind,
-    assumptions,
     dispatch_counts,
     error_band_document,
-    find_class_splits,
     memory_maxima,
     program_of,
     report_memory,
@@ -29,9 +27,10 @@ from simcluster.engine import Timing
 from simcluster.layout import unsplit_mesh
 from simcluster.model import Model, Routed, Updates
 from simcluster.plan import Plan, describe_fusion, describe_profile, fusible_reductions, render
-from simcluster.program import HOST, CollectiveCalls, HostCalls
+from simcluster.program import HOST, CollectiveCalls, HostCalls, find_class_splits
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import BuiltScenario
+from simcluster.simulation.views.assumed_figures import assumptions
 from simcluster.simulation.views.parameter_broadcast import summarise_parameter_broadcast
 from simcluster.simulation.views.search_document import search_document_of
 from simcluster.work import DType

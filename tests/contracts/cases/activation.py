@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from simcluster.model.operators.activation import (
+    ClampedSwiglu,
+    ClampedSwigluGrad,
     Geglu,
     GegluGrad,
     Gelu,
@@ -28,6 +30,8 @@ CASES = (
     Case("swiglu_grad", SwigluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4), (4, 8, 4))),
     Case("geglu", Geglu(_HIDDEN), normal((4, 8, 4), (4, 8, 4)), (0,)),
     Case("geglu_grad", GegluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4), (4, 8, 4))),
+    Case("clamped_swiglu", ClampedSwiglu(_HIDDEN), normal((4, 8, 4), (4, 8, 4)), (0,)),
+    Case("clamped_swiglu_grad", ClampedSwigluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4), (4, 8, 4))),
     Case("relu", Relu(_HIDDEN), normal((4, 8, 4)), (0,)),
     Case("relu_grad", ReluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
     Case("squared_relu", SquaredRelu(_HIDDEN), normal((4, 8, 4)), (0,)),

@@ -8,7 +8,12 @@ from simcluster.model.operators.activation import Relu, Swiglu
 from simcluster.model.operators.attention import Attention, AttentionGrad
 from simcluster.model.operators.join_heads import JoinHeads, JoinHeadsGrad
 from simcluster.model.operators.router import ExpertSlots, Route, RouteGrad
-from simcluster.model.operators.router_weighted import RouterWeighted, RouterWeightedGrad
+from simcluster.model.operators.router_weighted import (
+    RouterWeighted,
+    RouterWeightedGrad,
+    WeighedBias,
+    WeighedBiasGrad,
+)
 from simcluster.model.operators.token_dispatch import Combine, Dispatch, SlotWeights, SlotWeightsGrad
 from tests.contracts.operator_case import WHOLE, Case, Draw, normal
 
@@ -17,6 +22,7 @@ _TOKENS = (8, 8)
 _SEATED = (EXPERTS, 8, CAPACITY, 8)
 _ROWS = (*_TOKENS, 8)
 _INNER = ("experts", "batch", "capacity", "ffn")
+_SLOTTED = (*_INNER[:3], "hidden")
 
 
 def _ids(rng: np.random.Generator, choices: int, experts: int = EXPERTS) -> np.ndarray:
@@ -159,6 +165,17 @@ CASES = (
         "weighed_grad of an activation",
         RouterWeightedGrad(Relu(_INNER), _INNER[:3]),
         normal(_SEATED, _SEATED[:3], _SEATED),
+    ),
+    Case(
+        "weighed_bias",
+        WeighedBias(_SLOTTED, ("experts", "hidden"), _SLOTTED[:3]),
+        normal(_SEATED, (_SEATED[0], _SEATED[3]), _SEATED[:3]),
+        (0,),
+    ),
+    Case(
+        "weighed_bias_grad",
+        WeighedBiasGrad(_SLOTTED, ("experts", "hidden"), _SLOTTED[:3]),
+        normal((_SEATED[0], _SEATED[3]), _SEATED[:3], _SEATED),
     ),
     Case("attention with values of their own size", _LATENT, normal(*_QKV), (0,), unsplit=_SHARE),
     Case(

@@ -182,6 +182,20 @@ def test_a_buffer_for_scores_is_one_for_all_layers():
     assert level(run({"operand_buffers": ["softmax"]}), "operand buffer") == 0
 
 
+def test_weights_in_fp8_alone_have_no_copy_in_16_bits():
+    """All that matmuls of layers read, q, k, v, o, gate, up and down; the head stays as it is."""
+    training = {"precision": {"compute": "bf16", "matmul": "fp8"}}
+    both, alone = (
+        run({"fp8_weights": only}, training=training).documents["summary"]["peak_memory_bytes"][0]
+        for only in (False, True)
+    )
+    assert both["breakdown"]["parameters"] - alone["breakdown"]["parameters"] == 2 * 2 * (
+        4 * 1024**2 + 3 * 1024 * 2816
+    )
+    plain = [run({"fp8_weights": only}).documents["memory"][0]["allocated"] for only in (False, True)]
+    assert plain[0] == plain[1]
+
+
 def test_an_unknown_allocator_is_refused():
     with pytest.raises(ValueError, match="unknown allocator 'torhc'"):
         FrameworkMemorySpec(allocator="torhc")

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE
 from simcluster.engine import Implementation, Progress, classes_together, run_together
 from simcluster.engine.compiled.run import LONG
 from simcluster.engine.implementation import ENTRY, LOOP, choose_implementation
@@ -109,11 +110,21 @@ def test_progress():
     assert progress.now == pytest.approx(timing.end * 1e-9)
 
 
+def test_compiling_is_told(monkeypatch):
+    LOOP.load()
+    progress, said = Progress(), []
+    monkeypatch.setattr(LOOP, "load", lambda: said.append(progress.doing))
+    timed(build_scenario(scenario(MESH)), Implementation.COMPILED, progress=progress)
+    assert said[0] == "compiling"
+    assert progress.doing == ""
+
+
 def test_few_entries_are_for_the_reference(monkeypatch):
     """Unless the loop is loaded already."""
     LOOP.load()
     assert choose_implementation(1_000) is Implementation.COMPILED
     monkeypatch.setattr(LOOP, "_places", {})
+    monkeypatch.setattr(LOOP, "_without", 0.0)
     assert choose_implementation(1_000) is Implementation.REFERENCE
     assert choose_implementation(10_000) is Implementation.COMPILED
 
@@ -130,11 +141,14 @@ UNUSED = (
     "simcluster.plan.auto",
     "simcluster.report.html",
 )
-"""What a run needs only if it is large, has a job, searches strategies, or is shown on a page."""
+"""What a run needs only if it compiles, has a job, searches strategies, or is shown on a page."""
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "scenarios/quickstart.yaml"]])
-def test_small_runs_do_not_import_what_they_do_not_use(arguments):
+def test_commands_do_not_import_what_they_do_not_use(arguments):
+    """Machine code is kept by then, or not worth it yet."""
+    LOOP.load()
+    POOL_CODE.load()
     code = (
         "import sys; from simcluster.cli.app import command_line; code = command_line(sys.argv[1:]);"
         f"sys.exit(code or ', '.join({set(UNUSED)} & sys.modules.keys()) or None)"

@@ -42,7 +42,7 @@ class LintResult:
 
 def lint_scenario(asked: LintRequest) -> LintResult:
     """A scenario read, planned and lowered; nothing is simulated."""
-    from simcluster.engine import no_collection
+    from simcluster.garbage import no_collection
 
     # Around the frame that holds what is built, which is gone before the collector could look through it.
     with no_collection():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -82,6 +83,8 @@ def run(
     Exit code 1 if one does not fit into memory or breaks its own bounds; one that is tight says so first. The
     JSON of several scenarios is a list.
     """
+    # NumPy would start threads for products of matrices, of which a run has none.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from simcluster.cli.commands.run.session import Replications, Session
     from simcluster.cli.output.result_files import Outputs
     from simcluster.cli.output.terminal import has_colour

@@ -314,6 +314,13 @@ def test_in_the_first_step_moments_come_with_the_update(tmp_path):
     assert stays <= memory_of(tmp_path, framework="mindspeed-llm") < stage["allocated"]
 
 
+def test_a_run_that_goes_on_has_its_moments_from_the_start(tmp_path):
+    twice = {"framework": "mindspeed-llm", "notes": "rank0:1.5GiB; rank0:2GiB; rank1:1.5GiB; rank1:2GiB"}
+    run = run_of(tmp_path, **twice)
+    [stage] = simulate(Scenario.of(scenario_of(run).data)).documents["memory"]
+    assert memory_of(tmp_path, **twice) == stage["allocated"]
+
+
 def test_memory_logged_in_gigabytes_is_decimal(tmp_path):
     assert run_of(tmp_path, peak_mem_gib="2").peak_memory == 2 * 2**30
     assert run_of(tmp_path, peak_mem_gib="2", notes="GB as logged").peak_memory == 2e9

@@ -126,8 +126,8 @@ TE = "impl transformer_engine; flags: deterministic-mode; no-gradient-accumulati
     ("model", "notes", "attention", "workspace"),
     [
         ("gpt:gpt3_mcore_te_tp1_pp4_x", TE, "unfused", "32 MiB"),
-        ("gpt:gpt3_mcore_te_tp1_pp4_resume_torch_dist_x", TE, "flash", "32 MiB"),
-        ("gpt:gpt3_7b_tp1_pp4_memory_speed", TE, "flash", "32 MiB"),
+        ("gpt:gpt3_mcore_te_tp1_pp4_resume_torch_dist_x", TE, None, "32 MiB"),
+        ("gpt:gpt3_7b_tp1_pp4_memory_speed", TE, None, "32 MiB"),
         ("gpt:gpt3_mcore_te_tp1_pp4_x", "impl transformer_engine; flags: ", None, None),
         ("gpt:gpt3_mcore_tp1_pp4_x", "impl local; flags: deterministic-mode", None, "32 MiB"),
     ],
@@ -202,3 +202,46 @@ def test_fewer_key_heads_than_ranks_are_shared_in_an_exchange_of_heads(tmp_path,
     parallel = scenario_of(run_of(tmp_path, **said)).data["parallel"]
     entries = [entry["split"] for entry in parallel.get("strategies", [])]
     assert (entries, parallel.get("context")) == (([split], None) if split else ([], "ring"))
+
+
+    ("tensor", "zero", "scratch"),
+    [("1", "1", {"optimizer": 1.0}), ("8", "0", {"loss": 4.0}), ("2", "1", {"optimizer": 1.0, "loss": 1.0})],
+)
+def test_mindspeeds_update_and_loss_hold_more(tmp_path, tensor, zero, scratch):
+    """A copy of the largest shard; 2 bytes for each logit of all ranks, in multiples of a rank's 4 bytes."""
+    said = {"data": str(8 // int(tensor)), "tensor": tensor, "zero_stage": zero}
+    row = run_of(tmp_path, framework="mindspeed-llm", **said)
+    Scenario.of(scenario_of(row).data)
+    assert scenario_of(row).data["framework"]["storage"]["scratch"] == scratch
+
+
+def test_interleaving_of_an_unknown_number_of_chunks_has_two(tmp_path):
+    found = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="4"))
+    assert found.data["parallel"]["schedule"] == {"kind": "interleaved", "chunks": 2}
+    assert any("their number is not stated" in text for text in found.assumed)
+    odd = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="6"))
+    assert "schedule" not in odd.data["parallel"]
+
+
+@pytest.mark.parametrize(("precision", "alone"), [("fp8 (current scaling)", True), ("bf16", None)])
+def test_fp8_runs_of_megatron_bridge_hold_their_weights_in_fp8(tmp_path, precision, alone):
+    framework = scenario_of(run_of(tmp_path, framework="nemo", precision=precision)).data["framework"]
+    assert framework.get("storage", {}).get("fp8_weights") is alone
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [("bert:bert_mcore_tp2_pp2", {"masked": 1.0}), ("t5:t5_mcore_te_tp4_pp1", {"decoder_seq_len": 128})],
+)
+def test_megatrons_bert_and_t5_are_computed_as_there(tmp_path, model, said):
+    row = run_of(tmp_path, framework="megatron-lm", model=model, layers="24", notes=TE)
+    found = scenario_of(row).data
+    Scenario.of(found)
+    assert said.items() <= found["model"].items()
+
+
+@pytest.mark.parametrize(("notes", "dropout"), [("", 0.1), ("; multi-latent-attention", 0)])
+def test_mixtures_of_megatrons_tests_have_the_scripts_dropout(tmp_path, notes, dropout):
+    said = "MoE 8 experts topk 2; NVIDIA CI golden values (dev)" + notes
+    row = run_of(tmp_path, framework="megatron-lm", model="moe:gpt3_mcore_te_x", ffn="64", notes=said)
+    assert scenario_of(row).data["model"]["attention_dropout"] == dropout

@@ -259,7 +259,7 @@ def test_places_that_are_split_are_so_in_the_small_form_too(experts, ways):
             "2 of 2 layers are dense: none has experts",
         ),
         ({"experts": {**TINY["experts"], "dense_layers": 1}}, "", "'ffn' is missing"),
-        ({"bias": True}, "bias", "'bias' does not go with experts"),
+        ({"window_every": 2}, "window_every", "'window_every' needs a window"),
         ({"experts": {**TINY["experts"], "scores": "tanh"}}, "experts.scores", "unknown key"),
         ({"latent": {"kv_rank": 4}}, "latent", "'nope_dim', 'rope_dim', 'value_dim' are missing"),
         (

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from simcluster.cluster import NOMINAL, Cluster
-from simcluster.program import GroupLoads, RankClasses
+from simcluster.program.symmetry.coloured_graph import GroupLoads
+from simcluster.program.symmetry.rank_classes import RankClasses
 
 
 def find_class_splits(classes: RankClasses, cluster: Cluster) -> Mapping[int, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcluster import units
-from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.analysis import PlacedProgram
 from simcluster.engine import RunSpec
 from simcluster.plan import FrameworkSpec
 from simcluster.program import Program
