@@ -204,6 +204,7 @@ def test_fewer_key_heads_than_ranks_are_shared_in_an_exchange_of_heads(tmp_path,
     assert (entries, parallel.get("context")) == (([split], None) if split else ([], "ring"))
 
 
+@pytest.mark.parametrize(
     ("tensor", "zero", "scratch"),
     [("1", "1", {"optimizer": 1.0}), ("8", "0", {"loss": 4.0}), ("2", "1", {"optimizer": 1.0, "loss": 1.0})],
 )
