@@ -154,17 +154,29 @@ class ScheduleExpansion:
     # -- what is computed -------------------------------------------------------------------------------
 
     def _compute(self, halves: Sequence[Half]) -> list[BlockExecution]:
-        """What an action runs, overlapped halves in turns, evenly, each in its own order.
+        """What an action runs, overlapped halves in turns, each in its own order.
 
-        What happens once a step stays with the code it belongs to: gradients are reduced behind the last of
-        several copies, which is the last in its turn.
+        Segments of layers take turns evenly, so that layers stand side by side; what is not cut, such as an
+        embedding, waits for nobody's turn. Backwards come first: their gradients travel to the experts while
+        the forward computes its attention, as in Megatron-Core (TransformerLayerSchedulePlan.run, from
+        memory). What happens once a step stays with the code it belongs to: gradients are reduced behind the
+        last of several copies, which is the last in its turn.
         """
-        runs = [list(self._codes(half, OF_RUN - number)) for number, half in enumerate(halves)]
-        places = [((number + 0.5) / len(half), half[number]) for half in runs for number in range(len(half))]
-        return [execution for _, run in sorted(places, key=lambda place: place[0]) for execution in run]
+        places: list[tuple[float, bool, list[BlockExecution]]] = []
+        for number, half in enumerate(halves):
+            by_instance = list(self._codes(half, OF_RUN - number))
+            segments = sum(len(codes) for codes in by_instance if len(codes) > 1)
+            before = 0
+            for codes in by_instance:
+                in_turns = len(codes) > 1 or not segments
+                for code in codes:
+                    place = (before + in_turns / 2) / (segments or len(by_instance))
+                    places.append((place, half[0] == F_ACTION, code))
+                    before += in_turns
+        return [execution for _, _, code in sorted(places, key=lambda place: place[:2]) for execution in code]
 
-    def _codes(self, half: Half, micro_batch: int) -> Iterator[list[BlockExecution]]:
-        """A half of an action, code by code, each with what happens once a step around it."""
+    def _codes(self, half: Half, micro_batch: int) -> Iterator[list[list[BlockExecution]]]:
+        """A half of an action: by instance its codes, each with what happens once a step around it."""
         part, (kind, chunk, number, ahead, at_end) = self.part, half
         forward, instances = kind == F_ACTION, part.slices[chunk, number]
         phases = [phase for phase in _PHASES[kind] if phase != RECOMPUTE or kind == R_ACTION or not ahead]
@@ -183,4 +195,4 @@ class ScheduleExpansion:
                     for ready, run in self.reductions
                     if ready == instance.weight_owner
                 ]
-            yield from runs
+            yield runs

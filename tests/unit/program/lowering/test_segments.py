@@ -35,6 +35,15 @@ def test_a_segment_ends_where_a_kernel_reads_what_a_collective_of_it_makes():
     assert [phase_of(name) for name in segments] == ["forward", "forward", "update"]
 
 
+def test_a_collective_that_needs_nothing_of_its_segment_starts_with_the_one_before():
+    nodes = [kernel("a", ["x"]), gather("g", "a"), kernel("w", ["a"])]
+    nodes += [kernel("b", ["g"]), gather("h", "w"), kernel("c", ["b", "h"])]
+    assert names(split_into_segments({"forward": nodes}, ["forward"])) == {
+        "forward": ["a", "g", "w", "h"],
+        "forward.1": ["b", "c"],
+    }
+
+
 def test_a_function_that_is_one_graph_stays_in_one_segment():
     nodes = [gather("g", "x", piece="f"), kernel("a", ["g"], piece="f"), kernel("b", ["a"], piece="f")]
     assert names(split_into_segments({"forward": nodes}, ["forward"])) == {"forward": ["g", "a", "b"]}
