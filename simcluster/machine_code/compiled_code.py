@@ -40,7 +40,7 @@ class CompiledCode:
     examples: dict[str, Any] = field(default_factory=dict)
     """What the parameters of entries are, by their annotations: a value of each."""
     functions: list[Callable[..., Any]] = field(default_factory=list)
-    """What only machine code calls; each comes behind those that it calls."""
+    """What only machine code calls."""
     entries: list[Callable[..., Any]] = field(default_factory=list)
     """What Python calls."""
 
@@ -57,18 +57,16 @@ class CompiledCode:
     def pays(self, seconds: float) -> bool:
         """Whether machine code ends sooner than what takes so many ``seconds`` without it.
 
-        It does if it is loaded; or what this process did without it takes longer than loading it, and it is
-        kept, or Numba is there already. Else what is done without it is counted, over all processes: it is
-        compiled once that took as long as compiling takes.
+        It does if it is loaded, or if it is kept and loading it takes no longer than what this process did
+        without it. If it is not kept, what is done without it is counted, over all processes: it is compiled
+        once that took as long as compiling takes.
         """
         if self.is_loaded:
             return True
         self._without += seconds
         if self._without < LOADING:
             return False
-        if self.file.is_kept or ("numba" in sys.modules and self.file.path is not None):
-            return True
-        return self.file.count(seconds) >= self.seconds
+        return self.file.is_kept or self.file.count(seconds) >= self.seconds
 
     def function(self, function: Function) -> Function:
         """Adds a function that others call.
@@ -83,18 +81,18 @@ class CompiledCode:
         """What Python calls instead of a function whose parameters have ``examples``: its machine code."""
         self.entries.append(function)
         name, is_truth = function.__name__, function.__annotations__["return"] == "bool"
-        handed_on = [kind in self.by_reference for kind in function.__annotations__.values()][:-1]
+        kinds = [kind for parameter, kind in function.__annotations__.items() if parameter != "return"]
 
         @wraps(function)
         def call(*arguments: Any) -> Any:
             words: list[int] = []
             tables = []
-            for argument, by_reference in zip(arguments, handed_on, strict=True):
-                if by_reference:
-                    tables.append(_table(argument))
+            for argument, kind in zip(arguments, kinds, strict=True):
+                if kind in self.by_reference:
+                    tables.append(_table(argument, self.examples[kind]))
                     words.append(addressof(tables[-1]))
                 else:
-                    words += _words(argument)
+                    words += _words(argument, self.examples[kind])
             self.load()
             code = _prototype(len(words))(self._places[name])
             result, error = c_int64(), c_void_p()
@@ -144,17 +142,25 @@ def _prototype(num_words: int) -> Any:
     return CFUNCTYPE(c_int32, c_void_p, c_void_p, *[c_int64] * num_words)
 
 
-def _table(arrays: tuple[Any, ...]) -> Any:
+def _table(arrays: tuple[Any, ...], like: tuple[Any, ...]) -> Any:
     """Where the elements of every array lie, and how many they are."""
-    words = [word for array in arrays for word in (array.ctypes.data, array.size)]
+    words = []
+    for array, example in zip(arrays, like, strict=True):
+        words += [_place(array, example), array.size]
     return (c_int64 * len(words))(*words)
 
 
-def _words(value: Any) -> list[int]:
+def _words(value: Any, like: Any) -> list[int]:
     """What a function is handed of a number, an array of one dimension, or a tuple of such."""
-    if isinstance(value, tuple):
-        return [word for one in value for word in _words(one)]
-    if isinstance(value, np.ndarray):
-        size, (stride,) = value.size, value.strides
-        return [0, 0, size, value.itemsize, value.ctypes.data, size, stride]
+    if isinstance(like, tuple):
+        return [word for one, example in zip(value, like, strict=True) for word in _words(one, example)]
+    if isinstance(like, np.ndarray):
+        return [0, 0, value.size, value.itemsize, _place(value, like), value.size, value.itemsize]
     return [int(value)]
+
+
+def _place(array: Any, like: Any) -> int:
+    """Where the elements of an array lie, one after another: machine code would write anywhere."""
+    if array.ndim != 1 or array.dtype != like.dtype or not array.flags.c_contiguous:
+        raise TypeError(f"machine code takes arrays of one dimension of {like.dtype}, not {array.dtype}")
+    return int(array.ctypes.data)

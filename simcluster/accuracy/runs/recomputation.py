@@ -46,7 +46,10 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
     if again is not None:
         return Recomputation(again)
     assumed = ("the core of attention is recomputed: which part is not stated",)
-    return Recomputation({"operators": _operators(words)}, assumed if "not stated" in words else ())
+    operators = _operators(words, run)
+    return Recomputation(
+        {"operators": operators} if operators else {}, assumed if "not stated" in words else ()
+    )
 
 
 def _first_of_stages(count: int, layers: int, stages: int, chunks: int) -> list[list[int]]:
@@ -55,8 +58,13 @@ def _first_of_stages(count: int, layers: int, stages: int, chunks: int) -> list[
     return [[min(size, max(0, count - chunk * size))] * stages for chunk in range(chunks)]
 
 
-def _operators(words: str) -> list[str]:
-    """The operators of the parts that are named: ``(layernorm,moe_act)``, ``mlp+core_attn``."""
+def _operators(words: str, run: MeasuredRun) -> list[str]:
+    """The operators of the parts that are named: ``(layernorm,moe_act)``, ``mlp+core_attn``.
+
+    The MLP is that of layers without experts, which a mixture need not have.
+    """
+    notes = run.words.get("notes", "")
+    mixture = "MoE" in notes and "dense layer" not in notes
     match = _PARTS.fullmatch(words)
     parts = re.split(r"[,+\s]+", match[1]) if match else []
     if match and known_words().recomputed_part(match[1]):
@@ -64,4 +72,5 @@ def _operators(words: str) -> list[str]:
     listed = [known_words().recomputed_part(part) for part in parts]
     if not parts or None in listed:
         raise PlanError(f"the recomputation '{words}'")
-    return [operator for operators in listed for operator in operators or ()]
+    chosen = [part for name, part in zip(parts, listed, strict=True) if not (mixture and name == "mlp")]
+    return [operator for operators in chosen for operator in operators or ()]

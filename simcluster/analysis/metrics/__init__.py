@@ -9,7 +9,6 @@ from simcluster.analysis.metrics.error_band import (
 from simcluster.analysis.metrics.host_dispatch import dispatch_counts
 from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS, inference_figures
 from simcluster.analysis.metrics.model_flops import (
-    Flops,
     prefill_flops,
     step_flops,
 )
@@ -29,7 +28,6 @@ __all__ = [
     "METRICS",
     "SHARED_METRICS",
     "ErrorBand",
-    "Flops",
     "RunKind",
     "dispatch_counts",
     "error_band_document",

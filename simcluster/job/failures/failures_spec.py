@@ -122,13 +122,7 @@ class CauseSpec(Section):
             )
             raise Refused(wanted, path="shape" if self.shape else "law")
         for key, wanted_by in (("factor", ("slow",)), ("lasts", LASTING)):
-            if (getattr(self, key) is not None) != (self.effect in wanted_by):
-                raise Refused(
-                    f"'{key}' is missing: effect {self.effect} needs it"
-                    if self.effect in wanted_by
-                    else f"'{key}' is for effect {' or '.join(wanted_by)}, not for {self.effect}",
-                    path=key if self.effect not in wanted_by else "effect",
-                )
+            _check_effect(self, key, wanted_by)
         if self.lasts_shape is not None and self.lasts is None:
             raise Refused("there is no 'lasts' of which it is the law", path="lasts_shape")
         if self.effect == "slow" and self.component not in ("device", "host"):
@@ -174,6 +168,15 @@ def _duration(mean: float | None, sigma: float | None) -> FailureLaw | None:
     return None if mean is None else Lognormal(mean, sigma or 0.0)
 
 
+def _check_effect(written: CauseSpec | EventSpec, key: str, wanted_by: tuple[str, ...]) -> None:
+    """Refused if a key is missing that the effect needs, or is there for another one."""
+    needed = written.effect in wanted_by
+    if needed and getattr(written, key) is None:
+        raise Refused(f"'{key}' is missing: effect {written.effect} needs it", path="effect")
+    if not needed and getattr(written, key) is not None:
+        raise Refused(f"'{key}' is for effect {' or '.join(wanted_by)}, not for {written.effect}", path=key)
+
+
 class EventSpec(Section):
     """A failure at a known time: ``{at: 3 h, device: 17}``.
 
@@ -212,15 +215,8 @@ class EventSpec(Section):
         named = [name for name in ("device", "host", "hosts") if getattr(self, name) is not None]
         if len(named) != 1:
             raise Refused("what fails? write one of device: 17, host: 3, or hosts: [0, 1]")
-        if (self.factor is None) == (self.effect == "slow"):
-            raise Refused(
-                "'factor' is what is left of the rate where effect is slow, and of nothing else",
-                path="effect",
-            )
-        if (self.lasts is None) == (self.effect in LASTING):
-            raise Refused(
-                "'lasts' is written where effect is slow or transient, and only there", path="effect"
-            )
+        for key, wanted_by in (("factor", ("slow",)), ("lasts", LASTING)):
+            _check_effect(self, key, wanted_by)
         return self
 
     def build(self, fleet: Fleet) -> Incident:

@@ -32,8 +32,7 @@ def job_renderables(documents: RunDocument, width: int, colour: bool) -> Iterato
     job = documents.get("job")
     if job is None or "wall_s" not in job:
         return
-    figures = [part for value, what in job_headline(job) for part in ((value, "bold cyan"), f" {what}   ")]
-    lines = [Text.assemble(("Job", "bold"), (f"  {job_title(job)}", "dim")), Text.assemble(*figures)]
+    lines = [Text.assemble(("Job", "bold"), (f"  {job_title(job)}", "dim")), *_headline(job, width)]
     remarks = job_remarks(job)
     if remarks:
         lines.append(Text("\n".join(f"  {line}" for line in remarks), "dim"))
@@ -59,3 +58,14 @@ def job_renderables(documents: RunDocument, width: int, colour: bool) -> Iterato
         yield text_table([Column("Recovered by", wraps=True), *quantities(*RECOVERY_FIGURES)], recoveries)
     if members := member_rows(job, MOST_CHANGES):
         yield text_table([Column("Who takes part", wraps=True), *quantities(*MEMBER_FIGURES)], members)
+
+
+def _headline(job: RunDocument, width: int) -> list[Text]:
+    """The figures that people quote, none of them cut at the end of a line."""
+    lines = [Text()]
+    for value, what in job_headline(job):
+        figure = Text.assemble((value, "bold cyan"), f" {what}")
+        if lines[-1] and lines[-1].cell_len + 3 + figure.cell_len > width:
+            lines.append(Text())
+        lines[-1].append_text(Text.assemble("   " if lines[-1] else "", figure))
+    return lines

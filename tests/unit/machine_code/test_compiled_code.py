@@ -6,14 +6,13 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from simcluster.engine.implementation import LOOP
-from simcluster.machine_code import CompiledCode, code_file, compiled_code, compiler
+from simcluster.machine_code import CompiledCode, code_file, compiler
 from simcluster.machine_code.object_code import places_in
 
 
@@ -71,6 +70,12 @@ def test_what_was_compiled_is_kept(compilations, capsys):
     assert capsys.readouterr().err == "compiling the test: some 1 s, once for this version\n"
     assert result(new_code()[1]) == 262
     assert (len(compilations), capsys.readouterr().err) == (1, "")
+
+
+@pytest.mark.parametrize("numbers", [np.zeros(3), np.zeros(6, np.int64)[::2], np.zeros((3, 1), np.int64)])
+def test_it_takes_only_arrays_like_its_examples(numbers):
+    with pytest.raises(TypeError, match="machine code takes arrays of one dimension of int64, not"):
+        new_code()[1](Columns(numbers, numbers), Pair(np.zeros(3, np.int64), True), 2)
 
 
 def test_other_sources_or_another_processor_are_other_code(compilations, monkeypatch, tmp_path):
@@ -133,13 +138,7 @@ def test_processes_compile_once(compilations):
     assert len(compilations) == 1
 
 
-@pytest.fixture
-def no_numba(monkeypatch):
-    """As in a process that has not imported it."""
-    monkeypatch.setattr(compiled_code, "sys", SimpleNamespace(modules={}, stderr=sys.stderr))
-
-
-def test_it_is_compiled_once_it_pays(compilations, no_numba):
+def test_it_is_compiled_once_it_pays(compilations):
     """What is done without it adds up over runs, until that is what compiling takes."""
     assert [new_code()[0].pays(0.3) for _ in range(4)] == [False, False, False, True]
     assert new_code()[0].pays(0.06)
@@ -152,7 +151,7 @@ def test_it_is_compiled_once_it_pays(compilations, no_numba):
     assert code.pays(0.0), "it is loaded"
 
 
-def test_where_nothing_can_be_counted_one_run_has_to_pay(compilations, no_numba, monkeypatch, tmp_path):
+def test_where_nothing_can_be_counted_one_run_has_to_pay(compilations, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("in the way of a folder")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
     assert [new_code()[0].pays(seconds) for seconds in (0.9, 0.9, 1.0)] == [False, False, True]

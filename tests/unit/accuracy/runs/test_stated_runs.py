@@ -103,7 +103,8 @@ def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
             "selective (layernorm,moe_act)",
             ["layers.*.{attention,mlp}.norm", "layers.*.mlp.experts.activation"],
         ),
-        ("selective mlp+core_attn", ["layers.*.mlp{,.experts}.{up,activation}", CORE]),
+        ("selective mlp+core_attn", ["layers.*.mlp.{up,activation}", CORE]),
+        ("selective moe", ["layers.*.mlp.experts.{up,activation}"]),
         ("selective [moe_act]", ["layers.*.mlp.experts.activation"]),
         ("selective (not stated)", [CORE]),
     ],
@@ -112,6 +113,15 @@ def test_parts_of_layers_are_recomputed(tmp_path, words, recompute):
     found = scenario_of(run_of(tmp_path, recompute=words))
     assert found.data["parallel"]["recompute"] == {"operators": recompute}
     assert bool(set(found.assumed) - {CLIPPED}) is ("not stated" in words)
+
+
+def test_experts_are_not_the_mlp_that_is_recomputed(tmp_path):
+    mixture = {**EXPERTS, "notes": "MoE 8 experts topk 2", "recompute": "selective mlp+core_attn"}
+    found = scenario_of(run_of(tmp_path, **mixture)).data
+    Scenario.of(found)
+    assert found["parallel"]["recompute"] == {"operators": [CORE]}
+    alone = run_of(tmp_path, **{**mixture, "recompute": "selective mlp"})
+    assert "recompute" not in scenario_of(alone).data["parallel"]
 
 
 def test_every_other_layer_is_recomputed(tmp_path):
@@ -205,3 +215,44 @@ def test_mixtures_of_megatrons_tests_have_the_scripts_dropout(tmp_path, notes, d
     said = "MoE 8 experts topk 2; NVIDIA CI golden values (dev)" + notes
     row = run_of(tmp_path, framework="megatron-lm", model="moe:gpt3_mcore_te_x", ffn="64", notes=said)
     assert scenario_of(row).data["model"]["attention_dropout"] == dropout
+
+
+@pytest.mark.parametrize(
+    ("schedule", "notes", "clip", "run"),
+    [
+        ("zb-2p", "optimizer post-validation for ZB", None, {"steps": 16}),
+        ("1f1b", "optimizer post-validation for ZB", 1.0, None),
+        ("zb-2p", "", 1.0, None),
+    ],
+)
+def test_stages_that_wait_for_no_norm_begin_steps_one_after_another(tmp_path, schedule, notes, clip, run):
+    row = run_of(tmp_path, schedule=schedule, notes=notes, pipeline="2", tensor="1", zero_stage="0")
+    scenario = scenario_of(row).data
+    assert (scenario["training"]["optimizer"]["clip"], scenario.get("run")) == (clip, run)
+
+
+@pytest.mark.parametrize(
+    ("source", "profile"),
+    [
+        ("images/cases_april2021.png (SC21 Table 1)", "megatron-lm-2021"),
+        ("images/tables.tex (2020 README)", "megatron-lm-2021"),
+        ("seqsel (arXiv 2205.05198)", "megatron-lm-2022"),
+    ],
+)
+def test_releases_of_megatron_have_the_switches_of_their_year(tmp_path, source, profile):
+    assert scenario_of(run_of(tmp_path, framework="megatron-lm", source=source)).data["framework"] == profile
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "split"),
+    [
+        ("8", "4", {"heads": ["tensor", "context"]}),
+        ("8", "2", {"heads": ["tensor"], "group": ["context"]}),
+        ("6", "2", None),
+    ],
+)
+def test_fewer_key_heads_than_ranks_are_shared_in_an_exchange_of_heads(tmp_path, heads, kv_heads, split):
+    said = {"framework": "mindspeed-llm", "context": "2", "data": "2", "heads": heads, "kv_heads": kv_heads}
+    parallel = scenario_of(run_of(tmp_path, **said)).data["parallel"]
+    entries = [entry["split"] for entry in parallel.get("strategies", [])]
+    assert (entries, parallel.get("context")) == (([split], None) if split else ([], "ring"))

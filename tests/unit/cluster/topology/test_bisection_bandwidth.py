@@ -15,7 +15,7 @@ CARD = 48.5e9
         ("dgx-h100", 1, 4 * 450e9 * 0.824),  # the ports of half of the devices
         ("dgx-1v", 1, 6 * 22.5e9),  # the links between the quads: 2 + 2 + 1 + 1
         ("atlas-800t-a2", 1, 16 * 28e9 * 0.8),  # a full mesh: 4 x 4 pairs
-        ("a100-pcie-8", 1, 12.6e9),  # what joins the sockets
+        ("a100-pcie-8", 1, 15.75e9),  # what joins the sockets
         ("gb200-nvl72", 18, 36 * 18 * 40.1e9),  # one rack
         ("gb200-nvl72", 36, 72 * CARD),  # two racks
         ("dgx-h100", 64, 256 * CARD),
