@@ -62,6 +62,9 @@ ACTIVE = {
     "deepseek-v2": 21_375_800_320,
     "deepseek-v3": 37_552_282_624,
     "kimi-k2": 32_861_477_888,
+    # 3.61B and 5.13B as printed, without the table of the embedding.
+    "gpt-oss-20b": 4_187_439_168,
+    "gpt-oss-120b": 5_711_980_608,
 }
 """What a token meets of them, both tables of the vocabulary included."""
 

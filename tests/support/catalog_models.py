@@ -15,14 +15,15 @@ def built(name, **changes):
 def counted(model) -> int:
     """The closed form: attention, MLP and norms of every layer, tables and the last norm."""
     h, kv, query = model.hidden, model.kv_heads * model.head_dim, model.heads * model.head_dim
-    gated = model.activation in ("swiglu", "geglu")
+    gated = model.activation in ("swiglu", "geglu", "clamped_swiglu")
     attention = 2 * h * query + 2 * h * kv
     mlp = (3 if gated else 2) * h * model.ffn
+    mlp += (2 if gated else 1) * model.ffn + h if model.bias else 0
     per_norm = 2 if model.norm == "layer" and model.norm_bias else 1
     norms = model.layers * (2 * h + (2 * model.head_dim if model.qk_norm else 0))
     norms += h + (h if model.embedding_norm else 0)
     biases = query + 2 * kv if model.bias or model.qkv_bias else 0
-    biases += h + (2 if gated else 1) * model.ffn + h if model.bias else 0
+    biases += h if model.bias else 0
     tables = model.vocab * h * (1 if model.tied else 2)
     tables += (model.max_positions + model.position_offset) * h if model.positions == "learned" else 0
     tables += model.max_positions * h if model.query_layer else 0
@@ -38,6 +39,8 @@ def counted(model) -> int:
     if model.experts:
         experts = model.experts
         dense = experts.dense_layers
-        mixture = (experts.count + experts.shared) * 3 * h * experts.ffn + h * experts.count
+        expert = 3 * h * experts.ffn + (2 * experts.ffn + h if model.bias else 0)
+        mixture = (experts.count + experts.shared) * expert + h * experts.count
+        mixture += experts.count if model.bias else 0
         mixtures = (model.layers - dense) * (mixture + (experts.count if experts.steered else 0))
     return model.layers * (attention + biases) + dense * mlp + mixtures + per_norm * norms + tables
