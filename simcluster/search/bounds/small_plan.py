@@ -21,6 +21,7 @@ from simcluster.program import (
     BlockExecution,
     Instruction,
     InstructionBlock,
+    PersistentBuffer,
     Program,
     RankClasses,
     Slot,
@@ -124,14 +125,19 @@ class _Between:
     def program(self) -> Program | None:
         """The Program; None if there is none."""
         small, large = self.smaller, self.larger
-        held = [[buffer.num_bytes for buffer in program.parts[0].residents] for program in (small, large)]
-        if held[0] != held[1] or len(small.codes) != len(large.codes):
+        held = small.parts[0].residents, large.parts[0].residents
+        if len(small.codes) != len(large.codes) or len(held[0]) != len(held[1]):
             return None
         try:
             codes = tuple(map(self._code, small.codes, large.codes))
+            residents = tuple(map(self._resident, *held))
         except _OffTheLine:
             return None
-        return replace(small, codes=codes)
+        return replace(small, codes=codes, parts=(replace(small.parts[0], residents=residents),))
+
+    def _resident(self, small: PersistentBuffer, large: PersistentBuffer) -> PersistentBuffer:
+        """What is held for good: as much for every micro-batch, but where operands are kept."""
+        return replace(small, num_bytes=self._number(small.num_bytes, large.num_bytes))
 
     def _number(self, small: int, large: int) -> int:
         if small == large:
