@@ -1,4 +1,4 @@
-"""Which implementation times a run: the reference, or the compiled loop where that ends sooner."""
+"""Which implementation times a run: the reference, or the compiled loop where that pays."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ class RunSpec(Section):
     """Seed of everything that is drawn: weights and batches in verify, speeds in ``cluster.changes``."""
 
     engine: Literal["reference", "compiled"] | None = None
-    """What times the Program: SimPy processes, or the same compiled. Both give the same times; absent, the
-    one that ends sooner."""
+    """What times the Program: SimPy processes, or the same compiled. Both give the same times; absent, SimPy
+    for short runs and until compiling pays."""
 
     headroom: Bytes | None = None
     """What must be left free on every device for a plan to fit: with less it is tight. Absent: what the

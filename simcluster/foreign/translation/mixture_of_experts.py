@@ -124,7 +124,6 @@ def state_mixture(facts: Facts, *, chosen: int, groups_best: bool) -> None:
         section |= {"groups": groups, "kept_groups": kept, "group_best": best}
     if not section["capacity_factor"]:
         facts.remark(f"{flag}: no token is dropped, and {_BALANCED}")
-    _without_bias(facts, flag, "models with experts are simulated without biases")
     facts.say("model.experts", {name: value for name, value in section.items() if value is not None}, flag)
 
 
@@ -137,17 +136,13 @@ def _latent(facts: Facts) -> None:
         facts.drop_effectless(
             ("model.kv_heads", "query_groups", "model.head_dim"), "latent attention has heads of its own"
         )
-        _without_bias(facts, flag, "latent attention is simulated without biases")
+        if facts.get("model.bias"):
+            facts.unsupported(flag, "latent attention is simulated without biases")
+            facts.replace("model.bias", False, flag)
         facts.drop_effectless(("model.qk_norm",), "latent attention has norms on its latents")
     elif facts.get("latent"):
         missing = [name for name, size in sizes.items() if not size]
         facts.unsupported(facts.flag("latent"), f"ordinary attention is simulated: no {', '.join(missing)}")
-
-
-def _without_bias(facts: Facts, flag: Flag, reason: str) -> None:
-    if facts.get("model.bias"):
-        facts.unsupported(flag, reason)
-        facts.replace("model.bias", False, flag)
 
 
 def _shared(facts: Facts, ffn: int | None) -> int:

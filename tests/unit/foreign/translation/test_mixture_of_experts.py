@@ -151,12 +151,10 @@ def test_mindformers_sections_make_one_mixture():
     assert found.data["parallel"]["mesh"] == {"data": 2, "expert": 4}
 
 
-def test_biases_beside_experts_are_told():
+def test_experts_have_the_biases_of_other_layers():
     found = read(SMALL.replace("--disable-bias-linear ", ""))
-    assert found.data["model"]["bias"] is False
-    assert (TranslationStatus.UNSUPPORTED, "models with experts are simulated without biases") in said(
-        found, "--num-experts"
-    )
+    assert found.data["model"]["bias"] is True
+    assert found.data["model"]["experts"]["count"] > 1
 
 
 def test_nemos_settings_are_megatrons():
