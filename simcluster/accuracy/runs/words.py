@@ -89,10 +89,10 @@ class PracticeWords(Section):
     """A pattern over their number of tensor ranks."""
 
     except_models: Name | None = None
-    """A pattern over models of rows that are none of these."""
+    """A pattern over models; rows with one of these are left out."""
 
     except_notes: Name | None = None
-    """A pattern over notes of rows that are none of these."""
+    """A pattern over notes; rows with such notes are left out."""
 
     schedules: Name = "*"
     """A pattern over their pipeline schedules."""

@@ -302,7 +302,7 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
     """Sliding window: the tokens that a token sees, itself included; all before it if absent."""
 
     window_every: PositiveInt | None = None
-    """Only every so manieth layer has that window, from the first on; each of them if absent (gpt-oss: 2)."""
+    """Only every N-th layer has that window, from the first on; all of them if absent (gpt-oss: 2)."""
 
     query_layer: bool | None = None
     """The last layer takes its queries from a table of positions (PanGu-alpha)."""

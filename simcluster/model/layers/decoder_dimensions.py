@@ -57,7 +57,7 @@ class Dimensions:
     window: int = 0
     """Tokens that a token sees, itself included (sliding window); 0: all before it."""
     window_every: int = 1
-    """Only every so manieth layer has the window, from the first on (gpt-oss: 2)."""
+    """Only every N-th layer has the window, from the first on (gpt-oss: 2)."""
     query_layer: bool = False
     """The last layer takes its queries from a table of positions (PanGu-alpha)."""
     dropout: float = 0.0

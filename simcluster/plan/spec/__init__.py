@@ -3,15 +3,19 @@
 from simcluster.plan.spec.allocator import AllocatorSpec, PoolSpec
 from simcluster.plan.spec.auto_spec import USUAL_SEARCH, AutoSpec
 from simcluster.plan.spec.communication_fusion import (
+    ALONE,
     AUTO_MB,
     MB,
+    USUAL,
     BucketsSpec,
     FusionSpec,
     fusible_collectives,
     fusible_reductions,
+    fusion_ids,
     unused_fusion,
 )
-from simcluster.plan.spec.framework import IDEAL, BucketSpec, FrameworkMemorySpec, FrameworkSpec
+from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
+from simcluster.plan.spec.framework_sections import BucketSpec, FrameworkMemorySpec
 from simcluster.plan.spec.inference_spec import InferenceSpec, Task, samples
 from simcluster.plan.spec.offload_spec import CategorySpec, OffloadSpec
 from simcluster.plan.spec.optimizer_sharding import (
@@ -24,7 +28,6 @@ from simcluster.plan.spec.optimizer_sharding import (
 from simcluster.plan.spec.optimizer_spec import OptimizerSpec, RuleSpec
 from simcluster.plan.spec.overlap_spec import OverlapSpec
 from simcluster.plan.spec.parallel_spec import ParallelSpec, RecipeSpec, TrainingSpec
-from simcluster.plan.spec.parameter_fusion_ids import ALONE, USUAL, fusion_ids
 from simcluster.plan.spec.parameter_server_spec import ParameterServerSpec, ServerUpdate
 from simcluster.plan.spec.precision_spec import Fp8Spec, PrecisionSpec
 from simcluster.plan.spec.program_spec import WORLD, GradientSpec, GroupName, PartSpec, ProgramSpec

@@ -26,23 +26,37 @@ and whether gradients are copied into them, remains the profile's to say.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
-from simcluster.document import PositiveInt, Refused, Section
+from simcluster.document import (
+    Name,
+    NonNegativeInt,
+    PositiveInt,
+    Refused,
+    Section,
+    generalised_name,
+    matches,
+)
+from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Movement, MovementKind
 from simcluster.model import Graph, Phase
 from simcluster.plan.spec.optimizer_sharding import ShardingChoice
-from simcluster.plan.spec.parameter_fusion_ids import FusionIdSpec
 
 AUTO_MB = 64
 """The size of a bucket in mode auto (MindSpore's ``comm_fusion``)."""
 
 MB = 2**20
 """Bytes of the MB in which MindSpore counts."""
+
+USUAL = 1
+"""The fusion id of a parameter that nobody gave one (MindSpore's default)."""
+
+ALONE = 0
+"""The fusion id of what never travels together with anything."""
 
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather")
 """What has buckets: gradients by how they are reduced, and weights."""
@@ -134,6 +148,16 @@ _SAID = {"auto": f"mode auto is {AUTO_MB} MB", "search": "a search finds the buc
 _EXAMPLES = {"size": "config: 25", "index": "config: [20]"}
 
 
+class FusionIdSpec(Section):
+    """A fusion id for the parameters whose names match a pattern."""
+
+    match: Name
+    """Parameter names: ``layers.*.mlp.*``, with ``*``, ``?`` and ``{a,b}``."""
+
+    id: NonNegativeInt
+    """Only equal ids travel together; 0 travels alone; 1 is that of every parameter without an entry."""
+
+
 class FusionSpec(Section):
     """Which gradients travel as one collective; what is not said is the framework profile's choice."""
 
@@ -200,6 +224,27 @@ _WHAT = {
     "reduce_scatter": "gradients are reduce-scattered",
     "all_gather": "weights are gathered",
 }
+
+
+def fusion_ids(entries: Sequence[FusionIdSpec], parameters: Collection[str]) -> Mapping[str, int]:
+    """Parameter -> fusion id, for those with another than the usual one; later entries win.
+
+    Tied parameters go by the name under which they count. PlanError with every pattern that matches none.
+    """
+    ids: dict[str, int] = {}
+    problems = []
+    for place, entry in enumerate(entries):
+        meant = [name for name in parameters if matches(entry.match, name)]
+        if not meant:
+            path = f"parallel.fusion.ids.{place}.match"
+            words = f"no parameter is called '{entry.match}'"
+            problems.append(
+                Problem(words, path, nearest(entry.match, sorted(set(map(generalised_name, parameters)))))
+            )
+        ids |= dict.fromkeys(meant, entry.id)
+    if problems:
+        raise PlanError(*problems)
+    return {name: number for name, number in ids.items() if number != USUAL}
 
 
 def fusible_reductions(graph: Graph) -> set[str]:

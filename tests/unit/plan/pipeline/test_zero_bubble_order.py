@@ -13,11 +13,11 @@ from simcluster.plan.pipeline import zero_bubble_actions
 def levels(actions, share):
     """Activations held behind each action, in those of a forward."""
     changes = {"F": Fraction(1), "I": share - 1, "W": -share}
-    held, found = Fraction(0), []
+    held, after = Fraction(0), []
     for action in actions:
         held += changes[action.kind]
-        found.append(held)
-    return found
+        after.append(held)
+    return after
 
 
 @settings(max_examples=40, deadline=None)

@@ -4,7 +4,7 @@ import pytest
 
 from simcluster.document import validate_data
 from simcluster.errors import PlanError
-from simcluster.plan.spec.parameter_fusion_ids import FusionIdSpec, fusion_ids
+from simcluster.plan.spec.communication_fusion import FusionIdSpec, fusion_ids
 
 NAMES = ["embedding.tokens.weight", *(f"layers.{i}.mlp.{part}.weight" for i in range(12) for part in "ab")]
 
