@@ -54,6 +54,9 @@ ByKeys: TypeAlias = Annotated[tuple[tuple[PositiveInt, Fraction], ...], AfterVal
 """Points of an efficiency over a number of keys, written ``[[512, 0.44], [4096, 0.60]]``."""
 
 
+PeakShare: TypeAlias = Annotated[float, Field(gt=0, le=1.1)]
+"""A share of a stated peak, which may be exceeded a little: clocks go above the one that it is stated at."""
+
 AtLeastOne: TypeAlias = Annotated[float, Field(ge=1, le=10)]
 
 
@@ -84,13 +87,13 @@ class GroupedSpec(Section):
 class GemmSpec(Section):
     """How the device's matmul library behaves; the model that uses it is explained in gemm.py."""
 
-    sustained: Figure[Fraction]
+    sustained: Figure[PeakShare]
     """Share of peak that the largest tile reaches at long k, with the device warm."""
 
     burst: Figure[AtLeastOne] | None = None
     """Speed of a few launches on a cool device against that share; absent: nothing is known of them."""
 
-    formats: dict[FloatType, Figure[Fraction]] = {}
+    formats: dict[FloatType, Figure[PeakShare]] = {}
     """The same share of formats that reach another one of their peak."""
 
     layouts: LayoutsSpec | None = None
