@@ -56,8 +56,8 @@ class GemmModel:
     start: float = 0.0
     """Seconds that a matmul takes besides its work and its launch."""
     adding: float = 0.0
-    """Share of the time of adding to a buffer that no product hides. A tile of a weight gradient reads and writes
-    its buffer behind its last product; what one writing in the operands' format costs is in ``ramp``."""
+    """Share of the time of adding to a buffer that no product hides: a tile of a weight gradient reads and
+    writes it behind its last product. What one writing in the operands' format costs is in ``ramp``."""
     burst: float = 1.0
     """Speed of a few launches on a cool device, near its highest clock, against ``sustained``."""
 
