@@ -102,6 +102,9 @@ class GemmSpec(Section):
     grouped: GroupedSpec | None = None
     """How the products of groups of rows compare; absent: they are as fast as one product of all rows."""
 
+    adding: Figure[Fraction] | None = None
+    """Share of the time of adding weight gradients to their buffer that no product hides; absent: none."""
+
     tiles: Figure[Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)]]
     """Rows and columns of the output tiles the library chooses from."""
 
@@ -136,6 +139,7 @@ class GemmSpec(Section):
             layouts=(_value(layouts.input_gradient, 1.0), _value(layouts.weight_gradient, 1.0)),
             grouped=_value(grouped.speed, 1.0),
             group_rows=_value(grouped.rows, 0.0),
+            adding=_value(self.adding, 0.0),
             burst=_value(self.burst, 1.0),
             start=_value(self.start, 0.0),
             paces=tuple((dtype, rate / usual) for dtype, rate in peak.items() if rate != usual),

@@ -103,7 +103,7 @@ def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
             "selective (layernorm,moe_act)",
             ["layers.*.{attention,mlp}.norm", "layers.*.mlp.experts.activation"],
         ),
-        ("selective mlp+core_attn", ["layers.*.mlp.{up,activation}", CORE]),
+        ("selective mlp+core_attn", ["layers.*.mlp.{up,activation,down}", CORE]),
         ("selective moe", ["layers.*.mlp.experts.{up,activation}"]),
         ("selective [moe_act]", ["layers.*.mlp.experts.activation"]),
         ("selective (not stated)", [CORE]),
