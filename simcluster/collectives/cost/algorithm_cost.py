@@ -130,6 +130,7 @@ def collective_time(
             carried,
             _hops(where, cluster, placement.kinds, protocol),
             _channels(host, wanted),
+            _reached(host, placement, where),
             _own(operation, placement, carried, cluster, protocol, parts),
         )
         for kind in _able(operation, placement, num_bytes, cluster, wanted)
@@ -323,15 +324,23 @@ def _choice(
     num_bytes: float,
     hops: tuple[float, float],
     channels: tuple[int | None, float],
+    reached: tuple[float, float],
     own: float,
 ) -> AlgorithmChoice:
+    shares = [share * part for share, part in zip(protocol.shares, reached, strict=True)]
     latency = protocol.base + own + price.hops[0] * hops[0] + price.hops[1] * hops[1]
     flows = []
     for index, (scale, times, rate) in enumerate(zip(price.scales, price.times, price.rates, strict=True)):
         if num_bytes and scale:
-            share = float((times[:, 0] / protocol.shares[0] + times[:, 1] / protocol.shares[1]).max())
+            share = float((times[:, 0] / shares[Level.HOST] + times[:, 1] / shares[Level.NETWORK]).max())
             flows.append(LoadPhase(num_bytes * scale, min(scale / share * channels[1], rate), index))
     return AlgorithmChoice(kind, protocol.name, latency, tuple(flows), channels[0])
+
+
+def _reached(host: Host, placement: GroupPlacement, where: GroupSite) -> tuple[float, float]:
+    """What is reached of rates inside a unit and between units, by how many ranks and units there are."""
+    between = host.network.by_hosts.at(where.num_units) if where.between is Reach.NETWORK else 1.0
+    return host.fabric.by_ranks.at(placement.ranks_per_host), between
 
 
 def _hops(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import (
+    Cluster,
     Protocol,
+    ShareByCount,
     Wiring,
     load_cluster,
 )
@@ -51,6 +55,26 @@ def test_a_ring_over_hosts_waits_for_the_network_only_where_it_leaves_a_host(hos
     inside = num_bytes / ranks * (mates - 1) / mates / HOST_RATE
     between = num_bytes / ranks / mates / NETWORK_RATE
     assert found.seconds == pytest.approx(BASE + hops + 2 * (ranks - 1) * max(inside, between))
+
+
+def test_rates_by_ranks_and_hosts_are_those_of_the_table_and_latencies_stay():
+    fabric = replace(PLAIN.host.fabric, by_ranks=ShareByCount(((4, 1.0), (8, 0.25))))
+    network = replace(PLAIN.host.network, by_hosts=ShareByCount(((4, 1.0), (64, 0.25))))
+    crowded = Cluster.of(replace(PLAIN.host, fabric=fabric, network=network), 2048)
+
+    def stretch(hosts, mates, operation=Operation.ALL_GATHER, algorithm="ring"):
+        full, less = (
+            collective_time(operation, even(hosts, mates, cluster), 2**30, cluster, algorithm)
+            for cluster in (PLAIN, crowded)
+        )
+        assert less.latency == full.latency
+        return less.transfer / full.transfer
+
+    assert [stretch(1, mates) for mates in (2, 4, 8)] == pytest.approx([1, 1, 4])
+    assert [stretch(hosts, 1) for hosts in (2, 4, 16, 64, 1024)] == pytest.approx([1, 1, 2, 4, 4])
+    assert stretch(64, 1, Operation.ALL_TO_ALL, "pairwise") == pytest.approx(4)
+    # Eight ranks on a host: 7/8 over 1e11 inside, 1/8 over 1e10 between; then 4 and 2 times that.
+    assert stretch(16, 8) == pytest.approx(4 * 0.875 / 1.25)
 
 
 def test_fewer_rails_carry_more_each():
