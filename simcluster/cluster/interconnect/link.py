@@ -59,10 +59,10 @@ class HostFabric:
     """The links inside a host."""
 
     wiring: Wiring
-    """``switch``: ``link`` is a device's port, usable towards any peer. ``full_mesh``: ``link`` joins one pair
-    of devices, so a device talks to n - 1 peers over n - 1 links, and what a group can use grows with it.
-    ``partial_mesh``: not every pair is joined. ``trunk``: ``link`` joins each pair of islands, and all their
-    devices share it."""
+    """``switch``: ``link`` is a device's port, usable towards any peer. ``full_mesh``: ``link`` joins one
+    pair of devices, so a device talks to n - 1 peers over n - 1 links, and what a group can use grows with
+    it. ``partial_mesh``: not every pair is joined. ``trunk``: ``link`` joins each pair of islands, and all
+    their devices share it."""
     link: Link
     """What ``wiring`` says."""
     links: tuple[tuple[int, int], ...] = ()
