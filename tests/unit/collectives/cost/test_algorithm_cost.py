@@ -229,3 +229,14 @@ def test_all_ranks_of_a_large_cluster(ranks):
     found = collective_time(Operation.ALL_REDUCE, span, 64 * MIB, cluster)
     assert found.algorithm == "tree"
     assert 0 < found.seconds < 0.01
+
+
+@pytest.mark.parametrize("hosts", [3, 5])
+def test_a_ring_over_an_odd_number_of_hosts_crosses_rails_at_the_full_rate(hosts):
+    cluster = load_cluster("dgx-a100", hosts + 1)
+    rates = [
+        1
+        / collective_time(Operation.ALL_GATHER, cluster.placement(range(8 * count)), 2**36, cluster).transfer
+        for count in (hosts, hosts + 1)
+    ]
+    assert rates[0] == pytest.approx(rates[1], rel=0.02)
