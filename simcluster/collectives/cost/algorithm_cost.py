@@ -281,8 +281,20 @@ def _price(
         scales.append(float(load.scale[0]))
         if traffic.reduced and (reduction := topology.network.reduces):
             rates[-1] = min(rates[-1], reduction.rate * scales[-1] / traffic.reduced)
-        times.append(_deciding(traffic.inside / of_links, traffic.network / of_links))
+        network = traffic.network * _on_shared_cards(kind, group_site_of(placement, cluster))
+        times.append(_deciding(traffic.inside / of_links, network / of_links))
     return _Price(routine.hops, tuple(scales), tuple(times), tuple(rates))
+
+
+def _on_shared_cards(kind: str, where: GroupSite) -> float:
+    """How much longer the network takes for trees between few hosts where ranks share its cards.
+
+    Of S for a card, a tree sends S between two hosts, 4/3 S between three, 2 S between more. Sums over cards
+    that ranks share were measured as if it were 2 S throughout (NVIDIA/nccl-tests issues 319 and 119; vTrain's
+    steps with 16 tensor ranks), so that rings are faster there. Why is not known.
+    """
+    shared = where.between is Reach.NETWORK and where.rails < where.most
+    return {2: 2.0, 3: 1.5}.get(where.num_units, 1.0) if shared and kind in ("tree", "nvls_tree") else 1.0
 
 
 def _deciding(inside: Floats, network: Floats) -> Floats:

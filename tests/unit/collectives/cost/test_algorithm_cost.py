@@ -110,6 +110,17 @@ def test_two_hosts_reduce_in_a_tree_with_about_half_the_network_traffic_of_a_rin
     assert tree == pytest.approx(2**30 * max(1 / 8 / NETWORK_RATE, (2 - 2 / 8) / HOST_RATE))
 
 
+def test_trees_between_few_hosts_save_nothing_on_shared_cards():
+    shared = plain(nics=2)
+    ring, tree = (
+        collective_time(Operation.ALL_REDUCE, even(2, 8, shared), 2**30, shared, name).transfer
+        for name in ("ring", "tree")
+    )
+    assert ring == pytest.approx(2 * 15 / 16 * 2**30 / 2 / NETWORK_RATE)
+    assert tree == pytest.approx(2 * 2**30 / 2 / NETWORK_RATE)
+    assert collective_time(Operation.ALL_REDUCE, even(2, 8, shared), 2**30, shared).algorithm == "ring"
+
+
 def test_all_to_all_sends_each_peer_its_block():
     inside = collective_time(Operation.ALL_TO_ALL, even(1, 8), 1e9, PLAIN)
     assert inside.seconds == pytest.approx(BASE + 7 * HOST_HOP + 7 / 8 * 1e9 / HOST_RATE)
