@@ -290,8 +290,8 @@ def _on_shared_cards(kind: str, where: GroupSite) -> float:
     """How much longer the network takes for trees between few hosts where ranks share its cards.
 
     Of S for a card, a tree sends S between two hosts, 4/3 S between three, 2 S between more. Sums over cards
-    that ranks share were measured as if it were 2 S throughout (NVIDIA/nccl-tests issues 319 and 119; vTrain's
-    steps with 16 tensor ranks), so that rings are faster there. Why is not known.
+    that ranks share were measured as if it were 2 S throughout (NVIDIA/nccl-tests issues 319 and 119, and
+    vTrain's steps with 16 tensor ranks), so that rings are faster there. Why is not known.
     """
     shared = where.between is Reach.NETWORK and where.rails < where.most
     return {2: 2.0, 3: 1.5}.get(where.num_units, 1.0) if shared and kind in ("tree", "nvls_tree") else 1.0
