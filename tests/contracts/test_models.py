@@ -39,7 +39,7 @@ PUBLISHED = {
     "qwen3-235b-a22b": 235_093_634_560,
     "deepseek-v2-lite": 15_706_484_224,
     "deepseek-v2": 235_741_434_880,
-    "deepseek-v3": 671_026_419_200,
+    "deepseek-v3": 671_026_419_200 + 11_610_068_224,
     "kimi-k2": 1_026_408_232_448,
     "bert-base": 109_482_240,
     "bert-large": 335_141_888,
@@ -60,7 +60,7 @@ ACTIVE = {
     "qwen3-235b-a22b": 22_190_763_520,
     "deepseek-v2-lite": 2_661_150_208,
     "deepseek-v2": 21_375_800_320,
-    "deepseek-v3": 37_552_282_624,
+    "deepseek-v3": 38_240_382_976,
     "kimi-k2": 32_861_477_888,
     # 3.61B and 5.13B as printed, without the table of the embedding.
     "gpt-oss-20b": 4_187_439_168,
