@@ -134,7 +134,11 @@ def _with_ends(
     """
     moved = {stages[0]: 0, stages[-1]: last}
     if stages[0] == stages[-1]:
-        return dict(stage_of)
+        # One stage has all layers: what comes after them in the graph is behind them.
+        names = list(stage_of)
+        first, behind = names.index(layered[0]), set(names[names.index(layered[-1]) + 1 :])
+        ends = dict.fromkeys(names[:first], 0) | dict.fromkeys(behind, last)
+        return {name: ends.get(name, stage) for name, stage in stage_of.items()}
     others = set(layered)
     return {name: stage if name in others else moved.get(stage, stage) for name, stage in stage_of.items()}
 
