@@ -33,6 +33,9 @@ exchanges of tokens hide behind products (overlap_moe_expert_parallel_comm of Me
 _PAIRED = ("1f1b", "interleaved")
 """Schedules that have such pairs."""
 
+_STAGES = {"distributed optimizer": "1", "fsdp": "3", "full_shard": "3", "none": "0"}
+"""What rows call stages of ZeRO by other names."""
+
 _SHARDED = ("fsdp", "torchtitan", "llm-foundry")
 """Profiles whose third ZeRO stage is PyTorch's FSDP."""
 
@@ -141,7 +144,8 @@ def _context(run: MeasuredRun) -> str:
 
 def _sharding(run: MeasuredRun, profile: str) -> dict[str, Any]:
     """What of the training state data-parallel ranks split."""
-    stage = parse_whole(run.words["zero_stage"] or "0")
+    words = run.words["zero_stage"].lower()
+    stage = parse_whole(_STAGES.get(words, words) or "0")
     if stage == 3 and profile in _SHARDED:
         return {"recipe": "fsdp"} if run.count("tensor") == 1 else {"optimizer_sharding": "fsdp"}
     if stage in range(4):
