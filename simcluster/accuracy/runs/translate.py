@@ -68,6 +68,10 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     )
 
 
+_CALLED_ALIKE = ("nemo", "llm-foundry")
+"""Profiles whose frameworks rows spell in several ways; practices know them by the profile's name."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Practices:
     """What is done in a run though its row does not state it, as keys of the scenario."""
@@ -88,7 +92,8 @@ class _Practices:
         training: dict[str, Any] = {}
         steps: dict[str, Any] = {}
         assumed = []
-        for practice in known_words().practices_of(run.words, run.counts["seq_len"]):
+        words = {**run.words, "framework": profile} if profile in _CALLED_ALIKE else run.words
+        for practice in known_words().practices_of(words, run.counts["seq_len"]):
             framework |= _merged(framework, practice.framework)
             model |= practice.model
             optimizer |= practice.optimizer
