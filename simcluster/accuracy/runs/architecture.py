@@ -48,6 +48,13 @@ class Architecture:
     model: Mapping[str, Any]
     assumed: tuple[str, ...] = ()
 
+    @property
+    def predicts_further(self) -> bool:
+        """Whether it has layers of multi-token prediction."""
+        if "mtp_layers" in self.model or "use" not in self.model:
+            return bool(self.model.get("mtp_layers"))
+        return bool(ModelSpec.load(self.model["use"]).model_dump(exclude_none=True).get("mtp_layers"))
+
 
 def architecture_of(run: MeasuredRun) -> Architecture:
     """What a run trains. PlanError where neither its name nor its row say."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.uneven_stages import stage_layers
+from simcluster.accuracy.runs.uneven_stages import beside_further_predictions, stage_layers
 from simcluster.accuracy.runs.words import known_words
 from simcluster.accuracy.table import parse_whole
 from simcluster.errors import PlanError
@@ -48,8 +48,11 @@ class ParallelPlan:
     assumed: tuple[str, ...] = ()
 
 
-def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
-    """The plan of a run under a framework profile; PlanError with what of it no scenario says."""
+def parallel_plan(run: MeasuredRun, profile: str, *, predicts_further: bool = False) -> ParallelPlan:
+    """The plan of a run under a framework profile; PlanError with what of it no scenario says.
+
+    ``predicts_further``: its model has layers of multi-token prediction.
+    """
     tensor, context = run.count("tensor"), run.count("context")
     experts, assumed = _expert_ranks(run)
     mesh = {
@@ -92,7 +95,14 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
     overlapped = _OVERLAPPED_EXPERTS in run.words.get("notes", "") or "_a2a_ovlp_" in run.words["model"]
     if overlapped and schedule.get("kind", "1f1b") in _PAIRED:
         schedule["pairs"] = True
-    if layers := stage_layers(run):
+    layers = stage_layers(run)
+    if layers is None and predicts_further and profile == "nemo":
+        layers = beside_further_predictions(run)
+        said = (
+            "fewer layers beside those of multi-token prediction, as NVIDIA's recipes have it (from memory)"
+        )
+        assumed += (said,) if layers else ()
+    if layers:
         schedule["stages"] = layers
     if schedule:
         parallel["schedule"] = schedule

@@ -111,6 +111,17 @@ def test_other_words_mean_the_same(tmp_path, column, words, plain):
     assert said.data == meant.data
 
 
+@pytest.mark.parametrize(
+    ("stages", "chunks", "layers"),
+    [("8", "", [8, 8, 8, 8, 8, 8, 8, 5]), ("4", "4", [[4] * 4] * 3 + [[4, 4, 4, 1]])],
+)
+def test_the_last_stage_has_fewer_layers_beside_those_of_further_tokens(tmp_path, stages, chunks, layers):
+    mesh = {"num_devices": "8", "tensor": "1", "data": str(8 // int(stages)), "pipeline": stages}
+    said = {"model": "deepseekv3", "layers": "61", "framework": "nemo", "virtual_pipeline": chunks, **mesh}
+    found = scenario_of(run_of(tmp_path, **said))
+    assert found.data["parallel"]["schedule"]["stages"] == layers
+
+
 def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
     for change, nearest in (
         ({}, "megatron-core"),
