@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.uneven_stages import beside_further_predictions, stage_layers
+from simcluster.accuracy.runs.uneven_stages import multi_token_stages, stage_layers
 from simcluster.accuracy.runs.words import known_words
 from simcluster.accuracy.table import parse_whole
 from simcluster.errors import PlanError
@@ -97,7 +97,7 @@ def parallel_plan(run: MeasuredRun, profile: str, *, predicts_further: bool = Fa
         schedule["pairs"] = True
     layers = stage_layers(run)
     if layers is None and predicts_further and profile == "nemo":
-        layers = beside_further_predictions(run)
+        layers = multi_token_stages(run)
         said = (
             "fewer layers beside those of multi-token prediction, as NVIDIA's recipes have it (from memory)"
         )

@@ -34,7 +34,7 @@ def stage_layers(run: MeasuredRun) -> list[int] | list[list[int]] | None:
     return None
 
 
-def beside_further_predictions(run: MeasuredRun) -> list[int] | list[list[int]] | None:
+def multi_token_stages(run: MeasuredRun) -> list[int] | list[list[int]] | None:
     """Layers of every stage where the last one has layers of multi-token prediction too: every other one the
     same number, the last one what is left; None if nothing is left uneven.
 
