@@ -12,6 +12,7 @@ from simcluster.work import DType, GemmLayout, Kernel, Work
 
 DTYPES = {
     **{dtype.label: dtype for dtype in DType if dtype.is_float},
+    "int8": DType.INT8,
     "fp16/bf16": DType.BF16,
     "fp8_block128": DType.FP8,
 }
@@ -143,7 +144,8 @@ def gemm_work(
 ) -> Work:
     """A matmul that writes what its notes say: fp32, or what activations are in."""
     written = b * m * n * (4 if _FP32_OUT in notes or dtype is DType.FP32 else 2)
-    read = b * (m * k + k * n) * dtype.itemsize + (written if _ACCUMULATES in notes else 0)
+    read = dtype.num_bytes(b * m * k) + dtype.num_bytes(b * k * n)
+    read += written if _ACCUMULATES in notes else 0
     sizes: list[tuple[str, int]] = [("b", b), ("m", m), ("n", n), ("k", k)]
     if layout:
         sizes.append(("layout", int(layout)))
@@ -198,10 +200,10 @@ def _attention(row: MeasuredKernel, *, backward: bool) -> Work:
     pairs = queries * queries + 2 * queries * before if causal else 2 * queries * keys
     products = 3 * size + 2 * values if backward else size + values
     query, key = batch * queries * heads, batch * keys * kv_heads
-    read = (query * size + key * (size + values)) * dtype.itemsize
+    read = dtype.num_bytes(query * size + key * (size + values))
     written = query * values * 2
     if backward:
-        read, written = read + 2 * query * values * dtype.itemsize, read
+        read, written = read + 2 * dtype.num_bytes(query * values), read
     release = next((number for end, number in RELEASES.items() if op.endswith(end)), 0)
     sizes = {"b": batch, "h": heads, "sq": queries, "skv": keys, "d": size}
     sizes |= {"dv": values} if values != size else {}
@@ -223,4 +225,4 @@ def _stream(row: MeasuredKernel, known: MemoryOperator, direction: Direction) ->
     elements = row.counts.get("elements") or row.count("m") * row.count("n")
     dtype = _dtype(row, known.dtype)
     tensors = known.backward if direction == "backward" else known.forward
-    return Work(Kernel(known.kernel), dtype, 0, round(elements * tensors * dtype.itemsize), 0)
+    return Work(Kernel(known.kernel), dtype, 0, dtype.num_bytes(round(elements * tensors)), 0)

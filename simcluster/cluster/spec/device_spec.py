@@ -38,7 +38,9 @@ from simcluster.document import (
 from simcluster.registry import data_files
 from simcluster.work import DType, Kernel
 
-FloatType: TypeAlias = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8"]
+NumberFormat: TypeAlias = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4", "mxfp4", "int8"]
+"""Formats that units have rates for."""
+
 StreamingKernel: TypeAlias = Literal["elementwise", "reduction", "gather_scatter", "optimizer", "copy"]
 
 
@@ -90,7 +92,7 @@ class GemmSpec(Section):
     burst: Figure[AtLeastOne] | None = None
     """Speed of a few launches on a cool device against that share; absent: nothing is known of them."""
 
-    formats: dict[FloatType, Figure[Fraction]] = {}
+    formats: dict[NumberFormat, Figure[Fraction]] = {}
     """The same share of formats that reach another one of their peak."""
 
     layouts: LayoutsSpec | None = None
@@ -309,10 +311,10 @@ class DeviceSpec(CatalogSection):
     clock: ClockSpec | None = None
     """Where its rates come from, if the vendor tells."""
 
-    peak: dict[FloatType, Figure[Compute]]
+    peak: dict[NumberFormat, Figure[Compute]]
     """Dense FLOP/s of the matrix units, a multiply-add counted as two."""
 
-    vector: dict[FloatType, Figure[Compute]]
+    vector: dict[NumberFormat, Figure[Compute]]
     """FLOP/s of the other units."""
 
     memory: Figure[Bytes]
