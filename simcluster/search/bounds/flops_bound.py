@@ -49,7 +49,7 @@ def least_kernel_time(works: Iterable[Work], cluster: Cluster) -> int:
     return int(seconds * 1e9)
 
 
-def _peak(cluster: Cluster, dtype: DType, *, or_wider: bool) -> float:
+def _peak(cluster: Cluster, dtype: DType, *, or_wider: bool = False) -> float:
     """FLOP/s of the fastest device in a format, or in the fastest of those with no fewer bits."""
     fastest = max((speed.compute for speed in cluster.speeds.values()), default=NOMINAL.compute)
     rates = []
