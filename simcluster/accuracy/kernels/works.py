@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simcluster.accuracy.kernels.cast_passes import CastPass, cast_passes
 from simcluster.accuracy.kernels.memory_operator import MemoryOperator, operator_of
 from simcluster.accuracy.kernels.row import MeasuredKernel
 from simcluster.cluster import Direction
@@ -44,7 +45,6 @@ EXPERT_MLPS = {
 """Whole expert MLPs in kernels of their own, not those of matmul libraries that training runs."""
 
 _BURST = "near boost clock"
-_QUANTISES = "may include quantising"
 _BOTH = "(2x FLOPs)"
 _FP32_OUT = "out_dtype=fp32"
 _ACCUMULATES = "accumulate=True"
@@ -55,7 +55,8 @@ class KernelTask:
     """What a row measured: kernels one after another, on a warm device or, if ``burst``, in a short run.
 
     ``operator`` is what they are where it depends on the ``implementation`` how often they pass over memory,
-    and ``directions`` says of each whether it is backward.
+    and ``directions`` says of each whether it is backward. ``casts`` are the passes that a library makes
+    beside matmuls in narrow formats.
     """
 
     works: tuple[Work, ...]
@@ -63,13 +64,14 @@ class KernelTask:
     operator: str = ""
     implementation: str = ""
     directions: tuple[Direction, ...] = ()
+    casts: tuple[CastPass, ...] = ()
 
 
 def kernel_task(row: MeasuredKernel) -> KernelTask:
     """What a row measured; PlanError, with the reason, if it is nothing that a device file prices."""
     burst = _BURST in row.notes
     if row.operation == "gemm":
-        return KernelTask((*_quantised(row), *_gemms(row)), burst)
+        return KernelTask(_gemms(row), burst, casts=cast_passes(row))
     if row.operation == "grouped_gemm":
         works = _grouped(row)
         library = EXPERT_MLPS.get(row.words["op"])
@@ -117,14 +119,6 @@ def _gemms(row: MeasuredKernel) -> tuple[Work, ...]:
             gemm_work(dtype, b, k, n, m, GemmLayout.WEIGHT_GRADIENT),
         )
     return (gemm_work(dtype, b, m, n, k, _layout(row), row.notes),)
-
-
-def _quantised(row: MeasuredKernel) -> tuple[Work, ...]:
-    """The pass that makes the left operand narrow, where the time may include it."""
-    if _QUANTISES not in row.notes:
-        return ()
-    elements = row.count("batch") * row.count("m") * row.count("k")
-    return (Work(Kernel.ELEMENTWISE, DType.BF16, 0, 2 * elements, elements),)
 
 
 def _layout(row: MeasuredKernel) -> GemmLayout:

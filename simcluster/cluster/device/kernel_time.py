@@ -15,6 +15,10 @@ from simcluster.errors import PlanError
 from simcluster.work import DType, GemmLayout, Kernel, Work
 
 
+HALF_BITS = 16
+"""Bits of the formats that attention's shares are those of."""
+
+
 class DeviceRates(Protocol):
     """FLOP/s of the matrix units and of the others by dtype, and bytes/s of the memory."""
 
@@ -103,11 +107,18 @@ def _attention(work: Work, models: KernelModels, rates: DeviceRates) -> Rate:
         bool(sizes.get("causal", 0)),
         backward,
         flops,
-        _matrix_rate(work, models, rates),
+        _attention_rate(work, models, rates),
         sizes.get("release", 0),
         sizes.get("before", 0),
     )
     return larger(compute, streaming_time(Kernel.COPY, work.bytes_moved, models, rates))
+
+
+def _attention_rate(work: Work, models: KernelModels, rates: DeviceRates) -> Rate:
+    rate = _matrix_rate(work, models, rates)
+    if work.dtype.bits >= HALF_BITS or not models.attention.narrow:
+        return rate
+    return rates.peak.get(DType.BF16, rate) * models.attention.narrow
 
 
 def streaming_time(kernel: Kernel, num_bytes: int, models: KernelModels, rates: DeviceRates) -> Rate:

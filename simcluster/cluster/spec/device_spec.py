@@ -182,6 +182,9 @@ class AttentionSpec(Section):
     start: Figure[Duration] | None = None
     """What a kernel takes besides its work and its launch; absent: nothing."""
 
+    narrow: Figure[PositiveFloat] | None = None
+    """Speed in formats of fewer than 16 bits against that in 16; absent: the same share of their peak."""
+
     earlier: tuple[EarlierSpec, ...] = ()
     """Kernels of earlier releases; those that are not listed count as this one."""
 
@@ -205,6 +208,7 @@ class AttentionSpec(Section):
             earlier=tuple((older.release, older.speed.value) for older in self.earlier),
             backward_tile=self.backward_tile.value if self.backward_tile else 0,
             start=self.start.value if self.start else 0.0,
+            narrow=_value(self.narrow, 0.0),
         )
 
 
