@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from simcluster.cluster.device.attention import AttentionModel
 from simcluster.cluster.device.gemm import GemmModel
-from simcluster.cluster.device.rates import EfficiencyCurve, Rate, larger
+from simcluster.cluster.device.rates import EfficiencyCurve, Rate, larger, smaller
 from simcluster.errors import PlanError
 from simcluster.work import DType, GemmLayout, Kernel, Work
 
@@ -118,7 +118,7 @@ def _attention_rate(work: Work, models: KernelModels, rates: DeviceRates) -> Rat
     rate = _matrix_rate(work, models, rates)
     if work.dtype.bits >= HALF_BITS or not models.attention.narrow:
         return rate
-    return rates.peak.get(DType.BF16, rate) * models.attention.narrow
+    return smaller(rate, rates.peak.get(DType.BF16, rate) * models.attention.narrow)
 
 
 def streaming_time(kernel: Kernel, num_bytes: int, models: KernelModels, rates: DeviceRates) -> Rate:
