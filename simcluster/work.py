@@ -9,7 +9,6 @@ import enum
 from dataclasses import dataclass
 
 
-
 class DType(enum.Enum):
     """An element type: its name, bits per element, how many elements share a scale (0: none), and its bytes.
 

@@ -90,7 +90,7 @@ def _matmul(device: Device, rows: Sequence[MeasuredTask]) -> list[Parameter]:
 
 
 def _in_format(dtype: DType) -> Stage:
-    """Matmuls in a format that has a share of its own, by the passes that come with them as they are known."""
+    """Matmuls in a format that has a share of its own; passes that come with them are as they are known."""
 
     def takes(measured: MeasuredTask) -> bool:
         return measured.row.operation == "gemm" and measured.task.works[-1].dtype is dtype

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from simcluster.accuracy.kernels.device_words import device_of
+from simcluster.accuracy.kernels.kernel_parts import KernelTask
 from simcluster.accuracy.kernels.row import MeasuredKernel
-from simcluster.accuracy.kernels.works import KernelTask, kernel_task
+from simcluster.accuracy.kernels.works import kernel_task
 from simcluster.accuracy.prediction import FigurePrediction
 from simcluster.cluster import Device, Direction, device_names, load_device, operator_passes
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
@@ -63,7 +64,8 @@ def task_seconds(task: KernelTask, device: Device) -> float:
     Raises PlanError if the device has no rate for it, or nothing is known of its implementation.
     """
     seconds = sum(
-        _pass_seconds(cast.work, device, cast.implementation, cast.operator, "forward") for cast in task.casts
+        _pass_seconds(beside.work, device, beside.implementation, beside.operator, beside.direction)
+        for beside in task.passes
     )
     if not task.operator:
         return seconds + sum(device.kernel_time(work) for work in task.works)

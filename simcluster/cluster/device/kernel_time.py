@@ -14,7 +14,6 @@ from simcluster.cluster.device.rates import EfficiencyCurve, Rate, larger, small
 from simcluster.errors import PlanError
 from simcluster.work import DType, GemmLayout, Kernel, Work
 
-
 HALF_BITS = 16
 """Bits of the formats that attention's shares are those of."""
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcluster.accuracy.kernels.row import MeasuredKernel
+from simcluster.cluster import Direction
 from simcluster.work import DType, Kernel, Work
 
 
 @dataclass(frozen=True, slots=True)
-class CastPass:
-    """A pass of ``work`` as an ``implementation`` computes an ``operator``."""
+class LibraryPass:
+    """``work`` that waits for memory: a ``direction`` of an ``operator`` as an ``implementation`` has it."""
 
     work: Work
     operator: str
     implementation: str
+    direction: Direction = "forward"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ _LIBRARIES = (
 )
 
 
-def cast_passes(row: MeasuredKernel) -> tuple[CastPass, ...]:
+def quantising_passes(row: MeasuredKernel) -> tuple[LibraryPass, ...]:
     """The passes whose time a row of a matmul includes; none where it does not say so."""
     if not any(words in row.notes for words in _INCLUDED):
         return ()
@@ -50,10 +52,10 @@ def cast_passes(row: MeasuredKernel) -> tuple[CastPass, ...]:
     rows, columns, depth = (row.count(name) for name in ("m", "n", "k"))
     elements = row.count("batch") * rows * (depth + library.more_elements)
     cast = Work(Kernel.ELEMENTWISE, DType.BF16, 0, 2 * elements, elements)
-    passes = (CastPass(cast, "quantise_activations", library.implementation),)
+    passes = (LibraryPass(cast, "quantise_activations", library.implementation),)
     if not library.dequantises:
         return passes
     # Sums in int32 are scaled by row and column, and written in bf16.
     results = row.count("batch") * rows * columns
     scaled = Work(Kernel.ELEMENTWISE, DType.BF16, 0, 4 * results, 2 * results)
-    return (*passes, CastPass(scaled, "dequantise", library.implementation))
+    return (*passes, LibraryPass(scaled, "dequantise", library.implementation))
