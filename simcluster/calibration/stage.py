@@ -99,17 +99,22 @@ def _in_format(dtype: DType) -> Stage:
 
 
 def _is_grouped(measured: MeasuredTask) -> bool:
-    """Those of matmul libraries, which training runs: no MLPs in one kernel."""
+    """Those of matmul libraries, which training runs: no MLPs in one kernel, no loops of the host."""
     return (
         measured.row.operation == "grouped_gemm"
         and not measured.task.operator
+        and not measured.task.passes
         and any(work.dtype in HALF and work.kernel is Kernel.GEMM for work in measured.task.works)
     )
 
 
 def _is_attention(measured: MeasuredTask) -> bool:
-    """Kernels that frameworks run: no earlier releases, no tutorials, no single heads written by hand."""
+    """Kernels that frameworks run: no earlier releases, no tutorials, no single heads written by hand, nothing
+    that is made of matmuls.
+    """
     row = measured.row
+    if any(work.kernel is not Kernel.ATTENTION for work in measured.task.works):
+        return False
     current = not any(dict(work.sizes).get("release") for work in measured.task.works)
     return (
         row.operation in ("attention_fwd", "attention_bwd", "other")
