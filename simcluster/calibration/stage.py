@@ -109,8 +109,8 @@ def _is_grouped(measured: MeasuredTask) -> bool:
 
 
 def _is_attention(measured: MeasuredTask) -> bool:
-    """Kernels that frameworks run: no earlier releases, no tutorials, no single heads written by hand, nothing
-    that is made of matmuls.
+    """Kernels that frameworks run: no earlier releases, no tutorials, no single heads written by hand,
+    nothing that is made of matmuls.
     """
     row = measured.row
     if any(work.kernel is not Kernel.ATTENTION for work in measured.task.works):
