@@ -8,38 +8,44 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-SCALE_BYTES = 4
-"""Bytes of the fp32 scale that a block of quantised elements shares."""
-
 
 class DType(enum.Enum):
-    """An element type: its name, bytes per element, and how many elements share one fp32 scale (0: none).
+    """An element type: its name, bits per element, how many elements share a scale (0: none), and its bytes.
 
     ``tf32`` is fp32 in memory; only matrix kernels know it, by their rate. ``int8`` is quantised block-wise,
-    2,048 elements to a scale, as 8-bit optimizers keep their states (arXiv 2110.02861). ``fp8`` has one scale
-    per tensor, which is not counted.
+    2,048 elements to an fp32 scale, as 8-bit optimizers keep their states (arXiv 2110.02861). ``fp8`` has one
+    scale per tensor, which is not counted. ``nvfp4`` has an fp8 scale for 16 elements, ``mxfp4`` an exponent
+    of a byte for 32 (Open Compute Project, MX formats 1.0); their scale of a whole tensor is not counted.
     """
 
-    FP64 = ("fp64", 8)
-    FP32 = ("fp32", 4)
-    TF32 = ("tf32", 4)
-    FP16 = ("fp16", 2)
-    BF16 = ("bf16", 2)
-    FP8 = ("fp8", 1)
-    INT8 = ("int8", 1, 2048)
-    INT64 = ("int64", 8)
-    INT32 = ("int32", 4)
-    UINT8 = ("uint8", 1)
+    FP64 = ("fp64", 64)
+    FP32 = ("fp32", 32)
+    TF32 = ("tf32", 32)
+    FP16 = ("fp16", 16)
+    BF16 = ("bf16", 16)
+    FP8 = ("fp8", 8)
+    NVFP4 = ("nvfp4", 4, 16, 1)
+    MXFP4 = ("mxfp4", 4, 32, 1)
+    INT8 = ("int8", 8, 2048, 4)
+    INT64 = ("int64", 64)
+    INT32 = ("int32", 32)
+    UINT8 = ("uint8", 8)
 
-    def __init__(self, label: str, itemsize: int, block: int = 0) -> None:
+    def __init__(self, label: str, bits: int, block: int = 0, scale_bytes: int = 0) -> None:
         self.label = label
-        self.itemsize = itemsize
+        self.bits = bits
         self.block = block
+        self.scale_bytes = scale_bytes
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element by itself, rounded up."""
+        return -(-self.bits // 8)
 
     def num_bytes(self, num_elements: int) -> int:
         """Bytes of so many elements, scales included; the last block may be a short one."""
         scales = -(-num_elements // self.block) if self.block else 0
-        return num_elements * self.itemsize + scales * SCALE_BYTES
+        return -(-num_elements * self.bits // 8) + scales * self.scale_bytes
 
     @property
     def is_float(self) -> bool:
@@ -55,7 +61,9 @@ class DType(enum.Enum):
         return self.label
 
 
-_FLOATS = frozenset({DType.FP64, DType.FP32, DType.TF32, DType.FP16, DType.BF16, DType.FP8})
+_FLOATS = frozenset(
+    {DType.FP64, DType.FP32, DType.TF32, DType.FP16, DType.BF16, DType.FP8, DType.NVFP4, DType.MXFP4}
+)
 _BY_LABEL = {dtype.label: dtype for dtype in DType}
 
 

@@ -89,22 +89,32 @@ def _matmul(device: Device, rows: Sequence[MeasuredTask]) -> list[Parameter]:
     return parameters + ([WEIGHT_GRADIENT] if GemmLayout.WEIGHT_GRADIENT in layouts else [])
 
 
-def _is_single_precision(measured: MeasuredTask) -> bool:
-    return measured.row.operation == "gemm" and measured.row.words["dtype"] == "fp32"
+def _in_format(dtype: DType) -> Stage:
+    """Matmuls in a format that has a share of its own; passes that come with them are as they are known."""
+
+    def takes(measured: MeasuredTask) -> bool:
+        return measured.row.operation == "gemm" and measured.task.works[-1].dtype is dtype
+
+    return Stage(f"matmuls in {dtype}", takes, lambda device, rows: [format_share(dtype)])
 
 
 def _is_grouped(measured: MeasuredTask) -> bool:
-    """Those of matmul libraries, which training runs: no MLPs in one kernel."""
+    """Those of matmul libraries, which training runs: no MLPs in one kernel, no loops of the host."""
     return (
         measured.row.operation == "grouped_gemm"
         and not measured.task.operator
+        and not measured.task.passes
         and any(work.dtype in HALF and work.kernel is Kernel.GEMM for work in measured.task.works)
     )
 
 
 def _is_attention(measured: MeasuredTask) -> bool:
-    """Kernels that frameworks run: no earlier releases, no tutorials, no single heads written by hand."""
+    """Kernels that frameworks run: no earlier releases, no tutorials, no single heads written by hand,
+    nothing that is made of matmuls.
+    """
     row = measured.row
+    if any(work.kernel is not Kernel.ATTENTION for work in measured.task.works):
+        return False
     current = not any(dict(work.sizes).get("release") for work in measured.task.works)
     return (
         row.operation in ("attention_fwd", "attention_bwd", "other")
@@ -154,10 +164,8 @@ STAGES = (
         lambda device, rows: [stream_share(Kernel.ELEMENTWISE), half_bytes(Kernel.ELEMENTWISE)],
     ),
     Stage("matmuls in bf16 and fp16", _is_matmul, _matmul),
-    Stage("matmuls in fp32", _is_single_precision, lambda device, rows: [format_share(DType.FP32)]),
+    *map(_in_format, (DType.FP32, DType.FP8, DType.NVFP4, DType.INT8)),
     Stage("grouped matmuls", _is_grouped, lambda device, rows: [GROUPED, GROUP_ROWS]),
     Stage("attention", _is_attention, _attention, _attention_forms),
 )
-"""In the order in which they are fitted: matmuls of few rows wait for memory, grouped ones are matmuls.
-
-Matmuls in fp8 are none of them: published times include quantising, by kernels that are not told."""
+"""In the order in which they are fitted: matmuls of few rows wait for memory, grouped ones are matmuls."""

@@ -20,7 +20,7 @@ from simcluster.cluster import (
     load_device,
     load_host,
 )
-from simcluster.cluster.spec.device_spec import FloatType, StreamingKernel
+from simcluster.cluster.spec.device_spec import NumberFormat, StreamingKernel
 from simcluster.collectives import Operation, all_algorithms, collective_time
 from simcluster.work import DType, Kernel, Work
 from tests.support.catalog_figures import figures
@@ -30,9 +30,9 @@ STREAMING = [Kernel(name) for name in get_args(StreamingKernel)]
 
 
 def gemm(dtype: DType, m: int, n: int, k: int, b: int = 1) -> Work:
-    size = dtype.itemsize
     sizes = (("b", b), ("m", m), ("n", n), ("k", k))
-    return Work(Kernel.GEMM, dtype, 2 * b * m * n * k, b * size * (m * k + k * n), b * size * m * n, sizes)
+    read, written = dtype.num_bytes(b * (m * k + k * n)), dtype.num_bytes(b * m * n)
+    return Work(Kernel.GEMM, dtype, 2 * b * m * n * k, read, written, sizes)
 
 
 def attention(dtype: DType, b: int, h: int, s: int, d: int, causal: bool, backward: bool) -> Work:
@@ -56,8 +56,9 @@ def cluster(request):
     return load_cluster(request.param, hosts=4)
 
 
-def test_the_float_types_of_files_are_those_of_work():
-    assert set(get_args(FloatType)) == {dtype.label for dtype in DType if dtype.is_float}
+def test_the_formats_of_files_are_those_of_work():
+    floats = {dtype.label for dtype in DType if dtype.is_float}
+    assert set(get_args(NumberFormat)) == floats | {"int8"}
 
 
 def test_every_kernel_can_be_priced():

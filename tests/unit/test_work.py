@@ -21,6 +21,9 @@ from simcluster.work import DType
         ("int8", 2048, 2048 + 4),
         ("int8", 2049, 2049 + 8),
         ("int8", 10 * 2048, 10 * 2048 + 40),
+        # Half a byte each, and a byte of scale for 16, or for 32.
+        ("nvfp4", 33, 17 + 3),
+        ("mxfp4", 33, 17 + 2),
     ],
 )
 def test_bytes(label, elements, num_bytes):

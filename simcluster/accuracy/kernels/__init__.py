@@ -6,6 +6,7 @@ print(kernels_text(predictions))
 
 from simcluster.accuracy.kernels.device_words import device_of
 from simcluster.accuracy.kernels.grouping import KernelGrouping
+from simcluster.accuracy.kernels.kernel_parts import KernelTask, gemm_work
 from simcluster.accuracy.kernels.memory_operator import MemoryOperator
 from simcluster.accuracy.kernels.predict import (
     KernelPrediction,
@@ -15,7 +16,7 @@ from simcluster.accuracy.kernels.predict import (
 )
 from simcluster.accuracy.kernels.report import kernel_errors, kernel_rows_csv, kernels_csv, kernels_text
 from simcluster.accuracy.kernels.row import MeasuredKernel, read_kernels
-from simcluster.accuracy.kernels.works import KernelTask, gemm_work, kernel_task
+from simcluster.accuracy.kernels.works import kernel_task
 
 __all__ = [
     "KernelGrouping",

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from simcluster.accuracy.kernels.device_words import device_of
+from simcluster.accuracy.kernels.kernel_parts import KernelTask
 from simcluster.accuracy.kernels.row import MeasuredKernel
-from simcluster.accuracy.kernels.works import KernelTask, kernel_task
+from simcluster.accuracy.kernels.works import kernel_task
 from simcluster.accuracy.prediction import FigurePrediction
-from simcluster.cluster import Device, device_names, load_device, operator_passes
+from simcluster.cluster import Device, Direction, device_names, load_device, operator_passes
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 from simcluster.work import Work
 
@@ -62,14 +63,24 @@ def task_seconds(task: KernelTask, device: Device) -> float:
 
     Raises PlanError if the device has no rate for it, or nothing is known of its implementation.
     """
+    seconds = sum(
+        _pass_seconds(beside.work, device, beside.implementation, beside.operator, beside.direction)
+        for beside in task.passes
+    )
     if not task.operator:
-        return sum(device.kernel_time(work) for work in task.works)
-    seconds = 0.0
-    for work, direction in zip(task.works, task.directions, strict=True):
-        passes = operator_passes(task.implementation, task.operator, direction)
-        floor = passes.floor.value if passes.floor else 0.0
-        seconds += max(floor, device.launch + stream_seconds(work, device) * passes.traffic.value)
-    return seconds
+        return seconds + sum(device.kernel_time(work) for work in task.works)
+    return seconds + sum(
+        _pass_seconds(work, device, task.implementation, task.operator, direction)
+        for work, direction in zip(task.works, task.directions, strict=True)
+    )
+
+
+def _pass_seconds(
+    work: Work, device: Device, implementation: str, operator: str, direction: Direction
+) -> float:
+    passes = operator_passes(implementation, operator, direction)
+    floor = passes.floor.value if passes.floor else 0.0
+    return max(floor, device.launch + stream_seconds(work, device) * passes.traffic.value)
 
 
 def stream_seconds(work: Work, device: Device) -> float:

@@ -29,6 +29,9 @@ class AttentionModel:
     """Keys of one block of the backward kernel, which cuts them instead of queries; 0: as ``tile``."""
     start: float = 0.0
     """Seconds that a kernel takes besides its work."""
+    narrow: float = 0.0
+    """Speed in formats of fewer than 16 bits against that in 16: exponentials take as long; 0: nothing is
+    known, and they run at the same share of their own peak."""
 
     def seconds(
         self,

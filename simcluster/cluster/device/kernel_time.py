@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from simcluster.cluster.device.attention import AttentionModel
 from simcluster.cluster.device.gemm import GemmModel
-from simcluster.cluster.device.rates import EfficiencyCurve, Rate, larger
+from simcluster.cluster.device.rates import EfficiencyCurve, Rate, larger, smaller
 from simcluster.errors import PlanError
 from simcluster.work import DType, GemmLayout, Kernel, Work
+
+HALF_BITS = 16
+"""Bits of the formats that attention's shares are those of."""
 
 
 class DeviceRates(Protocol):
@@ -103,11 +106,18 @@ def _attention(work: Work, models: KernelModels, rates: DeviceRates) -> Rate:
         bool(sizes.get("causal", 0)),
         backward,
         flops,
-        _matrix_rate(work, models, rates),
+        _attention_rate(work, models, rates),
         sizes.get("release", 0),
         sizes.get("before", 0),
     )
     return larger(compute, streaming_time(Kernel.COPY, work.bytes_moved, models, rates))
+
+
+def _attention_rate(work: Work, models: KernelModels, rates: DeviceRates) -> Rate:
+    rate = _matrix_rate(work, models, rates)
+    if work.dtype.bits >= HALF_BITS or not models.attention.narrow:
+        return rate
+    return smaller(rate, rates.peak.get(DType.BF16, rate) * models.attention.narrow)
 
 
 def streaming_time(kernel: Kernel, num_bytes: int, models: KernelModels, rates: DeviceRates) -> Rate:

@@ -38,7 +38,9 @@ from simcluster.document import (
 from simcluster.registry import data_files
 from simcluster.work import DType, Kernel
 
-FloatType: TypeAlias = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8"]
+NumberFormat: TypeAlias = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4", "mxfp4", "int8"]
+"""Formats that units have rates for."""
+
 StreamingKernel: TypeAlias = Literal["elementwise", "reduction", "gather_scatter", "optimizer", "copy"]
 
 
@@ -93,7 +95,7 @@ class GemmSpec(Section):
     burst: Figure[AtLeastOne] | None = None
     """Speed of a few launches on a cool device against that share; absent: nothing is known of them."""
 
-    formats: dict[FloatType, Figure[PeakShare]] = {}
+    formats: dict[NumberFormat, Figure[PeakShare]] = {}
     """The same share of formats that reach another one of their peak."""
 
     layouts: LayoutsSpec | None = None
@@ -187,6 +189,9 @@ class AttentionSpec(Section):
     start: Figure[Duration] | None = None
     """What a kernel takes besides its work and its launch; absent: nothing."""
 
+    narrow: Figure[PositiveFloat] | None = None
+    """Speed in formats of fewer than 16 bits against that in 16; absent: the same share of their peak."""
+
     earlier: tuple[EarlierSpec, ...] = ()
     """Kernels of earlier releases; those that are not listed count as this one."""
 
@@ -210,6 +215,7 @@ class AttentionSpec(Section):
             earlier=tuple((older.release, older.speed.value) for older in self.earlier),
             backward_tile=self.backward_tile.value if self.backward_tile else 0,
             start=self.start.value if self.start else 0.0,
+            narrow=_value(self.narrow, 0.0),
         )
 
 
@@ -316,10 +322,10 @@ class DeviceSpec(CatalogSection):
     clock: ClockSpec | None = None
     """Where its rates come from, if the vendor tells."""
 
-    peak: dict[FloatType, Figure[Compute]]
+    peak: dict[NumberFormat, Figure[Compute]]
     """Dense FLOP/s of the matrix units, a multiply-add counted as two."""
 
-    vector: dict[FloatType, Figure[Compute]]
+    vector: dict[NumberFormat, Figure[Compute]]
     """FLOP/s of the other units."""
 
     memory: Figure[Bytes]

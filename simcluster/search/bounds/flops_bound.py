@@ -49,19 +49,20 @@ def least_kernel_time(works: Iterable[Work], cluster: Cluster) -> int:
     return int(seconds * 1e9)
 
 
-def _peak(cluster: Cluster, dtype: DType | None) -> float:
-    """FLOP/s of the fastest device in a format; None: in its fastest format."""
+def _peak(cluster: Cluster, dtype: DType, *, or_wider: bool = False) -> float:
+    """FLOP/s of the fastest device in a format, or in the fastest of those with no fewer bits."""
     fastest = max((speed.compute for speed in cluster.speeds.values()), default=NOMINAL.compute)
-    rates = [
-        max(host.device.peak.values()) if dtype is None else host.device.peak.get(dtype, math.inf)
-        for host in cluster.kinds
-    ]
+    rates = []
+    for host in cluster.kinds:
+        peak = host.device.peak
+        wider = [rate for known, rate in peak.items() if or_wider and known.bits >= dtype.bits]
+        rates.append(max([peak.get(dtype, math.inf), *wider]))
     ratios = [max(1.0, host.device.convolution or 1.0) for host in cluster.kinds]
     return max(rates) * max(ratios) * max(NOMINAL.compute, fastest)
 
 
 def least_time_of_flops(flops: float, cluster: Cluster, numerics: Numerics) -> int:
     """Nanoseconds that so many FLOPs of matrix products take at least on all devices together."""
-    # Some of what is asked for in fp8 is done in other formats: the fastest is a bound on all.
-    rate = _peak(cluster, None if numerics.fp8 is not None else numerics.matmul)
+    # Some of what is asked for in fp8 is done in wider formats: the fastest of them is a bound on all.
+    rate = _peak(cluster, numerics.matmul, or_wider=numerics.fp8 is not None)
     return int(flops / (rate * cluster.num_devices) * 1e9)

@@ -108,3 +108,17 @@ def test_the_least_value_is_found_within_bounds():
 
     assert minimise(cost, (1.0, 1.0), (1.0, 1.0), ((0.1, 10), (0.1, 10))) == pytest.approx([3, 0.2], rel=0.02)
     assert minimise(cost, (1.0, 1.0), (1.0, 1.0), ((0.1, 2), (0.5, 10)))[0] == pytest.approx(2)
+
+
+def test_kernels_made_of_several_show_neither_attention_nor_grouped_matmuls():
+    sizes = {"batch": 2, "heads": 4, "head_dim": 64, "seq_q": 256, "seq_kv": 256}
+    experts = {"batch": 2, "m": 64, "n": 128, "k": 128}
+    attention = {"kernel": "other", "op": "attention fwd+bwd [PyTorch unfused]", "direction": "full"}
+    loop = {"kernel": "grouped_gemm", "op": "fused_moe [huggingface]"}
+    plain = row(0, **SHAPES[0])
+    made = [
+        replace(plain, words={**plain.words, **words, "causal": "false"}, counts=counts)
+        for words, counts in ((attention, sizes), (loop, experts))
+        for _ in range(6)
+    ]
+    assert not fit_device(measured(load_device("h200-sxm"), made), "h200-sxm").stages

@@ -58,16 +58,16 @@ def test_what_has_no_device_says_so_and_a_device_can_be_named():
 
 
 def test_errors_by_every_grouping_and_as_lines():
-    rows = [row(**SIZES), row(**SIZES, dtype="fp16"), row(**SIZES, dtype="int8")]
+    rows = [row(**SIZES), row(**SIZES, dtype="fp16"), row(**SIZES, dtype="int5")]
     found = predict_kernels(rows)
     assert list(kernel_errors(found)) == ["gemm from 10 GFLOP", "all"]
     assert list(kernel_errors(found, KernelGrouping.DTYPE)) == ["bf16", "fp16", "all"]
     for grouping in KernelGrouping:
         assert kernel_errors(found, grouping)["all"].rows == 2
     text = kernels_text(found, 1)
-    assert "2 of 3 kernels predicted" in text and "no device has a rate for int8" in text
+    assert "2 of 3 kernels predicted" in text and "no device has a rate for int5" in text
     lines = kernels_csv(found).splitlines()
-    assert len(lines) == 4 and lines[3].endswith("no device has a rate for int8")
+    assert len(lines) == 4 and lines[3].endswith("no device has a rate for int5")
 
 
 def test_sizes_of_memory_bound_kernels_are_their_bytes():

@@ -141,7 +141,6 @@ def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
             ["layers.*.{attention,mlp}.norm", "layers.*.mlp.experts.activation"],
         ),
         ("selective mlp+core_attn", ["layers.*.mlp.{up,activation,down}", CORE]),
-        ("selective mlp+core_attn", ["layers.*.mlp.{up,activation}", CORE]),
         ("selective", [CORE]),
         ("selective moe", ["layers.*.mlp.experts.{up,activation}"]),
         ("selective [moe_act]", ["layers.*.mlp.experts.activation"]),

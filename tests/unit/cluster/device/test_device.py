@@ -136,9 +136,9 @@ def square(size):
 @pytest.mark.parametrize(
     ("name", "dtype", "has"),
     [
-        ("a100-sxm-80", DType.FP8, "fp64, fp32, tf32, fp16, bf16"),
-        ("ascend-910b-313t", DType.FP8, "fp32, fp16, bf16"),
-        ("ascend-910b-313t", DType.TF32, "fp32, fp16, bf16"),
+        ("a100-sxm-80", DType.FP8, "fp64, fp32, tf32, fp16, bf16, int8"),
+        ("ascend-910b-313t", DType.FP8, "fp32, fp16, bf16, int8"),
+        ("ascend-910b-313t", DType.TF32, "fp32, fp16, bf16, int8"),
     ],
 )
 def test_no_device_runs_a_format_it_does_not_have(name, dtype, has):

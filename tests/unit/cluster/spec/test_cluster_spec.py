@@ -124,7 +124,7 @@ def test_a_host_can_be_written_inline():
             "host: {use: dgx-h100, device: {streaming: {copy: [[2 MB, 0.5], [1 MB, 0.4]]}}}\nhosts: 2",
             "rising sizes",
         ),
-        ("host: {use: dgx-h100, device: {peak: {int8: 1 TFLOP/s}}}\nhosts: 2", "int8"),
+        ("host: {use: dgx-h100, device: {peak: {int5: 1 TFLOP/s}}}\nhosts: 2", "int5"),
     ],
 )
 def test_mistakes_are_named_where_they_stand(text, message):

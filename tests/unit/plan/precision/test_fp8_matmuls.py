@@ -182,7 +182,7 @@ def test_formats_that_do_not_go_together_are_refused(precision, path, hint):
     [
         ("cpu-server", "fp8", "fp64, fp32, bf16"),
         ("cpu-server", "tf32", "fp64, fp32, bf16"),
-        ("dgx-a100", "fp8", "fp64, fp32, tf32, fp16, bf16"),
+        ("dgx-a100", "fp8", "fp64, fp32, tf32, fp16, bf16, int8"),
         ("atlas-800t-a2", "fp8", "fp32, fp16, bf16"),
         ("atlas-800t-a2", "tf32", "fp32, fp16, bf16"),
     ],
