@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
 from simcluster.simulation import BuiltScenario, build_scenario, run_built

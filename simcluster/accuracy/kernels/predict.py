@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 
 from simcluster.accuracy.kernels.device_words import device_of
@@ -11,6 +10,7 @@ from simcluster.accuracy.kernels.row import MeasuredKernel
 from simcluster.accuracy.kernels.works import KernelTask, kernel_task
 from simcluster.accuracy.prediction import FigurePrediction
 from simcluster.cluster import Device, device_names, load_device, operator_passes
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 from simcluster.work import Work
 

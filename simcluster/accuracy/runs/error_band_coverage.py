@@ -26,12 +26,12 @@ def band_table(predictions: Sequence[RunPrediction]) -> str:
 
 
 def _bands_yaml(bands: Mapping[RunKind, ErrorBand], remarks: Iterable[str]) -> str:
-    """The table as it is shipped: a line per kind."""
+    """The table as it is shipped: a line per kind, each a list in JSON."""
     lines = [*(f"# {remark}" for remark in remarks), "step_time:"]
     lines += ["  # device, framework, plan, runs, median, nine of ten within"]
     for kind, band in bands.items():
         numbers = f"{band.runs}, {band.median:.4f}, {band.nine_of_ten:.4f}"
-        lines.append(f'  - [{kind.device}, {kind.framework}, "{kind.plan}", {numbers}]')
+        lines.append(f'  - ["{kind.device}", "{kind.framework}", "{kind.plan}", {numbers}]')
     return "\n".join(lines) + "\n"
 
 

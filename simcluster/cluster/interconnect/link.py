@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from simcluster.deferred_dataclass import dataclass
 
 
 class Level(enum.IntEnum):
