@@ -15,6 +15,9 @@ from typing import Any
 from simcluster.deferred_dataclass import dataclass
 from simcluster.registry import data_files
 
+_ROW = "  - "
+"""How a row of the table begins."""
+
 ANY = "any"
 """Stands for all devices, frameworks or plans."""
 
@@ -139,5 +142,5 @@ def shipped_bands() -> Mapping[RunKind, ErrorBand]:
     if file is None:
         return {}
     written = file.read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line.removeprefix("  - ")) for line in written if line.startswith("  - ")]
+    rows = [json.loads(line[len(_ROW) :]) for line in written if line.startswith(_ROW)]
     return {RunKind(*row[:3]): ErrorBand(*row[3:]) for row in rows}
