@@ -14,8 +14,8 @@ LEAST_RUNS = 9
 
 
 def band_table(predictions: Sequence[RunPrediction]) -> str:
-    """The table of error bands as it is shipped: YAML whose rows are JSON. How it fares on runs left out stands
-    above it.
+    """The table of error bands as it is shipped, YAML whose rows are JSON; above it stands how it fares on
+    runs left out.
     """
     runs = measured_errors(predictions)
     table = bands_of(runs)
